@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kernel/1: the arithmetic. The core asks every kernel plugin of a device which ops it supports and
+ * takes the highest score; `size` is pure, so that memory is planned without a device; `prepare` is
+ * called once per op of a program, `launch` once per step.
+ *
+ * The catalogue of ops, with shapes, attributes and the order of every sum, is ops.h.
+ */
+#ifndef ORRERY_KERNEL_H
+#define ORRERY_KERNEL_H
+
+#include <orrery/device.h>
+#include <orrery/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* An attribute of an op: a named integer, real, string or list of integers. */
+enum { ORR_ATTR_INT = 1, ORR_ATTR_REAL = 2, ORR_ATTR_TEXT = 3, ORR_ATTR_INTS = 4 };
+typedef struct orr_attr {
+  const char* name;
+  int32_t type;
+  int32_t count;        /* of `ints` */
+  int64_t i;
+  double f;
+  const char* text;
+  const int64_t* ints;
+} orr_attr;
+
+/* One instruction of a pointwise expression; instruction k defines register k. a, b, c are earlier
+ * registers (or an input number), by function; see ops.h. The result has dtype `dtype`. */
+typedef struct orr_instr {
+  int32_t fn;
+  int32_t dtype;
+  int32_t a, b, c;
+  int32_t reserved;
+  double imm;
+} orr_instr;
+
+/* A pointwise expression. outputs[j] is the register stored to output j. */
+typedef struct orr_expr {
+  uint32_t size;
+  int32_t n_instrs;
+  int32_t n_outputs;
+  int32_t reserved;
+  const orr_instr* instrs;
+  const int32_t* outputs;
+} orr_expr;
+
+/* An op with the shapes and strides of one place in one program. Borrowed for the call. */
+typedef struct orr_op {
+  uint32_t size;
+  int32_t n_in, n_out, n_attrs;
+  const char* kind; /* "matmul", "pointwise", ... */
+  const orr_tensor* in;
+  const orr_tensor* out;
+  const orr_attr* attrs;
+  const orr_expr* expr; /* pointwise only, else NULL */
+  const char* where;    /* module path and Lua line, for messages */
+} orr_op;
+
+/* Answer of `supports`. Score 0 means no, with the reason. */
+typedef struct orr_support {
+  uint32_t size;
+  int32_t score;      /* reference 1, a tuned library 50, own kernel for this machine 100 */
+  char numerics[64];  /* names the order of every sum and the accumulators: equal id = equal bits */
+  char reason[96];    /* why not, if score is 0 */
+  uint32_t strided_in;  /* bit i: input i may have any strides (else contiguous row-major) */
+  uint32_t strided_out; /* bit i: output i may have any strides whose last is 1 */
+  int32_t inplace;    /* k+1: output 0 may be the same buffer as input k; 0: never */
+} orr_support;
+
+typedef struct orr_kernel_size {
+  uint32_t size;
+  uint64_t workspace; /* bytes of scratch that launch needs; contents need not survive a launch */
+} orr_kernel_size;
+
+typedef struct orr_kernel orr_kernel;
+
+typedef struct orr_kernel_api {
+  uint32_t size;
+  void* self;
+  char device[16]; /* the device it works on: "host" or the name of a device/1 table */
+
+  /* Whether and how well this machine can run the plugin at all; without side effects. score 0 with
+   * a reason ("no NVIDIA driver here") turns it off. [main thread] */
+  int32_t (*probe)(void* self, char* reason, uint32_t reason_bytes);
+
+  /* [main thread] */
+  void (*supports)(void* self, const orr_op*, orr_support* out);
+
+  /* Pure: needs no device. [main thread] */
+  orr_status* (*measure)(void* self, const orr_op*, orr_kernel_size* out);
+
+  /* Makes a launchable kernel that needs no more than `measure` said. The op is borrowed: copy what
+   * you keep. Owned by the caller until `release`. [main thread] */
+  orr_status* (*prepare)(void* self, const orr_op*, orr_kernel** out);
+  void (*release)(void* self, orr_kernel*);
+
+  /* Runs or enqueues the kernel. in, out: one buffer per tensor of the op, in order, borrowed until
+   * the work is done; workspace as measured, NULL if 0. Outputs never overlap inputs but for the
+   * permitted in-place pair (same address). On a stream-less device the work is done at return. Bad
+   * data (a label outside the classes) is an error that names the row and the value.
+   * [compute thread of the device] */
+  orr_status* (*launch)(orr_kernel*, orr_stream*, const orr_buffer* in, const orr_buffer* out,
+                        const orr_buffer* workspace);
+} orr_kernel_api;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

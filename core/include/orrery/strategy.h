@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * strategy/1: rewrites of a training step. A strategy never sees tensors, streams or sockets: it
+ * reads a program and edits it through the host's table, so that the core can execute, simulate and
+ * count the result, and strategies compose as a stack.
+ */
+#ifndef ORRERY_STRATEGY_H
+#define ORRERY_STRATEGY_H
+
+#include <orrery/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How far from the one-process run a strategy takes the numbers. */
+enum { ORR_CLASS_EXACT = 1, ORR_CLASS_STALE = 2, ORR_CLASS_APPROX = 3 };
+
+enum { ORR_ROLE_ACTIVATION = 0, ORR_ROLE_PARAM = 1, ORR_ROLE_GRAD = 2, ORR_ROLE_STATE = 3,
+       ORR_ROLE_INPUT = 4, ORR_ROLE_LOSS = 5, ORR_ROLE_SCALAR = 6, ORR_ROLE_BATCH = 7 };
+
+/* One option of a strategy: what the user may write in its table. */
+typedef struct orr_option {
+  const char* name;
+  int32_t type;         /* ORR_ATTR_INT, _REAL, _TEXT (kernel.h) */
+  int32_t required;
+  const char* fallback; /* default, as text, NULL if none */
+  const char* doc;      /* one line */
+} orr_option;
+
+typedef struct orr_strategy_info {
+  uint32_t size;
+  int32_t numeric_class;
+  int32_t n_options;
+  const orr_option* options;
+  const char* provides;  /* comma-separated words: "gradient reduction" */
+  const char* requires_; /* words that another strategy of the stack must provide */
+  const char* conflicts; /* words that none may provide */
+} orr_strategy_info;
+
+/* A program under edit. Opaque; valid for the call. Values are numbered from 0. */
+typedef struct orr_program orr_program;
+
+typedef struct orr_value_info {
+  uint32_t size;
+  int32_t role;
+  orr_tensor type;      /* global shape */
+  const char* name;     /* parameter or input path, "" for activations */
+  const char* region;   /* module path */
+  const char* where;    /* Lua file:line */
+} orr_value_info;
+
+/* The host's editing calls. Only what a strategy of this revision needs has a slot; the table grows. */
+typedef struct orr_edit {
+  uint32_t size;
+  /* Calls visit(arg, value, info) for every value with one of the roles (bit mask of 1 << role). */
+  orr_status* (*each)(orr_program*, uint32_t roles, void* arg,
+                      orr_status* (*visit)(void* arg, int32_t value, const orr_value_info*));
+  /* Ranks that no earlier strategy of the stack has taken. */
+  int32_t (*ranks_left)(orr_program*);
+  /* Creates a mesh axis over `size` ranks (0: all that are left), inside those made before. */
+  orr_status* (*axis)(orr_program*, const char* name, int32_t size);
+  /* Places a value on an axis: dim >= 0 shards that dim, -1 replicates. */
+  orr_status* (*place)(orr_program*, int32_t value, const char* axis, int32_t dim);
+  /* Asks for gradients to be summed over `axis` and kept replicated, in buckets of about `bucket`
+   * bytes, started as soon as their last member is complete. */
+  orr_status* (*reduce)(orr_program*, int32_t value, const char* axis, int64_t bucket);
+  /* Records a remark for `orrery plan`. */
+  orr_status* (*diag)(orr_program*, const char* message);
+} orr_edit;
+
+/* The user's options for one use of the strategy; unset ones hold their fallback. */
+typedef struct orr_options {
+  const void* self;
+  int64_t (*integer)(const void* self, const char* name, int64_t fallback);
+  double (*real)(const void* self, const char* name, double fallback);
+  const char* (*text)(const void* self, const char* name, const char* fallback);
+} orr_options;
+
+/* Closed-form traffic, asked on the final program: sizes are what this strategy's own edits reduced. */
+typedef struct orr_predict_query {
+  uint32_t size;
+  int32_t axis_size;        /* ranks on the strategy's axis */
+  int32_t rank;             /* coordinate of the asked rank on it */
+  uint64_t reduced_elements;/* elements whose reduction it asked for, per rank */
+  uint64_t reduced_bytes;   /* the same in bytes of their dtype */
+  int64_t nodes;            /* tree nodes that this rank exports (ops.h, LEAVES) */
+  int64_t total_nodes;      /* of all ranks */
+} orr_predict_query;
+
+typedef struct orr_prediction {
+  uint32_t size;
+  uint64_t bytes_sent; /* per step by the asked rank */
+} orr_prediction;
+
+typedef struct orr_strategy_api {
+  uint32_t size;
+  void* self;
+  orr_status* (*describe)(void* self, orr_strategy_info* out); /* pure [main thread] */
+  /* Edits the differentiated program. All ranks call it with equal arguments. [main thread] */
+  orr_status* (*transform)(void* self, orr_program*, const orr_edit*, const orr_options*);
+  /* Pure. Compared by the core with the counted program. [main thread] */
+  orr_status* (*predict)(void* self, const orr_predict_query*, orr_prediction* out);
+} orr_strategy_api;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The words of the plugin ABI: element types, tensors, buffers, statuses. C11, libc headers only.
+ *
+ * Rules for every struct here: it begins with nothing hidden, holds fixed-width integers, doubles and
+ * pointers, and is filled completely by whoever makes it. Strings are UTF-8, NUL-terminated, borrowed
+ * for the duration of the call unless a comment says otherwise.
+ */
+#ifndef ORRERY_TYPES_H
+#define ORRERY_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Element types. Values are part of the ABI. BOOL is one byte, 0 or 1. */
+enum {
+  ORR_F32 = 1,
+  ORR_F64 = 2,
+  ORR_BF16 = 3,
+  ORR_F16 = 4,
+  ORR_I32 = 5,
+  ORR_I64 = 6,
+  ORR_U8 = 7,
+  ORR_BOOL = 8
+};
+
+/* Bytes of one element of `dtype`; 0 for an unknown dtype. [any thread] */
+static inline int64_t orr_dtype_bytes(int32_t dtype) {
+  switch (dtype) {
+    case ORR_F32: case ORR_I32: return 4;
+    case ORR_F64: case ORR_I64: return 8;
+    case ORR_BF16: case ORR_F16: return 2;
+    case ORR_U8: case ORR_BOOL: return 1;
+    default: return 0;
+  }
+}
+
+/* Where a buffer lives. HOST is ordinary memory; COMM is host memory that the comm backend gave out
+ * and that its peers can read in place; PINNED and DEVICE belong to accelerators. */
+enum { ORR_TIER_HOST = 0, ORR_TIER_COMM = 1, ORR_TIER_PINNED = 2, ORR_TIER_DEVICE = 3 };
+
+enum { ORR_MAX_RANK = 8 };
+
+/* A tensor's type and layout. Strides are in elements; 0 repeats one element along that dim. */
+typedef struct orr_tensor {
+  int32_t dtype;
+  int32_t rank; /* 0 .. ORR_MAX_RANK; rank 0 is a scalar */
+  int64_t dims[ORR_MAX_RANK];
+  int64_t strides[ORR_MAX_RANK];
+} orr_tensor;
+
+/* One allocation. Made and freed by a device (or by a comm backend, tier COMM); read by everyone.
+ * `host` is its address when the CPU may touch it, else NULL. `native` is the device's own handle
+ * (CUDA device pointer, cl_mem), of the kind named by `native_kind`. */
+typedef struct orr_memory {
+  uint32_t size; /* of this struct */
+  int32_t tier;
+  uint64_t bytes;
+  void* host;
+  void* native;
+  char native_kind[16]; /* "host", "cuda", "opencl" */
+  void* owner;          /* private to the maker */
+} orr_memory;
+
+/* A piece of an allocation: what kernels and collectives read and write. Never a bare pointer. */
+typedef struct orr_buffer {
+  const orr_memory* memory;
+  uint64_t offset; /* bytes */
+  uint64_t bytes;
+} orr_buffer;
+
+/* The CPU address of a buffer. REQUIRES: its memory has a host address. [any thread] */
+static inline void* orr_buffer_host(const orr_buffer* b) {
+  return (char*)b->memory->host + b->offset;
+}
+
+/* What went wrong. NULL is success. Made by the host's `error` (host.h) and released by the host;
+ * a plugin that receives one from a host call hands it on or releases it. */
+typedef struct orr_status orr_status;
+
+/* Status codes. The values are the process exit codes of design section 9 where one applies. */
+enum {
+  ORR_OK = 0,
+  ORR_FAILED = 1,          /* the operation was tried and failed */
+  ORR_INVALID = 2,         /* the caller's argument is wrong */
+  ORR_UNIMPLEMENTED = 3,   /* this table has no such operation */
+  ORR_UNAVAILABLE = 69,    /* the device, driver or peer library is not here */
+  ORR_RETRY = 75,          /* a peer was lost or the job was told to stop: retry from a checkpoint */
+  ORR_DEADLINE = 124       /* a wait ended without an answer */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The core's side of host/1, and statuses as exceptions.
+#pragma once
+
+#include <orrery/host.h>
+
+#include "base/error.h"
+
+namespace orrery {
+
+const orr_host& host_table();
+
+// Throws the status as an Error and releases it; does nothing for NULL.
+void check(orr_status* status);
+// The same with "prefix: " in front of the message.
+void check(orr_status* status, const std::string& prefix);
+
+}  // namespace orrery

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plugins by kind and name. The registry knows no names of its own: it lists what lies in the search
+// directories (ORRERY_PLUGIN_PATH, the build tree's or the install directory's), reads each
+// descriptor from the file, and loads on demand. [main thread]
+#pragma once
+
+#include <orrery/comm.h>
+#include <orrery/device.h>
+#include <orrery/kernel.h>
+#include <orrery/observer.h>
+#include <orrery/plugin.h>
+#include <orrery/strategy.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace orrery {
+
+// A plugin file found on disk. `refusal` says why it cannot be loaded ("" if it can).
+struct PluginFile {
+  std::filesystem::path path;
+  orr_plugin descriptor{};  // entry is not valid before loading
+  std::string refusal;
+};
+
+class Registry {
+ public:
+  // The process-wide registry; scans on first use.
+  static Registry& get();
+
+  const std::vector<PluginFile>& files() const { return files_; }
+  // Adds a directory in front of the search path, or one file. Later look-ups see it.
+  void add(const std::filesystem::path& path);
+
+  // The table of the plugin of this kind and name, loaded now if need be, copied to the host's full
+  // size with its holes filled. Throws Error naming path, stage, reason and fix; an unknown name gets
+  // the nearest one. Tables live for the process.
+  const orr_kernel_api& kernel(const std::string& name);
+  const orr_comm_api& comm(const std::string& name);
+  const orr_strategy_api& strategy(const std::string& name);
+  const orr_observer_api& observer(const std::string& name);
+  const orr_device_api& device(const std::string& name);  // "host" is the core's own
+
+  // Names of loadable plugins with this ORR_KIND_ bit, sorted.
+  std::vector<std::string> names(uint32_t kind) const;
+
+ private:
+  struct Loaded;
+  std::vector<PluginFile> files_;
+  const void* table(uint32_t kind, const char* id, const std::string& name);
+};
+
+}  // namespace orrery

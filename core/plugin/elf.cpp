@@ -24,7 +24,7 @@ constexpr int native_machine = EM_AARCH64;
 #error "name this machine's ELF constant here"
 #endif
 
-constexpr const char* section_name = "orrery_plugin";
+constexpr const char* section_name = ".orrery_plugin";
 
 class ElfFile {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who a plugin file is, read from its ELF section "orrery_plugin" without running any of its code.
+// Who a plugin file is, read from its ELF section ".orrery_plugin" without running any of its code.
 #pragma once
 
 #include <orrery/plugin.h>

@@ -13,7 +13,9 @@
 #include <orrery/strategy.h>
 
 #include <filesystem>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace orrery {
@@ -47,9 +49,18 @@ class Registry {
   std::vector<std::string> names(uint32_t kind) const;
 
  private:
-  struct Loaded;
+  void scan();
+  const PluginFile& find(uint32_t kind, const std::string& name) const;
+  template <class T>
+  const T& table(uint32_t kind, const std::string& name);
+
+  std::vector<std::filesystem::path> added_;
   std::vector<PluginFile> files_;
-  const void* table(uint32_t kind, const char* id, const std::string& name);
+  std::map<std::filesystem::path, orr_exports> opened_;
+  std::map<std::pair<uint32_t, std::filesystem::path>, void*> tables_;
 };
+
+// "kernel" for ORR_KIND_KERNEL; also the id of the interface of that kind.
+const char* kind_name(uint32_t kind);
 
 }  // namespace orrery

@@ -33,8 +33,9 @@
  *                   sharing; one of the last two strides of a and of b is 1. Optional attribute
  *                   leaves: over K, only with G = 1. Order: per leaf, K in blocks of ORR_MATMUL_K; in a
  *                   block acc = fma(a,b,acc) in order from +0; blocks are added in order to the first.
- * reduce            x[O,K,I] -> y[O,I]; text "fn": "sum", "max", "min". Leaves over K (sum, O = 1).
- *                   I = 1: row sums, else column sums. NaN wins in max and min.
+ * reduce            x[O,K,I] -> y[O,I]; text "fn": "sum", "sumsq" (sum of x*x), "max",
+ *                   "min". Leaves over K (sum, O = 1). I = 1: row sums, else column sums. NaN wins
+ *                   in max and min. O = 1, I = 1, K in the tens of millions is common.
  * argmax            x[R,C] -> i64 y[R]: the first of the largest.
  * topk              x[R,C] -> values[R,k], i64 indices[R,k]; int "k"; descending, ties by index.
  * softmax           x[R,C] -> y[R,C]: e = exp(x - max), y = e * (1 / row sum of e).

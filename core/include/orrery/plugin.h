@@ -4,7 +4,7 @@
  * fetched by id and version (device/1, kernel/1, comm/1, strategy/1, observer/1, host/1).
  *
  * A plugin exports exactly one symbol, the data object `orrery_plugin`, placed in the ELF section
- * "orrery_plugin". All but its last field are integers and char arrays, so that the host reads who
+ * ".orrery_plugin". All but its last field are integers and char arrays, so that the host reads who
  * the plugin is from the file, before any of its code runs.
  */
 #ifndef ORRERY_PLUGIN_H
@@ -73,13 +73,14 @@ typedef struct orr_plugin {
 #ifdef __cplusplus
 #define ORR_EXTERN_C extern "C"
 #else
-#define ORR_EXTERN_C
+#define ORR_EXTERN_C extern
 #endif
 
 /* Defines the one exported symbol. Use once per plugin, at file scope:
  *   ORR_PLUGIN(ORR_KIND_COMM, "mine", "1.0.0", "What it is in one line", entry, 1, {{"comm", 1, 1}}) */
 #define ORR_PLUGIN(kinds_, name_, version_, summary_, entry_, n_, ...)                           \
-  ORR_EXTERN_C __attribute__((visibility("default"), section("orrery_plugin"), used))            \
+  ORR_EXTERN_C orr_plugin orrery_plugin;                                                         \
+  __attribute__((visibility("default"), section(".orrery_plugin"), used))                         \
   orr_plugin orrery_plugin = {ORR_PLUGIN_MAGIC, (uint32_t)sizeof(orr_plugin), ORR_BOOTSTRAP,     \
                               kinds_, n_, name_, version_, ORR_BUILD_TEXT, summary_, __VA_ARGS__, \
                               entry_};

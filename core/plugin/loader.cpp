@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Boost.DLL, and what it takes to turn its failures into sentences.
+#include "plugin/loader.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/dll/shared_library.hpp>
+#include <cstring>
+#include <string>
+
+#include "plugin/host.h"
+
+namespace orrery {
+namespace fs = std::filesystem;
+namespace {
+
+const void* host_interface(const char* id, uint32_t version) {
+  return std::strcmp(id, "host") == 0 && version == 1 ? &host_table() : nullptr;
+}
+
+[[noreturn]] void refuse(const fs::path& file, const char* stage, const std::string& why) {
+  fail(ORR_UNAVAILABLE, "plugin {}: {}: {}", file.string(), stage, why);
+}
+
+void check_owner(const fs::path& path, const char* what) {
+  struct stat facts;
+  if (stat(path.c_str(), &facts) != 0)
+    fail(ORR_UNAVAILABLE, "{} cannot be examined ({}); check the path", what, strerror(errno));
+  if (facts.st_mode & S_IWOTH)
+    fail(ORR_UNAVAILABLE, "{} is writable by everyone; run chmod o-w {}", what, path.string());
+  if (facts.st_uid != 0 && facts.st_uid != geteuid())
+    fail(
+        ORR_UNAVAILABLE,
+        "{} belongs to user {}, neither to root nor to you ({}); copy the plugin to a directory of "
+        "your own",
+        what, facts.st_uid, geteuid());
+}
+
+// Boost's text is "boost::dll::shared_library::load() failed: <dlerror>: Bad file descriptor"; only
+// the middle is about the failure.
+std::string reason_of(std::string text) {
+  static const std::string head = "load() failed: ", tail = ": Bad file descriptor";
+  if (size_t at = text.find(head); at != std::string::npos) text.erase(0, at + head.size());
+  if (size_t at = text.find(tail); at != std::string::npos) text.erase(at);
+  if (text.find("libcuda.so.1: cannot open") != std::string::npos) return "no NVIDIA driver here";
+  if (text.find("undefined symbol") != std::string::npos)
+    return text + "; link it with -Wl,-z,defs against what it uses";
+  if (text.find("cannot open shared object file") != std::string::npos)
+    return text + "; install the package that has this library";
+  return text;
+}
+
+boost::dll::shared_library& load(const fs::path& file) {
+  try {
+    // Leaked: statics, threads and kept pointers of a plugin make unloading a crash.
+    return *new boost::dll::shared_library(
+        file, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+  } catch (const std::exception& e) {
+    refuse(file, "load", reason_of(e.what()));
+  }
+}
+
+// A symbol may come from a library that the plugin links to: the name tells.
+const orr_plugin& symbol(boost::dll::shared_library& library, const fs::path& file,
+                         const orr_plugin& expected) {
+  static const char* name = "orrery_plugin";
+  if (!library.has(name))
+    refuse(file, "symbol", "it does not export 'orrery_plugin'; define it with ORR_PLUGIN");
+  const orr_plugin& found = library.get<orr_plugin>(name);
+  if (found.magic != expected.magic ||
+      std::strncmp(found.name, expected.name, sizeof found.name) != 0)
+    refuse(file, "symbol", "'orrery_plugin' is another library's; export the plugin's own symbol");
+  if (!found.entry) refuse(file, "symbol", "its entry is null; give ORR_PLUGIN an entry function");
+  return found;
+}
+
+}  // namespace
+
+void check_trusted(const fs::path& file) {
+  check_owner(file, "the file");
+  check_owner(file.parent_path(), "its directory");
+}
+
+orr_exports open_plugin(const fs::path& file, const orr_plugin& expected) {
+  const orr_plugin& plugin = symbol(load(file), file, expected);
+  orr_bootstrap boot{sizeof boot, host_interface};
+  orr_exports exports{sizeof exports, nullptr, nullptr, nullptr};
+  check(plugin.entry(&boot, &exports), "plugin " + file.string() + ": entry");
+  if (!exports.get) refuse(file, "entry", "it gave no 'get'; set orr_exports.get in its entry");
+  return exports;
+}
+
+}  // namespace orrery

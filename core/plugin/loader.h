@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Opening a plugin: the only place where a shared object is loaded. Nothing is ever unloaded.
+// [main thread]
+#pragma once
+
+#include <orrery/plugin.h>
+
+#include <filesystem>
+
+namespace orrery {
+
+// Throws Error(ORR_UNAVAILABLE) if the file or its directory could have been written by somebody
+// other than root or this user. One sentence, without the path.
+void check_trusted(const std::filesystem::path& file);
+
+// Loads the file, finds the descriptor that `expected` was read from, and calls its entry. The
+// exports live for the process. REQUIRES: the file passed read_descriptor and check_trusted.
+// Throws Error naming path, stage, reason and fix.
+orr_exports open_plugin(const std::filesystem::path& file, const orr_plugin& expected);
+
+}  // namespace orrery

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Finding plugins and keeping their tables.
+#include "plugin/registry.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/places.h"
+#include "base/text.h"
+#include "plugin/elf.h"
+#include "plugin/loader.h"
+#include "plugin/services.h"
+#include "plugin/tables.h"
+
+namespace orrery {
+namespace fs = std::filesystem;
+namespace {
+
+// Plugin files under a place: itself if it is a file, else the shared objects below it, sorted.
+std::vector<fs::path> objects(const fs::path& place) {
+  std::error_code error;
+  if (fs::is_regular_file(place, error)) return {place};
+  std::vector<fs::path> found;
+  for (fs::recursive_directory_iterator it(place, error), end; !error && it != end;
+       it.increment(error))
+    if (it->path().extension() == ".so" && it->is_regular_file(error)) found.push_back(it->path());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::vector<fs::path> search_path(const std::vector<fs::path>& added) {
+  std::vector<fs::path> places = added;
+  if (const char* listed = std::getenv("ORRERY_PLUGIN_PATH")) {
+    std::istringstream list(listed);
+    for (std::string place; std::getline(list, place, ':');)
+      if (!place.empty()) places.push_back(place);
+  }
+  if (const fs::path& tree = build_tree(); !tree.empty()) {
+    places.push_back(tree / "kernels");
+    places.push_back(tree / "plugins");
+  } else {
+    for (const fs::path& place : installed_places(ORRERY_PLUGINDIR)) places.push_back(place);
+  }
+  return places;
+}
+
+PluginFile examine(const fs::path& path) {
+  PluginFile file{path, {}, ""};
+  try {
+    file.descriptor = read_descriptor(path);
+    check_trusted(path);
+  } catch (const Error& e) {
+    file.refusal = e.what();
+  }
+  return file;
+}
+
+// A file whose descriptor cannot be read is still recognised by its name, orrery-<kind>-<name>.so,
+// so that a broken plugin is reported as broken and not as unknown.
+bool answers_to(const PluginFile& file, uint32_t kind, const std::string& name) {
+  if (file.descriptor.magic) return (file.descriptor.kinds & kind) && name == file.descriptor.name;
+  return file.path.filename() == fmt::format("orrery-{}-{}.so", kind_name(kind), name);
+}
+
+uint32_t only_version_1(const PluginFile& file, const char* id) {
+  for (uint32_t i = 0; i < file.descriptor.n_interfaces; ++i) {
+    const orr_interface_id& served = file.descriptor.interfaces[i];
+    if (std::string(served.id) != id) continue;
+    if (served.min <= 1 && served.max >= 1) return 1;
+    fail(ORR_UNAVAILABLE,
+         "plugin {}: interface: it serves {}/{} to {}/{} and this program speaks {}/1; install "
+         "versions that fit",
+         file.path.string(), id, served.min, id, served.max, id);
+  }
+  fail(ORR_UNAVAILABLE,
+       "plugin {}: interface: its descriptor does not list '{}'; add it to ORR_PLUGIN",
+       file.path.string(), id);
+}
+
+}  // namespace
+
+const char* kind_name(uint32_t kind) {
+  switch (kind) {
+    case ORR_KIND_KERNEL: return "kernel";
+    case ORR_KIND_COMM: return "comm";
+    case ORR_KIND_STRATEGY: return "strategy";
+    case ORR_KIND_OBSERVER: return "observer";
+    default: return "device";
+  }
+}
+
+Registry& Registry::get() {
+  static Registry registry = [] {
+    Registry made;
+    made.scan();
+    return made;
+  }();
+  return registry;
+}
+
+void Registry::add(const fs::path& path) {
+  if (!fs::exists(path))
+    fail(ORR_INVALID, "plugin path {} does not exist; name a directory or a .so file",
+         path.string());
+  added_.insert(added_.begin(), path);
+  scan();
+}
+
+void Registry::scan() {
+  files_.clear();
+  for (const fs::path& place : search_path(added_)) {
+    for (const fs::path& object : objects(place)) {
+      fs::path path = fs::canonical(object);
+      auto same = [&](const PluginFile& f) { return f.path == path; };
+      if (std::none_of(files_.begin(), files_.end(), same)) files_.push_back(examine(path));
+    }
+  }
+  for (size_t i = 0; i < files_.size(); ++i) {
+    for (size_t j = 0; j < i && files_[i].refusal.empty(); ++j) {
+      const orr_plugin &first = files_[j].descriptor, &second = files_[i].descriptor;
+      if (files_[j].refusal.empty() && (first.kinds & second.kinds) &&
+          std::string(first.name) == second.name)
+        files_[i].refusal = fmt::format("hidden by {}, which comes first in the search path",
+                                        files_[j].path.string());
+    }
+  }
+}
+
+std::vector<std::string> Registry::names(uint32_t kind) const {
+  std::vector<std::string> names;
+  for (const PluginFile& file : files_)
+    if (file.refusal.empty() && (file.descriptor.kinds & kind))
+      names.push_back(file.descriptor.name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+const PluginFile& Registry::find(uint32_t kind, const std::string& name) const {
+  const PluginFile* refused = nullptr;
+  for (const PluginFile& file : files_) {
+    if (!answers_to(file, kind, name)) continue;
+    if (file.refusal.empty()) return file;
+    if (!refused) refused = &file;
+  }
+  if (refused)
+    fail(ORR_UNAVAILABLE, "{} '{}': plugin {}: file: {}", kind_name(kind), name,
+         refused->path.string(), refused->refusal);
+  const std::vector<std::string> known = names(kind);
+  fail(ORR_INVALID, "no plugin provides {} '{}'{}; found: {}", kind_name(kind), name,
+       did_you_mean(name, known), known.empty() ? "none" : join(known, ", "));
+}
+
+template <class T>
+const T& Registry::table(uint32_t kind, const std::string& name) {
+  const PluginFile& file = find(kind, name);
+  void*& kept = tables_[{kind, file.path}];
+  if (kept) return *static_cast<T*>(kept);
+  const uint32_t version = only_version_1(file, kind_name(kind));
+  auto opened = opened_.find(file.path);
+  if (opened == opened_.end())
+    opened = opened_.emplace(file.path, open_plugin(file.path, file.descriptor)).first;
+  const orr_exports& exports = opened->second;
+  const void* given = exports.get(exports.self, kind_name(kind), version);
+  if (!given)
+    fail(ORR_UNAVAILABLE,
+         "plugin {}: interface: it gave no table for {}/{} that its descriptor lists",
+         file.path.string(), kind_name(kind), version);
+  try {
+    kept = complete_table<T>(given).release();
+  } catch (const Error& e) {
+    fail(e.code(), "plugin {}: interface: {}", file.path.string(), e.what());
+  }
+  return *static_cast<T*>(kept);
+}
+
+const orr_kernel_api& Registry::kernel(const std::string& name) {
+  return table<orr_kernel_api>(ORR_KIND_KERNEL, name);
+}
+const orr_comm_api& Registry::comm(const std::string& name) {
+  return table<orr_comm_api>(ORR_KIND_COMM, name);
+}
+const orr_strategy_api& Registry::strategy(const std::string& name) {
+  return table<orr_strategy_api>(ORR_KIND_STRATEGY, name);
+}
+const orr_observer_api& Registry::observer(const std::string& name) {
+  return table<orr_observer_api>(ORR_KIND_OBSERVER, name);
+}
+const orr_device_api& Registry::device(const std::string& name) {
+  return name == "host" ? services::host_device() : table<orr_device_api>(ORR_KIND_DEVICE, name);
+}
+
+}  // namespace orrery

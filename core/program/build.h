@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one writes when building a program: tensor operations with their conveniences (negative dims,
+// means, splits), in terms of the ops. Dims here are 0-based; negative ones count from the end.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "program/program.h"
+
+namespace orrery::build {
+
+ValueId matmul(Program& p, ValueId a, ValueId b, bool transpose_a = false, bool transpose_b = false);
+ValueId reshape(Program& p, ValueId x, Dims dims);  // one dim may be -1
+ValueId transpose(Program& p, ValueId x, Dims permutation);
+ValueId slice(Program& p, ValueId x, int64_t dim, int64_t begin, int64_t end);
+std::vector<ValueId> split(Program& p, ValueId x, int64_t dim, const Dims& sizes);
+ValueId concat(Program& p, const std::vector<ValueId>& xs, int64_t dim);
+ValueId broadcast(Program& p, ValueId x, const Dims& dims);
+
+// fn: "sum", "max", "min", "sumsq". Empty dims: all.
+ValueId reduce(Program& p, const std::string& fn, ValueId x, Dims dims, bool keep);
+// The mean. Over the batch dim it is the mean over the samples that count (Batch::mean).
+ValueId mean(Program& p, ValueId x, Dims dims, bool keep);
+ValueId argmax(Program& p, ValueId x);  // last dim, i64
+std::vector<ValueId> topk(Program& p, ValueId x, int64_t k);
+ValueId softmax(Program& p, ValueId x);  // last dim
+ValueId layernorm(Program& p, ValueId x, ValueId w, ValueId b, double eps);
+ValueId rmsnorm(Program& p, ValueId x, ValueId w, double eps);
+// q, k, v: [B, T, heads*d] -> [B, T, heads*d]
+ValueId attention(Program& p, ValueId q, ValueId k, ValueId v, int64_t heads, bool causal,
+                  std::optional<double> scale);
+// Mean over all positions that count of the cross-entropy of logits [..., V] and labels [...];
+// weights [...] are optional; labels equal to `ignore` weigh 0.
+ValueId cross_entropy(Program& p, ValueId logits, ValueId labels, ValueId weights,
+                      std::optional<int64_t> ignore);
+ValueId gather(Program& p, ValueId table, ValueId index);  // [V, C], [...] -> [..., C]
+ValueId dropout(Program& p, ValueId x, double rate);
+ValueId iota(Program& p, int64_t n, int32_t dtype);
+ValueId categorical(Program& p, ValueId logits);                         // [R, C] -> i64 [R]
+ValueId slice_at(Program& p, ValueId x, int64_t dim, ValueId at, int64_t size);
+ValueId update_slice(Program& p, ValueId x, ValueId u, int64_t dim, ValueId at);
+ValueId stop_gradient(Program& p, ValueId x);
+
+}  // namespace orrery::build

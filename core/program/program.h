@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The program: one training step as data. The same class holds L1 (global shapes, no ranks) and,
+// after lowering, the local program of one rank. Ops are appended in execution order; values are
+// defined once.
+//
+// Time. The batch dim of a step is cut into microbatches, the leaves (design section 8). While ops
+// are added, every value gets its relation to that axis: `Batch::none` (the same for all leaves),
+// `sharded` (dim `batch_dim` runs over the batch), `partial` (one summand per leaf) or `mean` (a
+// ratio of totals, known only when all leaves are done). Only linear ops accept partial and mean.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "program/expr.h"
+#include "program/types.h"
+
+namespace orrery {
+
+using ValueId = int32_t;
+using OpId = int32_t;
+constexpr int32_t kNone = -1;
+
+enum class Role : int32_t { activation, param, grad, state, input, loss, scalar, batch };
+enum class Phase : int32_t { forward, backward, update };
+enum class Batch : int32_t { none, sharded, partial, mean };
+
+struct State;  // program/state.h
+
+struct Value {
+  Type type;
+  Role role = Role::activation;
+  Batch batch = Batch::none;
+  int32_t batch_dim = kNone;  // 0-based; leaves are equal consecutive pieces of it
+  OpId producer = kNone;
+  int32_t out_index = 0;
+  std::string name;  // parameter path, batch field, scalar name
+  std::shared_ptr<State> state;  // params and states
+  Site site;
+};
+
+struct Op {
+  std::string kind;
+  Attrs attrs;
+  std::vector<ValueId> in, out;
+  Expr expr;  // pointwise
+  Phase phase = Phase::forward;
+  Site site;
+};
+
+// A number that may stand where a value is expected.
+struct Operand {
+  Operand(ValueId id) : id(id) {}                  // NOLINT: meant to convert
+  static Operand number(double x) { Operand o(kNone); o.value = x; return o; }
+  ValueId id;
+  double value = 0;
+};
+
+class Program {
+ public:
+  // -- inputs ------------------------------------------------------------------------------------
+  // A tensor of the batch; its first dim is the batch dim. All batch fields share that extent.
+  ValueId batch_input(const std::string& name, const Type& type);
+  // A 0-d runtime number, the same for all leaves and ranks ("lr", "step").
+  ValueId scalar_input(const std::string& name, int32_t dtype);
+  // A tensor given from outside that does not depend on the batch.
+  ValueId input(const std::string& name, const Type& type);
+  // The current value of a parameter or state; one per state and program.
+  ValueId state_value(const std::shared_ptr<State>& state);
+
+  // -- ops ---------------------------------------------------------------------------------------
+  // Appends an op at the current site and phase; infers types and relation to the batch. Throws
+  // Error with the site's prefix when shapes, dtypes or the relation do not allow it.
+  std::vector<ValueId> add(const std::string& kind, const std::vector<ValueId>& in, Attrs attrs = {});
+  ValueId add1(const std::string& kind, const std::vector<ValueId>& in, Attrs attrs = {});
+  // One scalar function with broadcasting and dtype promotion (numbers take the tensors' dtype).
+  ValueId pointwise(int32_t fn, const std::vector<Operand>& operands);
+  ValueId cast(ValueId x, int32_t dtype);
+  ValueId constant(double value, int32_t dtype, const Dims& dims = {});
+  // Uniform numbers in [0,1) of `type`, keyed by the current region and call ordinal; like `like`'s
+  // relation to the batch if that is a value (the element index is then the global one).
+  ValueId random_uniform(const Type& type, ValueId like = kNone);
+
+  // Declares that `state` holds `value` after the step. Later declarations replace earlier ones.
+  void update(ValueId state, ValueId value);
+  // Declares a fetched result.
+  void output(const std::string& name, ValueId value);
+
+  // -- where we are --------------------------------------------------------------------------------
+  void set_site(const Site& site) { site_ = site; }
+  const Site& site() const { return site_; }
+  void set_phase(Phase phase) { phase_ = phase; }
+  Phase phase() const { return phase_; }
+
+  // -- reading -------------------------------------------------------------------------------------
+  const std::vector<Op>& ops() const { return ops_; }
+  std::vector<Op>& mutable_ops() { return ops_; }
+  const std::vector<Value>& values() const { return values_; }
+  const Value& value(ValueId id) const { return values_.at(static_cast<size_t>(id)); }
+  Value& mutable_value(ValueId id) { return values_.at(static_cast<size_t>(id)); }
+  const Type& type(ValueId id) const { return value(id).type; }
+  const std::vector<std::pair<ValueId, ValueId>>& updates() const { return updates_; }
+  const std::vector<std::pair<std::string, ValueId>>& outputs() const { return outputs_; }
+  int64_t batch_size() const { return batch_size_; }  // 0 before the first batch_input
+  // The weight of every sample: f32 [batch], 1, or 0 for padding. Made on first use.
+  ValueId batch_weight();
+  // The next RNG id of this region: hash of module path and ordinal (design section 4).
+  int64_t next_rng_id();
+  ValueId seed();  // i64 scalars given at run time
+  ValueId step();
+
+  // Throws Error with the current site's prefix.
+  [[noreturn]] void fail_here(const std::string& message) const;
+
+  ValueId new_value(const Type& type, Role role, const std::string& name = "");
+  // Appends an op made elsewhere (lowering), without inference. Outputs must exist.
+  void append(Op op);
+
+ private:
+  ValueId find(Role role, const std::string& name) const;
+  void relate_to_batch(Op& op);
+
+  std::vector<Op> ops_;
+  std::vector<Value> values_;
+  std::vector<std::pair<ValueId, ValueId>> updates_;
+  std::vector<std::pair<std::string, ValueId>> outputs_;
+  std::map<std::string, int64_t> rng_ordinals_;
+  Site site_;
+  Phase phase_ = Phase::forward;
+  int64_t batch_size_ = 0;
+};
+
+// The whole program as text: one op a line, for people, golden files and digests.
+std::string to_string(const Program& program);
+
+}  // namespace orrery

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Persistent tensors: parameters, optimizer state, buffers. Programs are variants over states; a
+// state outlives every program that reads or writes it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "program/program.h"
+
+namespace orrery {
+
+// A concrete tensor in ordinary memory, row-major. Copies share the bytes.
+struct HostTensor {
+  Type type;
+  std::shared_ptr<std::vector<std::byte>> bytes;
+
+  static HostTensor make(const Type& type);  // zeroed
+  template <class T>
+  T* data() { return reinterpret_cast<T*>(bytes->data()); }
+  template <class T>
+  const T* data() const { return reinterpret_cast<const T*>(bytes->data()); }
+};
+
+// How a state begins. `uniform` is [a, b); `normal` has mean a and deviation b; both are keyed by
+// the job's seed and the state's name, so that neither order nor ranks matter.
+struct Initial {
+  enum Kind { zeros, constant, uniform, normal, data } kind = zeros;
+  double a = 0, b = 0;
+  HostTensor tensor;  // kind data
+};
+
+struct State {
+  std::string name;  // "blocks.1.qkv.weight"; optimizer state: "optim.<name>.m"
+  Type type;
+  Role role = Role::param;  // param or state
+  Initial initial;
+  bool frozen = false;  // params: no gradient, no update
+  Site site;
+
+  // Where it lives; set when a program that uses it is compiled. Bytes at memory->host + offset on
+  // the host device.
+  const orr_memory* memory = nullptr;
+  uint64_t offset = 0;
+};
+
+// Orders names as people do: "blocks.2" before "blocks.10".
+bool natural_less(const std::string& a, const std::string& b);
+
+}  // namespace orrery

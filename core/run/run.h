@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Compiled programs as the script uses them: `Run` trains (loss, gradients, update over a batch that
+// is cut into microbatches), `Function` computes outputs from inputs (sampling, one optimizer step).
+// Both trace lazily, once for each set of input shapes, over states that they share. [main thread]
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "program/program.h"
+#include "program/state.h"
+
+namespace orrery {
+
+using Fields = std::map<std::string, ValueId>;
+using Outputs = std::vector<std::pair<std::string, ValueId>>;
+
+// One tensor of a batch: the whole, named lazily. `load` writes rows [begin, end) of the first dim,
+// row-major, to `to`; a rank calls it for its own rows only.
+struct BatchField {
+  Type type;
+  std::function<void(int64_t begin, int64_t end, std::byte* to)> load;
+};
+using BatchFields = std::map<std::string, BatchField>;
+
+// One entry of a strategy stack as the script wrote it.
+struct StrategyUse {
+  std::string name;
+  std::map<std::string, Attr> options;
+  std::string line;  // Lua file:line
+};
+
+struct RunSpec {
+  // Builds the loss (a mean over the batch) and auxiliary outputs from the batch's values.
+  std::function<std::pair<ValueId, Outputs>(Program&, const Fields&)> loss;
+  std::vector<std::shared_ptr<State>> params;  // trained ones; visited in natural order of names
+  // Builds the update of one parameter: returns its new value, declares new optimizer states with
+  // Program::update. Empty: no update; gradients stay in `gradients`.
+  std::function<ValueId(Program&, const std::shared_ptr<State>&, ValueId value, ValueId gradient)>
+      update;
+  std::vector<std::shared_ptr<State>> gradients;  // parallel to params, if `update` is empty
+  // The runtime scalars of a step (from 1), by the names that the program's scalar_inputs have.
+  std::function<std::map<std::string, double>(int64_t step)> scalars;
+  int64_t microbatches = 0;  // 0: the data-parallel size
+  double clip_norm = 0;      // 0: no clipping of the global gradient norm
+  bool local = false;        // this rank alone, whatever the world (value_and_grad)
+  std::vector<StrategyUse> strategies;
+  std::string line;  // Lua file:line of the compile call
+};
+
+// The outcome of a step: scalars that the program already made equal on all ranks. "loss" and, with
+// clipping or on request, "grad_norm"; auxiliary outputs by name. Reading waits for the step.
+class StepResult {
+ public:
+  virtual ~StepResult() = default;
+  virtual double get(const std::string& name) = 0;  // throws Error with the step and Lua line
+  virtual std::vector<std::string> names() const = 0;
+  int64_t step = 0;
+};
+
+class Run {
+ public:
+  virtual ~Run() = default;
+  static std::unique_ptr<Run> make(RunSpec spec);
+
+  // Trains on one batch / evaluates it (no dropout, no update).
+  virtual std::shared_ptr<StepResult> step(const BatchFields& batch) = 0;
+  virtual std::shared_ptr<StepResult> evaluate(const BatchFields& batch) = 0;
+  virtual int64_t steps_done() const = 0;
+
+  // A directory checkpoint (design section 9): parameters, optimizer state, step count, and the
+  // caller's `extra` (data position and the like, as text). Collective.
+  virtual void save(const std::string& directory, const std::string& extra) = 0;
+  virtual std::string load(const std::string& directory) = 0;  // returns `extra`
+
+  // What `orrery plan` prints for the shapes of this batch; runs and allocates nothing.
+  virtual std::string plan(const BatchFields& batch) = 0;
+};
+
+class Function {
+ public:
+  virtual ~Function() = default;
+  // `body` gets the inputs' values in order and returns named outputs; it may declare updates.
+  static std::unique_ptr<Function> make(
+      std::function<Outputs(Program&, const std::vector<ValueId>&)> body, std::string line);
+  virtual std::vector<HostTensor> call(
+      const std::vector<HostTensor>& inputs,
+      const std::map<std::string, double>& scalars = {}) = 0;
+};
+
+// Whether ops like dropout are active in what is being traced now.
+bool tracing_training();
+// The program being traced, or null.
+Program* tracing_program();
+
+// What the command line decided for this process; set before the script starts.
+struct RuntimeOptions {
+  std::vector<std::string> kernels;  // empty: every host plugin that works here
+  std::string comm = "local";        // overridden by orrery.init{comm=}
+  bool plan_only = false;            // stop with PlanDone at the first step
+  int plan_ranks = 1;
+  uint64_t seed = 1;
+  std::string run_directory;         // "" keeps none
+};
+RuntimeOptions& runtime_options();
+
+// Thrown by the first Run::step under plan_only, after the plan has been printed.
+struct PlanDone {};
+
+// States: allocation and access. `materialize` gives a state memory and its initial value if it has
+// none yet; reading and writing copy whole tensors.
+void materialize(const std::vector<std::shared_ptr<State>>& states);
+HostTensor read_state(State& state);
+void write_state(State& state, const HostTensor& value);
+
+// Horovod's words on host tensors and states; size 1 is the identity. `op`: "sum", "mean", "min",
+// "max", "prod". Collective: equal calls in equal order on all ranks; `line` names the call.
+struct WorldInfo {
+  int rank = 0, size = 1, local_rank = 0, local_size = 1;
+};
+WorldInfo world_info();
+HostTensor world_allreduce(const HostTensor& x, const std::string& op, const std::string& line);
+HostTensor world_broadcast(const HostTensor& x, int root, const std::string& line);
+HostTensor world_allgather(const HostTensor& x, const std::string& line);  // along dim 1, may be uneven
+HostTensor world_reduce_scatter(const HostTensor& x, const std::string& op, const std::string& line);
+HostTensor world_alltoall(const HostTensor& x, const std::string& line);
+void world_send(const HostTensor& x, int to, int tag, const std::string& line);
+HostTensor world_recv(const Type& type, int from, int tag, const std::string& line);
+void world_barrier(const std::string& line);
+
+}  // namespace orrery

@@ -4,7 +4,7 @@
 // kernel plugins are tested against, and what runs an op that nothing faster supports.
 #include <orrery/sdk/plugin.hpp>
 
-#include <memory>
+#include <algorithm>
 
 #include "op.h"
 #include "owned_op.h"
@@ -47,7 +47,7 @@ bool is_contiguous(const orr_tensor& t) {
 void require_layout(const orr_tensor* tensors, int n, uint32_t strided, const char* what) {
   for (int i = 0; i < n; ++i) {
     require(orr_dtype_bytes(tensors[i].dtype) > 0, std::string(what) + " has an unknown dtype");
-    require((strided >> i & 1) || is_contiguous(tensors[i]),
+    require((strided >> std::min(i, 31) & 1) || is_contiguous(tensors[i]),
             std::string(what) + " " + std::to_string(i) + " must be contiguous");
   }
 }

@@ -3,6 +3,7 @@
 // The ops of the cpu plugin, one line each. A new op is a line here, a `supports` below (or one of
 // the shared ones) and a per-ISA `make_<kind>`.
 #include "kernel.h"
+#include "matmul_plan.h"
 
 #define ORR_DECLARE(kind)                              \
   namespace orr_cpu::avx2 {                            \
@@ -12,6 +13,7 @@
   Kernel* make_##kind(const orr_op&);                  \
   }
 
+ORR_DECLARE(matmul)
 ORR_DECLARE(softmax)
 ORR_DECLARE(softmax_grad)
 
@@ -38,6 +40,7 @@ void supports_in_place(const orr_op& op, orr_support& out) {
   {#kind, supports, workspace, avx2::make_##kind, avx512::make_##kind}
 
 const Op op_table[] = {
+    ORR_ROW(matmul, matmul_supports, matmul_workspace),
     ORR_ROW(softmax, supports_in_place, nullptr),
     ORR_ROW(softmax_grad, supports_in_place, nullptr),
 };

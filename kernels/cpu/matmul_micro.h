@@ -49,6 +49,23 @@ struct Lanes<double> {
   enum { count = 8, cols = 8 * kMicroVectors };
 };
 
+// Memory that is wanted soon: `runs` pieces of `bytes`, `step` bytes apart. The micro-kernel asks for
+// a line of it now and then, so that packing the next panel does not wait for memory.
+struct Ahead {
+  const char* at = nullptr;
+  int64_t step = 0, bytes = 0, runs = 0, done = 0;
+
+  ORR_INLINE void next() {
+    if (runs <= 0) return;
+    __builtin_prefetch(at + done, 0, 2);
+    done += 64;
+    if (done < bytes) return;
+    done = 0;
+    at += step;
+    --runs;
+  }
+};
+
 // Element (r, k) of A is a[k*step + r], or with kRowStride > 0 a[r*kRowStride + k*step].
 // Row k of B is b + k*b_step. C = A*B, or C += A*B where the product is summed alone first.
 template <class T>
@@ -61,6 +78,7 @@ struct MicroArgs {
   T* c;
   int64_t c_step;
   bool add;
+  Ahead* ahead;  // two, or null
 };
 
 template <class T, int kRows, int kVectors, int kRowStride>
@@ -79,6 +97,10 @@ __attribute__((noinline)) void micro_kernel(const MicroArgs<T>& args) {
 #pragma GCC unroll 2
     for (int j = 0; j < kVectors; ++j) sum[r][j] = fill(T(0));
   for (int64_t k = 0; k < args.kc; ++k, a += args.a_step, b += args.b_step) {
+    if (args.ahead && !(k & 7)) {
+      args.ahead[0].next();
+      args.ahead[1].next();
+    }
     V row[kVectors];
 #pragma GCC unroll 2
     for (int j = 0; j < kVectors; ++j) row[j] = load(b + j * lanes);
@@ -89,11 +111,18 @@ __attribute__((noinline)) void micro_kernel(const MicroArgs<T>& args) {
       for (int j = 0; j < kVectors; ++j) sum[r][j] = fma(x, row[j], sum[r][j]);
     }
   }
+  const int64_t step = args.c_step;
+  if (args.add) {
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r, c += args.c_step)
+    for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 2
-    for (int j = 0; j < kVectors; ++j)
-      store(c + j * lanes, args.add ? load(c + j * lanes) + sum[r][j] : sum[r][j]);
+      for (int j = 0; j < kVectors; ++j)
+        sum[r][j] = load(c + r * step + j * lanes) + sum[r][j];
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r, c += step)
+#pragma GCC unroll 2
+    for (int j = 0; j < kVectors; ++j) store(c + j * lanes, sum[r][j]);
 }
 
 // Runs the micro-kernel for `rows` x `vectors`. REQUIRES: 1 <= rows <= kRows, vectors as well.

@@ -16,6 +16,7 @@ constexpr int64_t kKeepBytes = 1 << 20;     // a packed operand that may stay in
 constexpr int64_t kRevisitBytes = 1 << 19;  // an output tile that is added to more than once
 constexpr int64_t kTileRows = 280;
 constexpr int64_t kTileCols = 1024;
+constexpr int64_t kGroupCols = 128;
 constexpr int64_t kVectorRows = 3;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -160,7 +161,8 @@ MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
   int64_t rows = round_up(tile_m, micro.rows), cols = round_up(tile_n, micro.cols);
   int64_t micro_tiles = n_chunks > 1 ? rows / micro.rows * (cols / micro.cols) : 1;
   slot_a = round_up(rows * (keep_a ? s.k : longest) + micro.lanes, 64);
-  slot_b = round_up((keep_b ? cols * s.k : micro.cols * longest) + micro.lanes, 64);
+  group = keep_b ? cols : std::min(cols, kGroupCols);
+  slot_b = round_up(group * (keep_b ? s.k : longest) + micro.lanes, 64);
   slot_stack = round_up(micro_tiles * levels * micro.rows * micro.cols, 64);
   shared = 0;
   if (vector) {

@@ -64,6 +64,7 @@ struct MatmulPlan {
   int64_t tile_m, tile_n, tiles_m, tiles_n;
   bool m_inner;               // tiles of one column follow each other
   bool keep_a, keep_b;        // the packed operand of a tile holds all of K and serves the next
+  int64_t group;              // columns of b that are packed at a time
   int32_t levels;             // of the stack of partial sums
   MatmulStep* steps;
   MatmulChunk* chunks;

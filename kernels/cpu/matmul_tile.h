@@ -39,43 +39,71 @@ struct MatmulSlot {
       t.rows = smaller(p.tile_m, p.shape.m - t.m), t.cols = smaller(p.tile_n, p.shape.n - t.n);
       MatmulChunk all{0, 0, 0, p.shape.k};
       if (p.keep_a && packed_a != g * p.tiles_m + im) pack_rows(t, all);
-      if (p.keep_b && packed_b != g * p.tiles_n + in)
-        for (int64_t j = 0; j < t.cols; j += kCols) pack_cols(t, j, all, pack_b + j * p.shape.k);
+      if (p.keep_b && packed_b != g * p.tiles_n + in) pack_cols(t, 0, t.cols, all);
       packed_a = g * p.tiles_m + im, packed_b = g * p.tiles_n + in;
-      for (int32_t c = 0; c < p.n_chunks; ++c) run_chunk(t, p.chunks[c]);
+      for (int32_t c = 0; c < p.n_chunks; ++c) run_chunk(t, c, i + 1 < last);
     }
+  }
+
+  const S* rows_at(const Tile& t, int64_t k) const {
+    return a + t.g * p.shape.a.batch + t.m * p.shape.a.row + k * p.shape.a.col;
+  }
+  const S* cols_at(const Tile& t, int64_t j, int64_t k) const {
+    return b + t.g * p.shape.b.batch + k * p.shape.b.row + (t.n + j) * p.shape.b.col;
   }
 
   void pack_rows(const Tile& t, const MatmulChunk& c) const {
-    const MatmulStrides& s = p.shape.a;
-    for (int64_t i = 0; i < t.rows; i += kRows)
-      pack_panel<kRows>(a + t.g * s.batch + (t.m + i) * s.row + c.k0 * s.col, s.row, s.col,
-                        int(smaller(kRows, t.rows - i)), c.kc, pack_a + i * c.kc);
+    pack_panels<kRows>(rows_at(t, c.k0), p.shape.a.row, p.shape.a.col, t.rows, c.kc, pack_a,
+                       kRows * c.kc);
+  }
+  void pack_cols(const Tile& t, int64_t j, int64_t cols, const MatmulChunk& c) const {
+    pack_panels<kCols>(cols_at(t, j, c.k0), p.shape.b.col, p.shape.b.row, cols, c.kc, pack_b,
+                       kCols * c.kc);
   }
 
-  void pack_cols(const Tile& t, int64_t j, const MatmulChunk& c, T* to) const {
-    const MatmulStrides& s = p.shape.b;
-    pack_panel<kCols>(b + t.g * s.batch + c.k0 * s.row + (t.n + j) * s.col, s.col, s.row,
-                      int(smaller(kCols, t.cols - j)), c.kc, to);
+  // A piece of an operand: `lines` along the dim of stride `step`, `length` along the other, which
+  // is the neighbours' dim unless the strides say otherwise.
+  static Ahead ahead_of(const S* at, int64_t lines, int64_t step, int64_t length, int64_t inner) {
+    if (step == 1) return ahead_of(at, length, inner, lines, step);
+    return {(const char*)at, step * int64_t(sizeof(S)), length * int64_t(sizeof(S)), lines, 0};
   }
 
-  void run_chunk(const Tile& t, const MatmulChunk& c) const {
+  void run_chunk(const Tile& t, int32_t index, bool more) const {
+    const MatmulChunk& c = p.chunks[index];
+    const MatmulStrides &sa = p.shape.a, &sb = p.shape.b;
     if (!p.keep_a) pack_rows(t, c);
-    int64_t depth_a = p.keep_a ? p.shape.k : c.kc;
-    for (int64_t j = 0; j < t.cols; j += kCols) {
-      const T* panel_b = pack_b;
-      if (p.keep_b)
-        panel_b += j * p.shape.k + c.k0 * kCols;
-      else
-        pack_cols(t, j, c, pack_b);
-      const T* panel_a = pack_a + (p.keep_a ? c.k0 * kRows : 0);
-      for (int64_t i = 0; i < t.rows; i += kRows) micro(t, i, j, c, panel_a + i * depth_a, panel_b);
+    Ahead ahead[2];
+    bool last = index + 1 == p.n_chunks;
+    const MatmulChunk& next = p.chunks[last ? 0 : index + 1];
+    if (!p.keep_a && !last)
+      ahead[0] = ahead_of(rows_at(t, next.k0), t.rows, sa.row, next.kc, sa.col);
+    if (p.m_inner && last && more && t.m + 2 * t.rows <= p.shape.m)
+      ahead[0] = ahead_of(rows_at(t, next.k0) + t.rows * sa.row, t.rows, sa.row, next.kc, sa.col);
+    for (int64_t j = 0; j < t.cols; j += p.group) {
+      int64_t cols = smaller(p.group, t.cols - j);
+      if (!p.keep_b) {
+        pack_cols(t, j, cols, c);
+        bool wrap = j + cols == t.cols;
+        if (!wrap || !last || t.n + j + 2 * cols <= p.shape.n)
+          ahead[1] = ahead_of(wrap && !last ? cols_at(t, 0, next.k0) : cols_at(t, j + cols, c.k0),
+                              cols, sb.col, c.kc, sb.row);
+      }
+      run_group(t, j, cols, c, ahead);
     }
+  }
+
+  void run_group(const Tile& t, int64_t j, int64_t cols, const MatmulChunk& c, Ahead* ahead) const {
+    int64_t depth_a = p.keep_a ? p.shape.k : c.kc, depth_b = p.keep_b ? p.shape.k : c.kc;
+    const T* panel_a = pack_a + (p.keep_a ? c.k0 * kRows : 0);
+    const T* panel_b = pack_b + (p.keep_b ? c.k0 * kCols + j * depth_b : 0);
+    for (int64_t n = 0; n < cols; n += kCols)
+      for (int64_t i = 0; i < t.rows; i += kRows)
+        micro(t, i, j + n, c, panel_a + i * depth_a, panel_b + n * depth_b, ahead);
   }
 
   // The steps of one chunk for the micro-tile at (i, j) of the tile.
   void micro(const Tile& t, int64_t i, int64_t j, const MatmulChunk& c, const T* panel_a,
-             const T* panel_b) const {
+             const T* panel_b, Ahead* ahead) const {
     int rows = int(smaller(kRows, t.rows - i)), cols = int(smaller(kCols, t.cols - j));
     int vectors = (cols + kLanesOf - 1) / kLanesOf;
     const MatmulShape& s = p.shape;
@@ -86,7 +114,7 @@ struct MatmulSlot {
         multiply_micro<T>(rows, vectors,
                           {step.kc, panel_a + (step.k0 - c.k0) * kRows, kRows,
                            panel_b + (step.k0 - c.k0) * kCols, kCols, (T*)to, s.y.row,
-                           step.add != 0});
+                           step.add != 0, ahead});
       }
       return;
     }
@@ -98,7 +126,7 @@ struct MatmulSlot {
       T* top = base + step.level * kMicro;
       multiply_micro<T>(rows, vectors,
                         {step.kc, panel_a + (step.k0 - c.k0) * kRows, kRows,
-                         panel_b + (step.k0 - c.k0) * kCols, kCols, top, kCols, step.add != 0});
+                         panel_b + (step.k0 - c.k0) * kCols, kCols, top, kCols, step.add != 0, ahead});
       for (int32_t merge = 0; merge < step.merges; ++merge, top -= kMicro)
         add(top - kMicro, top, rows, vectors);
       if (step.node >= 0) write(to + step.node * s.node, base, rows, cols);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "matmul_micro.h"
+#include "tasks.h"
 
 namespace orr_cpu::ORR_ISA {
 
@@ -78,31 +79,50 @@ ORR_INLINE void pack_transposed(const S* src, int64_t stride, int count, int64_t
     for (int i = 0; i < (W < 16 ? W : 16); ++i) to[k * W + i] = load_one(row[i] + k);
 }
 
-// Packs `count` <= W rows (stride i_step) over kc of K (stride k_step); one of the strides is 1 or
-// count or kc is. May write one vector beyond the panel.
+// Rows that are neighbours in memory: all panels of one k, then the next. A row of a panel is stored
+// as whole vectors, whose excess the next row overwrites; the last row is stored exactly.
 template <int W, class S>
-inline void pack_panel(const S* src, int64_t i_step, int64_t k_step, int count, int64_t kc,
-                       float* to) {
-  if (k_step == 1) {
-    for (int i = 0; i < count; i += 16)
-      pack_transposed<W>(src + i * i_step, i_step, count - i < 16 ? count - i : 16, kc, to + i);
-    return;
+ORR_INLINE void pack_neighbours(const S* src, int64_t k_step, int64_t count, int64_t kc, float* to,
+                                int64_t panel) {
+  for (int64_t k = 0; k < kc; ++k, src += k_step) {
+    float* row = to + k * W;
+    for (int64_t p = 0; p < count; p += W, row += panel)
+      for (int64_t i = p; i < p + W && i < count; i += 16) {
+        int64_t left = smaller(W - (i - p), count - i);
+        v16f x = left < 16 ? load(src + i, int(left)) : load(src + i, Full{});
+        if ((kc - k) * W >= 16)
+          store(row + (i - p), x);
+        else
+          store(row + (i - p), x, int(left));
+      }
   }
-  if (i_step != 1) {
-    for (int64_t k = 0; k < kc; ++k)
-      for (int i = 0; i < count; ++i) to[k * W + i] = load_one(src + i * i_step + k * k_step);
-    return;
-  }
-  for (int64_t k = 0; k < kc; ++k, src += k_step, to += W)
-    for (int i = 0; i < count; i += 16)
-      store(to + i, count - i < 16 ? load(src + i, count - i) : load(src + i, Full{}));
+}
+
+// Packs `count` rows (stride i_step) over kc of K (stride k_step) into panels of W rows, `panel`
+// elements apart. REQUIRES: a stride of 1 where it is to be fast. May write 16 floats too far.
+template <int W, class S>
+inline void pack_panels(const S* src, int64_t i_step, int64_t k_step, int64_t count, int64_t kc,
+                        float* to, int64_t panel) {
+  if (i_step == 1 && k_step != 1) return pack_neighbours<W>(src, k_step, count, kc, to, panel);
+  for (int64_t p = 0; p < count; p += W, to += panel)
+    for (int64_t i = p; i < p + W && i < count; i += 16) {
+      int rows = int(smaller(16, smaller(W - (i - p), count - i)));
+      if (k_step == 1)
+        pack_transposed<W>(src + i * i_step, i_step, rows, kc, to + (i - p));
+      else
+        for (int64_t k = 0; k < kc; ++k)
+          for (int r = 0; r < rows; ++r)
+            to[k * W + i - p + r] = load_one(src + (i + r) * i_step + k * k_step);
+    }
 }
 
 template <int W>
-inline void pack_panel(const double* src, int64_t i_step, int64_t k_step, int count, int64_t kc,
-                       double* to) {
-  for (int64_t k = 0; k < kc; ++k)
-    for (int i = 0; i < W; ++i) to[k * W + i] = i < count ? src[i * i_step + k * k_step] : 0;
+inline void pack_panels(const double* src, int64_t i_step, int64_t k_step, int64_t count,
+                        int64_t kc, double* to, int64_t panel) {
+  for (int64_t p = 0; p < count; p += W, to += panel)
+    for (int64_t k = 0; k < kc; ++k)
+      for (int64_t i = p; i < p + W && i < count; ++i)
+        to[k * W + i - p] = src[i * i_step + k * k_step];
 }
 
 }  // namespace orr_cpu::ORR_ISA

@@ -7,6 +7,7 @@
 #include "kernel.h"
 #include "pointwise.h"
 #include "reduce.h"
+#include "matmul_plan.h"
 
 #define ORR_DECLARE(kind)                              \
   namespace orr_cpu::avx2 {                            \
@@ -31,6 +32,7 @@ ORR_DECLARE(rmsnorm)
 ORR_DECLARE(rmsnorm_grad)
 ORR_DECLARE(scatter_add)
 ORR_DECLARE(slice_at)
+ORR_DECLARE(matmul)
 ORR_DECLARE(softmax)
 ORR_DECLARE(softmax_grad)
 ORR_DECLARE(topk)
@@ -115,6 +117,9 @@ const Op op_table[] = {
     ORR_ROW(softmax_grad, (real_op<0, 1>), nullptr),
     ORR_ROW(topk, (real_op<0, 0>), nullptr),
     ORR_ROW(update_slice, moves<1>, nullptr),
+    ORR_ROW(matmul, matmul_supports, matmul_workspace),
+    ORR_ROW(softmax, supports_in_place, nullptr),
+    ORR_ROW(softmax_grad, supports_in_place, nullptr),
 };
 const int op_count = sizeof op_table / sizeof op_table[0];
 

@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "kernel.h"
+#include "matmul_plan.h"
 #include "pointwise.h"
 #include "reduce.h"
-#include "matmul_plan.h"
 
 #define ORR_DECLARE(kind)                              \
   namespace orr_cpu::avx2 {                            \
@@ -118,8 +118,6 @@ const Op op_table[] = {
     ORR_ROW(topk, (real_op<0, 0>), nullptr),
     ORR_ROW(update_slice, moves<1>, nullptr),
     ORR_ROW(matmul, matmul_supports, matmul_workspace),
-    ORR_ROW(softmax, supports_in_place, nullptr),
-    ORR_ROW(softmax_grad, supports_in_place, nullptr),
 };
 const int op_count = sizeof op_table / sizeof op_table[0];
 

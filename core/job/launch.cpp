@@ -122,7 +122,6 @@ std::vector<std::string> Launcher::environment(int rank, int threads) const {
   env.push_back(fmt::format("{}={}", wire::board_variable, server_.board()));
   env.push_back(fmt::format("ORRERY_THREADS={}", threads));
   if (!std::getenv("OMP_NUM_THREADS")) env.push_back(fmt::format("OMP_NUM_THREADS={}", threads));
-  env.insert(env.end(), options_.environment.begin(), options_.environment.end());
   return env;
 }
 

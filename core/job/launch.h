@@ -14,7 +14,6 @@ struct LaunchOptions {
   std::vector<std::string> argv;  // of each rank; argv[0] is only its name
   std::string program;            // to execute; empty: the running one
   int threads = 0;                // per rank, as ORRERY_THREADS; 0: the CPUs divided
-  std::vector<std::string> environment;  // "NAME=value" beyond this process's own
 };
 
 // Runs the job and returns its exit code: 0, or that of the first rank that failed by itself

@@ -68,14 +68,14 @@ class LauncherStore : public Store {
     const uint32_t id = send(wire::get, key, "");
     const auto end = Clock::now() + std::chrono::nanoseconds(deadline_ns);
     std::string value;
-    while (!receive(id, value)) {
-      for (int r = 0; r < size_; ++r)
-        if (dead(r)) fail(ORR_RETRY, "rank {} died while the job was forming", r);
+    for (;;) {
+      const int gone = first_dead();  // before looking: its last words may still be on the way
+      if (receive(id, value)) return value;
+      if (gone >= 0) fail(ORR_RETRY, "rank {} died while the job was forming", gone);
       if (Clock::now() > end)
         fail(ORR_DEADLINE, "no rank has put '{}' into the store for {:g} s", key,
              static_cast<double>(deadline_ns) * 1e-9);
     }
-    return value;
   }
 
   bool dead(int rank) const override {
@@ -90,6 +90,12 @@ class LauncherStore : public Store {
   const std::string& job() const override { return job_; }
 
  private:
+  int first_dead() const {
+    for (int r = 0; r < size_; ++r)
+      if (dead(r)) return r;
+    return -1;
+  }
+
   uint32_t send(wire::Kind kind, const std::string& key, const std::string& value) {
     wire::Frame frame{kind, ++last_id_, static_cast<uint32_t>(key.size()),
                       static_cast<uint32_t>(value.size())};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ranks.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -53,15 +54,19 @@ Body::Body(const char* name, std::function<int(const std::string&)> run) { bodie
 Running start(int n, const std::string& body, const std::string& argument,
               const std::vector<std::string>& env) {
   const int out = memfd_create("output", 0);
+  fcntl(out, F_SETFL, O_APPEND);  // several processes write
   std::fflush(nullptr);
   const pid_t pid = fork();
   if (pid != 0) return {pid, out};
   dup2(out, 1);
   dup2(out, 2);
+  for (const std::string& entry : env) {
+    const size_t equals = entry.find('=');
+    setenv(entry.substr(0, equals).c_str(), entry.substr(equals + 1).c_str(), 1);
+  }
   orrery::LaunchOptions options;
   options.ranks = n;
   options.argv = {"ranks", "--body", body, argument};
-  options.environment = env;
   int code = 1;
   try {
     code = orrery::launch(options);

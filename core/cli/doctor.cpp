@@ -58,8 +58,8 @@ std::vector<std::pair<std::string, std::string>> facts() {
           {"lua", ORRERY_LUA_VERSION},
           {"cpu", cpu_model()},
           {"features", cpu_features()},
-          {"cores", fmt::format("{} allowed of {}", allowed_cpus().size(),
-                                sysconf(_SC_NPROCESSORS_ONLN))},
+          {"cores",
+           fmt::format("{} allowed of {}", allowed_cpus().size(), sysconf(_SC_NPROCESSORS_ONLN))},
           {"memory", fmt::format("{} available of {}", human_bytes(double(memory_available())),
                                  human_bytes(double(memory_total())))},
           {"shared memory", shared_memory()},
@@ -84,10 +84,10 @@ void print_json() {
 }  // namespace
 
 void add_doctor(CLI::App& app, int&) {
-  CLI::App* command = app.add_subcommand(
-      "doctor",
-      "Report what this machine offers and which plugins work on it.\n\n"
-      "Examples:\n  orrery doctor\n  orrery doctor --json\n");
+  CLI::App* command =
+      app.add_subcommand("doctor",
+                         "Report what this machine offers and which plugins work on it.\n\n"
+                         "Examples:\n  orrery doctor\n  orrery doctor --json\n");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "print JSON");
   command->callback([json] { *json ? print_json() : print_text(); });

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The frame of the cpu plugin. Files compiled per instruction set define, in namespace
+// orr_cpu::ORR_ISA, one `make_<kind>` per op; the other files are compiled once for any x86-64.
+//
+// Per-ISA files must define no symbol outside their namespace: no std:: templates, no inline
+// functions of other headers (the linker would keep one copy for both). What they need from outside
+// is declared here and defined in support.cpp. The test "cpu isa symbols" watches this.
+#pragma once
+
+#include <orrery/kernel.h>
+#include <orrery/ops.h>
+
+namespace orr_cpu {
+
+// A prepared op. `launch` may throw (see `fail`). [compute thread]
+struct Kernel {
+  virtual ~Kernel();
+  virtual void launch(const orr_buffer* in, const orr_buffer* out,
+                      const orr_buffer* workspace) = 0;
+};
+
+// Throws the error `code` with a printf-style message. Not inside a parallel task.
+[[noreturn]] void fail(int32_t code, const char* format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// Attributes of an op, or the fallback.
+int64_t attr_int(const orr_op& op, const char* name, int64_t fallback);
+double attr_real(const orr_op& op, const char* name, double fallback);
+const char* attr_text(const orr_op& op, const char* name, const char* fallback);
+
+// The host's pool; see host.h. Per-ISA files call it through `parallel` of tasks.h.
+void parallel_for(int64_t n, void (*fn)(void* arg, int64_t i), void* arg);
+int32_t threads();
+
+// One op of the plugin. `supports` fills a support that comes as score 100, contiguous, not in
+// place; `workspace` may be null (none).
+struct Op {
+  const char* kind;
+  void (*supports)(const orr_op&, orr_support&);
+  uint64_t (*workspace)(const orr_op&);
+  Kernel* (*avx2)(const orr_op&);
+  Kernel* (*avx512)(const orr_op&);
+};
+
+extern const Op op_table[];
+extern const int op_count;
+
+// Answers of `supports`, for the functions of the table.
+void refuse(orr_support& out, const char* reason);
+void accept(orr_support& out, const char* numerics);
+
+}  // namespace orr_cpu

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The plugin "cpu": own kernels for x86-64 with AVX2 and FMA, and with AVX-512 where the machine has
+// it. Both give the same bits, so they share their numerics ids.
+#include <orrery/sdk/plugin.hpp>
+
+#include <cstring>
+
+#include "kernel.h"
+
+namespace orr_cpu {
+namespace {
+
+bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+
+bool has_avx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
+const Op* find(const orr_op& op) {
+  for (int i = 0; i < op_count; ++i)
+    if (!std::strcmp(op_table[i].kind, op.kind)) return &op_table[i];
+  return nullptr;
+}
+
+const Op& get(const orr_op& op) {
+  const Op* row = find(op);
+  if (!row) fail(ORR_UNIMPLEMENTED, "the cpu kernels have no op '%s'", op.kind);
+  return *row;
+}
+
+int32_t probe(void*, char* reason, uint32_t bytes) {
+  if (has_avx2()) return 100;
+  std::strncpy(reason, "needs AVX2 and FMA", bytes - 1);
+  reason[bytes - 1] = 0;
+  return 0;
+}
+
+void supports(void*, const orr_op* op, orr_support* out) {
+  orr_support answer{};
+  answer.size = sizeof answer;
+  answer.score = 100;
+  if (const Op* row = find(*op))
+    row->supports(*op, answer);
+  else
+    refuse(answer, "not among the cpu kernels");
+  *out = answer;
+}
+
+orr_status* measure(void*, const orr_op* op, orr_kernel_size* out) {
+  return orr::guard([&] {
+    const Op& row = get(*op);
+    *out = {sizeof *out, row.workspace ? row.workspace(*op) : 0};
+  });
+}
+
+orr_status* prepare(void*, const orr_op* op, orr_kernel** out) {
+  return orr::guard([&] {
+    static const bool wide = has_avx512();
+    const Op& row = get(*op);
+    *out = reinterpret_cast<orr_kernel*>(wide ? row.avx512(*op) : row.avx2(*op));
+  });
+}
+
+void release(void*, orr_kernel* kernel) { delete reinterpret_cast<Kernel*>(kernel); }
+
+orr_status* launch(orr_kernel* kernel, orr_stream*, const orr_buffer* in, const orr_buffer* out,
+                   const orr_buffer* workspace) {
+  return orr::guard([&] { reinterpret_cast<Kernel*>(kernel)->launch(in, out, workspace); });
+}
+
+const orr_kernel_api api = {sizeof(orr_kernel_api), nullptr, "host",  probe,  supports,
+                            measure,                prepare, release, launch};
+
+const void* get_table(void*, const char* id, uint32_t version) {
+  return !std::strcmp(id, "kernel") && version == 1 ? &api : nullptr;
+}
+
+orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
+  orr::attach(boot);
+  *out = {sizeof *out, nullptr, get_table, nullptr};
+  return nullptr;
+}
+
+}  // namespace
+}  // namespace orr_cpu
+
+ORR_PLUGIN(ORR_KIND_KERNEL, "cpu", "0.1.0", "Kernels for x86-64 with AVX2 or AVX-512",
+           orr_cpu::entry, 1, {{"kernel", 1, 1}})

@@ -12,13 +12,16 @@
 #include "lua/dataset.h"
 #include "lua/host_tensor.h"
 #include "lua/objects.h"
+#include "lua/script.h"
+
+namespace fs = std::filesystem;
 
 namespace orrery::lua {
 namespace {
 
 std::string read_file(const std::string& path) {
   std::error_code error;
-  if (std::filesystem::is_directory(path, error)) fail(ORR_INVALID, "{}: is a directory, expected a file", path);
+  if (fs::is_directory(path, error)) fail(ORR_INVALID, "{}: is a directory, expected a file", path);
   std::ifstream file(path, std::ios::binary);
   if (!file) fail(ORR_INVALID, "{}: cannot open: {}", path, std::strerror(errno));
   std::ostringstream all;
@@ -190,14 +193,12 @@ bool dataset_properties(lua_State* L, const std::string& key) {
   return false;
 }
 
-// Regular files below a directory whose names end so, sorted by path.
-int files(lua_State* L) {
-  const std::string root = to_text(L, 1, "directory");
-  std::vector<std::string> endings, found;
-  for (lua_Integer i = 1; lua_rawgeti(L, 2, i) != LUA_TNIL; ++i) endings.push_back(to_text(L, -1, "ending"));
+// Adds the non-empty files below `root` whose names end so. The order is set by the caller.
+void list_files(const std::string& root, const std::vector<std::string>& endings,
+                std::vector<std::string>& found) {
   std::error_code error;
-  for (auto it = std::filesystem::recursive_directory_iterator(root, error);
-       it != std::filesystem::recursive_directory_iterator(); it.increment(error)) {
+  for (auto it = fs::recursive_directory_iterator(root, error);
+       it != fs::recursive_directory_iterator(); it.increment(error)) {
     const std::string path = it->path().string();
     const auto ends = [&path](const std::string& ending) { return path.ends_with(ending); };
     if (it->is_regular_file() && it->file_size() && std::any_of(endings.begin(), endings.end(), ends)) {
@@ -205,6 +206,9 @@ int files(lua_State* L) {
     }
   }
   if (error) fail(ORR_INVALID, "{}: cannot list: {}", root, error.message());
+}
+
+int push_sorted(lua_State* L, std::vector<std::string> found) {
   std::sort(found.begin(), found.end());
   lua_createtable(L, static_cast<int>(found.size()), 0);
   for (size_t i = 0; i < found.size(); ++i) {
@@ -212,6 +216,32 @@ int files(lua_State* L) {
     lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
   }
   return 1;
+}
+
+int files(lua_State* L) {
+  std::vector<std::string> endings, found;
+  for (lua_Integer i = 1; lua_rawgeti(L, 2, i) != LUA_TNIL; ++i) {
+    endings.push_back(to_text(L, -1, "ending"));
+    lua_pop(L, 1);
+  }
+  list_files(to_text(L, 1, "directory"), endings, found);
+  return push_sorted(L, std::move(found));
+}
+
+// In a source tree all of it, else what is installed.
+int sources(lua_State* L) {
+  const fs::path library = lua_library(), root = library.parent_path();
+  const std::vector<std::string> endings = {".cpp", ".h", ".hpp", ".lua", ".md"};
+  std::vector<std::string> found;
+  if (fs::exists(root / "meson.build")) {
+    for (const char* room : {"core", "kernels", "plugins", "scripts", "examples"}) {
+      list_files((root / room).string(), endings, found);
+    }
+    if (fs::exists(root / "README.md")) found.push_back((root / "README.md").string());
+  } else {
+    list_files(library.string(), endings, found);
+  }
+  return push_sorted(L, std::move(found));
 }
 
 }  // namespace
@@ -229,6 +259,8 @@ std::vector<Api> data_api() {
        arrays, {{"fields", "table"}}, {}},
       {"data", "files", "string[]", "Files below a directory with these endings, sorted.", files,
        {{"directory", "string"}, {"endings", "table"}}, {}},
+      {"orrery", "sources", "string[]", "Orrery's own sources and documents, as text to train on.",
+       sources, {}, {}},
       {"Dataset", "batch", "table", "The batch of a step: lazy fields, each rank loads its rows.",
        batch, {self, {"step", "integer"}, {"options", "options"}},
        {{"size", "integer", nullptr, "samples in the whole batch, over all ranks"},

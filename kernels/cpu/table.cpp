@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernel.h"
+#include "matmul_plan.h"
 #include "pointwise.h"
 #include "reduce.h"
 
@@ -31,6 +32,7 @@ ORR_DECLARE(rmsnorm)
 ORR_DECLARE(rmsnorm_grad)
 ORR_DECLARE(scatter_add)
 ORR_DECLARE(slice_at)
+ORR_DECLARE(matmul)
 ORR_DECLARE(softmax)
 ORR_DECLARE(softmax_grad)
 ORR_DECLARE(topk)
@@ -115,6 +117,7 @@ const Op op_table[] = {
     ORR_ROW(softmax_grad, (real_op<0, 1>), nullptr),
     ORR_ROW(topk, (real_op<0, 0>), nullptr),
     ORR_ROW(update_slice, moves<1>, nullptr),
+    ORR_ROW(matmul, matmul_supports, matmul_workspace),
 };
 const int op_count = sizeof op_table / sizeof op_table[0];
 

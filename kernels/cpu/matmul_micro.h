@@ -68,7 +68,7 @@ struct Ahead {
 
 // Rows of A that lie one after another in packed form are this far apart: 256 elements, and a little
 // more so that they fall into different sets of the cache.
-enum { kRowStride = 256 + 16 };
+constexpr int64_t kRowStride = 256 + 16;
 
 // Element (r, k) of A is a[k*a_step + r], or a[r*kRowStride + k] where kByRows.
 // Row k of B is b + k*b_step. C = A*B, or C += A*B where the product is summed alone first.

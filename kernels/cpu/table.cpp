@@ -2,6 +2,7 @@
 //
 // The ops of the cpu plugin, one line each. A new op is a line here, a `supports` below (or one of
 // the shared ones) and a per-ISA `make_<kind>`.
+#include "attention_plan.h"
 #include "kernel.h"
 #include "matmul_plan.h"
 
@@ -13,6 +14,8 @@
   Kernel* make_##kind(const orr_op&);                  \
   }
 
+ORR_DECLARE(attention)
+ORR_DECLARE(attention_grad)
 ORR_DECLARE(matmul)
 ORR_DECLARE(softmax)
 ORR_DECLARE(softmax_grad)
@@ -40,6 +43,8 @@ void supports_in_place(const orr_op& op, orr_support& out) {
   {#kind, supports, workspace, avx2::make_##kind, avx512::make_##kind}
 
 const Op op_table[] = {
+    ORR_ROW(attention, attention_supports, attention_workspace),
+    ORR_ROW(attention_grad, attention_grad_supports, attention_grad_workspace),
     ORR_ROW(matmul, matmul_supports, matmul_workspace),
     ORR_ROW(softmax, supports_in_place, nullptr),
     ORR_ROW(softmax_grad, supports_in_place, nullptr),

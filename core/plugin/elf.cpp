@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A reader for as much of ELF64 as the descriptor needs. Every offset in the file is checked against
-// its length: a truncated object would otherwise kill the process with SIGBUS inside dlopen.
+// A reader for as much of ELF64 as the descriptor needs. Every offset in the file is checked
+// against its length: a truncated object would otherwise kill the process with SIGBUS inside
+// dlopen.
 #include "plugin/elf.h"
 
 #include <elf.h>
@@ -60,7 +61,8 @@ class ElfFile {
   }
 
   void read_header() {
-    if (length_ < SELFMAG) fail(ORR_UNAVAILABLE, "is not a shared object (it has {} bytes)", length_);
+    if (length_ < SELFMAG)
+      fail(ORR_UNAVAILABLE, "is not a shared object (it has {} bytes)", length_);
     char magic[SELFMAG];
     read(0, magic, SELFMAG);
     if (std::memcmp(magic, ELFMAG, SELFMAG) != 0)
@@ -84,8 +86,9 @@ class ElfFile {
       read(header_.e_phoff + uint64_t(i) * sizeof segment, &segment, sizeof segment);
       if (segment.p_type != PT_LOAD) continue;
       if (segment.p_offset > length_ || segment.p_filesz > length_ - segment.p_offset)
-        fail(ORR_UNAVAILABLE, "is truncated: it has {} bytes and its segments end at {}; copy it again",
-             length_, segment.p_offset + segment.p_filesz);
+        fail(ORR_UNAVAILABLE,
+             "is truncated: it has {} bytes and its segments end at {}; copy it again", length_,
+             segment.p_offset + segment.p_filesz);
     }
   }
 
@@ -133,8 +136,8 @@ void check_descriptor(const orr_plugin& plugin) {
          "headers",
          plugin.bootstrap, int(ORR_BOOTSTRAP));
   if (plugin.size < sizeof plugin)
-    fail(ORR_UNAVAILABLE, "its descriptor says {} bytes where {} are needed; rebuild it", plugin.size,
-         sizeof plugin);
+    fail(ORR_UNAVAILABLE, "its descriptor says {} bytes where {} are needed; rebuild it",
+         plugin.size, sizeof plugin);
   if (plugin.n_interfaces == 0 || plugin.n_interfaces > ORR_MAX_INTERFACES)
     fail(ORR_UNAVAILABLE, "its descriptor lists {} interfaces; 1 to {} are allowed",
          plugin.n_interfaces, int(ORR_MAX_INTERFACES));

@@ -40,15 +40,14 @@ void error_release(orr_status* status) {
 }
 
 void log(int32_t level, const char* message) {
-  static constexpr spdlog::level::level_enum levels[] = {
-      spdlog::level::debug, spdlog::level::info, spdlog::level::warn, spdlog::level::err};
+  static constexpr spdlog::level::level_enum levels[] = {spdlog::level::debug, spdlog::level::info,
+                                                         spdlog::level::warn, spdlog::level::err};
   spdlog::log(levels[level < 0 ? 0 : level > 3 ? 3 : level], "{}", message ? message : "");
 }
 
-const orr_host table = {sizeof(orr_host),       error, error_code,
-                        error_message,          error_release,
-                        log,                    services::parallel_for,
-                        services::threads};
+const orr_host table = {
+    sizeof(orr_host), error, error_code, error_message, error_release, log, services::parallel_for,
+    services::threads};
 
 }  // namespace
 

@@ -31,10 +31,11 @@ void check_owner(const fs::path& path, const char* what) {
   if (facts.st_mode & S_IWOTH)
     fail(ORR_UNAVAILABLE, "{} is writable by everyone; run chmod o-w {}", what, path.string());
   if (facts.st_uid != 0 && facts.st_uid != geteuid())
-    fail(ORR_UNAVAILABLE,
-         "{} belongs to user {}, neither to root nor to you ({}); copy the plugin to a directory of "
-         "your own",
-         what, facts.st_uid, geteuid());
+    fail(
+        ORR_UNAVAILABLE,
+        "{} belongs to user {}, neither to root nor to you ({}); copy the plugin to a directory of "
+        "your own",
+        what, facts.st_uid, geteuid());
 }
 
 // Boost's text is "boost::dll::shared_library::load() failed: <dlerror>: Bad file descriptor"; only
@@ -68,7 +69,8 @@ const orr_plugin& symbol(boost::dll::shared_library& library, const fs::path& fi
   if (!library.has(name))
     refuse(file, "symbol", "it does not export 'orrery_plugin'; define it with ORR_PLUGIN");
   const orr_plugin& found = library.get<orr_plugin>(name);
-  if (found.magic != expected.magic || std::strncmp(found.name, expected.name, sizeof found.name) != 0)
+  if (found.magic != expected.magic ||
+      std::strncmp(found.name, expected.name, sizeof found.name) != 0)
     refuse(file, "symbol", "'orrery_plugin' is another library's; export the plugin's own symbol");
   if (!found.entry) refuse(file, "symbol", "its entry is null; give ORR_PLUGIN an entry function");
   return found;

@@ -58,11 +58,10 @@ PluginFile examine(const fs::path& path) {
   return file;
 }
 
-// A file whose descriptor cannot be read is still recognised by its name, orrery-<kind>-<name>.so, so
-// that a broken plugin is reported as broken and not as unknown.
+// A file whose descriptor cannot be read is still recognised by its name, orrery-<kind>-<name>.so,
+// so that a broken plugin is reported as broken and not as unknown.
 bool answers_to(const PluginFile& file, uint32_t kind, const std::string& name) {
-  if (file.descriptor.magic)
-    return (file.descriptor.kinds & kind) && name == file.descriptor.name;
+  if (file.descriptor.magic) return (file.descriptor.kinds & kind) && name == file.descriptor.name;
   return file.path.filename() == fmt::format("orrery-{}-{}.so", kind_name(kind), name);
 }
 
@@ -76,7 +75,8 @@ uint32_t only_version_1(const PluginFile& file, const char* id) {
          "versions that fit",
          file.path.string(), id, served.min, id, served.max, id);
   }
-  fail(ORR_UNAVAILABLE, "plugin {}: interface: its descriptor does not list '{}'; add it to ORR_PLUGIN",
+  fail(ORR_UNAVAILABLE,
+       "plugin {}: interface: its descriptor does not list '{}'; add it to ORR_PLUGIN",
        file.path.string(), id);
 }
 
@@ -103,7 +103,8 @@ Registry& Registry::get() {
 
 void Registry::add(const fs::path& path) {
   if (!fs::exists(path))
-    fail(ORR_INVALID, "plugin path {} does not exist; name a directory or a .so file", path.string());
+    fail(ORR_INVALID, "plugin path {} does not exist; name a directory or a .so file",
+         path.string());
   added_.insert(added_.begin(), path);
   scan();
 }
@@ -131,7 +132,8 @@ void Registry::scan() {
 std::vector<std::string> Registry::names(uint32_t kind) const {
   std::vector<std::string> names;
   for (const PluginFile& file : files_)
-    if (file.refusal.empty() && (file.descriptor.kinds & kind)) names.push_back(file.descriptor.name);
+    if (file.refusal.empty() && (file.descriptor.kinds & kind))
+      names.push_back(file.descriptor.name);
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -163,7 +165,8 @@ const T& Registry::table(uint32_t kind, const std::string& name) {
   const orr_exports& exports = opened->second;
   const void* given = exports.get(exports.self, kind_name(kind), version);
   if (!given)
-    fail(ORR_UNAVAILABLE, "plugin {}: interface: it gave no table for {}/{} that its descriptor lists",
+    fail(ORR_UNAVAILABLE,
+         "plugin {}: interface: it gave no table for {}/{} that its descriptor lists",
          file.path.string(), kind_name(kind), version);
   try {
     kept = complete_table<T>(given).release();

@@ -68,11 +68,12 @@ orr_status* allocate(void*, int32_t tier, uint64_t bytes, orr_memory** out) {
                                  : mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
                                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED)
-    return error(ORR_FAILED,
-                 "cannot allocate {} of host memory ({} of {} are available); use a smaller batch or "
-                 "more ranks",
-                 human_bytes(double(bytes)), human_bytes(double(memory_available())),
-                 human_bytes(double(memory_total())));
+    return error(
+        ORR_FAILED,
+        "cannot allocate {} of host memory ({} of {} are available); use a smaller batch or "
+        "more ranks",
+        human_bytes(double(bytes)), human_bytes(double(memory_available())),
+        human_bytes(double(memory_total())));
   auto address = reinterpret_cast<uintptr_t>(mapping);
   if (big) address = (address + huge_page - 1) / huge_page * huge_page;
   char* start = reinterpret_cast<char*>(address);
@@ -112,12 +113,18 @@ orr_status* wait(void*, orr_stream*, orr_event*) { return nullptr; }
 orr_status* sync(void*, orr_event*, int64_t) { return nullptr; }
 
 const orr_device_api table = {
-    sizeof(orr_device_api),   nullptr,
-    facts,                    allocate,
-    free_memory,              copy,
-    create_none<orr_stream>,  destroy_none<orr_stream>,
-    create_none<orr_event>,   destroy_none<orr_event>,
-    record,                   wait,
+    sizeof(orr_device_api),
+    nullptr,
+    facts,
+    allocate,
+    free_memory,
+    copy,
+    create_none<orr_stream>,
+    destroy_none<orr_stream>,
+    create_none<orr_event>,
+    destroy_none<orr_event>,
+    record,
+    wait,
     sync,
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pool: one generation counter starts a job, one counter of unfinished workers ends it. Both are
-// futex words, so that either side may spin or sleep on them.
+// The pool: one generation counter starts a job, one counter of unfinished workers ends it. Both
+// are futex words, so that either side may spin or sleep on them.
 #include "run/thread_pool.h"
 
 #include <linux/futex.h>
@@ -61,7 +61,8 @@ class Word {
   }
 
   void wake() {
-    if (sleepers_.load()) syscall(SYS_futex, &value, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+    if (sleepers_.load())
+      syscall(SYS_futex, &value, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
   }
 
  private:

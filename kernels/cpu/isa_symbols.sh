@@ -6,8 +6,8 @@
 set -eu
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-nm --defined-only "$1" | awk 'NF == 3 && $2 ~ /[A-Z]/ {print $3}' | sort -u > "$tmp/a"
-nm --defined-only "$2" | awk 'NF == 3 && $2 ~ /[A-Z]/ {print $3}' | sort -u > "$tmp/b"
+nm --defined-only "$1" | awk 'NF == 3 && $2 ~ /[A-Z]/ {print $3}' | grep -v "^DW\.ref\." | sort -u > "$tmp/a"
+nm --defined-only "$2" | awk 'NF == 3 && $2 ~ /[A-Z]/ {print $3}' | grep -v "^DW\.ref\." | sort -u > "$tmp/b"
 test -s "$tmp/a"
 shared=$(comm -12 "$tmp/a" "$tmp/b")
 if [ -n "$shared" ]; then

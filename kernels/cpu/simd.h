@@ -19,19 +19,19 @@
 
 namespace orr_cpu::ORR_ISA {
 
-enum { kLanes = 16 };
+inline constexpr int kLanes = 16;
 
 ORR_INLINE v16f operator-(v16f a) { return as_float(as_int(a) ^ splat_int(INT32_MIN)); }
 ORR_INLINE v16f abs(v16f a) { return as_float(as_int(a) & splat_int(INT32_MAX)); }
 ORR_INLINE v16f& operator+=(v16f& a, v16f b) { return a = a + b; }
 ORR_INLINE v16f& operator*=(v16f& a, v16f b) { return a = a * b; }
 
-// The larger (smaller) of two; NaN if either is.
+// The larger (smaller) of two, a if they are equal; NaN if either is.
 ORR_INLINE v16f nan_max(v16f a, v16f b) {
-  return select(is_nan(a), a, max(b, a));
+  return select(is_nan(b), b, max(b, a));
 }
 ORR_INLINE v16f nan_min(v16f a, v16f b) {
-  return select(is_nan(a), a, min(b, a));
+  return select(is_nan(b), b, min(b, a));
 }
 
 // bfloat16 <-> float. Rounding is to nearest even; NaN stays NaN.
@@ -72,6 +72,12 @@ ORR_INLINE float max_lanes(v16f a) {
   for (int i = 1; i < kLanes; ++i) m = t[i] > m || t[i] != t[i] ? t[i] : m;
   return m;
 }
-ORR_INLINE float min_lanes(v16f a) { return -max_lanes(-a); }
+ORR_INLINE float min_lanes(v16f a) {
+  alignas(64) float t[kLanes];
+  store(t, a);
+  float m = t[0];
+  for (int i = 1; i < kLanes; ++i) m = t[i] < m || t[i] != t[i] ? t[i] : m;
+  return m;
+}
 
 }  // namespace orr_cpu::ORR_ISA

@@ -2,9 +2,13 @@
 //
 // The ops of the cpu plugin, one line each. A new op is a line here, a `supports` below (or one of
 // the shared ones) and a per-ISA `make_<kind>`.
+#include <cstring>
+
 #include "attention_plan.h"
 #include "kernel.h"
 #include "matmul_plan.h"
+#include "pointwise.h"
+#include "reduce.h"
 
 #define ORR_DECLARE(kind)                              \
   namespace orr_cpu::avx2 {                            \
@@ -14,27 +18,81 @@
   Kernel* make_##kind(const orr_op&);                  \
   }
 
+ORR_DECLARE(argmax)
 ORR_DECLARE(attention)
 ORR_DECLARE(attention_grad)
+ORR_DECLARE(categorical)
+ORR_DECLARE(cross_entropy)
+ORR_DECLARE(cross_entropy_grad)
+ORR_DECLARE(gather)
+ORR_DECLARE(iota)
+ORR_DECLARE(layernorm)
+ORR_DECLARE(layernorm_grad)
 ORR_DECLARE(matmul)
+ORR_DECLARE(norm_param_grad)
+ORR_DECLARE(pointwise)
+ORR_DECLARE(reduce)
+ORR_DECLARE(rmsnorm)
+ORR_DECLARE(rmsnorm_grad)
+ORR_DECLARE(scatter_add)
+ORR_DECLARE(slice_at)
 ORR_DECLARE(softmax)
 ORR_DECLARE(softmax_grad)
+ORR_DECLARE(topk)
+ORR_DECLARE(update_slice)
 
 namespace orr_cpu {
-namespace {
 
-// "" if the first input is of a type that the row kernels know, else why not.
-bool real(const orr_op& op, orr_support& out) {
-  int32_t dtype = op.in[0].dtype;
-  if (dtype == ORR_F32 || dtype == ORR_BF16 || dtype == ORR_F64) return true;
-  refuse(out, "only f32, bf16 and f64");
-  return false;
+ReduceFn reduce_fn(const orr_op& op) {
+  const char* names[] = {"sum", "sumsq", "max", "min"};
+  for (int i = 0; i < 4; ++i)
+    if (!std::strcmp(names[i], attr_text(op, "fn", ""))) return ReduceFn(i);
+  return ReduceFn::unknown;
 }
 
-void supports_in_place(const orr_op& op, orr_support& out) {
-  if (!real(op, out)) return;
-  accept(out, "lanes16/1");
-  out.inplace = 1;
+int64_t reduce_blocks(int64_t n) { return (n + ORR_SUM_BLOCK - 1) / ORR_SUM_BLOCK; }
+
+namespace {
+
+constexpr const char* kNumerics = "lanes16/1";  // the order of ops.h and our own exp and log
+
+bool is_real(int32_t dtype) { return dtype == ORR_F32 || dtype == ORR_BF16 || dtype == ORR_F64; }
+
+// Takes the op if tensor `input` is of a type that the row kernels know.
+template <int input, int inplace>
+void real_op(const orr_op& op, orr_support& out) {
+  if (!is_real(op.in[input].dtype)) return refuse(out, "only f32, bf16 and f64");
+  accept(out, kNumerics);
+  out.inplace = inplace;
+}
+
+// Takes any dtype: nothing is computed.
+template <int inplace>
+void moves(const orr_op&, orr_support& out) {
+  accept(out, "exact");
+  out.inplace = inplace;
+}
+
+void iota(const orr_op& op, orr_support& out) {
+  if (op.out[0].dtype == ORR_F16) return refuse(out, "f16 is left to the reference kernels");
+  accept(out, "exact");
+}
+
+void reduces(const orr_op& op, orr_support& out) {
+  if (op.in[0].dtype == ORR_F16) return refuse(out, "f16 is left to the reference kernels");
+  if (reduce_fn(op) == ReduceFn::unknown) return refuse(out, "fn is not sum, sumsq, max or min");
+  accept(out, kNumerics);
+}
+
+uint64_t reduce_workspace(const orr_op& op) {
+  const orr_tensor& x = op.in[0];
+  int64_t leaves = attr_int(op, "leaf_n", 1), blocks = reduce_blocks(x.dims[1] / leaves);
+  if (x.dims[2] != 1 || blocks <= 1) return 0;
+  return uint64_t(x.dims[0] * leaves * blocks) * sizeof(double);
+}
+
+uint64_t scatter_workspace(const orr_op& op) {
+  return uint64_t(attr_int(op, "rows", 0) + 1 + op.in[0].dims[0]) * sizeof(int64_t);
 }
 
 }  // namespace
@@ -43,11 +101,28 @@ void supports_in_place(const orr_op& op, orr_support& out) {
   {#kind, supports, workspace, avx2::make_##kind, avx512::make_##kind}
 
 const Op op_table[] = {
+    ORR_ROW(argmax, (real_op<0, 0>), nullptr),
     ORR_ROW(attention, attention_supports, attention_workspace),
     ORR_ROW(attention_grad, attention_grad_supports, attention_grad_workspace),
+    ORR_ROW(categorical, (real_op<0, 0>), nullptr),
+    ORR_ROW(cross_entropy, (real_op<0, 0>), nullptr),
+    ORR_ROW(cross_entropy_grad, (real_op<1, 2>), nullptr),
+    ORR_ROW(gather, moves<0>, nullptr),
+    ORR_ROW(iota, iota, nullptr),
+    ORR_ROW(layernorm, (real_op<0, 1>), nullptr),
+    ORR_ROW(layernorm_grad, (real_op<0, 1>), nullptr),
     ORR_ROW(matmul, matmul_supports, matmul_workspace),
-    ORR_ROW(softmax, supports_in_place, nullptr),
-    ORR_ROW(softmax_grad, supports_in_place, nullptr),
+    ORR_ROW(norm_param_grad, (real_op<0, 0>), nullptr),
+    ORR_ROW(pointwise, pointwise::supports, nullptr),
+    ORR_ROW(reduce, reduces, reduce_workspace),
+    ORR_ROW(rmsnorm, (real_op<0, 1>), nullptr),
+    ORR_ROW(rmsnorm_grad, (real_op<0, 1>), nullptr),
+    ORR_ROW(scatter_add, (real_op<1, 0>), scatter_workspace),
+    ORR_ROW(slice_at, moves<0>, nullptr),
+    ORR_ROW(softmax, (real_op<0, 1>), nullptr),
+    ORR_ROW(softmax_grad, (real_op<0, 1>), nullptr),
+    ORR_ROW(topk, (real_op<0, 0>), nullptr),
+    ORR_ROW(update_slice, moves<1>, nullptr),
 };
 const int op_count = sizeof op_table / sizeof op_table[0];
 

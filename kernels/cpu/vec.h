@@ -70,10 +70,10 @@ ORR_INLINE v16d fma(v16d a, v16d b, v16d c) {
   ORR_EACH r.lane[i] = __builtin_fma(a.lane[i], b.lane[i], c.lane[i]);
   return r;
 }
-ORR_INLINE double nan_max(double a, double b) { return a != a ? a : b > a || b != b ? b : a; }
-ORR_INLINE double nan_min(double a, double b) { return a != a ? a : b < a || b != b ? b : a; }
-ORR_INLINE float nan_max(float a, float b) { return a != a ? a : b > a || b != b ? b : a; }
-ORR_INLINE float nan_min(float a, float b) { return a != a ? a : b < a || b != b ? b : a; }
+ORR_INLINE double nan_max(double a, double b) { return b > a || b != b ? b : a; }
+ORR_INLINE double nan_min(double a, double b) { return b < a || b != b ? b : a; }
+ORR_INLINE float nan_max(float a, float b) { return b > a || b != b ? b : a; }
+ORR_INLINE float nan_min(float a, float b) { return b < a || b != b ? b : a; }
 ORR_INLINE v16d nan_max(v16d a, v16d b) {
   v16d r;
   ORR_EACH r.lane[i] = nan_max(a.lane[i], b.lane[i]);

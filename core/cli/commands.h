@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The subcommands. Each adds itself to the app; when chosen it runs inside CLI::App::parse and
+// leaves the process's exit code in `exit_code`. Failures are thrown as orrery::Error.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace orrery {
+
+void add_run(CLI::App& app, int& exit_code);
+void add_plan(CLI::App& app, int& exit_code);
+void add_plugins(CLI::App& app, int& exit_code);
+void add_doctor(CLI::App& app, int& exit_code);
+
+}  // namespace orrery

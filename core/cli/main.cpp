@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The program `orrery`: results on stdout, log and errors on stderr, exit codes of types.h.
+#include <orrery/plugin.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/commands.h"
+
+namespace orrery {
+namespace {
+
+constexpr const char* overview = R"(Examples:
+  orrery run -n 2 examples/gpt.lua steps=100
+  orrery plan -n 512 examples/gpt2.lua
+  orrery plugins
+  orrery doctor
+
+Orrery trains models that Lua scripts describe, on any number of ranks.)";
+
+void set_up_log() {
+  const bool plain = std::getenv("NO_COLOR") != nullptr;
+  spdlog::set_default_logger(spdlog::stderr_color_mt(
+      "orrery", plain ? spdlog::color_mode::never : spdlog::color_mode::automatic));
+  spdlog::set_pattern("%H:%M:%S %^%l%$ %v");
+}
+
+// Codes that are also exit codes pass; the others are plain failures.
+int exit_code_of(const Error& e) {
+  switch (e.code()) {
+    case ORR_INVALID:
+    case ORR_UNAVAILABLE:
+    case ORR_RETRY:
+    case ORR_DEADLINE: return e.code();
+    default: return ORR_FAILED;
+  }
+}
+
+// Lists subcommands by the first line of their description; the rest is for their own --help.
+class Formatter : public CLI::Formatter {
+ public:
+  std::string make_subcommand(const CLI::App* command) const override {
+    const std::string text = command->get_description();
+    return fmt::format("  {:<9} {}\n", command->get_name(), text.substr(0, text.find('\n')));
+  }
+};
+
+void check_subcommand(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> known;
+  for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
+  if (word.starts_with("-") || std::count(known.begin(), known.end(), word)) return;
+  fail(ORR_INVALID, "there is no subcommand '{}'{}; there are: {}", word, did_you_mean(word, known),
+       join(known, ", "));
+}
+
+int run(int argc, char** argv) {
+  CLI::App app(overview, "orrery");
+  app.formatter(std::make_shared<Formatter>());
+  app.set_version_flag("--version", std::string("orrery " ORRERY_VERSION ", plugin bootstrap ") +
+                                        std::to_string(ORR_BOOTSTRAP) + ", " + ORR_BUILD_TEXT);
+  app.require_subcommand(1);
+  int exit_code = ORR_OK;
+  add_plugins(app, exit_code);
+  add_doctor(app, exit_code);
+  if (argc > 1) check_subcommand(app, argv[1]);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? int(ORR_OK) : int(ORR_INVALID);
+  }
+  return exit_code;
+}
+
+}  // namespace
+}  // namespace orrery
+
+int main(int argc, char** argv) {
+  try {
+    orrery::set_up_log();
+    return orrery::run(argc, argv);
+  } catch (const orrery::Error& e) {
+    std::fprintf(stderr, "error: %s\n", e.what());
+    return orrery::exit_code_of(e);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "error: %s\n", e.what());
+    return ORR_FAILED;
+  }
+}

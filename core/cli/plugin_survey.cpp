@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The survey: files of the registry, then each plugin's own probe.
+#include "cli/plugin_survey.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/error.h"
+#include "plugin/registry.h"
+
+namespace orrery {
+namespace {
+
+constexpr uint32_t kinds[] = {ORR_KIND_KERNEL, ORR_KIND_COMM, ORR_KIND_STRATEGY, ORR_KIND_OBSERVER,
+                              ORR_KIND_DEVICE};
+
+// Loads the plugin's table and asks it; "" if it can be used here.
+std::string reason_off(uint32_t kind, const std::string& name) {
+  Registry& registry = Registry::get();
+  char reason[256] = "no reason given";
+  int32_t score = 1;
+  switch (kind) {
+    case ORR_KIND_KERNEL: {
+      const orr_kernel_api& kernel = registry.kernel(name);
+      score = kernel.probe(kernel.self, reason, sizeof reason);
+      break;
+    }
+    case ORR_KIND_COMM: {
+      const orr_comm_api& comm = registry.comm(name);
+      orr_comm_caps caps{};
+      caps.size = sizeof caps;
+      score = comm.probe(comm.self, &caps, reason, sizeof reason);
+      break;
+    }
+    case ORR_KIND_STRATEGY: registry.strategy(name); break;
+    case ORR_KIND_OBSERVER: registry.observer(name); break;
+    default: registry.device(name);
+  }
+  return score > 0 ? "" : reason;
+}
+
+PluginState state_of(const PluginFile& file, uint32_t kind) {
+  const orr_plugin& d = file.descriptor;
+  PluginState state{kind_name(kind), d.name, d.version, d.summary, file.path.string(), false, ""};
+  try {
+    state.reason = file.refusal.empty() ? reason_off(kind, d.name) : file.refusal;
+  } catch (const Error& e) {
+    state.reason = e.what();
+  }
+  state.on = state.reason.empty();
+  return state;
+}
+
+}  // namespace
+
+std::vector<PluginState> survey_plugins() {
+  std::vector<PluginState> states;
+  for (const PluginFile& file : Registry::get().files()) {
+    if (!file.descriptor.magic)
+      states.push_back({"?", "?", "?", "", file.path.string(), false, file.refusal});
+    for (uint32_t kind : kinds)
+      if (file.descriptor.kinds & kind) states.push_back(state_of(file, kind));
+  }
+  auto order = [](const PluginState& s) { return std::tuple(!s.on, s.kind, s.name, s.path); };
+  std::sort(states.begin(), states.end(),
+            [&](const PluginState& a, const PluginState& b) { return order(a) < order(b); });
+  return states;
+}
+
+nlohmann::json to_json(const std::vector<PluginState>& states) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const PluginState& s : states)
+    list.push_back({{"kind", s.kind},
+                    {"name", s.name},
+                    {"version", s.version},
+                    {"summary", s.summary},
+                    {"path", s.path},
+                    {"on", s.on},
+                    {"reason", s.reason}});
+  return list;
+}
+
+}  // namespace orrery

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/autodiff.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "program/op.h"
+
+namespace orrery {
+namespace {
+
+// Cotangents of activations are summed where they meet; those of leaves (wrt) stay apart by use.
+class Reverse : public Gradient {
+ public:
+  Reverse(Program& p, const std::vector<ValueId>& wrt) : Gradient(p), needed_(p.values().size()) {
+    for (ValueId v : wrt) needed_[static_cast<size_t>(v)] = leaf_[v] = true;
+    for (const Op& op : p.ops()) {
+      if (op.kind == "stop_gradient" || op.kind == "total") continue;
+      bool any = std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return wanted(v); });
+      for (ValueId v : op.out) needed_[static_cast<size_t>(v)] = any && is_real(p.type(v).dtype);
+    }
+  }
+
+  bool wanted(ValueId x) override {
+    return static_cast<size_t>(x) < needed_.size() && needed_[static_cast<size_t>(x)];
+  }
+
+  ValueId dy(int j) override { return get(op_->out[static_cast<size_t>(j)]); }
+
+  void add(ValueId x, ValueId dx) override {
+    if (!wanted(x)) return;
+    if (leaf_.count(x)) {
+      uses_[x].push_back(dx);
+      return;
+    }
+    auto [at, fresh] = cotangent_.emplace(x, dx);
+    if (!fresh) at->second = p.pointwise(ORR_FN_ADD, {at->second, dx});
+  }
+
+  // `through`: whether to pass batch_mean ops (else they are constants).
+  void run(size_t n_ops, bool through) {
+    Site before = p.site();
+    for (size_t i = n_ops; i-- > 0;) {
+      Op op = p.ops()[i];  // a copy: gradients append ops
+      bool reached = std::any_of(op.out.begin(), op.out.end(), [&](ValueId v) { return get(v) != kNone; });
+      if (!reached || (op.kind == "batch_mean" && !through)) continue;
+      const OpDef& def = op_def(op.kind);
+      if (!def.gradient) continue;
+      if (op.kind == "batch_mean") weights_.push_back({op.in[1], op.site});
+      op_ = &op;
+      p.set_site(op.site);
+      def.gradient(*this, op);
+    }
+    p.set_site(before);
+  }
+
+  std::vector<ValueId> uses(ValueId x) {
+    std::vector<ValueId> found = uses_[x];
+    std::reverse(found.begin(), found.end());  // forward order of the uses
+    return found;
+  }
+
+  const std::vector<std::pair<ValueId, Site>>& weights() const { return weights_; }
+
+ private:
+  ValueId get(ValueId v) const {
+    auto at = cotangent_.find(v);
+    return at == cotangent_.end() ? kNone : at->second;
+  }
+
+  std::vector<char> needed_;
+  std::map<ValueId, bool> leaf_;
+  std::map<ValueId, ValueId> cotangent_;
+  std::map<ValueId, std::vector<ValueId>> uses_;
+  std::vector<std::pair<ValueId, Site>> weights_;
+  const Op* op_ = nullptr;
+};
+
+ValueId sum(Program& p, const std::vector<ValueId>& terms) {
+  ValueId total = kNone;
+  for (ValueId v : terms) total = total == kNone ? v : p.pointwise(ORR_FN_ADD, {total, v});
+  return total;
+}
+
+}  // namespace
+
+std::vector<ValueId> pull_back(Program& p, const std::vector<ValueId>& outputs,
+                               const std::vector<ValueId>& cotangents,
+                               const std::vector<ValueId>& wrt) {
+  size_t n = p.ops().size();
+  Reverse reverse(p, wrt);
+  for (size_t i = 0; i < outputs.size(); ++i) reverse.add(outputs[i], cotangents[i]);
+  reverse.run(n, true);
+  std::vector<ValueId> found;
+  for (ValueId v : wrt) found.push_back(sum(p, reverse.uses(v)));
+  return found;
+}
+
+Differentiated differentiate(Program& p, ValueId loss, const std::vector<ValueId>& wrt) {
+  if (!p.type(loss).dims.empty() || !is_real(p.type(loss).dtype))
+    p.fail_here("the loss must be a real scalar, not " + to_string(p.type(loss)) + "; take its mean");
+  if (p.value(loss).batch == Batch::sharded || p.value(loss).batch == Batch::partial)
+    p.fail_here("the loss is a sum over the batch; return a mean, such as x:mean()");
+  size_t n = p.ops().size();
+  Differentiated result;
+  p.set_phase(Phase::backward);
+  ValueId one = p.constant(1, p.type(loss).dtype);
+  Reverse batch(p, wrt);
+  batch.add(loss, one);
+  // Penalties first, with means held constant; then the part through the means.
+  Reverse penalty(p, wrt);
+  penalty.add(loss, one);
+  bool is_mean = p.value(loss).batch == Batch::mean;
+  if (is_mean) batch.run(n, true);
+  p.set_phase(Phase::update);
+  penalty.run(n, false);
+  p.set_phase(Phase::forward);
+  for (auto& [weight, site] : batch.weights()) {
+    if (result.weight != kNone && weight != result.weight)
+      fail(ORR_FAILED, "{}this mean has other weights than the loss's first one; a loss divides by "
+           "one summed weight: give all terms the same weights, or return the term as an auxiliary "
+           "output", site.prefix());
+    result.weight = weight;
+  }
+  for (ValueId v : wrt) {
+    GradientParts parts;
+    for (ValueId use : batch.uses(v))
+      if (p.value(use).batch == Batch::partial) parts.partial.push_back(use);
+    std::vector<ValueId> rest = penalty.uses(v);
+    parts.regular = sum(p, rest);
+    result.parts.push_back(parts);
+  }
+  return result;
+}
+
+}  // namespace orrery

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reverse-mode differentiation of a program, as ops of the same program (design section 4).
+#pragma once
+
+#include <vector>
+
+#include "program/program.h"
+
+namespace orrery {
+
+// The gradient of a loss with respect to one parameter, in the parts that have to stay apart:
+// `partial` holds one sum over the batch per use site, in the order of the uses, not yet divided by
+// the summed weight; `regular` is what does not depend on the batch (a penalty on the weights).
+struct GradientParts {
+  std::vector<ValueId> partial;
+  ValueId regular = kNone;
+};
+
+struct Differentiated {
+  std::vector<GradientParts> parts;  // parallel to `wrt`
+  ValueId weight = kNone;            // sum over the batch that divides every partial
+};
+
+// Appends the backward ops of the scalar `loss`. REQUIRES: loss is 0-d, a mean over the batch plus
+// terms that do not depend on it; all its means share one weight (else Error with the Lua line).
+Differentiated differentiate(Program& p, ValueId loss, const std::vector<ValueId>& wrt);
+
+// The cotangents of `wrt` given those of `outputs`: the bare mechanism, for one phase.
+std::vector<ValueId> pull_back(Program& p, const std::vector<ValueId>& outputs,
+                               const std::vector<ValueId>& cotangents,
+                               const std::vector<ValueId>& wrt);
+
+}  // namespace orrery

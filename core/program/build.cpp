@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/build.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace orrery::build {
+namespace {
+
+int64_t axis(Program& p, const char* what, ValueId x, int64_t dim) {
+  int64_t rank = static_cast<int64_t>(p.type(x).dims.size());
+  int64_t d = dim < 0 ? dim + rank : dim;
+  if (d < 0 || d >= rank)
+    p.fail_here(fmt::format("{}: there is no dim {} in {}", what, dim < 0 ? dim : dim + 1,
+                            to_string(p.type(x).dims)));
+  return d;
+}
+
+Dims axes(Program& p, const char* what, ValueId x, Dims dims) {
+  if (dims.empty()) {
+    dims.resize(p.type(x).dims.size());
+    std::iota(dims.begin(), dims.end(), 0);
+  }
+  for (int64_t& d : dims) d = axis(p, what, x, d);
+  std::sort(dims.begin(), dims.end());
+  if (std::adjacent_find(dims.begin(), dims.end()) != dims.end())
+    p.fail_here(std::string(what) + ": a dim is named twice");
+  return dims;
+}
+
+// The sample weights, shaped to multiply x.
+ValueId weight_like(Program& p, ValueId x) {
+  ValueId w = p.batch_weight();
+  Dims dims(p.type(x).dims.size(), 1);
+  dims[static_cast<size_t>(p.value(x).batch_dim)] = p.batch_size();
+  w = reshape(p, w, dims);
+  return p.cast(w, p.type(x).dtype);
+}
+
+// Sum of the sample weights; one value per program, so that every mean shares it.
+ValueId total_weight(Program& p, int32_t dtype) {
+  ValueId w = p.batch_weight();
+  for (const Op& op : p.ops())
+    if (op.kind == "reduce" && op.in[0] == w) return p.cast(op.out[0], dtype);
+  return p.cast(reduce(p, "sum", w, {}, false), dtype);
+}
+
+ValueId scale(Program& p, ValueId x, double factor) {
+  return factor == 1 ? x : p.pointwise(ORR_FN_MUL, {x, Operand::number(factor)});
+}
+
+}  // namespace
+
+ValueId matmul(Program& p, ValueId a, ValueId b, bool ta, bool tb) {
+  Attrs attrs;
+  if (ta) attrs["ta"] = int64_t{1};
+  if (tb) attrs["tb"] = int64_t{1};
+  return p.add1("matmul", {a, b}, attrs);
+}
+
+ValueId reshape(Program& p, ValueId x, Dims dims) {
+  int64_t known = 1, open = -1;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == -1 && open < 0) open = static_cast<int64_t>(i);
+    else known *= dims[i];
+  }
+  int64_t n = p.type(x).elements();
+  if (open >= 0 && known > 0 && n % known == 0) dims[static_cast<size_t>(open)] = n / known;
+  if (dims == p.type(x).dims) return x;
+  return p.add1("reshape", {x}, {{"dims", dims}});
+}
+
+ValueId transpose(Program& p, ValueId x, Dims permutation) {
+  for (int64_t& d : permutation) d = axis(p, "transpose", x, d);
+  return p.add1("transpose", {x}, {{"perm", permutation}});
+}
+
+ValueId slice(Program& p, ValueId x, int64_t dim, int64_t begin, int64_t end) {
+  dim = axis(p, "slice", x, dim);
+  int64_t n = p.type(x).dims[static_cast<size_t>(dim)];
+  if (begin < 0 || end > n || begin >= end)
+    p.fail_here(fmt::format("slice: positions {} to {} of dim {} of {}", begin + 1, end, dim + 1,
+                            to_string(p.type(x).dims)));
+  if (begin == 0 && end == n) return x;
+  Dims sizes;
+  if (begin) sizes.push_back(begin);
+  sizes.push_back(end - begin);
+  if (end < n) sizes.push_back(n - end);
+  return split(p, x, dim, sizes)[begin ? 1 : 0];
+}
+
+std::vector<ValueId> split(Program& p, ValueId x, int64_t dim, const Dims& sizes) {
+  dim = axis(p, "split", x, dim);
+  return p.add("split", {x}, {{"dim", dim}, {"sizes", sizes}});
+}
+
+ValueId concat(Program& p, const std::vector<ValueId>& xs, int64_t dim) {
+  if (xs.empty()) p.fail_here("concat: needs at least one tensor");
+  if (xs.size() == 1) return xs[0];
+  return p.add1("concat", xs, {{"dim", axis(p, "concat", xs[0], dim)}});
+}
+
+ValueId broadcast(Program& p, ValueId x, const Dims& dims) {
+  if (p.type(x).dims == dims) return x;
+  Op op;
+  op.kind = "pointwise", op.phase = p.phase(), op.site = p.site(), op.in = {x};
+  op.attrs["dims"] = dims;
+  op.expr.outputs = {op.expr.push(ORR_FN_INPUT, p.type(x).dtype, 0)};
+  const Dims& from = p.type(x).dims;
+  bool ok = from.size() <= dims.size();
+  for (size_t i = 0; ok && i < from.size(); ++i)
+    ok = from[i] == 1 || from[i] == dims[dims.size() - from.size() + i];
+  if (!ok) p.fail_here("broadcast: " + to_string(from) + " does not repeat to " + to_string(dims));
+  p.append(std::move(op));
+  return p.ops().back().out[0];
+}
+
+ValueId reduce(Program& p, const std::string& fn, ValueId x, Dims dims, bool keep) {
+  if (p.type(x).dims.empty()) return x;
+  dims = axes(p, fn.c_str(), x, std::move(dims));
+  if (p.type(x).dtype == ORR_BOOL || p.type(x).dtype == ORR_U8) x = p.cast(x, ORR_I64);
+  Dims kept = p.type(x).dims;
+  for (int64_t d : dims) kept[static_cast<size_t>(d)] = 1;
+  std::string each = fn;
+  for (size_t i = dims.size(); i > 0;) {  // runs of neighbouring dims, last first
+    size_t end = i--;
+    while (i > 0 && dims[i - 1] + 1 == dims[i]) --i;
+    x = p.add1("reduce", {x}, {{"fn", each}, {"begin", dims[i]}, {"end", dims[end - 1] + 1}});
+    if (fn == "sumsq") each = "sum";
+  }
+  return keep ? reshape(p, x, kept) : x;
+}
+
+ValueId mean(Program& p, ValueId x, Dims dims, bool keep) {
+  if (!is_real(p.type(x).dtype)) x = p.cast(x, ORR_F32);
+  if (p.type(x).dims.empty()) return x;
+  dims = axes(p, "mean", x, std::move(dims));
+  double n = 1;
+  for (int64_t d : dims) n *= static_cast<double>(p.type(x).dims[static_cast<size_t>(d)]);
+  const Value& v = p.value(x);
+  bool over_batch = v.batch == Batch::sharded &&
+                    std::count(dims.begin(), dims.end(), static_cast<int64_t>(v.batch_dim));
+  if (!over_batch) return scale(p, reduce(p, "sum", x, dims, keep), 1 / n);
+  if (v.type.dims[static_cast<size_t>(v.batch_dim)] != p.batch_size()) {
+    // Several rows per sample lie in the batch dim: give the samples a dim of their own.
+    Dims split_dims = v.type.dims;
+    auto at = split_dims.begin() + v.batch_dim;
+    int64_t rows = *at / p.batch_size();
+    *at = rows;
+    split_dims.insert(split_dims.begin() + v.batch_dim, p.batch_size());
+    Dims wider;
+    int64_t batch = v.batch_dim;
+    for (int64_t d : dims) {
+      wider.push_back(d > batch ? d + 1 : d);
+      if (d == batch) wider.push_back(d + 1);
+    }
+    return mean(p, reshape(p, x, split_dims), wider, false);
+  }
+  ValueId weighted = p.pointwise(ORR_FN_MUL, {x, weight_like(p, x)});
+  double per_sample = n / static_cast<double>(p.batch_size());
+  ValueId sum = scale(p, reduce(p, "sum", weighted, dims, keep), 1 / per_sample);
+  ValueId weight = total_weight(p, p.type(sum).dtype);
+  if (p.type(sum).dims != p.type(weight).dims) weight = broadcast(p, weight, p.type(sum).dims);
+  return p.add1("batch_mean", {sum, weight});
+}
+
+ValueId argmax(Program& p, ValueId x) { return p.add1("argmax", {x}); }
+
+std::vector<ValueId> topk(Program& p, ValueId x, int64_t k) { return p.add("topk", {x}, {{"k", k}}); }
+
+ValueId softmax(Program& p, ValueId x) { return p.add1("softmax", {x}); }
+
+ValueId layernorm(Program& p, ValueId x, ValueId w, ValueId b, double eps) {
+  return p.add1("layernorm", {x, w, b}, {{"eps", eps}});
+}
+
+ValueId rmsnorm(Program& p, ValueId x, ValueId w, double eps) {
+  return p.add1("rmsnorm", {x, w}, {{"eps", eps}});
+}
+
+ValueId attention(Program& p, ValueId q, ValueId k, ValueId v, int64_t heads, bool causal,
+                  std::optional<double> scale) {
+  int64_t width = p.type(q).dims.empty() ? 1 : p.type(q).dims.back();
+  double s = scale.value_or(1 / std::sqrt(static_cast<double>(width) /
+                                          static_cast<double>(std::max<int64_t>(heads, 1))));
+  return p.add1("attention", {q, k, v},
+                {{"heads", heads}, {"causal", int64_t{causal}}, {"scale", s}});
+}
+
+ValueId cross_entropy(Program& p, ValueId logits, ValueId labels, ValueId weights,
+                      std::optional<int64_t> ignore) {
+  int32_t dtype = p.type(logits).dtype == ORR_F64 ? ORR_F64 : ORR_F32;
+  const Dims rows = p.type(labels).dims;
+  ValueId token = weights == kNone ? kNone : p.cast(weights, dtype);
+  if (ignore) {
+    ValueId kept = p.cast(
+        p.pointwise(ORR_FN_NE, {labels, Operand::number(static_cast<double>(*ignore))}), dtype);
+    token = token == kNone ? kept : p.pointwise(ORR_FN_MUL, {token, kept});
+  }
+  bool batch = p.value(labels).batch == Batch::sharded;
+  ValueId each = batch ? p.cast(weight_like(p, labels), dtype) : p.constant(1, dtype);
+  ValueId w = broadcast(p, token == kNone ? each : p.pointwise(ORR_FN_MUL, {token, each}), rows);
+  ValueId loss = p.add("cross_entropy", {logits, labels, w})[0];
+  double n = static_cast<double>(p.type(labels).elements());
+  if (!batch && token == kNone) return scale(p, reduce(p, "sum", loss, {}, false), 1 / n);
+  ValueId sum = reduce(p, "sum", loss, {}, false);
+  if (token != kNone) {
+    ValueId total = reduce(p, "sum", w, {}, false);
+    return batch ? p.add1("batch_mean", {sum, total}) : p.pointwise(ORR_FN_DIV, {sum, total});
+  }
+  sum = scale(p, sum, static_cast<double>(p.batch_size()) / n);
+  return p.add1("batch_mean", {sum, total_weight(p, dtype)});
+}
+
+ValueId gather(Program& p, ValueId table, ValueId index) {
+  return p.add1("gather", {table, index});
+}
+
+ValueId dropout(Program& p, ValueId x, double rate) {
+  if (rate < 0 || rate >= 1) p.fail_here(fmt::format("dropout: rate {} is not in [0, 1)", rate));
+  if (rate == 0) return x;
+  Type mask{ORR_F32, p.type(x).dims};
+  ValueId keep = p.pointwise(ORR_FN_GE, {p.random_uniform(mask, x), Operand::number(rate)});
+  ValueId kept = p.pointwise(ORR_FN_SELECT, {keep, x, Operand::number(0)});
+  return scale(p, kept, 1 / (1 - rate));
+}
+
+ValueId iota(Program& p, int64_t n, int32_t dtype) {
+  return p.add1("iota", {}, {{"n", n}, {"dtype", static_cast<int64_t>(dtype)}, {"start", int64_t{0}}});
+}
+
+ValueId categorical(Program& p, ValueId logits) {
+  ValueId base = p.constant(0, ORR_I64);
+  return p.add1("categorical", {logits, p.seed(), p.step(), base}, {{"rng_id", p.next_rng_id()}});
+}
+
+ValueId slice_at(Program& p, ValueId x, int64_t dim, ValueId at, int64_t size) {
+  return p.add1("slice_at", {x, p.cast(at, ORR_I64)},
+                {{"dim", axis(p, "slice_at", x, dim)}, {"size", size}});
+}
+
+ValueId update_slice(Program& p, ValueId x, ValueId u, int64_t dim, ValueId at) {
+  return p.add1("update_slice", {x, u, p.cast(at, ORR_I64)},
+                {{"dim", axis(p, "update_slice", x, dim)}});
+}
+
+ValueId stop_gradient(Program& p, ValueId x) { return p.add1("stop_gradient", {x}); }
+
+}  // namespace orrery::build

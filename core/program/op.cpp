@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/op.h"
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace orrery {
+
+extern const OpDef pointwise_op, matmul_op, reduce_op, argmax_op, topk_op, softmax_op,
+    softmax_grad_op, layernorm_op, layernorm_grad_op, rmsnorm_op, rmsnorm_grad_op,
+    norm_param_grad_op, attention_op, attention_grad_op, cross_entropy_op, cross_entropy_grad_op,
+    gather_op, scatter_add_op, slice_at_op, update_slice_op, iota_op, categorical_op, reshape_op,
+    transpose_op, split_op, concat_op, batch_mean_op, total_op, stop_gradient_op;
+
+const std::vector<const OpDef*>& all_op_defs() {
+  static const std::vector<const OpDef*> defs = {
+      &pointwise_op,       &matmul_op,          &reduce_op,        &argmax_op,
+      &topk_op,            &softmax_op,         &softmax_grad_op,  &layernorm_op,
+      &layernorm_grad_op,  &rmsnorm_op,         &rmsnorm_grad_op,  &norm_param_grad_op,
+      &attention_op,       &attention_grad_op,  &cross_entropy_op, &cross_entropy_grad_op,
+      &gather_op,          &scatter_add_op,     &slice_at_op,      &update_slice_op,
+      &iota_op,            &categorical_op,     &reshape_op,       &transpose_op,
+      &split_op,           &concat_op,          &batch_mean_op,    &total_op,
+      &stop_gradient_op};
+  return defs;
+}
+
+const OpDef& op_def(const std::string& kind) {
+  std::vector<std::string> known;
+  for (const OpDef* def : all_op_defs()) {
+    if (kind == def->kind) return *def;
+    known.push_back(def->kind);
+  }
+  fail(ORR_INVALID, "there is no op '{}'{}", kind, did_you_mean(kind, known));
+}
+
+OpArgs args_of(const Program& p, const Op& op) {
+  OpArgs args{op.kind, op.attrs, op.expr, {}};
+  for (ValueId v : op.in) args.in.push_back(p.type(v));
+  return args;
+}
+
+std::vector<Type> out_types(const Program& p, const Op& op) {
+  std::vector<Type> types;
+  for (ValueId v : op.out) types.push_back(p.type(v));
+  return types;
+}
+
+Layout Layout::contiguous(const Type& type) {
+  Layout x{type.dtype, type.dims, Dims(type.dims.size())};
+  int64_t stride = 1;
+  for (size_t i = type.dims.size(); i-- > 0; stride *= type.dims[i]) x.strides[i] = stride;
+  return x;
+}
+
+bool Layout::is_contiguous() const {
+  int64_t stride = 1;
+  for (size_t i = dims.size(); i-- > 0; stride *= dims[i])
+    if (dims[i] != 1 && strides[i] != stride) return false;
+  return true;
+}
+
+orr_tensor Layout::abi() const {
+  if (dims.size() > ORR_MAX_RANK)
+    fail(ORR_INVALID, "a tensor of rank {} is beyond the limit of {}", dims.size(), +ORR_MAX_RANK);
+  orr_tensor t{};
+  t.dtype = dtype;
+  t.rank = static_cast<int32_t>(dims.size());
+  for (size_t i = 0; i < dims.size(); ++i) t.dims[i] = dims[i], t.strides[i] = strides[i];
+  return t;
+}
+
+bool merge_dims(const Layout& x, size_t begin, size_t end, int64_t& dim, int64_t& stride) {
+  dim = 1, stride = 1;
+  bool first = true;
+  for (size_t i = end; i-- > begin;) {
+    if (x.dims[i] == 1) continue;
+    if (first)
+      stride = x.strides[i], first = false;
+    else if (x.strides[i] != dim * stride)
+      return false;
+    dim *= x.dims[i];
+  }
+  return true;
+}
+
+bool regroup(const Layout& x, const std::vector<std::pair<size_t, size_t>>& groups, Layout& out) {
+  out.dtype = x.dtype;
+  out.dims.assign(groups.size(), 1);
+  out.strides.assign(groups.size(), 1);
+  for (size_t g = 0; g < groups.size(); ++g)
+    if (!merge_dims(x, groups[g].first, groups[g].second, out.dims[g], out.strides[g])) return false;
+  return true;
+}
+
+Cost touch_cost(const OpArgs& args, const std::vector<Type>& out) {
+  Cost cost;
+  for (const Type& t : args.in) cost.bytes += static_cast<double>(t.bytes());
+  for (const Type& t : out) {
+    cost.bytes += static_cast<double>(t.bytes());
+    cost.flops += static_cast<double>(t.elements());
+  }
+  return cost;
+}
+
+Layout as_rows(const Layout& x) {
+  int64_t last = x.dims.empty() ? 1 : x.dims.back(), rows = 1;
+  for (size_t i = 0; i + 1 < x.dims.size(); ++i) rows *= x.dims[i];
+  return Layout::contiguous({x.dtype, {rows, last}});
+}
+
+Layout as_flat(const Layout& x) {
+  return Layout::contiguous({x.dtype, {Type{x.dtype, x.dims}.elements()}});
+}
+
+KernelForm contiguous_form(const std::vector<Layout>& in, const std::vector<Layout>& out,
+                           const char* shape) {
+  KernelForm form;
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (!in[i].is_contiguous()) form.copy.push_back(static_cast<int>(i));
+    form.in.push_back(*shape++ == 'r' ? as_rows(in[i]) : as_flat(in[i]));
+  }
+  for (const Layout& x : out) {
+    form.out_ok = form.out_ok && x.is_contiguous();
+    form.out.push_back(*shape++ == 'r' ? as_rows(x) : as_flat(x));
+  }
+  return form;
+}
+
+Sharding row_sharding(const OpArgs& args, const std::vector<Type>& out, size_t rank, size_t tail) {
+  auto dims_of = [&](const Type& t) {
+    std::vector<int> factors(t.dims.size(), kNone);
+    size_t lead = rank - tail;
+    if (t.dims.size() + tail >= rank && t.dims.size() >= lead)
+      for (size_t i = 0; i < lead; ++i) factors[i] = static_cast<int>(i);
+    return factors;
+  };
+  Sharding s;
+  for (const Type& t : args.in) s.in.push_back(dims_of(t));
+  for (const Type& t : out) s.out.push_back(dims_of(t));
+  return s;
+}
+
+}  // namespace orrery

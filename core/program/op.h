@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the core knows about an op kind: shape, gradient, sharding, cost and the form in which
+// kernels see it, side by side in one file of ops/ each.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "program/program.h"
+
+namespace orrery {
+
+// An op's arguments before or after it exists.
+struct OpArgs {
+  const std::string& kind;
+  const Attrs& attrs;
+  const Expr& expr;
+  std::vector<Type> in;
+};
+
+// The einsum-like factor map: for each dim of each input and output the factor it runs over, or
+// kNone where the op cannot work on parts of that dim. A factor that no output has is summed.
+// Dims with extent 1 that are broadcast carry kNone.
+struct Sharding {
+  std::vector<std::vector<int>> in, out;
+};
+
+struct Cost {
+  double flops = 0;
+  double bytes = 0;  // read and written if nothing stays in cache
+};
+
+// A tensor as stored: dims and strides in elements.
+struct Layout {
+  int32_t dtype = ORR_F32;
+  Dims dims, strides;
+
+  static Layout contiguous(const Type& type);
+  bool is_contiguous() const;
+  orr_tensor abi() const;
+};
+
+// The op as kernels see it (orrery/ops.h). `copy` lists inputs whose layout the form cannot
+// express: the core copies them to contiguous memory and asks again.
+struct KernelForm {
+  std::vector<Layout> in, out;
+  std::vector<int> copy;
+  bool out_ok = true;  // false: the outputs would have to be contiguous
+};
+
+class Gradient;
+
+struct OpDef {
+  const char* kind;
+  std::vector<Type> (*infer)(const OpArgs&);  // throws std::invalid_argument with the reason
+  Sharding (*sharding)(const OpArgs&, const std::vector<Type>& out);
+  void (*gradient)(Gradient&, const Op&);  // null: cotangents stop here
+  Cost (*cost)(const OpArgs&, const std::vector<Type>& out);
+  // Null for ops that move no data (views) or that lowering expands.
+  KernelForm (*form)(const Op&, const std::vector<Layout>& in, const std::vector<Layout>& out);
+};
+
+// The row of a kind; throws Error for an unknown one.
+const OpDef& op_def(const std::string& kind);
+const std::vector<const OpDef*>& all_op_defs();
+
+OpArgs args_of(const Program& p, const Op& op);
+std::vector<Type> out_types(const Program& p, const Op& op);
+
+// Reads x's dims [begin, end) as one dim; false if its strides do not allow it.
+bool merge_dims(const Layout& x, size_t begin, size_t end, int64_t& dim, int64_t& stride);
+// x as a tensor whose dims are the given consecutive groups; false if impossible.
+bool regroup(const Layout& x, const std::vector<std::pair<size_t, size_t>>& groups, Layout& out);
+
+// Common rules.
+Cost touch_cost(const OpArgs&, const std::vector<Type>& out);  // one flop per output element
+// x as contiguous [product of all but the last dims, last dim] / [all elements].
+Layout as_rows(const Layout& x);
+Layout as_flat(const Layout& x);
+// The form of ops that take and give contiguous tensors: `shape[i]` is 'r' for rows, 'f' for flat,
+// inputs first, then outputs.
+KernelForm contiguous_form(const std::vector<Layout>& in, const std::vector<Layout>& out,
+                           const char* shape);
+// Sharding of ops that treat rows alone: leading dims of all tensors of rank `rank` are factors
+// 0, 1, ...; the last `tail` dims and tensors of lower rank cannot be split.
+Sharding row_sharding(const OpArgs& args, const std::vector<Type>& out, size_t rank, size_t tail);
+
+// Reverse mode. Builds cotangents into the program; see autodiff.h.
+class Gradient {
+ public:
+  explicit Gradient(Program& program) : p(program) {}
+  virtual ~Gradient() = default;
+  Program& p;
+  // The cotangent of output j of the op at hand, kNone if it is zero.
+  virtual ValueId dy(int j = 0) = 0;
+  // Whether x's cotangent will be used.
+  virtual bool wanted(ValueId x) = 0;
+  // Adds dx (of x's shape) to x's cotangent.
+  virtual void add(ValueId x, ValueId dx) = 0;
+};
+
+}  // namespace orrery

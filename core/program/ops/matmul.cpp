@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// matmul: a[..., M, K] x b[..., K, N] -> [..., M, N]. ints "ta", "tb" say that the last two dims of
+// a or b are stored transposed; b of rank 2 is shared by all leading dims of a.
+#include <stdexcept>
+
+#include "program/build.h"
+#include "program/op.h"
+
+namespace orrery {
+namespace {
+
+struct Sizes {
+  bool ta, tb;
+  int64_t m, k, kb, n;
+};
+
+Sizes sizes(const OpArgs& args) {
+  Sizes s{attr_int(args.attrs, "ta", 0) != 0, attr_int(args.attrs, "tb", 0) != 0, 0, 0, 0, 0};
+  const Dims &a = args.in[0].dims, &b = args.in[1].dims;
+  s.m = a[a.size() - (s.ta ? 1 : 2)], s.k = a[a.size() - (s.ta ? 2 : 1)];
+  s.kb = b[b.size() - (s.tb ? 1 : 2)], s.n = b[b.size() - (s.tb ? 2 : 1)];
+  return s;
+}
+
+std::vector<Type> infer(const OpArgs& args) {
+  const Type &a = args.in[0], &b = args.in[1];
+  std::string shapes = to_string(a.dims) + " x " + to_string(b.dims);
+  if (a.dims.size() < 2 || b.dims.size() < 2)
+    throw std::invalid_argument("needs at least two dims on both sides: " + shapes);
+  if (a.dtype != b.dtype || !is_real(a.dtype))
+    throw std::invalid_argument(std::string("needs two real tensors of one dtype, not ") +
+                                dtype_name(a.dtype) + " and " + dtype_name(b.dtype));
+  Sizes s = sizes(args);
+  if (s.k != s.kb) throw std::invalid_argument("inner sizes differ: " + shapes);
+  Dims lead(a.dims.begin(), a.dims.end() - 2), lead_b(b.dims.begin(), b.dims.end() - 2);
+  if (!lead_b.empty() && lead != lead_b)
+    throw std::invalid_argument("leading sizes differ: " + shapes);
+  lead.push_back(s.m), lead.push_back(s.n);
+  return {{a.dtype, lead}};
+}
+
+Sharding sharding(const OpArgs& args, const std::vector<Type>& out) {
+  Sizes s = sizes(args);
+  int lead = static_cast<int>(args.in[0].dims.size()) - 2, m = lead, n = lead + 1, k = lead + 2;
+  Sharding r;
+  std::vector<int> a, b, y;
+  for (int i = 0; i < lead; ++i) a.push_back(i), y.push_back(i);
+  if (args.in[1].dims.size() > 2) b = a;
+  a.push_back(s.ta ? k : m), a.push_back(s.ta ? m : k);
+  b.push_back(s.tb ? n : k), b.push_back(s.tb ? k : n);
+  y.push_back(m), y.push_back(n);
+  r.in = {a, b}, r.out = {y};
+  (void)out;
+  return r;
+}
+
+// [..] as [G, X, Y] or, with the leading dims merged into X, [1, G*X, Y]; transposed back if stored so.
+bool as_matrix(const Layout& x, bool transposed, bool merge_lead, Layout& out) {
+  size_t r = x.dims.size();
+  Layout m = x;
+  if (transposed) std::swap(m.dims[r - 1], m.dims[r - 2]), std::swap(m.strides[r - 1], m.strides[r - 2]);
+  bool ok = merge_lead ? regroup(m, {{0, 0}, {0, r - 1}, {r - 1, r}}, out)
+                       : regroup(m, {{0, r - 2}, {r - 2, r - 1}, {r - 1, r}}, out);
+  // A dim of extent 1 has any stride: give it the one that makes a neighbour the unit.
+  return ok && (out.strides[1] == 1 || out.strides[2] == 1 || out.dims[1] == 1 || out.dims[2] == 1);
+}
+
+void unit_stride(Layout& x) {
+  if (x.strides[1] == 1 || x.strides[2] == 1) return;
+  if (x.dims[2] == 1) x.strides[2] = 1;
+  else if (x.dims[1] == 1) x.strides[1] = 1;
+}
+
+KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<Layout>& out) {
+  bool ta = attr_int(op.attrs, "ta", 0) != 0, tb = attr_int(op.attrs, "tb", 0) != 0;
+  bool shared = in[1].dims.size() == 2;
+  bool merge = shared && !ta;
+  KernelForm f;
+  f.in.resize(2), f.out.resize(1);
+  if (!as_matrix(in[0], ta, merge, f.in[0])) f.copy.push_back(0);
+  if (!as_matrix(in[1], tb, false, f.in[1])) f.copy.push_back(1);
+  f.out_ok = as_matrix(out[0], false, merge, f.out[0]) &&
+             (f.out[0].strides[2] == 1 || f.out[0].dims[2] == 1);
+  for (Layout& x : f.in) unit_stride(x);
+  if (f.in[0].dims[0] != f.in[1].dims[0]) f.in[1].dims[0] = f.in[0].dims[0], f.in[1].strides[0] = 0;
+  if (f.out[0].dims[2] == 1) f.out[0].strides[2] = 1;
+  return f;
+}
+
+// With A' the matrix a stands for: dA' = dY B'^T, dB' = A'^T dY; stored transposes are swapped in.
+void gradient(Gradient& g, const Op& op) {
+  Program& p = g.p;
+  bool ta = attr_int(op.attrs, "ta", 0) != 0, tb = attr_int(op.attrs, "tb", 0) != 0;
+  ValueId a = op.in[0], b = op.in[1], dy = g.dy();
+  if (g.wanted(a))
+    g.add(a, ta ? build::matmul(p, b, dy, tb, true) : build::matmul(p, dy, b, false, !tb));
+  if (!g.wanted(b)) return;
+  if (p.type(b).dims.size() == 2 && p.type(a).dims.size() > 2) {
+    if (ta) a = [&] {
+      Dims perm;
+      for (size_t i = 0; i + 2 < p.type(a).dims.size(); ++i) perm.push_back(static_cast<int64_t>(i));
+      perm.push_back(static_cast<int64_t>(p.type(a).dims.size()) - 1);
+      perm.push_back(static_cast<int64_t>(p.type(a).dims.size()) - 2);
+      return build::transpose(p, a, perm);
+    }(), ta = false;
+    a = build::reshape(p, a, {-1, p.type(a).dims.back()});
+    dy = build::reshape(p, dy, {-1, p.type(dy).dims.back()});
+  }
+  g.add(b, tb ? build::matmul(p, dy, a, true, ta) : build::matmul(p, a, dy, !ta, false));
+}
+
+Cost cost(const OpArgs& args, const std::vector<Type>& out) {
+  Cost c = touch_cost(args, out);
+  c.flops = 2.0 * static_cast<double>(out[0].elements()) * static_cast<double>(sizes(args).k);
+  return c;
+}
+
+}  // namespace
+
+extern const OpDef matmul_op{"matmul", infer, sharding, gradient, cost, form};
+
+}  // namespace orrery

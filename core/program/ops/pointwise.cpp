@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// pointwise: one scalar expression for every element, with broadcasting from the right.
+#include <algorithm>
+#include <stdexcept>
+
+#include "base/error.h"
+#include "program/build.h"
+#include "program/op.h"
+
+namespace orrery {
+namespace {
+
+Dims broadcast_dims(const std::vector<Type>& in) {
+  Dims dims;
+  for (const Type& t : in) {
+    if (t.dims.size() > dims.size()) dims.insert(dims.begin(), t.dims.size() - dims.size(), 1);
+    for (size_t i = 0; i < t.dims.size(); ++i) {
+      int64_t& d = dims[dims.size() - t.dims.size() + i];
+      if (d == 1) d = t.dims[i];
+      else if (t.dims[i] != 1 && t.dims[i] != d) {
+        std::string shapes;
+        for (const Type& each : in) shapes += (shapes.empty() ? "" : " and ") + to_string(each.dims);
+        throw std::invalid_argument("shapes do not fit together: " + shapes);
+      }
+    }
+  }
+  return dims;
+}
+
+std::vector<Type> infer(const OpArgs& args) {
+  Dims dims = args.attrs.count("dims") ? attr_ints(args.attrs, "dims") : broadcast_dims(args.in);
+  std::vector<Type> out;
+  for (int32_t o : args.expr.outputs)
+    out.push_back({args.expr.instrs[static_cast<size_t>(o)].dtype, dims});
+  return out;
+}
+
+Sharding sharding(const OpArgs& args, const std::vector<Type>& out) {
+  size_t rank = out[0].dims.size();
+  auto factors = [&](const Type& t) {
+    std::vector<int> f(t.dims.size(), kNone);
+    for (size_t i = 0; i < t.dims.size(); ++i) {
+      size_t at = rank - t.dims.size() + i;
+      if (t.dims[i] == out[0].dims[at]) f[i] = static_cast<int>(at);
+    }
+    return f;
+  };
+  Sharding s;
+  for (const Type& t : args.in) s.in.push_back(factors(t));
+  for (const Type& t : out) s.out.push_back(factors(t));
+  return s;
+}
+
+// The strides of x inside a result of `rank` dims; 0 where x is repeated.
+Dims strides_in(const Layout& x, const Dims& dims) {
+  Dims strides(dims.size(), 0);
+  size_t shift = dims.size() - x.dims.size();
+  for (size_t i = 0; i < x.dims.size(); ++i)
+    strides[shift + i] = x.dims[i] == 1 ? 0 : x.strides[i];
+  return strides;
+}
+
+KernelForm form(const Op&, const std::vector<Layout>& in, const std::vector<Layout>& out) {
+  KernelForm f;
+  const Dims& dims = out[0].dims;
+  std::vector<Dims> strides;
+  for (const Layout& x : in) strides.push_back(strides_in(x, dims));
+  for (const Layout& x : out) strides.push_back(x.strides);
+  // Merge neighbours that every tensor walks as one.
+  Dims merged;
+  std::vector<Dims> kept(strides.size());
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == 1) continue;
+    bool join = !merged.empty();
+    for (size_t t = 0; join && t < strides.size(); ++t)
+      join = kept[t].back() == strides[t][i] * dims[i];
+    if (join) merged.back() *= dims[i];
+    else merged.push_back(dims[i]);
+    for (size_t t = 0; t < strides.size(); ++t) {
+      if (join) kept[t].back() = strides[t][i];
+      else kept[t].push_back(strides[t][i]);
+    }
+  }
+  if (merged.empty()) {
+    merged = {1};
+    for (size_t t = 0; t < strides.size(); ++t) kept[t] = {t < in.size() ? 0 : 1};
+  }
+  for (size_t t = 0; t < in.size(); ++t) f.in.push_back({in[t].dtype, merged, kept[t]});
+  for (size_t t = 0; t < out.size(); ++t)
+    f.out.push_back({out[t].dtype, merged, kept[in.size() + t]});
+  return f;
+}
+
+// dx has the result's shape: sum it over the dims along which x was repeated.
+void add_reduced(Gradient& g, ValueId x, ValueId dx) {
+  Dims from = g.p.type(dx).dims, to = g.p.type(x).dims, over;
+  size_t shift = from.size() - to.size();
+  for (size_t i = 0; i < from.size(); ++i)
+    if (i < shift || (to[i - shift] == 1 && from[i] != 1)) over.push_back(static_cast<int64_t>(i));
+  if (!over.empty()) dx = build::reduce(g.p, "sum", dx, over, true);
+  if (g.p.type(dx).dims != to) dx = build::reshape(g.p, dx, to);
+  if (g.p.type(dx).dtype != g.p.type(x).dtype) dx = g.p.cast(dx, g.p.type(x).dtype);
+  g.add(x, dx);
+}
+
+// An operand of the op's last instruction: a value or a number.
+struct Side {
+  Operand operand = Operand::number(0);
+  ValueId input = kNone;
+};
+
+Side side(const Op& op, int32_t reg) {
+  const orr_instr& i = op.expr.instrs[static_cast<size_t>(reg)];
+  if (i.fn == ORR_FN_INPUT) {
+    ValueId v = op.in[static_cast<size_t>(i.a)];
+    return {Operand(v), v};
+  }
+  return {Operand::number(i.imm), kNone};
+}
+
+using Fn = std::vector<Operand>;
+
+// d(result)/d(first operand) times dy, for functions of one real argument x with result y.
+ValueId unary_slope(Program& p, int32_t fn, Operand x, ValueId y, ValueId dy) {
+  auto f = [&](int32_t fn, Fn args) { return p.pointwise(fn, args); };
+  auto num = [](double v) { return Operand::number(v); };
+  switch (fn) {
+    case ORR_FN_NEG: return f(ORR_FN_NEG, {dy});
+    case ORR_FN_ABS: return f(ORR_FN_MUL, {dy, f(ORR_FN_SIGN, {x})});
+    case ORR_FN_SQRT: return f(ORR_FN_DIV, {f(ORR_FN_MUL, {dy, num(0.5)}), y});
+    case ORR_FN_RSQRT:
+      return f(ORR_FN_MUL, {f(ORR_FN_MUL, {dy, num(-0.5)}),
+                            f(ORR_FN_MUL, {y, f(ORR_FN_MUL, {y, y})})});
+    case ORR_FN_RECIP: return f(ORR_FN_NEG, {f(ORR_FN_MUL, {dy, f(ORR_FN_MUL, {y, y})})});
+    case ORR_FN_EXP: return f(ORR_FN_MUL, {dy, y});
+    case ORR_FN_LOG: return f(ORR_FN_DIV, {dy, x});
+    case ORR_FN_TANH:
+      return f(ORR_FN_MUL, {dy, f(ORR_FN_SUB, {num(1), f(ORR_FN_MUL, {y, y})})});
+    case ORR_FN_SIGMOID:
+      return f(ORR_FN_MUL, {dy, f(ORR_FN_MUL, {y, f(ORR_FN_SUB, {num(1), y})})});
+    case ORR_FN_ERF: {  // 2/sqrt(pi) exp(-x^2)
+      ValueId e = f(ORR_FN_EXP, {f(ORR_FN_NEG, {f(ORR_FN_MUL, {x, x})})});
+      return f(ORR_FN_MUL, {dy, f(ORR_FN_MUL, {e, num(1.1283791670955126)})});
+    }
+    case ORR_FN_SIN: return f(ORR_FN_MUL, {dy, f(ORR_FN_COS, {x})});
+    case ORR_FN_COS: return f(ORR_FN_NEG, {f(ORR_FN_MUL, {dy, f(ORR_FN_SIN, {x})})});
+    case ORR_FN_GELU: return f(ORR_FN_MUL, {dy, f(ORR_FN_GELU_GRAD, {x})});
+    default: return kNone;  // piecewise constant: sign, floor, comparisons
+  }
+}
+
+void binary_gradient(Gradient& g, const Op& op, const orr_instr& last, ValueId dy) {
+  Program& p = g.p;
+  auto f = [&](int32_t fn, Fn args) { return p.pointwise(fn, args); };
+  Side a = side(op, last.a), b = side(op, last.b);
+  bool want_a = a.input != kNone && g.wanted(a.input), want_b = b.input != kNone && g.wanted(b.input);
+  ValueId y = op.out[0];
+  auto masked = [&](int32_t compare) {
+    return f(ORR_FN_SELECT, {f(compare, {a.operand, b.operand}), dy, Operand::number(0)});
+  };
+  switch (last.fn) {
+    case ORR_FN_ADD:
+      if (want_a) add_reduced(g, a.input, dy);
+      if (want_b) add_reduced(g, b.input, dy);
+      return;
+    case ORR_FN_SUB:
+      if (want_a) add_reduced(g, a.input, dy);
+      if (want_b) add_reduced(g, b.input, f(ORR_FN_NEG, {dy}));
+      return;
+    case ORR_FN_MUL:
+      if (want_a) add_reduced(g, a.input, f(ORR_FN_MUL, {dy, b.operand}));
+      if (want_b) add_reduced(g, b.input, f(ORR_FN_MUL, {dy, a.operand}));
+      return;
+    case ORR_FN_DIV:
+      if (want_a) add_reduced(g, a.input, f(ORR_FN_DIV, {dy, b.operand}));
+      if (want_b)
+        add_reduced(g, b.input, f(ORR_FN_NEG, {f(ORR_FN_DIV, {f(ORR_FN_MUL, {dy, y}), b.operand})}));
+      return;
+    case ORR_FN_MIN:
+    case ORR_FN_MAX:  // ties go to the first operand
+      if (want_a) add_reduced(g, a.input, masked(last.fn == ORR_FN_MIN ? ORR_FN_LE : ORR_FN_GE));
+      if (want_b) add_reduced(g, b.input, masked(last.fn == ORR_FN_MIN ? ORR_FN_GT : ORR_FN_LT));
+      return;
+    case ORR_FN_POW:
+      if (want_a) {
+        ValueId power = f(ORR_FN_POW, {a.operand, b.input == kNone
+                                                      ? Operand::number(b.operand.value - 1)
+                                                      : f(ORR_FN_SUB, {b.operand, Operand::number(1)})});
+        add_reduced(g, a.input, f(ORR_FN_MUL, {dy, f(ORR_FN_MUL, {power, b.operand})}));
+      }
+      if (want_b) {
+        ValueId log_a = a.input == kNone ? p.pointwise(ORR_FN_LOG, {p.constant(a.operand.value, p.type(dy).dtype)})
+                                         : f(ORR_FN_LOG, {a.operand});
+        add_reduced(g, b.input, f(ORR_FN_MUL, {dy, f(ORR_FN_MUL, {y, log_a})}));
+      }
+      return;
+    default: return;
+  }
+}
+
+void select_gradient(Gradient& g, const Op& op, const orr_instr& last, ValueId dy) {
+  Side mask = side(op, last.a), b = side(op, last.b), c = side(op, last.c);
+  Operand zero = Operand::number(0);
+  if (b.input != kNone && g.wanted(b.input))
+    add_reduced(g, b.input, g.p.pointwise(ORR_FN_SELECT, {mask.operand, dy, zero}));
+  if (c.input != kNone && g.wanted(c.input))
+    add_reduced(g, c.input, g.p.pointwise(ORR_FN_SELECT, {mask.operand, zero, dy}));
+}
+
+// L1 expressions hold one function; fused ones exist only after lowering.
+void gradient(Gradient& g, const Op& op) {
+  const orr_instr& last = op.expr.instrs.back();
+  ValueId dy = g.dy();
+  if (last.fn == ORR_FN_INPUT || last.fn == ORR_FN_CAST) {
+    Side x = side(op, last.fn == ORR_FN_INPUT ? static_cast<int32_t>(op.expr.instrs.size()) - 1 : last.a);
+    if (x.input != kNone && is_real(g.p.type(x.input).dtype) && g.wanted(x.input))
+      add_reduced(g, x.input, dy);
+    return;
+  }
+  int arity = scalar_fn(last.fn).arity;
+  if (last.fn == ORR_FN_SELECT) return select_gradient(g, op, last, dy);
+  if (arity == 2) return binary_gradient(g, op, last, dy);
+  if (arity != 1) return;
+  Side x = side(op, last.a);
+  if (x.input == kNone || !g.wanted(x.input)) return;
+  ValueId dx = unary_slope(g.p, last.fn, x.operand, op.out[0], dy);
+  if (dx != kNone) add_reduced(g, x.input, dx);
+}
+
+Cost cost(const OpArgs& args, const std::vector<Type>& out) {
+  Cost c = touch_cost(args, out);
+  double work = 0;
+  for (const orr_instr& i : args.expr.instrs) work += i.fn >= ORR_FN_ADD ? 1 : 0;
+  c.flops = work * static_cast<double>(out[0].elements());
+  return c;
+}
+
+}  // namespace
+
+extern const OpDef pointwise_op{"pointwise", infer, sharding, gradient, cost, form};
+
+}  // namespace orrery

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/types.h"
+
+#include <array>
+#include <utility>
+
+#include "base/error.h"
+
+namespace orrery {
+namespace {
+
+constexpr std::array<std::pair<int32_t, const char*>, 8> kDtypes = {{{ORR_F32, "f32"},
+                                                                     {ORR_F64, "f64"},
+                                                                     {ORR_BF16, "bf16"},
+                                                                     {ORR_F16, "f16"},
+                                                                     {ORR_I32, "i32"},
+                                                                     {ORR_I64, "i64"},
+                                                                     {ORR_U8, "u8"},
+                                                                     {ORR_BOOL, "bool"}}};
+
+template <class T>
+const T* find(const Attrs& attrs, const std::string& name) {
+  auto it = attrs.find(name);
+  return it == attrs.end() ? nullptr : std::get_if<T>(&it->second);
+}
+
+}  // namespace
+
+int64_t Type::elements() const {
+  int64_t n = 1;
+  for (int64_t d : dims) n *= d;
+  return n;
+}
+
+const char* dtype_name(int32_t dtype) {
+  for (auto& [id, name] : kDtypes)
+    if (id == dtype) return name;
+  return "?";
+}
+
+int32_t dtype_from_name(const std::string& name) {
+  for (auto& [id, text] : kDtypes)
+    if (name == text) return id;
+  return 0;
+}
+
+bool is_real(int32_t dtype) {
+  return dtype == ORR_F32 || dtype == ORR_F64 || dtype == ORR_BF16 || dtype == ORR_F16;
+}
+
+std::string to_string(const Dims& dims) {
+  std::string text = "[";
+  for (size_t i = 0; i < dims.size(); ++i) text += (i ? "," : "") + std::to_string(dims[i]);
+  return text + "]";
+}
+
+std::string to_string(const Type& type) { return dtype_name(type.dtype) + to_string(type.dims); }
+
+int64_t attr_int(const Attrs& attrs, const std::string& name, int64_t fallback) {
+  auto* v = find<int64_t>(attrs, name);
+  return v ? *v : fallback;
+}
+
+double attr_real(const Attrs& attrs, const std::string& name, double fallback) {
+  auto* v = find<double>(attrs, name);
+  return v ? *v : fallback;
+}
+
+std::string attr_text(const Attrs& attrs, const std::string& name, const std::string& fallback) {
+  auto* v = find<std::string>(attrs, name);
+  return v ? *v : fallback;
+}
+
+Dims attr_ints(const Attrs& attrs, const std::string& name) {
+  auto* v = find<std::vector<int64_t>>(attrs, name);
+  return v ? *v : Dims{};
+}
+
+std::string Site::prefix() const {
+  std::string text;
+  if (!line.empty()) text += line + ": ";
+  if (!region.empty()) text += region + ": ";
+  return text;
+}
+
+}  // namespace orrery

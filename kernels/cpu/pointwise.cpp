@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs a compiled pointwise expression block by block: finds or gathers the operands of a block,
+// runs the steps, writes back what could not be written in place.
+#include "pointwise_steps.h"
+#include "tasks.h"
+
+namespace orr_cpu::ORR_ISA {
+namespace {
+
+using pointwise::Program;
+using pointwise::Step;
+using pointwise::Walk;
+
+// Where an element lies and how many follow it, `inner` apart.
+struct Place {
+  int64_t offset, left;
+};
+Place find(const Walk& w, int64_t position) {
+  int64_t row = w.run == 1 ? position : position / w.run, column = position - row * w.run;
+  int64_t offset = column * w.inner;
+  for (int d = w.rank - 1; d >= 0 && row; --d) {
+    int64_t next = row / w.dims[d];
+    offset += (row - next * w.dims[d]) * w.strides[d];
+    row = next;
+  }
+  return {offset, w.run - column};
+}
+
+// Calls fn(index in the block, offset, count) for each run of the elements [position, position + n).
+template <class Fn>
+ORR_INLINE void each_run(const Walk& w, int64_t position, int64_t n, Fn&& fn) {
+  for (int64_t done = 0; done < n;) {
+    Place p = find(w, position + done);
+    int64_t count = smaller(p.left, n - done);
+    fn(done, p.offset, count);
+    done += count;
+  }
+}
+
+template <class T>
+void gather(const Walk& w, const void* from, void* to, int64_t position, int64_t n) {
+  const T* x = (const T*)from;
+  T* y = (T*)to;
+  each_run(w, position, n, [&](int64_t at, int64_t offset, int64_t count) {
+    if (w.inner == 1)
+      __builtin_memcpy(y + at, x + offset, size_t(count) * sizeof(T));
+    else
+      for (int64_t i = 0; i < count; ++i) y[at + i] = x[offset + i * w.inner];
+  });
+  for (int64_t i = n; i < kBlock; ++i) y[i] = T();
+}
+
+template <class T>
+void scatter(const Walk& w, const void* from, void* to, int64_t position, int64_t n) {
+  const T* x = (const T*)from;
+  T* y = (T*)to;
+  each_run(w, position, n, [&](int64_t at, int64_t offset, int64_t count) {
+    if (w.inner == 1)
+      __builtin_memcpy(y + offset, x + at, size_t(count) * sizeof(T));
+    else
+      for (int64_t i = 0; i < count; ++i) y[offset + i * w.inner] = x[at + i];
+  });
+}
+
+using Mover = void (*)(const Walk&, const void*, void*, int64_t, int64_t);
+const Mover kGather[9] = {nullptr, gather<uint8_t>, gather<uint16_t>, nullptr, gather<uint32_t>,
+                          nullptr, nullptr,         nullptr,          gather<uint64_t>};
+const Mover kScatter[9] = {nullptr, scatter<uint8_t>, scatter<uint16_t>, nullptr,
+                           scatter<uint32_t>, nullptr, nullptr, nullptr, scatter<uint64_t>};
+
+struct Machine {
+  const Program& p;
+  void* const* in;
+  void* const* out;
+  char* scratch;  // one block of kSlotBytes per slot
+  void** slot;
+  int64_t* held;  // per varying input: the place that its scratch block repeats, or -1
+
+  void* own(int s) const { return scratch + int64_t(s) * kBlock * pointwise::kSlotBytes; }
+
+  void execute(const Step* step, int64_t position) const {
+    for (step = run_accumulator(step, slot); step->code != pointwise::END;
+         step = run_accumulator(step + 1, slot))
+      run_memory(*step, slot, position);
+  }
+
+  void constant(const pointwise::Constant& c) const {
+    for (int i = 0; i < kBlock; ++i) {
+      if (c.dtype == ORR_F32) ((float*)own(c.slot))[i] = float(c.value);
+      if (c.dtype == ORR_F64) ((double*)own(c.slot))[i] = c.value;
+      if (c.dtype == ORR_BOOL) ((int32_t*)own(c.slot))[i] = c.value != 0 ? -1 : 0;
+      if (c.dtype == ORR_I32 || c.dtype == ORR_I64 || c.dtype == ORR_U8)
+        ((int64_t*)own(c.slot))[i] = int64_t(c.value);
+    }
+    if (c.dtype == ORR_BF16)
+      for (int i = 0; i < kBlock; i += kLanes)
+        store((float*)own(c.slot) + i, round_bf16(splat(float(c.value))));
+  }
+
+  void start() const {
+    for (int s = 0; s < p.slots; ++s) slot[s] = own(s);
+    for (int i = 0; i < p.constants; ++i) constant(p.constant[i]);
+    for (int i = 0; i < p.uniforms; ++i) {
+      const Walk& w = p.uniform[i];
+      Walk one = w;
+      one.rank = 0, one.run = kBlock, one.inner = 0;
+      kGather[w.bytes](one, in[w.tensor], slot[w.slot], 0, kBlock);
+    }
+    execute(p.prologue, 0);
+    for (int i = 0; i < p.inputs; ++i) held[i] = -1;
+  }
+
+  // Points the slot of input i at its block, in place when the block is whole and contiguous.
+  void fetch(int i, int64_t position, int64_t n) const {
+    const Walk& w = p.in[i];
+    char* base = (char*)in[w.tensor];
+    Place at = w.flat ? Place{position, n} : find(w, position);
+    if (n == kBlock && at.left >= n) {
+      if (w.inner == 1) {
+        slot[w.slot] = base + at.offset * w.bytes;
+        return;
+      }
+      if (w.inner == 0 && held[i] == at.offset) return;
+    }
+    slot[w.slot] = own(w.slot);
+    held[i] = w.inner == 0 && at.left >= n && n == kBlock ? at.offset : -1;
+    kGather[w.bytes](w, base, slot[w.slot], position, n);
+  }
+
+  bool writes_in_place(const Walk& w, int64_t position, int64_t n, int64_t& offset) const {
+    if (n != kBlock || w.inner != 1) return false;
+    Place at = w.flat ? Place{position, n} : find(w, position);
+    offset = at.offset;
+    return at.left >= n;
+  }
+
+  void block(int64_t position, int64_t n) const {
+    for (int i = 0; i < p.inputs; ++i) fetch(i, position, n);
+    for (int i = 0; i < p.outputs; ++i) {
+      const Walk& w = p.out[i];
+      int64_t offset = 0;
+      bool direct = writes_in_place(w, position, n, offset);
+      slot[w.slot] = direct ? (char*)out[w.tensor] + offset * w.bytes : (char*)own(w.slot);
+    }
+    execute(p.body, position);
+    for (int i = 0; i < p.outputs; ++i) {
+      const Walk& w = p.out[i];
+      if (slot[w.slot] == own(w.slot))
+        kScatter[w.bytes](w, slot[w.slot], out[w.tensor], position, n);
+    }
+  }
+};
+
+void run(const Program& p, void* const* in, void* const* out, int64_t first, int64_t last) {
+  size_t bytes = size_t(p.slots) * kBlock * pointwise::kSlotBytes;
+  char* scratch = (char*)__builtin_alloca_with_align(bytes, 64 * 8);
+  void* slot[pointwise::kMaxSlots];
+  int64_t held[pointwise::kMaxTensors];
+  Machine m{p, in, out, scratch, slot, held};
+  m.start();
+  for (int64_t at = first; at < last; at += kBlock) m.block(at, smaller(kBlock, last - at));
+}
+
+}  // namespace
+
+Kernel* make_pointwise(const orr_op& op) { return pointwise::make(op, run); }
+
+}  // namespace orr_cpu::ORR_ISA

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A pointwise expression as code for a block machine. The machine works on blocks of consecutive
+// elements; a block of values lies in a slot, and one block, the accumulator, in vector registers.
+// Accumulator steps combine it with slots; memory steps go from slots to a slot and need no
+// accumulator. Compiled once for any CPU (pointwise_compile.cpp), run per instruction set.
+//
+// A slot holds f32 and bf16 values as float, BOOL as 32-bit masks, integers as int64, f64 as double.
+// Slots of inputs and outputs hold the tensor's own format.
+#pragma once
+
+#include "kernel.h"
+
+namespace orr_cpu::pointwise {
+
+enum { kSlotBytes = 8, kMaxSlots = 512, kMaxTensors = 64 };
+
+// Steps. x is the accumulator, a, b and c are slots. A trailing R: operands exchanged.
+enum Code : uint16_t {
+  END, LOAD, LOAD_BF16, STORE, STORE_BF16,
+  ADD, SUB, SUB_R, MUL, DIV, DIV_R, MIN, MAX,
+  FMA,      // x*a + b
+  FMA_ADD,  // a*b + x
+  NEG, ABS, SIGN, SQRT, RSQRT, RECIP, FLOOR, CEIL, ROUND, ROUND_BF16,
+  EQ, NE, LT, LE, GT, GE, AND, OR, XOR, NOT, ISFINITE, NONZERO, MASK_TO_ONE,
+  SELECT,   // x ? a : b
+  FIRST_MEMORY,
+  CALL = FIRST_MEMORY,  // c = fn(a, b) of floats
+  WIDE_REAL,            // c = fn(a, b, d) of doubles
+  WIDE_INT,             // c = fn(a, b, d) of int64, result narrowed to `dtype`
+  CONVERT,              // c = a, from dtype `from` to `dtype`
+  WIDEN,                // c = the input block a of dtype `from`
+  NARROW,               // the output block c of `dtype` = a
+  RANDOM,               // c = uniform numbers; a, b, d = seed, step, base; imm = id
+};
+
+struct Step {
+  uint16_t code;
+  uint16_t a, b, c, d;
+  int16_t fn, from, dtype;
+  double imm;
+};
+
+// How a tensor is walked in row-major order of the output: its dims, neighbours merged. `run`
+// elements lie `inner` apart, then the outer dims move on.
+struct Walk {
+  int32_t tensor;  // input or output number
+  int32_t slot;
+  int32_t bytes;   // of an element
+  int32_t rank;    // of the outer dims
+  bool flat;       // one run of consecutive elements
+  int64_t run, inner;
+  int64_t dims[ORR_MAX_RANK], strides[ORR_MAX_RANK];
+};
+
+struct Constant {
+  int32_t slot, dtype;
+  double value;
+};
+
+// The compiled expression. Arrays are owned by the kernel.
+struct Program {
+  int64_t elements;
+  int32_t slots, inputs, outputs, uniforms, constants;
+  const Step* prologue;  // once per task, on values that are the same for all elements
+  const Step* body;      // once per block
+  const Walk* in;        // `inputs` tensors that vary
+  const Walk* uniform;   // `uniforms` inputs that do not
+  const Walk* out;
+  const Constant* constant;
+};
+
+// Runs elements [first, last); in and out are the addresses of the op's tensors.
+using Runner = void (*)(const Program&, void* const* in, void* const* out, int64_t first,
+                        int64_t last);
+
+// The kernel of an op, running its blocks with `run`.
+Kernel* make(const orr_op& op, Runner run);
+void supports(const orr_op& op, orr_support& out);
+
+}  // namespace orr_cpu::pointwise

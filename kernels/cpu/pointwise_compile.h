@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The compiler of pointwise expressions: a depth-first walk from the outputs that keeps the running
+// value in the accumulator and everything used twice in a slot. No step changes a bit of the result:
+// each does one instruction of the expression.
+#pragma once
+
+#include <vector>
+
+#include "pointwise.h"
+
+namespace orr_cpu::pointwise {
+
+struct Compiled {
+  std::vector<Step> prologue, body;
+  std::vector<Walk> in, uniform, out;
+  std::vector<Constant> constant;
+  int slots = 0;
+};
+
+// REQUIRES: `supports` accepted the op.
+Compiled compile(const orr_op& op);
+
+// The walk of a tensor over the dims of the op's first output.
+Walk walk_of(const orr_op& op, const orr_tensor& t, int tensor);
+// Whether the tensor has the same element everywhere.
+bool is_uniform(const orr_tensor& t);
+
+}  // namespace orr_cpu::pointwise

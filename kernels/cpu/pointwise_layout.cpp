@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Layouts of the tensors of a pointwise op, and which ops are taken.
+#include <orrery/sdk/plugin.hpp>
+
+#include "pointwise_compile.h"
+
+namespace orr_cpu::pointwise {
+
+bool is_uniform(const orr_tensor& t) {
+  for (int d = 0; d < t.rank; ++d)
+    if (t.dims[d] != 1 && t.strides[d] != 0) return false;
+  return true;
+}
+
+Walk walk_of(const orr_op& op, const orr_tensor& t, int tensor) {
+  Walk w{};
+  w.tensor = tensor;
+  w.bytes = int32_t(orr_dtype_bytes(t.dtype));
+  w.run = 1;
+  w.inner = 1;
+  bool open = false;  // the innermost run has begun
+  const orr_tensor& shape = op.out[0];
+  int64_t dims[ORR_MAX_RANK], strides[ORR_MAX_RANK];
+  int n = 0;  // outer dims, innermost first
+  for (int d = shape.rank - 1; d >= 0; --d) {
+    int64_t size = shape.dims[d];
+    if (size == 1) continue;
+    int64_t stride = t.rank && t.dims[d] == size ? t.strides[d] : 0;
+    if (!open) {
+      w.run = size, w.inner = stride, open = true;
+    } else if (n == 0 && stride == w.inner * w.run) {
+      w.run *= size;
+    } else if (n && stride == strides[n - 1] * dims[n - 1]) {
+      dims[n - 1] *= size;
+    } else {
+      dims[n] = size, strides[n++] = stride;
+    }
+  }
+  w.rank = n;
+  for (int i = 0; i < n; ++i) w.dims[i] = dims[n - 1 - i], w.strides[i] = strides[n - 1 - i];
+  w.flat = n == 0 && w.inner == 1;
+  return w;
+}
+
+namespace {
+
+bool known(int32_t dtype) {
+  return dtype == ORR_F32 || dtype == ORR_BF16 || dtype == ORR_F64 || dtype == ORR_I32 ||
+         dtype == ORR_I64 || dtype == ORR_U8 || dtype == ORR_BOOL;
+}
+
+bool orders_booleans(const orr_expr& e, const orr_instr& i) {
+  bool compares = i.fn >= ORR_FN_LT && i.fn <= ORR_FN_GE;
+  if (compares) return e.instrs[i.a].dtype == ORR_BOOL;
+  return i.dtype == ORR_BOOL && i.fn >= ORR_FN_ADD && i.fn <= ORR_FN_GELU_GRAD;
+}
+
+bool equal_layout(const orr_tensor& a, const orr_tensor& b) {
+  if (a.dtype != b.dtype || a.rank != b.rank) return false;
+  for (int d = 0; d < a.rank; ++d)
+    if (a.dims[d] != b.dims[d] || a.strides[d] != b.strides[d]) return false;
+  return true;
+}
+
+}  // namespace
+
+void supports(const orr_op& op, orr_support& out) {
+  if (op.n_in > kMaxTensors || op.n_out > kMaxTensors || op.n_out < 1)
+    return refuse(out, "takes 1 to 64 outputs and at most 64 inputs");
+  for (int i = 0; i < op.n_in; ++i)
+    if (!known(op.in[i].dtype)) return refuse(out, "f16 is left to the reference kernels");
+  for (int i = 0; i < op.expr->n_instrs; ++i)
+    if (!known(op.expr->instrs[i].dtype)) return refuse(out, "f16 is left to the reference kernels");
+  for (int i = 0; i < op.expr->n_instrs; ++i)
+    if (orders_booleans(*op.expr, op.expr->instrs[i]))
+      return refuse(out, "booleans have no order and no arithmetic here");
+  if (compile(op).slots > kMaxSlots) return refuse(out, "more than 512 values are live at once");
+  accept(out, "pointwise/lanes16/1");
+  out.strided_in = out.strided_out = ~0u;
+  for (int i = 0; i < op.n_in && !out.inplace; ++i)
+    if (equal_layout(op.in[i], op.out[0])) out.inplace = i + 1;
+}
+
+namespace {
+
+struct PointwiseKernel : Kernel {
+  PointwiseKernel(const orr_op& op, Runner run)
+      : code(compile(op)), n_in(op.n_in), n_out(op.n_out), run(run) {
+    program = {orr::elements(op.out[0]), code.slots, int(code.in.size()), int(code.out.size()),
+               int(code.uniform.size()), int(code.constant.size()), code.prologue.data(),
+               code.body.data(), code.in.data(), code.uniform.data(), code.out.data(),
+               code.constant.data()};
+  }
+
+  void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer*) override {
+    void *ins[kMaxTensors], *outs[kMaxTensors];
+    for (int i = 0; i < n_in; ++i) ins[i] = orr_buffer_host(&in[i]);
+    for (int i = 0; i < n_out; ++i) outs[i] = orr_buffer_host(&out[i]);
+    const int64_t n = program.elements, grain = 16384;
+    auto task = [&](int64_t i) {
+      run(program, ins, outs, i * grain, n < (i + 1) * grain ? n : (i + 1) * grain);
+    };
+    if (n <= grain)
+      task(0);
+    else
+      orr::parallel_for((n + grain - 1) / grain, task);
+  }
+
+  Compiled code;
+  Program program;
+  int n_in, n_out;
+  Runner run;
+};
+
+}  // namespace
+
+Kernel* make(const orr_op& op, Runner run) { return new PointwiseKernel(op, run); }
+
+}  // namespace orr_cpu::pointwise

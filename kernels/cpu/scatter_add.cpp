@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// scatter_add: the tokens are sorted by destination once per launch (a counting sort, stable), then
+// each destination row is made by one thread: per leaf in token order, then the tree over leaves.
+#include "integers.h"
+#include "leaves.h"
+#include "typed.h"
+
+namespace orr_cpu::ORR_ISA {
+namespace {
+
+template <class T>
+struct ScatterAdd : Kernel {
+  using V = Vec<T>;
+  explicit ScatterAdd(const orr_op& op)
+      : get(op, 0), leaves(op), tokens(op.in[1].dims[0]), columns(op.in[1].dims[1]),
+        rows(attr_int(op, "rows", 0)) {}
+
+  void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer* work) override {
+    const void* index = host<void>(in[0]);
+    check_indices("scatter_add", get, index, tokens, rows);
+    int64_t *start = host<int64_t>(*work), *order = start + rows + 1;
+    sort(index, start, order);
+    const T* dy = host<T>(in[1]);
+    T* y = host<T>(out[0]);
+    parallel_ranges(rows, larger(1, 65536 / larger(1, columns)), [&](int64_t first, int64_t last) {
+      for (int64_t v = first; v < last; ++v) row(v, start, order, dy, y);
+    });
+  }
+
+  // order[start[v] .. start[v + 1]) are the tokens of destination v, ascending.
+  void sort(const void* index, int64_t* start, int64_t* order) const {
+    __builtin_memset(start, 0, size_t(rows + 1) * sizeof(int64_t));
+    for (int64_t i = 0; i < tokens; ++i) ++start[get(index, i)];
+    int64_t sum = 0;
+    for (int64_t v = 0; v <= rows; ++v) start[v] = sum += start[v];
+    for (int64_t i = tokens - 1; i >= 0; --i) order[--start[get(index, i)]] = i;
+  }
+
+  // A leaf without a token of this row contributes +0, which is what an empty sum is.
+  void row(int64_t v, const int64_t* start, const int64_t* order, const T* dy, T* y) const {
+    const int64_t first = start[v], last = start[v + 1], length = tokens / leaves.n;
+    if (first == last) {
+      int64_t nodes = orr_tree_nodes(leaves.lo, leaves.lo + leaves.n, leaves.total);
+      for (int64_t k = 0; k < nodes; ++k)
+        __builtin_memset(y + (k * rows + v) * columns, 0, size_t(columns) * sizeof(T));
+      return;
+    }
+    each_vector(0, columns, [&](int64_t c, auto n) {
+      int64_t at = first;
+      each_node<T, V>(
+          leaves,
+          [&](int64_t leaf) {
+            V sum = {};
+            for (; at < last && order[at] < (leaf + 1) * length; ++at)
+              sum = sum + load(dy + order[at] * columns + c, n);
+            return sum;
+          },
+          [&](int64_t node, V x) { store(y + (node * rows + v) * columns + c, x, n); });
+    });
+  }
+
+  Integers get;
+  Leaves leaves;
+  int64_t tokens, columns, rows;
+};
+
+}  // namespace
+
+Kernel* make_scatter_add(const orr_op& op) { return make_real<ScatterAdd>(op.in[1].dtype, op); }
+
+}  // namespace orr_cpu::ORR_ISA

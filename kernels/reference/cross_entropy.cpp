@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cross_entropy and its gradient. Labels are checked before any row is computed, so that the first
+// bad row is named whatever the threads do; a row of weight 0 is padding and its label is not read.
+#include "op.h"
+#include "rows.h"
+#include "sums.h"
+
+namespace reference {
+namespace {
+
+void check_inputs(const orr_op& op, int logits, int lse) {
+  require_rank(op.in[logits], 2, "logits");
+  require_real(op.in[logits], "logits");
+  int64_t rows = op.in[logits].dims[0];
+  int32_t wide = wide_dtype(op.in[logits].dtype);
+  require(op.in[logits].dims[1] > 0, "there must be a class");
+  require_index(op.in[logits + 1], "labels");
+  require_shape(op.in[logits + 1], {rows}, "labels");
+  require_vector(op.in[logits + 2], wide, rows, "w");
+  if (lse) require_vector(op.in[lse], wide, rows, "lse");
+}
+
+void check_forward(const orr_op& op) {
+  require_counts(op, 3, 2);
+  check_inputs(op, 0, 0);
+  for (int i = 0; i < 2; ++i)
+    require_vector(op.out[i], wide_dtype(op.in[0].dtype), op.in[0].dims[0], "loss or lse");
+}
+
+void check_grad(const orr_op& op) {
+  require_counts(op, 5, 1);
+  check_inputs(op, 1, 4);
+  const orr_tensor& x = op.in[1];
+  require_vector(op.in[0], wide_dtype(x.dtype), x.dims[0], "dloss");
+  require_dtype(op.out[0], x.dtype, "dlogits");
+  require_shape(op.out[0], {x.dims[0], x.dims[1]}, "dlogits");
+}
+
+template <class A>
+void check_labels(const Call& call, int labels, const A* w, int64_t rows, int64_t classes) {
+  for (int64_t r = 0; r < rows; ++r) {
+    int64_t label = call.integer(labels, r);
+    if (w[r] != 0 && (label < 0 || label >= classes))
+      throw orr::Error(ORR_INVALID, "cross_entropy: label " + std::to_string(label) + " in row " +
+                                        std::to_string(r) + " is outside the " + std::to_string(classes) +
+                                        " classes (0.." + std::to_string(classes - 1) + ")");
+  }
+}
+
+void run_forward(const Call& call) {
+  with_real(call.op.in[0].dtype, [&]<class T>(Type<T>) {
+    using A = Acc<T>;
+    int64_t rows = call.op.in[0].dims[0], n = call.op.in[0].dims[1];
+    const A* w = call.input<A>(2);
+    check_labels(call, 1, w, rows, n);
+    orr::parallel_for(rows, [&](int64_t r) {
+      const T* x = call.input<T>(0) + r * n;
+      A top = row_max(x, n);
+      A lse = top + log_of(row_sum<A>(n, [=](int64_t c) { return exp_of(get(x[c]) - top); }));
+      call.output<A>(0)[r] = w[r] == 0 ? A(0) : w[r] * (lse - get(x[call.integer(1, r)]));
+      call.output<A>(1)[r] = lse;
+    });
+  });
+}
+
+void run_grad(const Call& call) {
+  with_real(call.op.in[1].dtype, [&]<class T>(Type<T>) {
+    using A = Acc<T>;
+    int64_t rows = call.op.in[1].dims[0], n = call.op.in[1].dims[1];
+    const A *dloss = call.input<A>(0), *w = call.input<A>(3), *lse = call.input<A>(4);
+    check_labels(call, 2, w, rows, n);
+    orr::parallel_for(rows, [&](int64_t r) {
+      const T* x = call.input<T>(1) + r * n;
+      T* dx = call.output<T>(0) + r * n;
+      if (w[r] == 0) return std::fill(dx, dx + n, T{});
+      int64_t label = call.integer(2, r);
+      A scale = dloss[r] * w[r];
+      for (int64_t c = 0; c < n; ++c)
+        put(dx[c], scale * (exp_of(get(x[c]) - lse[r]) - A(c == label)));
+    });
+  });
+}
+
+int32_t inplace_logits(const orr_op&) { return 2; }
+
+}  // namespace
+
+const Family cross_entropy_family = {"cross_entropy", "reference.cross_entropy.1", check_forward,
+                                     run_forward, nullptr, 0, 0, nullptr};
+const Family cross_entropy_grad_family = {"cross_entropy_grad", "reference.cross_entropy.1", check_grad,
+                                          run_grad, nullptr, 0, 0, inplace_logits};
+
+}  // namespace reference

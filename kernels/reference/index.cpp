@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows and slices at run-time indices: gather, scatter_add, slice_at, update_slice; and iota.
+#include "leaves.h"
+#include "op.h"
+
+#include <cstring>
+
+namespace reference {
+namespace {
+
+std::string outside(const char* kind, int64_t index, int64_t row, int64_t rows) {
+  return std::string(kind) + ": index " + std::to_string(index) + " in row " + std::to_string(row) +
+         " is outside the " + std::to_string(rows) + " rows of the table (0.." +
+         std::to_string(rows - 1) + ")";
+}
+
+// Indices are checked before anything is written, so that the first bad one is named.
+void check_indices(const Call& call, int input, const char* kind, int64_t n, int64_t rows) {
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t index = call.integer(input, i);
+    if (index < 0 || index >= rows) throw orr::Error(ORR_INVALID, outside(kind, index, i, rows));
+  }
+}
+
+void check_gather(const orr_op& op) {
+  require_counts(op, 2, 1);
+  require_rank(op.in[0], 2, "table");
+  require_rank(op.in[1], 1, "index");
+  require_index(op.in[1], "index");
+  require_dtype(op.out[0], op.in[0].dtype, "y");
+  require_shape(op.out[0], {op.in[1].dims[0], op.in[0].dims[1]}, "y");
+}
+
+void run_gather(const Call& call) {
+  const orr_tensor& table = call.op.in[0];
+  int64_t n = call.op.in[1].dims[0], bytes = table.dims[1] * orr_dtype_bytes(table.dtype);
+  check_indices(call, 1, "gather", n, table.dims[0]);
+  orr::parallel_for(n, [&](int64_t i) {
+    std::memcpy(call.output<char>(0) + i * bytes, call.input<char>(0) + call.integer(1, i) * bytes,
+                size_t(bytes));
+  });
+}
+
+void check_scatter_add(const orr_op& op) {
+  require_counts(op, 2, 1);
+  require_rank(op.in[0], 1, "index");
+  require_index(op.in[0], "index");
+  require_rank(op.in[1], 2, "dy");
+  require(op.in[1].dtype != ORR_BOOL, "dy must not be bool");
+  require_shape(op.in[1], {op.in[0].dims[0], op.in[1].dims[1]}, "dy");
+  require(orr::attr_int(op, "rows", -1) >= 0, "rows must be given");
+  require_leaves(op, op.in[0].dims[0]);
+  require_dtype(op.out[0], op.in[1].dtype, "y");
+  require_nodes(op, op.out[0], {orr::attr_int(op, "rows", 0), op.in[1].dims[1]}, "y");
+}
+
+uint64_t scatter_elements(const orr_op& op) {
+  return uint64_t(orr::attr_int(op, "rows", 0) * op.in[1].dims[1]);
+}
+
+// The leaves' partial sums, and the accumulators of the leaf that is being added.
+uint64_t scatter_workspace(const orr_op& op) {
+  uint64_t n = scatter_elements(op);
+  return n * sizeof(double) + leaves_workspace(op, int64_t(n), op.in[1].dtype);
+}
+
+// to[V,C] = the rows of one leaf, added in token order. Tasks share columns out, not tokens.
+template <class T>
+void scatter_leaf(const Call& call, int64_t first, int64_t n, Acc<T>* acc, T* to) {
+  constexpr int64_t kPiece = 64;
+  int64_t rows = orr::attr_int(call.op, "rows", 0), columns = call.op.in[1].dims[1];
+  const T* dy = call.input<T>(1);
+  orr::parallel_for((columns + kPiece - 1) / kPiece, [&, rows, columns](int64_t piece) {
+    int64_t c0 = piece * kPiece, c1 = std::min(columns, c0 + kPiece);
+    for (int64_t r = 0; r < rows; ++r) std::fill(acc + r * columns + c0, acc + r * columns + c1, 0);
+    for (int64_t i = first; i < first + n; ++i) {
+      Acc<T>* row = acc + call.integer(0, i) * columns;
+      for (int64_t c = c0; c < c1; ++c) row[c] = plus(row[c], get(dy[i * columns + c]));
+    }
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = c0; c < c1; ++c) put(to[r * columns + c], acc[r * columns + c]);
+  });
+}
+
+void run_scatter_add(const Call& call) {
+  int64_t n = call.op.in[0].dims[0], length = n / Leaves(call.op).n;
+  int64_t count = int64_t(scatter_elements(call.op));
+  check_indices(call, 0, "scatter_add", n, orr::attr_int(call.op, "rows", 0));
+  with_any(call.op.in[1].dtype, [&]<class T>(Type<T>) {
+    auto* acc = reinterpret_cast<Acc<T>*>(call.workspace);
+    T* scratch = reinterpret_cast<T*>(call.workspace + uint64_t(count) * sizeof(double));
+    sum_leaves(call.op, call.output<T>(0), count, scratch, [&](int64_t leaf, T* to) {
+      scatter_leaf(call, leaf * length, length, acc, to);
+    });
+  });
+}
+
+// The tensors x[O,D,I] and its part [O,n,I].
+void check_part(const orr_op& op, const orr_tensor& part, const orr_tensor& at) {
+  const orr_tensor& x = op.in[0];
+  require_rank(x, 3, "x");
+  require_rank(part, 3, "the slice");
+  require_dtype(part, x.dtype, "the slice");
+  require_shape(part, {x.dims[0], part.dims[1], x.dims[2]}, "the slice");
+  require(part.dims[1] <= x.dims[1], "the slice is longer than the dim it is cut from");
+  require_scalar(at, "at");
+}
+
+void check_slice_at(const orr_op& op) {
+  require_counts(op, 2, 1);
+  check_part(op, op.out[0], op.in[1]);
+}
+
+void check_update_slice(const orr_op& op) {
+  require_counts(op, 3, 1);
+  check_part(op, op.in[1], op.in[2]);
+  require_dtype(op.out[0], op.in[0].dtype, "y");
+  require_shape(op.out[0], {op.in[0].dims[0], op.in[0].dims[1], op.in[0].dims[2]}, "y");
+}
+
+// Sizes in bytes of one outer slab of x and of its part, and where the part begins in it.
+struct Part {
+  Part(const Call& call, const orr_tensor& part, int at_input, const char* kind) {
+    const orr_tensor& x = call.op.in[0];
+    int64_t at = call.integer(at_input), row = x.dims[2] * orr_dtype_bytes(x.dtype);
+    if (at < 0 || at + part.dims[1] > x.dims[1])
+      throw orr::Error(ORR_INVALID, std::string(kind) + ": at " + std::to_string(at) + " with length " +
+                                        std::to_string(part.dims[1]) + " is outside the dim of " +
+                                        std::to_string(x.dims[1]));
+    outer = x.dims[0], slab = size_t(x.dims[1] * row), bytes = size_t(part.dims[1] * row);
+    offset = size_t(at * row);
+  }
+  int64_t outer;
+  size_t slab, bytes, offset;
+};
+
+void run_slice_at(const Call& call) {
+  Part p(call, call.op.out[0], 1, "slice_at");
+  for (size_t o = 0; o < size_t(p.outer); ++o)
+    std::memcpy(call.output<char>(0) + o * p.bytes, call.input<char>(0) + o * p.slab + p.offset, p.bytes);
+}
+
+void run_update_slice(const Call& call) {
+  Part p(call, call.op.in[1], 2, "update_slice");
+  const char *x = call.input<char>(0), *u = call.input<char>(1);
+  char* y = call.output<char>(0);
+  if (x != y) std::memcpy(y, x, size_t(p.outer) * p.slab);
+  for (size_t o = 0; o < size_t(p.outer); ++o)
+    std::memcpy(y + o * p.slab + p.offset, u + o * p.bytes, p.bytes);
+}
+
+void check_iota(const orr_op& op) {
+  require_counts(op, 0, 1);
+  require_rank(op.out[0], 1, "y");
+  require(op.out[0].dtype != ORR_BOOL, "y must not be bool");
+}
+
+void run_iota(const Call& call) {
+  int64_t start = orr::attr_int(call.op, "start", 0), n = call.op.out[0].dims[0];
+  with_any(call.op.out[0].dtype, [&]<class T>(Type<T>) {
+    for (int64_t i = 0; i < n; ++i) put(call.output<T>(0)[i], Acc<T>(start + i));
+  });
+}
+
+int32_t inplace_first(const orr_op&) { return 1; }
+
+}  // namespace
+
+const Family gather_family = {"gather", "reference.gather.1", check_gather, run_gather, nullptr, 0, 0,
+                              nullptr};
+const Family scatter_add_family = {"scatter_add", "reference.scatter_add.1", check_scatter_add,
+                                   run_scatter_add, scatter_workspace, 0, 0, nullptr};
+const Family slice_at_family = {"slice_at", "reference.slice_at.1", check_slice_at, run_slice_at,
+                                nullptr, 0, 0, nullptr};
+const Family update_slice_family = {"update_slice", "reference.update_slice.1", check_update_slice,
+                                    run_update_slice, nullptr, 0, 0, inplace_first};
+const Family iota_family = {"iota", "reference.iota.1", check_iota, run_iota, nullptr, 0, 0, nullptr};
+
+}  // namespace reference

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// matmul: tiles of 64 x 64 outputs. Each tile reads a block of b into a dense f32 (f64) panel, so
+// that strides and 16-bit storage are dealt with once, and the inner loop runs along a row of it.
+// A tile's K is never cut by anything but ORR_MATMUL_K: rows, columns and threads choose no bits.
+#include "leaves.h"
+#include "op.h"
+
+namespace reference {
+namespace {
+
+enum { kTile = 64, kDepth = ORR_MATMUL_K };
+
+struct Shape {
+  explicit Shape(const orr_op& op)
+      : a(op.in[0]), b(op.in[1]), groups(a.dims[0]), m(a.dims[1]), n(b.dims[2]), k(a.dims[2]) {}
+  orr_tensor a, b;
+  int64_t groups, m, n, k;
+};
+
+// sum[j] = a[0]*b[0][j] + a[1]*b[1][j] + ... by fma, in order from +0.
+template <class A>
+__attribute__((always_inline)) inline void row_times_panel(const A* a, const A* b, int64_t depth,
+                                                           A* sum) {
+  A acc[kTile] = {};
+  for (int64_t k = 0; k < depth; ++k)
+    for (int j = 0; j < kTile; ++j) acc[j] = std::fma(a[k], b[k * kTile + j], acc[j]);
+  std::copy(acc, acc + kTile, sum);
+}
+
+// fma rounds once on every machine; the clone only makes it one instruction where there is one.
+#define FMA_CLONES __attribute__((target_clones("default", "arch=haswell")))
+FMA_CLONES void multiply(const float* a, const float* b, int64_t depth, float* sum) {
+  row_times_panel(a, b, depth, sum);
+}
+FMA_CLONES void multiply(const double* a, const double* b, int64_t depth, double* sum) {
+  row_times_panel(a, b, depth, sum);
+}
+#undef FMA_CLONES
+
+template <class T>
+class Product {
+ public:
+  using A = Acc<T>;
+  Product(const Shape& s, const T* a, const T* b) : s_(s), a_(a), b_(b) {}
+
+  // y = a[:, :, k0 : k0 + depth] times b[:, k0 : k0 + depth, :].
+  void run(int64_t k0, int64_t depth, T* y) const {
+    int64_t row_tiles = (s_.m + kTile - 1) / kTile, column_tiles = (s_.n + kTile - 1) / kTile;
+    orr::parallel_for(s_.groups * row_tiles * column_tiles, [&](int64_t task) {
+      int64_t column = task % column_tiles, row = task / column_tiles % row_tiles;
+      tile(task / column_tiles / row_tiles, row * kTile, column * kTile, k0, depth, y);
+    });
+  }
+
+ private:
+  void tile(int64_t g, int64_t m0, int64_t n0, int64_t k0, int64_t depth, T* y) const {
+    int64_t rows = std::min<int64_t>(kTile, s_.m - m0), columns = std::min<int64_t>(kTile, s_.n - n0);
+    A total[kTile][kTile] = {}, panel[kDepth * kTile], row[kDepth], sum[kTile];
+    for (int64_t k = 0; k < depth; k += kDepth) {
+      int64_t d = std::min<int64_t>(kDepth, depth - k);
+      read_panel(g, k0 + k, d, n0, columns, panel);
+      for (int64_t i = 0; i < rows; ++i) {
+        read_row(g, m0 + i, k0 + k, d, row);
+        multiply(row, panel, d, sum);
+        for (int j = 0; j < kTile; ++j) total[i][j] = k == 0 ? sum[j] : total[i][j] + sum[j];
+      }
+    }
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j)
+        put(y[(g * s_.m + m0 + i) * s_.n + n0 + j], total[i][j]);
+  }
+
+  void read_panel(int64_t g, int64_t k0, int64_t depth, int64_t n0, int64_t columns, A* to) const {
+    const int64_t* st = s_.b.strides;
+    const T* from = b_ + g * st[0] + k0 * st[1] + n0 * st[2];
+    for (int64_t k = 0; k < depth; ++k)
+      for (int64_t j = 0; j < kTile; ++j)
+        to[k * kTile + j] = j < columns ? A(get(from[k * st[1] + j * st[2]])) : A(0);
+  }
+
+  void read_row(int64_t g, int64_t m, int64_t k0, int64_t depth, A* to) const {
+    const int64_t* st = s_.a.strides;
+    const T* from = a_ + g * st[0] + m * st[1] + k0 * st[2];
+    for (int64_t k = 0; k < depth; ++k) to[k] = get(from[k * st[2]]);
+  }
+
+  Shape s_;
+  const T *a_, *b_;
+};
+
+void check(const orr_op& op) {
+  require_counts(op, 2, 1);
+  require_rank(op.in[0], 3, "a");
+  require_rank(op.in[1], 3, "b");
+  require_real(op.in[0], "a");
+  require_dtype(op.in[1], op.in[0].dtype, "b");
+  require_dtype(op.out[0], op.in[0].dtype, "y");
+  Shape s(op);
+  require_shape(op.in[1], {s.groups, s.k, s.n}, "b");
+  require_leaves(op, s.k);
+  if (!orr::attr(op, "leaf_n")) return require_shape(op.out[0], {s.groups, s.m, s.n}, "y");
+  require(s.groups == 1, "leaves need one group");
+  require_nodes(op, op.out[0], {s.m, s.n}, "y");
+}
+
+uint64_t workspace(const orr_op& op) {
+  Shape s(op);
+  return leaves_workspace(op, s.m * s.n, op.out[0].dtype);
+}
+
+void run(const Call& call) {
+  Shape s(call.op);
+  int64_t depth = s.k / Leaves(call.op).n;
+  with_real(call.op.out[0].dtype, [&]<class T>(Type<T>) {
+    Product<T> product(s, call.input<T>(0), call.input<T>(1));
+    sum_leaves(call.op, call.output<T>(0), s.m * s.n, reinterpret_cast<T*>(call.workspace),
+               [&](int64_t leaf, T* y) { product.run(leaf * depth, depth, y); });
+  });
+}
+
+}  // namespace
+
+const Family matmul_family = {"matmul", "reference.matmul.k256.1", check, run, workspace, 3, 0, nullptr};
+
+}  // namespace reference

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Choosing from rows: argmax, topk, and a draw from a categorical distribution. A NaN counts as the
+// largest, as it does in reduce.
+#include "op.h"
+#include "rows.h"
+
+namespace reference {
+namespace {
+
+// Whether a comes before b in descending order.
+template <class A>
+bool above(A a, A b) {
+  return a > b || (a != a && b == b);
+}
+
+void check_rows(const orr_op& op) {
+  require_rank(op.in[0], 2, "x");
+  require(op.in[0].dims[1] > 0, "rows must not be empty");
+}
+
+void check_argmax(const orr_op& op) {
+  require_counts(op, 1, 1);
+  check_rows(op);
+  require_vector(op.out[0], ORR_I64, op.in[0].dims[0], "y");
+}
+
+void run_argmax(const Call& call) {
+  int64_t rows = call.op.in[0].dims[0], n = call.op.in[0].dims[1];
+  with_any(call.op.in[0].dtype, [&]<class T>(Type<T>) {
+    orr::parallel_for(rows, [&](int64_t r) {
+      const T* x = call.input<T>(0) + r * n;
+      int64_t best = 0;
+      for (int64_t c = 1; c < n; ++c)
+        if (above(get(x[c]), get(x[best]))) best = c;
+      call.output<int64_t>(0)[r] = best;
+    });
+  });
+}
+
+void check_topk(const orr_op& op) {
+  require_counts(op, 1, 2);
+  check_rows(op);
+  int64_t k = orr::attr_int(op, "k", 0);
+  require(k >= 1 && k <= op.in[0].dims[1], "k must lie in 1..C");
+  require_dtype(op.out[0], op.in[0].dtype, "values");
+  require_shape(op.out[0], {op.in[0].dims[0], k}, "values");
+  require_dtype(op.out[1], ORR_I64, "indices");
+  require_shape(op.out[1], {op.in[0].dims[0], k}, "indices");
+}
+
+// Insertion into the k best so far; an equal element goes behind, so that ties stay in index order.
+void run_topk(const Call& call) {
+  int64_t rows = call.op.in[0].dims[0], n = call.op.in[0].dims[1], k = orr::attr_int(call.op, "k", 1);
+  with_any(call.op.in[0].dtype, [&]<class T>(Type<T>) {
+    orr::parallel_for(rows, [&](int64_t r) {
+      const T* x = call.input<T>(0) + r * n;
+      T* value = call.output<T>(0) + r * k;
+      int64_t* index = call.output<int64_t>(1) + r * k;
+      for (int64_t c = 0; c < n; ++c) {
+        int64_t at = std::min(c, k);
+        while (at > 0 && above(get(x[c]), get(value[at - 1]))) --at;
+        if (at == k) continue;
+        for (int64_t j = std::min(c, k - 1); j > at; --j) value[j] = value[j - 1], index[j] = index[j - 1];
+        value[at] = x[c], index[at] = c;
+      }
+    });
+  });
+}
+
+void check_categorical(const orr_op& op) {
+  require_counts(op, 4, 1);
+  check_rows(op);
+  require_real(op.in[0], "logits");
+  require_scalar(op.in[1], "seed");
+  require_scalar(op.in[2], "step");
+  require_scalar(op.in[3], "base");
+  require_vector(op.out[0], ORR_I64, op.in[0].dims[0], "y");
+}
+
+void run_categorical(const Call& call) {
+  int64_t rows = call.op.in[0].dims[0], n = call.op.in[0].dims[1];
+  auto id = uint32_t(orr::attr_int(call.op, "rng_id", 0));
+  auto seed = uint64_t(call.integer(1)), base = uint64_t(call.integer(3));
+  auto step = uint32_t(call.integer(2));
+  with_real(call.op.in[0].dtype, [&]<class T>(Type<T>) {
+    orr::parallel_for(rows, [&](int64_t r) {
+      const T* x = call.input<T>(0) + r * n;
+      Acc<T> top = row_max(x, n);
+      double total = 0, running = 0;
+      for (int64_t c = 0; c < n; ++c) total += double(exp_of(get(x[c]) - top));
+      double target = double(orr_uniform(seed, id, step, base + uint64_t(r))) * total;
+      int64_t chosen = 0;
+      for (; chosen < n - 1; ++chosen) {
+        running += double(exp_of(get(x[chosen]) - top));
+        if (running > target) break;
+      }
+      call.output<int64_t>(0)[r] = chosen;
+    });
+  });
+}
+
+}  // namespace
+
+const Family argmax_family = {"argmax", "reference.argmax.1", check_argmax, run_argmax, nullptr, 0, 0,
+                              nullptr};
+const Family topk_family = {"topk", "reference.topk.1", check_topk, run_topk, nullptr, 0, 0, nullptr};
+const Family categorical_family = {"categorical", "reference.categorical.1", check_categorical,
+                                   run_categorical, nullptr, 0, 0, nullptr};
+
+}  // namespace reference

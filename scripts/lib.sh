@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# What the commands of the README share: packages, configuring, building. Source it.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+say() { printf '== %s\n' "$*"; }
+
+# The packages of packages.txt, comments removed.
+listed_packages() { sed 's/#.*//' scripts/packages.txt | awk 'NF { print $1 }'; }
+
+# Those of the arguments that are not installed.
+missing_packages() {
+  local package
+  for package in "$@"; do
+    dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
+      echo "$package"
+  done
+}
+
+# Runs a command as root; fails if that would need a password.
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+# Installs what is missing of packages.txt. Exit 69 with one line if that is not possible.
+require_packages() {
+  local missing log
+  if ! command -v dpkg-query apt-get >/dev/null; then
+    echo "error: this is no Debian system; install the equivalents of scripts/packages.txt" >&2
+    exit 69
+  fi
+  mapfile -t missing < <(missing_packages $(listed_packages))
+  [ ${#missing[@]} -gt 0 ] || return 0
+  if ! as_root true 2>/dev/null; then
+    echo "error: packages are missing and installing needs root; run: sudo apt-get install ${missing[*]}" >&2
+    exit 69
+  fi
+  say "installing ${#missing[@]} Debian packages: ${missing[*]}"
+  log=$(mktemp)
+  if ! { as_root apt-get update -q &&
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
+      "${missing[@]}"; } >"$log" 2>&1; then
+    tail -n 5 "$log" >&2
+    echo "error: apt-get could not install: ${missing[*]} (whole log: $log)" >&2
+    exit 69
+  fi
+  rm -f "$log"
+}
+
+# Uses ccache where it is installed.
+use_ccache() {
+  command -v ccache >/dev/null || return 0
+  export CC="${CC:-ccache gcc}" CXX="${CXX:-ccache g++}" CCACHE_NOHASHDIR=1
+}
+
+# build_tree DIR [meson option...]: configures DIR with the options and builds it.
+build_tree() {
+  local dir=$1 again='' log quiet=--quiet
+  shift
+  use_ccache
+  [ -f "$dir/build.ninja" ] && again=--reconfigure
+  log=$(mktemp)
+  say "configuring $dir"
+  meson setup $again "$dir" "$@" >"$log" 2>&1 || { cat "$log" >&2; rm -f "$log"; exit 1; }
+  rm -f "$log"
+  say "building $dir (a few minutes the first time)"
+  [ -t 1 ] && quiet=''
+  ninja -C "$dir" $quiet
+}

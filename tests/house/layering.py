@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The borders of the house, read from #include lines and string literals.
+
+check(root) returns one sentence per violation. The rules are those of the design: rooms of the core
+include only rooms below them, plugins and kernels only the public headers and their own files, the
+public headers only libc, one room each knows Lua, Boost.DLL and CLI11, and the core names no plugin.
+"""
+import pathlib
+import re
+
+# Room of the core: the rooms that it may include besides itself.
+BELOW = {
+    "base": set(),
+    "plugin": {"base"},
+    "program": {"base"},
+    "lower": {"base", "program"},
+    "run": {"base", "program", "lower", "plugin"},
+    "store": {"base", "program", "lower", "plugin", "run"},
+    "job": {"base", "program", "lower", "plugin", "run"},
+    "lua": {"base", "program", "lower", "plugin", "run", "store", "job"},
+    "cli": {"base", "program", "lower", "plugin", "run", "store", "job", "lua"},
+}
+
+# Third party: the only file or room that may include it.
+OWNERS = [
+    (re.compile(r"lua(conf|lib|xlib)?\.h(pp)?$|lauxlib\.h$"), "core/lua/"),
+    (re.compile(r"boost/dll"), "core/plugin/loader.cpp"),
+    (re.compile(r"dlfcn\.h$"), None),
+    (re.compile(r"CLI/"), "core/cli/"),
+]
+
+LIBC = {"stddef.h", "stdint.h"}
+SOURCES = {".h", ".hpp", ".c", ".cpp", ".cu"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
+KIND_WORD = re.compile(r"kernel|comm|strateg|observer|plugin|backend", re.IGNORECASE)
+
+
+def sources(folder):
+    return sorted(p for p in folder.rglob("*") if p.suffix in SOURCES)
+
+
+def includes(path):
+    """(line number, '<' or '"', what is included) of each #include."""
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match:
+            yield number, match[1], match[2]
+
+
+def check_public_header(name, how, target):
+    if how == "<" and target.startswith("orrery/"):
+        return None
+    in_sdk = "/sdk/" in name
+    if how == "<" and (target in LIBC or (in_sdk and "." not in target)):
+        return None
+    return f"a public header may not include {target}"
+
+
+def check_core(name, how, target):
+    for pattern, owner in OWNERS:
+        if pattern.match(target) and not (owner and name.startswith(owner)):
+            return f"only {owner or 'nobody'} may include {target}"
+    if how == "<":
+        return None
+    room, other = name.split("/")[1], target.split("/")[0]
+    if other not in BELOW:
+        return f'"{target}" does not begin with a room of the core'
+    if other != room and other not in BELOW[room]:
+        return f"room {room} may not include room {other}"
+    return None
+
+
+def check_plugin(root, path, how, target):
+    if how == "<":
+        if target.startswith(tuple(f"{room}/" for room in BELOW)):
+            return f"a plugin may not include {target} of the core"
+        return None
+    # A plugin's own files: its folder below kernels/ or plugins/<kind>/.
+    home = root.joinpath(*path.relative_to(root).parts[:2])
+    for base in (path.parent, home):
+        found = (base / target).resolve()
+        if found.is_file() and found.is_relative_to(home.resolve()):
+            return None
+    return f'"{target}" is not a file of this plugin'
+
+
+def plugin_names(root):
+    """Names that the sources give to ORR_PLUGIN."""
+    given = re.compile(r'ORR_PLUGIN\([^"]*"([^"]+)"')
+    return {name for room in ("plugins", "kernels") for path in sources(root / room)
+            for name in given.findall(path.read_text())}
+
+
+def check_names(path, names):
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        code = line.split("//")[0]
+        if code.lstrip().startswith(("*", "/*", "#include")):
+            continue
+        literals = LITERAL.findall(code)
+        if KIND_WORD.search(LITERAL.sub("", code)):
+            for name in names.intersection(literals):
+                yield number, f'the core names the plugin "{name}"'
+
+
+def check(root):
+    root = pathlib.Path(root)
+    found = []
+
+    def report(path, number, why):
+        if why:
+            found.append(f"{path.relative_to(root)}:{number}: {why}")
+
+    names = plugin_names(root)
+    for path in sources(root / "core"):
+        name = str(path.relative_to(root))
+        public = name.startswith("core/include/")
+        for number, how, target in includes(path):
+            rule = check_public_header if public else check_core
+            report(path, number, rule(name, how, target))
+        if not public:
+            for number, why in check_names(path, names):
+                report(path, number, why)
+    for room in ("plugins", "kernels"):
+        for path in sources(root / room):
+            for number, how, target in includes(path):
+                report(path, number, check_plugin(root, path, how, target))
+    return found

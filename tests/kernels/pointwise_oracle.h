@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a pointwise expression gives, one element at a time in f64, rounded to each register's dtype.
+#pragma once
+
+#include "harness.h"
+
+namespace kernels_test {
+
+std::vector<Values> pointwise_oracle(const Case& c, const std::vector<Values>& inputs);
+
+}  // namespace kernels_test

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The lines of metrics.jsonl, read back as JSON.
+#include <stdlib.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "events.h"
+
+namespace orrery {
+namespace {
+
+class Metrics : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string made = (std::filesystem::temp_directory_path() / "orrery-metrics-XXXXXX").string();
+    ASSERT_NE(mkdtemp(made.data()), nullptr);
+    dir_ = made;
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+
+  std::vector<nlohmann::json> lines() const {
+    std::vector<nlohmann::json> all;
+    std::ifstream in(dir_ / "metrics.jsonl");
+    for (std::string line; std::getline(in, line);) all.push_back(nlohmann::json::parse(line));
+    return all;
+  }
+
+  std::filesystem::path dir_;
+  Observer metrics_{"metrics"};
+};
+
+TEST_F(Metrics, WritesOneObjectPerLineAtOnce) {
+  metrics_.start(0, dir_.string(), false);
+  metrics_.begin(10, 99);
+  metrics_.metric(1, "loss", 0.1, 100.25);
+  ASSERT_EQ(lines().size(), 1u) << "a line is on disk before the run ends";
+  metrics_.step_end(1, 101);
+  ASSERT_EQ(lines().size(), 2u);
+  EXPECT_EQ(lines()[0], (nlohmann::json{{"step", 1}, {"time", 100.25}, {"loss", 0.1}}));
+  EXPECT_EQ(lines()[1], (nlohmann::json{{"step", 1}, {"time", 101.0}, {"seconds", 0.5}}));
+}
+
+TEST_F(Metrics, KeepsAwkwardTagsAndValuesValid) {
+  metrics_.start(0, dir_.string(), false);
+  metrics_.metric(1, "a \"b\"\\\n", NAN, 0);
+  ASSERT_EQ(lines().size(), 1u);
+  EXPECT_TRUE(lines()[0].at("a \"b\"\\\n").is_null());
+}
+
+TEST_F(Metrics, AppendsWhenARunContinues) {
+  for (int step : {1, 2}) {
+    metrics_.start(0, dir_.string(), false);
+    metrics_.metric(step, "loss", 1, 0);
+    metrics_.stop();
+  }
+  ASSERT_EQ(lines().size(), 2u);
+  EXPECT_EQ(lines()[1].at("step"), 2);
+}
+
+TEST_F(Metrics, WritesNothingOnOtherRanksOrWithoutDirectory) {
+  metrics_.start(1, dir_.string(), false);
+  metrics_.metric(1, "loss", 1, 0);
+  metrics_.start(0, "", false);
+  metrics_.metric(1, "loss", 1, 0);
+  EXPECT_TRUE(std::filesystem::is_empty(dir_));
+}
+
+TEST_F(Metrics, NamesTheFileThatItCannotOpen) {
+  try {
+    metrics_.start(0, (dir_ / "nowhere").string(), false);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& e) {
+    EXPECT_EQ(
+        std::string(e.what()).find("cannot open " + (dir_ / "nowhere/metrics.jsonl").string()), 0u)
+        << e.what();
+  }
+}
+
+TEST_F(Metrics, SaysWhenTheDiskIsFull) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  std::filesystem::create_symlink("/dev/full", dir_ / "metrics.jsonl");
+  metrics_.start(0, dir_.string(), false);
+  EXPECT_THROW(metrics_.metric(1, "loss", 1, 0), Error);
+}
+
+}  // namespace
+}  // namespace orrery

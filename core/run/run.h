@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "lower/edit.h"
 #include "program/program.h"
 #include "program/state.h"
 
@@ -27,13 +28,6 @@ struct BatchField {
   std::function<void(int64_t begin, int64_t end, std::byte* to)> load;
 };
 using BatchFields = std::map<std::string, BatchField>;
-
-// One entry of a strategy stack as the script wrote it.
-struct StrategyUse {
-  std::string name;
-  std::map<std::string, Attr> options;
-  std::string line;  // Lua file:line
-};
 
 struct RunSpec {
   // Builds the loss (a mean over the batch) and auxiliary outputs from the batch's values.

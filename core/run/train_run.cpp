@@ -7,9 +7,9 @@
 #include "base/error.h"
 #include "lower/lower.h"
 #include "program/train.h"
-#include "run/checkpoint.h"
 #include "run/plan_text.h"
 #include "run/variant.h"
+#include "store/checkpoint.h"
 
 namespace orrery {
 namespace {
@@ -76,18 +76,35 @@ class TrainRun : public Run {
 
   int64_t steps_done() const override { return steps_; }
 
+  // Data-parallel ranks hold the same states: rank 0 writes, the others wait for the outcome.
   void save(const std::string& directory, const std::string& extra) override {
-    Checkpoint c{all_states(), steps_, microbatches_, runtime_options().seed, extra};
-    save_checkpoint(directory, c);
+    std::string error;
+    if (rank() == 0) {
+      try {
+        std::vector<NamedTensor> tensors;
+        for (auto& s : all_states()) tensors.push_back({s->name, s->role == Role::param, read_state(*s)});
+        save_checkpoint(directory, {steps_, microbatches_, runtime_options().seed, extra}, tensors);
+      } catch (const Error& e) {
+        error = e.what();
+      }
+    }
+    if (ranks() > 1) error = agree_on(error);
+    if (!error.empty()) throw Error(ORR_FAILED, error);
   }
 
   std::string load(const std::string& directory) override {
-    Checkpoint c{all_states(), 0, 0, 0, ""};
-    load_checkpoint(directory, c, known_states_);
-    steps_ = c.step;
-    if (c.microbatches) saved_microbatches_ = c.microbatches;
-    runtime_options().seed = c.seed;
-    return c.extra;
+    LoadedCheckpoint c = load_checkpoint(directory);
+    for (auto& s : all_states()) {
+      auto found = c.tensors.find(s->name);
+      if (found == c.tensors.end())
+        fail(ORR_FAILED, "checkpoint '{}' has no tensor '{}' {}", directory, s->name, to_string(s->type));
+      write_state(*s, found->second);
+      c.tensors.erase(found);
+    }
+    pending_ = std::move(c.tensors);  // optimizer states, until the first step makes them
+    steps_ = c.facts.step, saved_microbatches_ = c.facts.microbatches;
+    runtime_options().seed = c.facts.seed;
+    return c.facts.extra;
   }
 
   std::string plan(const BatchFields& batch) override {
@@ -175,7 +192,6 @@ class TrainRun : public Run {
     if (ranks() > 1) compare_across_ranks(b);
     for (auto& s : states_of(b.program)) remember(s);
     found = std::make_unique<Variant>(b, rank(), runtime_);
-    if (training && std::getenv("ORRERY_PRINT_PROGRAM")) std::fputs(to_string(b.program).c_str(), stderr);
     return *found;
   }
 
@@ -194,8 +210,26 @@ class TrainRun : public Run {
   }
 
   void remember(const std::shared_ptr<State>& s) {
-    if (std::find(known_states_.begin(), known_states_.end(), s) == known_states_.end())
-      known_states_.push_back(s);
+    if (std::find(known_states_.begin(), known_states_.end(), s) != known_states_.end()) return;
+    known_states_.push_back(s);
+    auto loaded = pending_.find(s->name);
+    if (loaded == pending_.end()) return;
+    if (loaded->second.type != s->type)
+      fail(ORR_FAILED, "the checkpoint's '{}' is {}, this run wants {}", s->name,
+           to_string(loaded->second.type), to_string(s->type));
+    s->initial = {Initial::data, 0, 0, loaded->second};
+    pending_.erase(loaded);
+  }
+
+  // Rank 0's text on every rank.
+  std::string agree_on(const std::string& text) {
+    HostTensor size = HostTensor::make({ORR_I64, {1}});
+    size.data<int64_t>()[0] = static_cast<int64_t>(text.size());
+    size = world_broadcast(size, 0, spec_.line);
+    HostTensor bytes = HostTensor::make({ORR_U8, {size.data<int64_t>()[0]}});
+    if (rank() == 0) std::memcpy(bytes.bytes->data(), text.data(), text.size());
+    if (!bytes.bytes->empty()) bytes = world_broadcast(bytes, 0, spec_.line);
+    return {reinterpret_cast<const char*>(bytes.bytes->data()), bytes.bytes->size()};
   }
 
   std::vector<std::shared_ptr<State>> all_states() {
@@ -208,6 +242,7 @@ class TrainRun : public Run {
   Runtime& runtime_;
   std::map<std::string, std::unique_ptr<Variant>> variants_;
   std::vector<std::shared_ptr<State>> known_states_;
+  std::map<std::string, HostTensor> pending_;
   int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;
 };
 

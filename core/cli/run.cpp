@@ -14,7 +14,7 @@ namespace {
 
 struct Choice {
   int ranks = 1;
-  std::string comm = "local";
+  std::string comm = ORRERY_DEFAULT_COMM;
   std::vector<std::string> kernels;
   int threads = 0;
   std::vector<std::string> words;  // script, key=value...

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "lower/edit.h"
 #include "program/program.h"
 #include "program/state.h"
 
@@ -27,13 +28,6 @@ struct BatchField {
   std::function<void(int64_t begin, int64_t end, std::byte* to)> load;
 };
 using BatchFields = std::map<std::string, BatchField>;
-
-// One entry of a strategy stack as the script wrote it.
-struct StrategyUse {
-  std::string name;
-  std::map<std::string, Attr> options;
-  std::string line;  // Lua file:line
-};
 
 struct RunSpec {
   // Builds the loss (a mean over the batch) and auxiliary outputs from the batch's values.
@@ -101,7 +95,7 @@ Program* tracing_program();
 // What the command line decided for this process; set before the script starts.
 struct RuntimeOptions {
   std::vector<std::string> kernels;  // empty: every host plugin that works here
-  std::string comm = "local";        // overridden by orrery.init{comm=}
+  std::string comm = ORRERY_DEFAULT_COMM;  // overridden by orrery.init{comm=}
   bool plan_only = false;            // stop with PlanDone at the first step
   int plan_ranks = 1;
   uint64_t seed = 1;

@@ -4,7 +4,9 @@
 // the shared ones) and a per-ISA `make_<kind>`.
 #include <cstring>
 
+#include "attention_plan.h"
 #include "kernel.h"
+#include "matmul_plan.h"
 #include "pointwise.h"
 #include "reduce.h"
 
@@ -17,6 +19,8 @@
   }
 
 ORR_DECLARE(argmax)
+ORR_DECLARE(attention)
+ORR_DECLARE(attention_grad)
 ORR_DECLARE(categorical)
 ORR_DECLARE(cross_entropy)
 ORR_DECLARE(cross_entropy_grad)
@@ -24,6 +28,7 @@ ORR_DECLARE(gather)
 ORR_DECLARE(iota)
 ORR_DECLARE(layernorm)
 ORR_DECLARE(layernorm_grad)
+ORR_DECLARE(matmul)
 ORR_DECLARE(norm_param_grad)
 ORR_DECLARE(pointwise)
 ORR_DECLARE(reduce)
@@ -97,6 +102,8 @@ uint64_t scatter_workspace(const orr_op& op) {
 
 const Op op_table[] = {
     ORR_ROW(argmax, (real_op<0, 0>), nullptr),
+    ORR_ROW(attention, attention_supports, attention_workspace),
+    ORR_ROW(attention_grad, attention_grad_supports, attention_grad_workspace),
     ORR_ROW(categorical, (real_op<0, 0>), nullptr),
     ORR_ROW(cross_entropy, (real_op<0, 0>), nullptr),
     ORR_ROW(cross_entropy_grad, (real_op<1, 2>), nullptr),
@@ -104,6 +111,7 @@ const Op op_table[] = {
     ORR_ROW(iota, iota, nullptr),
     ORR_ROW(layernorm, (real_op<0, 1>), nullptr),
     ORR_ROW(layernorm_grad, (real_op<0, 1>), nullptr),
+    ORR_ROW(matmul, matmul_supports, matmul_workspace),
     ORR_ROW(norm_param_grad, (real_op<0, 0>), nullptr),
     ORR_ROW(pointwise, pointwise::supports, nullptr),
     ORR_ROW(reduce, reduces, reduce_workspace),

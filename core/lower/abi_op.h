@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A launch as the ABI's orr_op, with the arrays that it points to.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lower/rank_plan.h"
+
+namespace orrery {
+
+// REQUIRES: the launch outlives this object.
+class AbiOp {
+ public:
+  explicit AbiOp(const Launch& launch);
+  AbiOp(const AbiOp&) = delete;
+  AbiOp& operator=(const AbiOp&) = delete;
+  const orr_op* get() const { return &op_; }
+
+ private:
+  std::string where_;
+  std::vector<orr_attr> attrs_;
+  orr_expr expr_{};
+  orr_op op_{};
+};
+
+}  // namespace orrery

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/edit.h"
+
+#include <set>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "plugin/host.h"
+#include "plugin/registry.h"
+#include "program/op.h"
+
+// What a strategy holds while it edits.
+struct orr_program {
+  orrery::Program* program;
+  orrery::Spread* spread;
+  std::string strategy;
+};
+
+namespace orrery {
+namespace {
+
+template <class Body>
+orr_status* guarded(Body body) {
+  try {
+    body();
+    return nullptr;
+  } catch (const Error& e) {
+    return host_table().error(e.code(), e.what());
+  } catch (const std::exception& e) {
+    return host_table().error(ORR_FAILED, e.what());
+  }
+}
+
+orr_value_info info_of(const Value& v) {
+  orr_value_info info{};
+  info.size = sizeof info;
+  info.role = static_cast<int32_t>(v.role);
+  info.type = Layout::contiguous(v.type).abi();
+  info.name = v.name.c_str(), info.region = v.site.region.c_str(), info.where = v.site.line.c_str();
+  return info;
+}
+
+orr_status* each(orr_program* e, uint32_t roles, void* arg,
+                 orr_status* (*visit)(void*, int32_t, const orr_value_info*)) {
+  for (size_t i = 0; i < e->program->values().size(); ++i) {
+    const Value& v = e->program->values()[i];
+    if (!(roles >> static_cast<int>(v.role) & 1)) continue;
+    orr_value_info info = info_of(v);
+    if (orr_status* s = visit(arg, static_cast<int32_t>(i), &info)) return s;
+  }
+  return nullptr;
+}
+
+int32_t ranks_left(orr_program* e) {
+  int taken = 1;
+  for (const Axis& axis : e->spread->axes) taken *= axis.size;
+  return e->spread->world / taken;
+}
+
+orr_status* axis(orr_program* e, const char* name, int32_t size) {
+  return guarded([&] {
+    int left = ranks_left(e);
+    if (size == 0) size = left;
+    if (size < 1 || left % size)
+      fail(ORR_INVALID, "axis '{}' of size {} does not fit: {} of {} ranks are left", name, size, left,
+           e->spread->world);
+    for (const Axis& known : e->spread->axes)
+      if (known.name == name) fail(ORR_INVALID, "axis '{}' exists already, made by {}", name, known.strategy);
+    e->spread->axes.push_back({name, size, e->strategy});
+  });
+}
+
+const Axis& find_axis(orr_program* e, const char* name) {
+  for (const Axis& known : e->spread->axes)
+    if (known.name == name) return known;
+  fail(ORR_INVALID, "there is no axis '{}'", name);
+}
+
+orr_status* place(orr_program* e, int32_t value, const char* axis_name, int32_t dim) {
+  return guarded([&] {
+    const Value& v = e->program->value(value);
+    find_axis(e, axis_name);
+    if (dim < 0) return;  // replicated is how everything starts
+    if (v.role != Role::batch || dim != 0)
+      fail(ORR_UNIMPLEMENTED, "only the batch dim of batch fields can be sharded, not dim {} of '{}'", dim + 1, v.name);
+    if (!e->spread->batch_axis.empty() && e->spread->batch_axis != axis_name)
+      fail(ORR_INVALID, "the batch is already dealt over axis '{}'", e->spread->batch_axis);
+    e->spread->batch_axis = axis_name;
+  });
+}
+
+orr_status* reduce(orr_program* e, int32_t value, const char* axis_name, int64_t bucket) {
+  return guarded([&] {
+    find_axis(e, axis_name);
+    const Value& v = e->program->value(value);
+    if (v.batch != Batch::partial) fail(ORR_INVALID, "'{}' is not a sum over the batch", v.name);
+    e->spread->reduced[value] = {axis_name, bucket, e->strategy};
+  });
+}
+
+orr_status* diag(orr_program* e, const char* message) {
+  e->spread->remarks.push_back(e->strategy + ": " + message);
+  return nullptr;
+}
+
+constexpr orr_edit kEdit = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag};
+
+// The user's options as the ABI asks for them.
+const Attr* option(const void* self, const char* name) {
+  auto& options = static_cast<const StrategyUse*>(self)->options;
+  auto at = options.find(name);
+  return at == options.end() ? nullptr : &at->second;
+}
+
+orr_options options_of(const StrategyUse& use) {
+  orr_options o{};
+  o.self = &use;
+  o.integer = [](const void* self, const char* name, int64_t fallback) {
+    const Attr* a = option(self, name);
+    return a && std::holds_alternative<int64_t>(*a) ? std::get<int64_t>(*a) : fallback;
+  };
+  o.real = [](const void* self, const char* name, double fallback) {
+    const Attr* a = option(self, name);
+    if (a && std::holds_alternative<int64_t>(*a)) return static_cast<double>(std::get<int64_t>(*a));
+    return a && std::holds_alternative<double>(*a) ? std::get<double>(*a) : fallback;
+  };
+  o.text = [](const void* self, const char* name, const char* fallback) {
+    const Attr* a = option(self, name);
+    return a && std::holds_alternative<std::string>(*a) ? std::get<std::string>(*a).c_str() : fallback;
+  };
+  return o;
+}
+
+void check_options(const StrategyUse& use, const orr_strategy_info& info) {
+  std::vector<std::string> known;
+  for (int i = 0; i < info.n_options; ++i) known.push_back(info.options[i].name);
+  for (auto& [name, value] : use.options) {
+    bool found = false;
+    for (int i = 0; i < info.n_options; ++i) {
+      if (name != info.options[i].name) continue;
+      found = true;
+      bool text = std::holds_alternative<std::string>(value);
+      bool whole = std::holds_alternative<int64_t>(value);
+      int32_t want = info.options[i].type;
+      if ((want == ORR_ATTR_TEXT) != text || (want == ORR_ATTR_INT && !whole))
+        fail(ORR_INVALID, "strategy.{}: option '{}' must be {}", use.name, name,
+             want == ORR_ATTR_TEXT ? "a string" : want == ORR_ATTR_INT ? "an integer" : "a number");
+    }
+    if (!found)
+      fail(ORR_INVALID, "strategy.{}: unknown option '{}'{}; it has {}", use.name, name,
+           did_you_mean(name, known), known.empty() ? "none" : join(known, ", "));
+  }
+}
+
+void check_contract(const StrategyUse& use, const orr_strategy_info& info, std::set<std::string>& provided) {
+  auto words = [](const char* text) {
+    std::vector<std::string> found;
+    std::string word;
+    for (const char* c = text ? text : ""; ; ++c) {
+      if (*c && *c != ',') { word += *c; continue; }
+      if (!word.empty()) found.push_back(word);
+      word.clear();
+      if (!*c) return found;
+    }
+  };
+  for (auto& word : words(info.conflicts))
+    if (provided.count(word))
+      fail(ORR_INVALID, "strategy.{} cannot join a stack that already has {}", use.name, word);
+  for (auto& word : words(info.requires_))
+    if (!provided.count(word)) fail(ORR_INVALID, "strategy.{} needs a strategy before it that provides {}", use.name, word);
+  for (auto& word : words(info.provides)) provided.insert(word);
+}
+
+}  // namespace
+
+Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world) {
+  Spread spread;
+  spread.world = world;
+  std::set<std::string> provided;
+  for (const StrategyUse& use : stack) {
+    try {
+      const orr_strategy_api& api = Registry::get().strategy(use.name);
+      orr_strategy_info info{};
+      info.size = sizeof info;
+      check(api.describe(api.self, &info));
+      check_options(use, info);
+      check_contract(use, info, provided);
+      orr_program edited{&p, &spread, use.name};
+      orr_options options = options_of(use);
+      check(api.transform(api.self, &edited, &kEdit, &options), "strategy." + use.name);
+    } catch (const Error& e) {
+      throw Error(e.code(), (use.line.empty() ? "" : use.line + ": ") + e.what());
+    }
+  }
+  int taken = 1;
+  std::string product;
+  for (const Axis& axis : spread.axes) {
+    taken *= axis.size;
+    product += fmt::format("{}{} {}", product.empty() ? "" : " x ", axis.name, axis.size);
+  }
+  if (taken != world)
+    fail(ORR_INVALID, "the strategies use {} ranks ({}) but the job has {}: change a size or -n", taken,
+         product.empty() ? "none" : product, world);
+  return spread;
+}
+
+uint64_t predict_bytes(const std::vector<StrategyUse>& stack, const Spread& spread,
+                       const PredictRequest& request) {
+  uint64_t sum = 0;
+  for (const StrategyUse& use : stack) {
+    const orr_strategy_api& api = Registry::get().strategy(use.name);
+    orr_predict_query query{};
+    query.size = sizeof query;
+    query.axis_size = spread.batch_ranks();
+    query.rank = request.rank;
+    query.reduced_elements = request.reduced_elements;
+    query.reduced_bytes = request.reduced_bytes;
+    query.nodes = request.nodes, query.total_nodes = request.total_nodes;
+    orr_prediction prediction{};
+    prediction.size = sizeof prediction;
+    check(api.predict(api.self, &query, &prediction), "strategy." + use.name + ": predict");
+    sum += prediction.bytes_sent;
+  }
+  return sum;
+}
+
+}  // namespace orrery

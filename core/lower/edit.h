@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The editing calls of strategy/1 on a program, and the stack of strategies applied in order.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lower/mesh.h"
+#include "program/program.h"
+
+namespace orrery {
+
+// One entry of a strategy stack as the script wrote it.
+struct StrategyUse {
+  std::string name;
+  std::map<std::string, Attr> options;
+  std::string line;  // Lua file:line
+};
+
+// Lets every strategy edit the differentiated program over `world` ranks; checks options, conflicts
+// and that the mesh takes every rank. Throws Error with the Lua line of the strategy at fault.
+Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world);
+
+// What the strategies say this rank sends per step, for comparison with the counted plan.
+struct PredictRequest {
+  int rank = 0;
+  uint64_t reduced_elements = 0, reduced_bytes = 0;
+  int64_t nodes = 1, total_nodes = 1;
+};
+uint64_t predict_bytes(const std::vector<StrategyUse>& stack, const Spread& spread,
+                       const PredictRequest& request);
+
+}  // namespace orrery

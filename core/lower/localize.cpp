@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/localize.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "program/build.h"
+#include "program/state.h"
+
+namespace orrery {
+namespace {
+
+class Localizer {
+ public:
+  Localizer(const Program& logical, const Leaves& leaves) : from_(logical), leaves_(leaves) {
+    local_.leaves = leaves;
+    local_.nodes = orr_tree_nodes(leaves.first, leaves.last, leaves.total);
+    rows_ = (leaves.last - leaves.first) * leaves.rows;
+    map_.assign(from_.values().size(), kNone);
+  }
+
+  LocalProgram run() {
+    mark_live();
+    mark_late();
+    for (size_t pass = 0; pass < 2; ++pass)  // the update comes after everything per sample
+      for (size_t i = 0; i < from_.ops().size(); ++i)
+        if (live_[i] && late_[i] == (pass == 1)) translate(from_.ops()[i], pass == 1);
+    for (auto& [state, next] : from_.updates()) to().update(value(state), value(next));
+    for (auto& [name, id] : from_.outputs()) to().output(name, value(id));
+    return std::move(local_);
+  }
+
+ private:
+  Program& to() { return local_.program; }
+
+  void mark_live() {
+    live_.assign(from_.ops().size(), false);
+    std::vector<ValueId> todo;
+    for (auto& [name, id] : from_.outputs()) todo.push_back(id);
+    for (auto& [state, next] : from_.updates()) todo.push_back(next);
+    while (!todo.empty()) {
+      OpId op = from_.value(todo.back()).producer;
+      todo.pop_back();
+      if (op == kNone || live_[static_cast<size_t>(op)]) continue;
+      live_[static_cast<size_t>(op)] = true;
+      for (ValueId v : from_.ops()[static_cast<size_t>(op)].in) todo.push_back(v);
+    }
+  }
+
+  bool in_any(const Op& op, Batch batch) const {
+    return std::any_of(op.in.begin(), op.in.end(),
+                       [&](ValueId v) { return from_.value(v).batch == batch; });
+  }
+
+  // Ops that need a total run after the batch, whatever phase wrote them. So do linear ops on sums
+  // over the batch: applied to each rank's tree nodes they would round differently on other ranks.
+  void mark_late() {
+    late_.assign(from_.ops().size(), false);
+    for (size_t i = 0; i < from_.ops().size(); ++i) {
+      const Op& op = from_.ops()[i];
+      late_[i] = op.phase == Phase::update || op.kind == "total" || op.kind == "batch_mean" ||
+                 in_any(op, Batch::partial) || std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) {
+                   OpId producer = from_.value(v).producer;
+                   return producer != kNone && late_[static_cast<size_t>(producer)];
+                 });
+    }
+  }
+
+  Type local_type(const Value& v) const {
+    Type t = v.type;
+    if (v.batch == Batch::sharded) {
+      int64_t& d = t.dims[static_cast<size_t>(v.batch_dim)];
+      d = d / from_.batch_size() * rows_;
+    }
+    return t;
+  }
+
+  ValueId value(ValueId id) {
+    ValueId& found = map_[static_cast<size_t>(id)];
+    if (found != kNone) return found;
+    const Value& v = from_.value(id);
+    found = to().new_value(local_type(v), v.role, v.name);
+    Value& copy = to().mutable_value(found);
+    copy.batch = v.batch, copy.batch_dim = v.batch_dim, copy.state = v.state, copy.site = v.site;
+    return found;
+  }
+
+  // The whole of a sum over the batch.
+  ValueId total_of(ValueId partial) {
+    if (!in_any(from_.ops()[static_cast<size_t>(from_.value(partial).producer)], Batch::sharded))
+      return value(partial);
+    auto [at, fresh] = totals_.emplace(partial, kNone);
+    if (fresh) {
+      const Value& v = from_.value(partial);
+      at->second = to().new_value(v.type, v.role == Role::grad ? Role::grad : Role::activation, v.name);
+      to().mutable_value(at->second).site = v.site;
+      local_.totals.push_back({value(partial), at->second, partial});
+    }
+    return at->second;
+  }
+
+  void translate(const Op& op, bool late) {
+    to().set_site(op.site);
+    to().set_phase(late ? Phase::update : op.phase);
+    if (op.kind == "total") {
+      map_[static_cast<size_t>(op.out[0])] =
+          from_.value(op.in[0]).batch == Batch::partial ? total_of(op.in[0]) : value(op.in[0]);
+      return;
+    }
+    if (op.kind == "stop_gradient") {
+      map_[static_cast<size_t>(op.out[0])] = value(op.in[0]);
+      return;
+    }
+    if (op.kind == "batch_mean") {
+      ValueId ratio = to().pointwise(ORR_FN_DIV, {total_of(op.in[0]), total_of(op.in[1])});
+      map_[static_cast<size_t>(op.out[0])] = ratio;
+      return;
+    }
+    Op copy = op;
+    copy.phase = to().phase();
+    for (ValueId& v : copy.in) v = from_.value(v).batch == Batch::partial ? total_of(v) : value(v);
+    for (ValueId& v : copy.out) v = value(v);
+    fit_attributes(op, copy);
+    to().append(std::move(copy));
+  }
+
+  void fit_attributes(const Op& op, Op& copy) {
+    const Value& out = from_.value(op.out[0]);
+    if (copy.attrs.count("dims")) copy.attrs["dims"] = to().type(copy.out[0]).dims;
+    if (out.batch == Batch::partial && in_any(op, Batch::sharded)) {
+      copy.attrs["leaf_lo"] = leaves_.first;
+      copy.attrs["leaf_n"] = leaves_.last - leaves_.first;
+      copy.attrs["leaf_total"] = leaves_.total;
+    }
+    for (orr_instr& i : copy.expr.instrs)
+      if (i.fn == ORR_FN_RAND && out.batch == Batch::sharded)
+        copy.expr.instrs[static_cast<size_t>(i.c)].imm = static_cast<double>(element_base(out, op));
+    if (op.kind == "categorical" && out.batch == Batch::sharded) {
+      Op base;
+      base.kind = "pointwise", base.phase = copy.phase, base.site = op.site;
+      base.attrs["dims"] = Dims{};
+      base.expr.outputs = {base.expr.push(ORR_FN_CONST, ORR_I64, -1, -1, -1,
+                                          static_cast<double>(element_base(out, op)))};
+      base.out = {to().new_value({ORR_I64, {}}, Role::activation)};
+      copy.in[3] = base.out[0];
+      to().append(std::move(base));
+    }
+  }
+
+  // The global index of this rank's first element: random numbers are keyed by it.
+  int64_t element_base(const Value& v, const Op& op) const {
+    int64_t outer = 1, per_row = 1;
+    for (size_t d = 0; d < v.type.dims.size(); ++d) {
+      if (static_cast<int32_t>(d) < v.batch_dim) outer *= v.type.dims[d];
+      if (static_cast<int32_t>(d) > v.batch_dim) per_row *= v.type.dims[d];
+    }
+    per_row *= v.type.dims[static_cast<size_t>(v.batch_dim)] / from_.batch_size();
+    if (outer != 1 && leaves_.last - leaves_.first != leaves_.total)
+      throw Error(ORR_FAILED, op.site.prefix() + "random numbers need the batch in the first dim of " +
+                                  to_string(v.type.dims));
+    return leaves_.first * leaves_.rows * per_row;
+  }
+
+  const Program& from_;
+  Leaves leaves_;
+  int64_t rows_ = 0;
+  LocalProgram local_;
+  std::vector<ValueId> map_;
+  std::map<ValueId, ValueId> totals_;
+  std::vector<char> live_, late_;
+};
+
+}  // namespace
+
+LocalProgram localize(const Program& logical, const Leaves& leaves) {
+  LocalProgram local = Localizer(logical, leaves).run();
+  // Order totals by the op that completes them, which is the order in which they can be sent.
+  const Program& p = local.program;
+  std::stable_sort(local.totals.begin(), local.totals.end(), [&](const Total& a, const Total& b) {
+    return p.value(a.partial).producer < p.value(b.partial).producer;
+  });
+  return local;
+}
+
+}  // namespace orrery

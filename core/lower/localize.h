@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From the logical program to one rank's: shapes shrink to the rank's leaves, ops that sum over the
+// batch learn which leaves they hold, dead ops go, batch_mean and total become plain values. The
+// result is a Program whose ops kernels can run, in execution order.
+#pragma once
+
+#include <vector>
+
+#include "program/program.h"
+
+namespace orrery {
+
+struct Leaves {
+  int64_t total = 1;       // microbatches of the step
+  int64_t first = 0, last = 1;  // this rank's
+  int64_t rows = 0;        // samples per leaf; the last leaf may be padded
+};
+
+// A sum over the batch to be completed over all ranks: `partial` holds this rank's tree nodes, one
+// after another; `whole` is the total.
+struct Total {
+  ValueId partial = kNone, whole = kNone;
+  ValueId origin = kNone;  // the partial's id in the logical program
+};
+
+struct LocalProgram {
+  Program program;
+  std::vector<Total> totals;  // in the order in which the partials are complete
+  Leaves leaves;
+  int64_t nodes = 1;          // tree nodes that this rank's leaves complete
+};
+
+LocalProgram localize(const Program& logical, const Leaves& leaves);
+
+// Joins chains of pointwise ops into single ones (design section 4). Bits do not change: every
+// instruction keeps its own rounding.
+void fuse_pointwise(LocalProgram& local);
+
+}  // namespace orrery

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// L1 to L2: a logical program, its spread and one rank make that rank's plan. Pure: needs no device,
+// no peer and no memory but its own, so the same call serves training and `orrery plan -n 512`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lower/rank_plan.h"
+
+namespace orrery {
+
+struct LowerRequest {
+  const Program* logical = nullptr;
+  const Spread* spread = nullptr;
+  int64_t microbatches = 1;
+  int rank = 0;                      // coordinate on the batch axis
+  std::vector<std::string> kernels;  // plugins to choose from, by name
+};
+
+RankPlan lower(const LowerRequest& request);
+
+// The stages, for tests: each leaves the plan ready for the next.
+void place_values(RankPlan& plan);                                   // storages, views, launches
+// A copy as a pointwise launch, with its kernel chosen; its storages must exist.
+Launch copy_launch(RankPlan& plan, const Op& reason, const Place& from, const Place& to);
+void fill_buckets(RankPlan& plan, const LowerRequest& request);      // totals into buckets
+void make_schedule(RankPlan& plan);                                  // order of all lanes
+void plan_memory(RankPlan& plan);                                    // offsets, peaks
+void verify(const RankPlan& plan);  // throws Error on a read before write, overlap or open bucket
+
+}  // namespace orrery

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a step is spread: the mesh axes that strategies made, and how the batch's leaves are dealt to
+// ranks. Filled by the strategies' editing calls (lower/edit.h).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "program/program.h"
+
+namespace orrery {
+
+struct Axis {
+  std::string name;
+  int size = 1;
+  std::string strategy;  // who made it
+};
+
+struct Reduction {
+  std::string axis;
+  int64_t bucket = 0;
+  std::string cause;  // strategy
+};
+
+struct Spread {
+  int world = 1;
+  std::vector<Axis> axes;
+  std::string batch_axis;                 // the axis that deals the batch, "" if none
+  std::map<ValueId, Reduction> reduced;   // gradients
+  std::vector<std::string> remarks;
+  int batch_ranks() const;                // size of the batch axis, 1 if none
+};
+
+// The leaves [first[r], first[r+1]) belong to rank r of the batch axis; as even as possible.
+std::vector<int64_t> deal_leaves(int64_t leaves, int ranks);
+
+}  // namespace orrery

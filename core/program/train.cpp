@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/train.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "program/autodiff.h"
+#include "program/build.h"
+
+namespace orrery {
+namespace {
+
+// The gradient of one parameter before the one division: the totals of its uses, added in order.
+ValueId raw_gradient(Program& p, const GradientParts& parts, const State& param) {
+  ValueId sum = kNone;
+  for (ValueId use : parts.partial) {
+    p.mutable_value(use).role = Role::grad;
+    p.mutable_value(use).name = param.name;
+    ValueId total = p.add1("total", {use});
+    sum = sum == kNone ? total : p.pointwise(ORR_FN_ADD, {sum, total});
+  }
+  return sum;
+}
+
+ValueId tree_sum(Program& p, std::vector<ValueId> terms) {
+  while (terms.size() > 1) {
+    std::vector<ValueId> next;
+    for (size_t i = 0; i + 1 < terms.size(); i += 2)
+      next.push_back(p.pointwise(ORR_FN_ADD, {terms[i], terms[i + 1]}));
+    if (terms.size() % 2) next.push_back(terms.back());
+    terms = std::move(next);
+  }
+  return terms[0];
+}
+
+struct Gradients {
+  std::vector<ValueId> raw;      // kNone where a parameter has no batch-dependent gradient
+  std::vector<ValueId> regular;  // kNone where it has no penalty
+  ValueId scale = kNone;         // 1 / weight, times the clip factor
+};
+
+ValueId squared_norm(Program& p, const Gradients& g, size_t i, ValueId inverse) {
+  auto sumsq = [&](ValueId x) { return p.cast(build::reduce(p, "sumsq", x, {}, false), ORR_F32); };
+  if (g.regular[i] == kNone) {
+    ValueId sq = sumsq(g.raw[i]);
+    return p.pointwise(ORR_FN_MUL, {sq, p.pointwise(ORR_FN_MUL, {inverse, inverse})});
+  }
+  if (g.raw[i] == kNone) return sumsq(g.regular[i]);
+  ValueId whole = p.pointwise(ORR_FN_ADD, {p.pointwise(ORR_FN_MUL, {g.raw[i], inverse}), g.regular[i]});
+  return sumsq(whole);
+}
+
+// The factor min(1, limit / (norm + 1e-6)); declares the output "grad_norm".
+ValueId clip_factor(Program& p, const Gradients& g, double limit) {
+  std::vector<ValueId> squares;
+  for (size_t i = 0; i < g.raw.size(); ++i)
+    if (g.raw[i] != kNone || g.regular[i] != kNone) squares.push_back(squared_norm(p, g, i, g.scale));
+  if (squares.empty()) return kNone;
+  ValueId norm = p.pointwise(ORR_FN_SQRT, {tree_sum(p, squares)});
+  p.output("grad_norm", norm);
+  ValueId shifted = p.pointwise(ORR_FN_ADD, {norm, Operand::number(1e-6)});
+  ValueId factor = p.pointwise(ORR_FN_DIV, {p.constant(limit, ORR_F32), shifted});
+  return p.pointwise(ORR_FN_MIN, {factor, Operand::number(1)});
+}
+
+ValueId times(Program& p, ValueId x, ValueId factor) {
+  if (factor == kNone) return x;
+  return p.pointwise(ORR_FN_MUL, {x, p.cast(factor, p.type(x).dtype)});
+}
+
+}  // namespace
+
+void build_training(Program& p, ValueId loss, const std::vector<std::shared_ptr<State>>& params,
+                    const TrainParts& parts) {
+  p.output("loss", loss);
+  std::vector<ValueId> values;
+  for (auto& param : params) values.push_back(p.state_value(param));
+  Differentiated d = differentiate(p, loss, values);
+  Site site = p.site();
+  p.set_phase(Phase::update);
+  Gradients g;
+  ValueId clip = kNone;
+  for (size_t i = 0; i < params.size(); ++i) {
+    p.set_site(params[i]->site);
+    g.raw.push_back(raw_gradient(p, d.parts[i], *params[i]));
+    g.regular.push_back(d.parts[i].regular);
+  }
+  p.set_site(site);
+  if (d.weight != kNone)
+    g.scale = p.cast(p.pointwise(ORR_FN_RECIP, {p.add1("total", {d.weight})}), ORR_F32);
+  if (parts.clip_norm > 0) {
+    clip = clip_factor(p, g, parts.clip_norm);
+    if (clip != kNone && g.scale != kNone) g.scale = p.pointwise(ORR_FN_MUL, {g.scale, clip});
+  }
+  for (size_t i = 0; i < params.size(); ++i) {
+    ValueId gradient = g.raw[i] == kNone ? kNone : times(p, g.raw[i], g.scale);
+    if (ValueId extra = g.regular[i]; extra != kNone) {
+      extra = times(p, extra, clip);
+      gradient = gradient == kNone ? extra : p.pointwise(ORR_FN_ADD, {gradient, extra});
+    }
+    // A parameter that the loss does not use has a zero gradient; its weights still decay.
+    if (gradient == kNone) gradient = p.constant(0, params[i]->type.dtype, params[i]->type.dims);
+    p.set_site(params[i]->site);
+    if (parts.update) {
+      p.update(values[i], parts.update(p, params[i], values[i], gradient));
+    } else {
+      p.update(p.state_value(parts.gradients.at(i)), gradient);
+    }
+  }
+  p.set_site(site);
+  p.set_phase(Phase::forward);
+}
+
+}  // namespace orrery

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// matmul: packed panels under a register-tile kernel, or a pass over b where a has few rows.
+#include "kernel.h"
+#include "matmul_tile.h"
+#include "matmul_vector.h"
+#include "typed.h"
+
+namespace orr_cpu::ORR_ISA {
+namespace {
+
+template <class S>
+struct Matmul : Kernel {
+  using T = Scalar<S>;
+
+  explicit Matmul(const orr_op& op)
+      : plan(op, {kMicroRows, Lanes<T>::cols, Lanes<T>::count}, threads()) {}
+
+  void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer* work) override {
+    const S *a = host<S>(in[0]), *b = host<S>(in[1]);
+    if (plan.swapped) {
+      const S* t = a;
+      a = b, b = t;
+    }
+    T* scratch = (T*)aligned_scratch(work);
+    if constexpr (sizeof(T) == 4)
+      if (plan.vector) return vector(a, b, host<S>(out[0]), scratch);
+    S* y = host<S>(out[0]);
+    int64_t tiles = plan.shape.g * plan.tiles_m * plan.tiles_n, slots = smaller(plan.slots, tiles);
+    parallel(slots, [&](int64_t i) {
+      MatmulSlot<S> slot(plan, a, b, y, scratch + plan.shared + i * plan.slot_elements());
+      slot.run(i * tiles / slots, (i + 1) * tiles / slots);
+    });
+  }
+
+  void vector(const S* a, const S* b, S* y, T* scratch) const {
+    for (int64_t g = 0; g < plan.shape.g; ++g) switch (plan.shape.m) {
+        case 1: vector_of<1>(g, a, b, y, scratch); break;
+        case 2: vector_of<2>(g, a, b, y, scratch); break;
+        default: vector_of<3>(g, a, b, y, scratch);
+      }
+  }
+
+  template <int M>
+  void vector_of(int64_t g, const S* a, const S* b, S* y, T* scratch) const {
+    const MatmulShape& s = plan.shape;
+    for (int64_t m = 0; m < M; ++m)
+      for (int64_t k = 0; k < s.k; ++k)
+        scratch[m * s.k + k] = load_one(a + g * s.a.batch + m * s.a.row + k * s.a.col);
+    int64_t groups = ceil_div(s.n, 16), slots = smaller(plan.slots, groups);
+    parallel(slots, [&](int64_t i) {
+      MatmulVector<S, M>{plan, scratch, b, y, scratch + plan.shared + i * plan.slot_elements()}
+          .columns(g, groups * i / slots * 16, smaller(groups * (i + 1) / slots * 16, s.n));
+    });
+  }
+
+  MatmulPlan plan;
+};
+
+}  // namespace
+
+Kernel* make_matmul(const orr_op& op) { return make_real<Matmul>(op.in[0].dtype, op); }
+
+}  // namespace orr_cpu::ORR_ISA

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The micro-kernel of every product here: a register tile of C, one chain of fma over K per element,
+// lanes along the columns. Columns of B and C come in whole vectors; rows may be fewer than a tile.
+#pragma once
+
+#include "vec.h"
+
+namespace orr_cpu::ORR_ISA {
+
+// Eight doubles, by the names of simd.h.
+#ifdef __AVX512F__
+struct v8d { __m512d v; };
+ORR_INLINE v8d fill(double x) { return {_mm512_set1_pd(x)}; }
+ORR_INLINE v8d load(const double* p) { return {_mm512_loadu_pd(p)}; }
+ORR_INLINE void store(double* p, v8d x) { _mm512_storeu_pd(p, x.v); }
+ORR_INLINE v8d operator+(v8d x, v8d y) { return {_mm512_add_pd(x.v, y.v)}; }
+ORR_INLINE v8d fma(v8d x, v8d y, v8d z) { return {_mm512_fmadd_pd(x.v, y.v, z.v)}; }
+enum { kMicroRows = 14, kMicroVectors = 2 };
+#else
+struct v8d { __m256d a, b; };
+ORR_INLINE v8d fill(double x) { return {_mm256_set1_pd(x), _mm256_set1_pd(x)}; }
+ORR_INLINE v8d load(const double* p) { return {_mm256_loadu_pd(p), _mm256_loadu_pd(p + 4)}; }
+ORR_INLINE void store(double* p, v8d x) {
+  _mm256_storeu_pd(p, x.a);
+  _mm256_storeu_pd(p + 4, x.b);
+}
+ORR_INLINE v8d operator+(v8d x, v8d y) {
+  return {_mm256_add_pd(x.a, y.a), _mm256_add_pd(x.b, y.b)};
+}
+ORR_INLINE v8d fma(v8d x, v8d y, v8d z) {
+  return {_mm256_fmadd_pd(x.a, y.a, z.a), _mm256_fmadd_pd(x.b, y.b, z.b)};
+}
+enum { kMicroRows = 6, kMicroVectors = 1 };
+#endif
+
+ORR_INLINE v16f fill(float x) { return splat(x); }
+
+template <class T>
+struct Lanes;
+template <>
+struct Lanes<float> {
+  using V = v16f;
+  enum { count = 16, cols = 16 * kMicroVectors };
+};
+template <>
+struct Lanes<double> {
+  using V = v8d;
+  enum { count = 8, cols = 8 * kMicroVectors };
+};
+
+// Memory that is wanted soon: `runs` pieces of `bytes`, `step` bytes apart. The micro-kernel asks for
+// a line of it now and then, so that packing the next panel does not wait for memory.
+struct Ahead {
+  const char* at = nullptr;
+  int64_t step = 0, bytes = 0, runs = 0, done = 0;
+
+  ORR_INLINE void next() {
+    if (runs <= 0) return;
+    __builtin_prefetch(at + done, 0, 2);
+    done += 64;
+    if (done < bytes) return;
+    done = 0;
+    at += step;
+    --runs;
+  }
+};
+
+// Rows of A that lie one after another in packed form are this far apart: 256 elements, and a little
+// more so that they fall into different sets of the cache.
+constexpr int64_t kRowStride = 256 + 16;
+
+// Element (r, k) of A is a[k*a_step + r], or a[r*kRowStride + k] where kByRows.
+// Row k of B is b + k*b_step. C = A*B, or C += A*B where the product is summed alone first.
+template <class T>
+struct MicroArgs {
+  int64_t kc;
+  const T* a;
+  int64_t a_step;
+  const T* b;
+  int64_t b_step;
+  T* c;
+  int64_t c_step;
+  bool add;
+  Ahead* ahead;  // two, or null
+};
+
+template <class T, int kRows, int kVectors, bool kByRows>
+__attribute__((noinline)) void micro_kernel(const MicroArgs<T>& args) {
+  using V = typename Lanes<T>::V;
+  constexpr int lanes = Lanes<T>::count, across = kByRows ? kRowStride : 1;
+  const T *a = args.a, *b = args.b;
+  T* c = args.c;
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 2
+    for (int j = 0; j < kVectors; ++j) __builtin_prefetch(c + r * args.c_step + j * lanes, 1);
+  V sum[kRows][kVectors];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 2
+    for (int j = 0; j < kVectors; ++j) sum[r][j] = fill(T(0));
+  for (int64_t k = 0; k < args.kc; ++k, a += kByRows ? 1 : args.a_step, b += args.b_step) {
+    if (args.ahead && !(k & 7)) {
+      args.ahead[0].next();
+      args.ahead[1].next();
+    }
+    V row[kVectors];
+#pragma GCC unroll 2
+    for (int j = 0; j < kVectors; ++j) row[j] = load(b + j * lanes);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      V x = fill(a[r * across]);
+#pragma GCC unroll 2
+      for (int j = 0; j < kVectors; ++j) sum[r][j] = fma(x, row[j], sum[r][j]);
+    }
+  }
+  const int64_t step = args.c_step;
+  if (args.add) {
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 2
+      for (int j = 0; j < kVectors; ++j)
+        sum[r][j] = load(c + r * step + j * lanes) + sum[r][j];
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r, c += step)
+#pragma GCC unroll 2
+    for (int j = 0; j < kVectors; ++j) store(c + j * lanes, sum[r][j]);
+}
+
+// Runs the micro-kernel for `rows` x `vectors`. REQUIRES: 1 <= rows <= kRows, vectors as well.
+template <class T, bool kByRows = false, int kRows = kMicroRows>
+inline void multiply_micro(int rows, int vectors, const MicroArgs<T>& args) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) return multiply_micro<T, kByRows, kRows - 1>(rows, vectors, args);
+  }
+  if (kMicroVectors == 1 || vectors == 1)
+    micro_kernel<T, kRows, 1, kByRows>(args);
+  else
+    micro_kernel<T, kRows, kMicroVectors, kByRows>(args);
+}
+
+}  // namespace orr_cpu::ORR_ISA

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Choosing tiles by a small cost model, and laying out the steps over K. See matmul_plan.h.
+#include "matmul_plan.h"
+
+#include "kernel.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace orr_cpu {
+namespace {
+
+constexpr int64_t kKeepBytes = 1 << 20;     // a packed operand that may stay in the L2 cache
+constexpr int64_t kRevisitBytes = 1 << 19;  // an output tile that is added to more than once
+constexpr int64_t kTileRows = 280;
+constexpr int64_t kTileCols = 1024;
+constexpr int64_t kGroupCols = 128;
+constexpr int64_t kVectorRows = 3;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+MatmulStrides strides_of(const orr_tensor& t) {
+  return {t.strides[t.rank - 3], t.strides[t.rank - 2], t.strides[t.rank - 1]};
+}
+
+MatmulShape shape_of(const orr_op& op) {
+  const orr_tensor& a = op.in[0];
+  const orr_tensor& b = op.in[1];
+  const orr_tensor& y = op.out[0];
+  MatmulShape s{};
+  s.dtype = a.dtype;
+  s.g = a.dims[0], s.m = a.dims[1], s.k = a.dims[2], s.n = b.dims[2];
+  s.a = strides_of(a), s.b = strides_of(b), s.y = strides_of(y);
+  s.node = y.rank == 4 ? y.strides[0] : s.y.batch;
+  s.leaf_lo = attr_int(op, "leaf_lo", 0);
+  s.leaf_n = attr_int(op, "leaf_n", 1);
+  s.leaf_total = attr_int(op, "leaf_total", 1);
+  return s;
+}
+
+// y^T = b^T a^T: the same sums with rows and columns in each other's place.
+void swap_roles(MatmulShape& s) {
+  std::swap(s.m, s.n);
+  std::swap(s.a, s.b);
+  std::swap(s.a.row, s.a.col);
+  std::swap(s.b.row, s.b.col);
+  std::swap(s.y.row, s.y.col);
+}
+
+// The leaves' steps; the stack is a binary counter of finished subtrees.
+std::vector<MatmulStep> make_steps(const MatmulShape& s, int32_t& levels) {
+  std::vector<MatmulStep> steps;
+  int64_t segment = s.k / s.leaf_n, lo = s.leaf_lo, end = s.leaf_lo + s.leaf_n, leaf = 0;
+  levels = 1;
+  for (int32_t node = 0; int64_t n = orr_tree_node(&lo, end, s.leaf_total); ++node) {
+    int32_t depth = 0;
+    for (int64_t i = 0; i < n; ++i, ++leaf) {
+      int32_t merges = i + 1 == n ? depth : __builtin_ctzll(uint64_t(i) + 1);
+      bool fused = merges > 0 && segment <= ORR_MATMUL_K;
+      int32_t level = fused ? depth - 1 : depth;
+      levels = std::max(levels, level + 1);
+      int64_t k = 0;
+      do {
+        int64_t kc = std::min<int64_t>(segment - k, ORR_MATMUL_K);
+        steps.push_back({leaf * segment + k, int32_t(kc), level, k > 0 || fused, 0, -1});
+        k += kc;
+      } while (k < segment);
+      steps.back().merges = merges - fused;
+      depth += 1 - merges;
+    }
+    steps.back().node = node;
+  }
+  return steps;
+}
+
+std::vector<MatmulChunk> make_chunks(const std::vector<MatmulStep>& steps) {
+  std::vector<MatmulChunk> chunks;
+  for (int32_t i = 0; i < int32_t(steps.size()); ++i) {
+    if (chunks.empty() || chunks.back().kc + steps[i].kc > ORR_MATMUL_K)
+      chunks.push_back({i, i, steps[i].k0, 0});
+    chunks.back().last = i + 1;
+    chunks.back().kc += steps[i].kc;
+  }
+  return chunks;
+}
+
+template <class T>
+T* copy_of(const std::vector<T>& v) {
+  return std::copy(v.begin(), v.end(), new T[v.size()]) - v.size();
+}
+
+struct Tiling {
+  int64_t tm, tn;
+  bool m_inner, keep_a, keep_b;
+  double cost;
+};
+
+// Cycles of the busiest slot, in a machine that does 32 multiply-adds in a cycle.
+Tiling cost_of(const MatmulPlan& p, int64_t tm, int64_t tn, int64_t element) {
+  const MatmulShape& s = p.shape;
+  double rounds = double(ceil_div(s.g * ceil_div(s.m, tm) * ceil_div(s.n, tn), p.slots));
+  int64_t cols = round_up(std::min(tn, s.n), p.micro.lanes), rows = std::min(tm, s.m);
+  double k = double(s.k) + 16.0 * double(p.n_steps);
+  double compute = k * (double(rows) + 0.5 * double(ceil_div(rows, p.micro.rows))) * double(cols) / 32;
+  double pack_a = 0.4 * double(s.k * rows), pack_b = 0.4 * double(s.k * cols);
+  bool fits_a = round_up(rows, p.micro.rows) * s.k * element <= kKeepBytes;
+  bool fits_b = round_up(cols, p.micro.cols) * s.k * element <= kKeepBytes;
+  bool m_inner = fits_b && (!fits_a || pack_b >= pack_a);
+  Tiling t{tm, tn, m_inner, fits_a && (!m_inner || tm >= s.m), fits_b && (m_inner || tn >= s.n), 0};
+  double a = t.keep_a ? pack_a / std::max(1.0, std::min(rounds, double(ceil_div(s.n, tn)))) : pack_a;
+  double b = t.keep_b ? pack_b / std::max(1.0, std::min(rounds, double(ceil_div(s.m, tm)))) : pack_b;
+  t.cost = rounds * (compute + a + b);
+  return t;
+}
+
+// Tile edges of about equal length: `count` tiles of `grain` multiples that cover n.
+int64_t edge(int64_t n, int64_t count, int64_t grain) {
+  return round_up(ceil_div(n, count), grain);
+}
+
+Tiling choose_tiling(const MatmulPlan& p, int64_t element) {
+  const MatmulShape& s = p.shape;
+  Tiling best{0, 0, false, false, false, 0};
+  int64_t more = 2 * p.slots;
+  int64_t cols = s.k * element <= kKeepBytes / 256 ? kTileCols : kTileCols / 2;
+  int64_t first_m = ceil_div(s.m, kTileRows), first_n = ceil_div(s.n, cols);
+  for (int64_t i = first_m; i <= std::min(first_m + more, ceil_div(s.m, p.micro.rows)); ++i)
+    for (int64_t j = first_n; j <= std::min(first_n + more, ceil_div(s.n, p.micro.lanes)); ++j) {
+      int64_t tm = edge(s.m, i, p.micro.rows), tn = edge(s.n, j, p.micro.lanes);
+      if (p.n_chunks > 1 && j < ceil_div(s.n, p.micro.cols) &&
+          tm * tn * element * p.levels > kRevisitBytes)
+        continue;
+      Tiling t = cost_of(p, tm, tn, element);
+      if (!best.tm || t.cost < best.cost) best = t;
+    }
+  if (!best.tm) best = cost_of(p, p.micro.rows, p.micro.cols, element);
+  return best;
+}
+
+}  // namespace
+
+MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
+    : shape(shape_of(op)), micro(micro_tile), slots(workers) {
+  MatmulShape& s = shape;
+  bool narrow = s.n <= kVectorRows && s.m > kVectorRows;
+  swapped = narrow || (s.n < micro.cols && s.m >= 2 * s.n && s.n % micro.lanes);
+  if (swapped) swap_roles(s);
+  vector = s.m <= kVectorRows && s.leaf_n == 1 && s.dtype != ORR_F64;
+  std::vector<MatmulStep> list = make_steps(s, levels);
+  std::vector<MatmulChunk> groups = make_chunks(list);
+  n_steps = int32_t(list.size()), n_chunks = int32_t(groups.size());
+  int64_t element = s.dtype == ORR_F64 ? 8 : 4, longest = 0;
+  for (const MatmulChunk& c : groups) longest = std::max(longest, c.kc);
+  Tiling t = choose_tiling(*this, element);
+  tile_m = t.tm, tile_n = t.tn;
+  tiles_m = ceil_div(s.m, tile_m), tiles_n = ceil_div(s.n, tile_n);
+  m_inner = t.m_inner, keep_a = t.keep_a, keep_b = t.keep_b;
+  int64_t rows = round_up(tile_m, micro.rows), cols = round_up(tile_n, micro.cols);
+  int64_t micro_tiles = n_chunks > 1 ? rows / micro.rows * (cols / micro.cols) : 1;
+  // Neighbouring panels are written together: an odd number of lines keeps them in different sets.
+  by_rows = s.a.col == 1;
+  panels = rows / micro.rows;
+  panel_a = by_rows ? micro.rows * (ORR_MATMUL_K + 16)
+                    : round_up(micro.rows * longest + micro.lanes, 32) + 16;
+  slot_a = round_up(panels * panel_a * (keep_a ? n_chunks : 1), 64);
+  group = keep_b ? cols : std::min(cols, kGroupCols);
+  slot_b = round_up(group * (keep_b ? s.k : longest) + micro.lanes, 64);
+  slot_stack = round_up(micro_tiles * levels * micro.rows * micro.cols, 64);
+  shared = 0;
+  if (vector) {
+    shared = round_up(s.m * s.k, 64);
+    slot_a = slot_b = 0;
+    slot_stack = 2 * kVectorRows * kVectorCols;
+  }
+  steps = copy_of(list), chunks = copy_of(groups);
+}
+
+MatmulPlan::~MatmulPlan() {
+  delete[] steps;
+  delete[] chunks;
+}
+
+int64_t MatmulPlan::slot_elements() const { return slot_a + slot_b + slot_stack; }
+
+uint64_t MatmulPlan::workspace() const {
+  int64_t element = shape.dtype == ORR_F64 ? 8 : 4;
+  return uint64_t((shared + slots * slot_elements()) * element + 64);
+}
+
+void matmul_supports(const orr_op& op, orr_support& out) {
+  int32_t dtype = op.in[0].dtype;
+  if (dtype != ORR_F32 && dtype != ORR_BF16 && dtype != ORR_F64)
+    return refuse(out, "only f32, bf16 and f64");
+  if (op.in[1].dtype != dtype || op.out[0].dtype != dtype)
+    return refuse(out, "only operands and result of one type");
+  accept(out, "matmul/k256");
+  out.strided_in = 3;
+  out.strided_out = 1;
+}
+
+uint64_t matmul_workspace(const orr_op& op) {
+  int64_t lanes = op.in[0].dtype == ORR_F64 ? 8 : 16;
+  MatmulPlan narrow(op, {6, lanes, lanes}, threads());
+  MatmulPlan wide(op, {14, 2 * lanes, lanes}, threads());
+  return std::max(narrow.workspace(), wide.workspace());
+}
+
+}  // namespace orr_cpu

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How one matmul is cut: tiles of the output for threads and caches, and the steps that walk K in
+// the order that ops.h fixes. A plan chooses the work of each thread but never the order of a sum.
+#pragma once
+
+#include <orrery/kernel.h>
+#include <orrery/ops.h>
+
+namespace orr_cpu {
+
+// Strides in elements of a [G, rows, cols] operand.
+struct MatmulStrides {
+  int64_t batch, row, col;
+};
+
+// y[g,m,n] = sum over k of a[g,m,k] * b[g,k,n]; `node` is the stride between the nodes of leaves.
+struct MatmulShape {
+  int32_t dtype;
+  int64_t g, m, n, k;
+  MatmulStrides a, b, y;
+  int64_t node;
+  int64_t leaf_lo, leaf_n, leaf_total;
+};
+
+// One run of the micro-kernel over at most ORR_MATMUL_K elements of K, into level `level` of the
+// stack of partial sums. Afterwards `merges` times the top level is added to the one below, and
+// then, if node >= 0, level 0 is that finished node.
+struct MatmulStep {
+  int64_t k0;
+  int32_t kc;
+  int32_t level;
+  int32_t add;
+  int32_t merges;
+  int32_t node;
+};
+
+// Steps [first, last) whose operands are packed together: K from k0, at most ORR_MATMUL_K elements
+// unless a plan has one chunk.
+struct MatmulChunk {
+  int32_t first, last;
+  int64_t k0, kc;
+};
+
+// Columns that one pass of the vector path sums at a time.
+enum { kVectorCols = 512 };
+
+// The micro-tile of an instruction set, in elements.
+struct MicroTile {
+  int64_t rows, cols, lanes;
+};
+
+struct MatmulPlan {
+  explicit MatmulPlan(const orr_op& op, MicroTile micro, int32_t slots);
+  ~MatmulPlan();
+  MatmulPlan(const MatmulPlan&) = delete;
+  MatmulPlan& operator=(const MatmulPlan&) = delete;
+
+  MatmulShape shape;  // with roles swapped (y^T = b^T a^T) where that fills the lanes better
+  MicroTile micro;
+  int32_t slots;      // workers that have a scratch of their own
+  bool swapped;       // a and b have changed places in `shape`
+  bool vector;        // at most three rows: b is read once, in place
+  int64_t tile_m, tile_n, tiles_m, tiles_n;
+  bool m_inner;               // tiles of one column follow each other
+  bool keep_a, keep_b;        // the packed operand of a tile holds all of K and serves the next
+  bool by_rows;               // packed rows of a stay rows
+  int64_t panels, panel_a;    // packed panels of a in a tile, elements of one for one chunk
+  int64_t group;              // columns of b that are packed at a time
+  int32_t levels;             // of the stack of partial sums
+  MatmulStep* steps;
+  MatmulChunk* chunks;
+  int32_t n_steps, n_chunks;
+  // Scratch in elements of the accumulator: shared first, then one block per slot.
+  int64_t shared, slot_a, slot_b, slot_stack;
+
+  int64_t slot_elements() const;
+  uint64_t workspace() const;  // bytes
+};
+
+// For the table of ops: any shapes and strides that ops.h allows, in f32, bf16 and f64.
+void matmul_supports(const orr_op& op, orr_support& out);
+uint64_t matmul_workspace(const orr_op& op);  // enough for every instruction set
+
+}  // namespace orr_cpu

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One slot's share of a matmul: its tiles one after another, operands packed into its own scratch.
+#pragma once
+
+#include "matmul_plan.h"
+#include "pack.h"
+#include "tasks.h"
+
+namespace orr_cpu::ORR_ISA {
+
+template <class S>
+struct MatmulSlot {
+  using T = Scalar<S>;
+  enum { kRows = kMicroRows, kCols = Lanes<T>::cols, kLanesOf = Lanes<T>::count };
+  enum { kMicro = kRows * kCols };
+
+  // A piece of the output: rows [m, m+rows), columns [n, n+cols) of matrix g.
+  struct Tile {
+    int64_t g, m, n, rows, cols;
+  };
+
+  const MatmulPlan& p;
+  const S *a, *b;
+  S* y;
+  T *pack_a, *pack_b, *stack;
+
+  MatmulSlot(const MatmulPlan& plan, const S* a_, const S* b_, S* y_, T* scratch)
+      : p(plan), a(a_), b(b_), y(y_), pack_a(scratch), pack_b(scratch + plan.slot_a),
+        stack(scratch + plan.slot_a + plan.slot_b) {}
+
+  void run(int64_t first, int64_t last) const {
+    int64_t packed_a = -1, packed_b = -1;
+    for (int64_t i = first; i < last; ++i) {
+      int64_t per = p.tiles_m * p.tiles_n, g = i / per, rest = i % per;
+      int64_t im = p.m_inner ? rest % p.tiles_m : rest / p.tiles_n;
+      int64_t in = p.m_inner ? rest / p.tiles_m : rest % p.tiles_n;
+      Tile t{g, im * p.tile_m, in * p.tile_n, 0, 0};
+      t.rows = smaller(p.tile_m, p.shape.m - t.m), t.cols = smaller(p.tile_n, p.shape.n - t.n);
+      if (p.keep_a && packed_a != g * p.tiles_m + im)
+        for (int32_t c = 0; c < p.n_chunks; ++c) pack_a_chunk(t, c);
+      if (p.keep_b && packed_b != g * p.tiles_n + in)
+        pack_b_group(t, 0, t.cols, {0, 0, 0, p.shape.k});
+      packed_a = g * p.tiles_m + im, packed_b = g * p.tiles_n + in;
+      run_tile(t, i + 1 < last);
+    }
+  }
+
+  const S* rows_at(const Tile& t, int64_t k) const {
+    return a + t.g * p.shape.a.batch + t.m * p.shape.a.row + k * p.shape.a.col;
+  }
+  const S* cols_at(const Tile& t, int64_t j, int64_t k) const {
+    return b + t.g * p.shape.b.batch + k * p.shape.b.row + (t.n + j) * p.shape.b.col;
+  }
+
+  T* chunk_of_a(int32_t index) const {
+    return pack_a + (p.keep_a ? index * p.panels * p.panel_a : 0);
+  }
+  void pack_a_chunk(const Tile& t, int32_t index) const {
+    const MatmulChunk& c = p.chunks[index];
+    T* to = chunk_of_a(index);
+    if (p.by_rows)
+      for (int64_t i = 0; i < t.rows; i += kRows, to += p.panel_a)
+        pack_rows(rows_at(t, c.k0) + i * p.shape.a.row, p.shape.a.row, smaller(kRows, t.rows - i),
+                  c.kc, to);
+    else
+      pack_panels<kRows>(rows_at(t, c.k0), p.shape.a.row, p.shape.a.col, t.rows, c.kc, to, p.panel_a);
+  }
+  void pack_b_group(const Tile& t, int64_t j, int64_t cols, const MatmulChunk& c) const {
+    pack_panels<kCols>(cols_at(t, j, c.k0), p.shape.b.col, p.shape.b.row, cols, c.kc, pack_b,
+                       kCols * c.kc);
+  }
+
+  // A piece of an operand: `lines` along the dim of stride `step`, `length` along the other, which
+  // is the neighbours' dim unless the strides say otherwise.
+  static Ahead ahead_of(const S* at, int64_t lines, int64_t step, int64_t length, int64_t inner) {
+    if (step == 1) return ahead_of(at, length, inner, lines, step);
+    return {(const char*)at, step * int64_t(sizeof(S)), length * int64_t(sizeof(S)), lines, 0};
+  }
+
+  // With all of A at hand a group of columns goes through K alone, and its part of y stays near.
+  void run_tile(const Tile& t, bool more) const {
+    Ahead ahead[2];
+    int64_t outer = p.keep_a ? (t.cols + p.group - 1) / p.group : p.n_chunks;
+    int64_t inner = p.keep_a ? p.n_chunks : (t.cols + p.group - 1) / p.group;
+    for (int64_t i = 0; i < outer * inner; ++i) {
+      int32_t chunk = int32_t(p.keep_a ? i % inner : i / inner);
+      int64_t j = (p.keep_a ? i / inner : i % inner) * p.group;
+      if (!p.keep_a && j == 0) {
+        pack_a_chunk(t, chunk);
+        want_a(t, chunk, more, ahead[0]);
+      }
+      if (!p.keep_b) {
+        pack_b_group(t, j, smaller(p.group, t.cols - j), p.chunks[chunk]);
+        int64_t next = i + 1;
+        if (next < outer * inner)
+          want_b(t, int32_t(p.keep_a ? next % inner : next / inner),
+                 (p.keep_a ? next / inner : next % inner) * p.group, ahead[1]);
+      }
+      run_group(t, j, smaller(p.group, t.cols - j), chunk, ahead);
+    }
+  }
+
+  // The piece of a that is packed after this one: the next chunk, or the tile below.
+  void want_a(Tile t, int32_t index, bool more, Ahead& ahead) const {
+    const MatmulStrides& s = p.shape.a;
+    if (++index == p.n_chunks) {
+      index = 0, t.m += t.rows;
+      if (!more || !p.m_inner || t.m >= p.shape.m) return;
+      t.rows = smaller(t.rows, p.shape.m - t.m);
+    }
+    const MatmulChunk& c = p.chunks[index];
+    ahead = ahead_of(rows_at(t, c.k0), t.rows, s.row, c.kc, s.col);
+  }
+  void want_b(const Tile& t, int32_t index, int64_t j, Ahead& ahead) const {
+    const MatmulChunk& c = p.chunks[index];
+    ahead = ahead_of(cols_at(t, j, c.k0), smaller(p.group, t.cols - j), p.shape.b.col, c.kc,
+                     p.shape.b.row);
+  }
+
+  void run_group(const Tile& t, int64_t j, int64_t cols, int32_t index, Ahead* ahead) const {
+    const MatmulChunk& c = p.chunks[index];
+    int64_t depth_b = p.keep_b ? p.shape.k : c.kc;
+    const T* panel_b = pack_b + (p.keep_b ? c.k0 * kCols + j * depth_b : 0);
+    for (int64_t n = 0; n < cols; n += kCols) {
+      const T* panel_a = chunk_of_a(index);
+      for (int64_t i = 0; i < t.rows; i += kRows, panel_a += p.panel_a)
+        micro(t, i, j + n, c, panel_a, panel_b + n * depth_b, ahead);
+    }
+  }
+
+  void multiply(const MatmulStep& step, int64_t k, int rows, int vectors, const T* panel_a,
+                const T* panel_b, T* to, int64_t to_step, Ahead* ahead) const {
+    MicroArgs<T> args{step.kc, panel_a + k * (p.by_rows ? 1 : kRows), kRows, panel_b + k * kCols,
+                      kCols,   to, to_step, step.add != 0, ahead};
+    if (p.by_rows)
+      multiply_micro<T, true>(rows, vectors, args);
+    else
+      multiply_micro<T, false>(rows, vectors, args);
+  }
+
+  // The steps of one chunk for the micro-tile at (i, j) of the tile.
+  void micro(const Tile& t, int64_t i, int64_t j, const MatmulChunk& c, const T* panel_a,
+             const T* panel_b, Ahead* ahead) const {
+    int rows = int(smaller(kRows, t.rows - i)), cols = int(smaller(kCols, t.cols - j));
+    int vectors = (cols + kLanesOf - 1) / kLanesOf;
+    const MatmulShape& s = p.shape;
+    S* to = y + t.g * s.y.batch + (t.m + i) * s.y.row + (t.n + j) * s.y.col;
+    if (direct(cols)) {
+      for (int32_t x = c.first; x < c.last; ++x) {
+        const MatmulStep& step = p.steps[x];
+        multiply(step, step.k0 - c.k0, rows, vectors, panel_a, panel_b, (T*)to, s.y.row, ahead);
+      }
+      return;
+    }
+    int64_t across = (p.tile_n + kCols - 1) / kCols;
+    T* base = stack;
+    if (p.n_chunks > 1) base += (i / kRows * across + j / kCols) * p.levels * kMicro;
+    for (int32_t x = c.first; x < c.last; ++x) {
+      const MatmulStep& step = p.steps[x];
+      T* top = base + step.level * kMicro;
+      multiply(step, step.k0 - c.k0, rows, vectors, panel_a, panel_b, top, kCols, ahead);
+      for (int32_t merge = 0; merge < step.merges; ++merge, top -= kMicro)
+        add(top - kMicro, top, rows, vectors);
+      if (step.node >= 0) write(to + step.node * s.node, base, rows, cols);
+    }
+  }
+
+  // Whether whole vectors of the accumulator are whole vectors of y.
+  bool direct(int cols) const {
+    return sizeof(S) == sizeof(T) && p.shape.leaf_n == 1 && p.shape.y.col == 1 &&
+           cols % kLanesOf == 0;
+  }
+
+  static void add(T* to, const T* from, int rows, int vectors) {
+    for (int r = 0; r < rows; ++r)
+      for (int v = 0; v < vectors; ++v) {
+        T* at = to + r * kCols + v * kLanesOf;
+        store(at, load(at) + load(from + r * kCols + v * kLanesOf));
+      }
+  }
+
+  void write(S* to, const T* from, int rows, int cols) const {
+    int64_t row = p.shape.y.row, col = p.shape.y.col;
+    for (int r = 0; r < rows; ++r, from += kCols) {
+      int c = 0;
+      if (col == 1)
+        for (; c + 16 <= cols; c += 16) store(to + r * row + c, load(from + c, Full{}), Full{});
+      for (; c < cols; ++c) store_one(to + r * row + c * col, from[c]);
+    }
+  }
+};
+
+}  // namespace orr_cpu::ORR_ISA

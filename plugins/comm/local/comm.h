@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A communicator of the local backend. Operations run to completion in `run`, on the caller's thread:
+//
+//   comm.cpp      forming, splitting, registered memory
+//   waiting.cpp   the one wait loop, poison and blame
+//   exchange.cpp  posting: agreement on the operation, then the engines below
+//   reduce.cpp    everything that adds;  move.cpp  everything that copies
+//   pair.cpp      send and recv
+//
+// Steps. A rank publishes step s when its data of s is readable; awaiting s means that all ranks have
+// published it. Every collective is a fixed number of such steps on every rank, so a buffer that was
+// read in step s may be rewritten once step s+1 has been awaited.
+#pragma once
+
+#include <orrery/comm.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pair.h"
+
+namespace local {
+
+// Registered memory: `base[w]` is where world rank w's part is mapped here, or null.
+struct Region {
+  orr_memory memory{};
+  uint64_t id = 0;
+  uint64_t stride = 0;
+  Mapping mapping;
+  std::vector<char*> base;
+};
+
+// What all communicators of one world share. One poison for all: after a lost peer none can be
+// trusted, and every rank must name the same culprit.
+struct Family {
+  orr_comm_boot boot{};
+  std::string job;
+  Segment world;
+  bool spin = false;  // every rank has a CPU of its own
+  std::vector<std::unique_ptr<Region>> regions;
+
+  Poison& poison() const { return world.header().poison; }
+};
+
+// Ranks a wait is for: the first rank >= from that is still awaited, or -1.
+using Missing = std::function<int(int from)>;
+
+
+class Comm {
+ public:
+  static std::unique_ptr<Comm> form_world(const orr_comm_boot& boot);
+  std::unique_ptr<Comm> split(int32_t color, int32_t key);
+  ~Comm();
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  uint64_t bytes_sent() const { return bytes_sent_.load(std::memory_order_relaxed); }
+
+  void run(const orr_coll* ops, int n);
+  orr_memory* allocate(uint64_t bytes);
+  void free(orr_memory* memory);
+
+  // Kills the family with this reason, unless it is dead already. [any thread]
+  void poison(int32_t code, const std::string& text);
+  // Throws when the family is dead. [any thread]
+  void check_alive() const;
+  const Family& family() const { return *family_; }
+
+ private:
+  Comm(std::shared_ptr<Family> family, Segment segment, std::vector<int> world_of, int rank,
+       uint64_t id);
+  void introduce();
+  static Segment meet(const orr_comm_boot& boot);
+
+  // waiting.cpp
+  template <class F>
+  void await(F&& missing);
+  void await_slowly(const Missing& missing);
+  void blame_dead(const Missing& missing, int first);
+  [[noreturn]] void blame_silent(int first, int64_t deadline_ns);
+  void sleep(const Missing& missing, int64_t ns);
+  void ring_bells();
+  void publish();
+  void await_step();
+  std::string here() const;  // " in all_reduce 'bucket 3' (train.lua:12)"
+
+  // exchange.cpp
+  void collective(const orr_coll& c);
+  void check(const orr_coll& c) const;
+  void announce(const orr_coll& c, Path path, uint64_t most);
+  void verify_agreement();
+  [[noreturn]] void disagree(int other);
+  std::vector<int64_t> gather_words(int64_t mine, const char* name);
+  Place place_of(const orr_buffer& b) const;
+  char* peer_address(const Place& place, int peer) const;
+  const Post& post_of(int r) const { return segment_.member(r).posts[step_ & 1]; }
+
+  // reduce.cpp
+  struct Reduction;
+  void reduce(const orr_coll& c);
+  void reduce_small(Reduction& r);
+  void reduce_direct(Reduction& r);
+  void reduce_staged(Reduction& r);
+
+  // move.cpp
+  struct Movement;
+  void move(const orr_coll& c);
+  void move_staged(Movement& m, int64_t longest);
+  void check_piece_sizes(const orr_coll& c);
+
+  // pair.cpp
+  void transfer(const orr_coll* ops, int n);
+  bool progress(std::vector<Transfer>& all);
+  bool push(Transfer& t);
+  bool pull(int from, std::vector<Transfer>& all);
+  bool take_stray(Transfer& t);
+  bool begin_message(int from, std::vector<Transfer>& all);
+  bool fetch(int from);
+  void check_match(const Transfer& t, const Envelope& e);
+
+  std::shared_ptr<Family> family_;
+  Segment segment_;
+  std::vector<int> world_of_;
+  int rank_, size_;
+  uint64_t id_;
+  uint64_t children_ = 0, allocations_ = 0;
+  uint64_t step_ = 0, turn_ = 0;  // turn: chunks ever staged
+  std::atomic<uint64_t> bytes_sent_{0};
+  std::vector<Inbound> inbound_;
+  const orr_coll* current_ = nullptr;
+};
+
+const char* op_name(int32_t op);
+const char* dtype_name(int32_t dtype);
+int64_t now_ns();
+uint64_t hash(const void* data, size_t bytes, uint64_t seed);
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+// Spins only where every rank has its own CPU, and briefly: the CPU may be shared with the rank's
+// compute thread.
+template <class F>
+void Comm::await(F&& missing) {
+  const int spins = family_->spin ? 400 : 0;
+  for (int i = 0; i < spins; ++i) {
+    if (missing(0) < 0) return;
+    relax();
+  }
+  if (missing(0) >= 0) await_slowly(missing);
+}
+
+}  // namespace local

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Send and recv: one byte ring per ordered pair of ranks. Messages of a pair keep their order; one
+// whose tag is not wanted yet is set aside, so that it blocks no other.
+#include "pair.h"
+
+#include <algorithm>
+#include <orrery/sdk/plugin.hpp>
+
+#include "comm.h"
+
+namespace local {
+namespace {
+
+constexpr uint64_t direct_bytes = 32 << 10;  // from here on registered memory is read in place
+
+void ring_write(Ring& ring, uint64_t at, const void* from, uint64_t n) {
+  const uint64_t where = at % ring_bytes, first = std::min(n, ring_bytes - where);
+  std::memcpy(ring.data + where, from, first);
+  std::memcpy(ring.data, static_cast<const char*>(from) + first, n - first);
+}
+
+void ring_read(const Ring& ring, uint64_t at, void* to, uint64_t n) {
+  const uint64_t where = at % ring_bytes, first = std::min(n, ring_bytes - where);
+  std::memcpy(to, ring.data + where, first);
+  std::memcpy(static_cast<char*>(to) + first, ring.data, n - first);
+}
+
+uint64_t bytes_of(const orr_coll& c) {
+  return static_cast<uint64_t>(c.count * orr_dtype_bytes(c.dtype));
+}
+
+std::string end_of_message(int64_t count, int32_t dtype, const Label& label) {
+  std::string text = std::to_string(count) + " " + dtype_name(dtype);
+  if (*label.name) text += std::string(" '") + label.name + "'";
+  if (*label.where) text += std::string(" (") + label.where + ")";
+  return text;
+}
+
+}  // namespace
+
+void Comm::transfer(const orr_coll* ops, int n) {
+  std::vector<Transfer> all;
+  for (int i = 0; i < n; ++i)
+    if (ops[i].op == ORR_COLL_SEND || ops[i].op == ORR_COLL_RECV)
+      all.push_back({&ops[i], ops[i].op == ORR_COLL_SEND});
+  if (all.empty()) return;
+  await([&](int from) {
+    if (progress(all)) {
+      Member& me = segment_.member(rank_);
+      me.pulse.store(me.pulse.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      ring_bells();
+    }
+    int peer = -1;
+    for (const Transfer& t : all) {
+      const int p = t.coll->root_or_peer;
+      if (t.done || p < from || (peer >= 0 && p >= peer)) continue;
+      peer = p;
+      current_ = t.coll;
+    }
+    return peer;
+  });
+}
+
+// Moves what can be moved now; says whether anything did.
+bool Comm::progress(std::vector<Transfer>& all) {
+  bool moved = false;
+  for (size_t i = 0; i < all.size(); ++i) {
+    Transfer& t = all[i];
+    if (t.done) continue;
+    const int peer = t.coll->root_or_peer;
+    if (!t.sends) {
+      moved |= pull(peer, all);
+      continue;
+    }
+    // Messages to one peer leave in order; a direct one leaves as soon as it is announced.
+    const bool blocked = std::any_of(all.begin(), all.begin() + i, [&](const Transfer& e) {
+      return e.sends && e.coll->root_or_peer == peer && !e.done && !(e.direct && e.begun);
+    });
+    if (!blocked) moved |= push(t);
+  }
+  return moved;
+}
+
+bool Comm::push(Transfer& t) {
+  const orr_coll& c = *t.coll;
+  Ring& ring = segment_.ring(rank_, c.root_or_peer);
+  const uint64_t bytes = bytes_of(c), tail = ring.tail.load(std::memory_order_acquire);
+  uint64_t head = ring.head.load(std::memory_order_relaxed);
+  if (t.begun && t.direct) {
+    t.done = tail >= t.end;
+    return t.done;
+  }
+  const uint64_t before = head;
+  if (!t.begun) {
+    if (ring_bytes - (head - tail) < sizeof(Envelope)) return false;
+    Envelope e{};
+    e.bytes = bytes;
+    e.tag = c.tag;
+    e.dtype = c.dtype;
+    e.count = c.count;
+    if (bytes >= direct_bytes) e.place = place_of(c.send);
+    set_label(e.label, c);
+    ring_write(ring, head, &e, sizeof e);
+    head += sizeof e;
+    t.begun = true;
+    t.direct = e.place.region != 0;
+    t.end = head;
+  }
+  if (!t.direct) {
+    const uint64_t n = std::min(bytes - t.moved, ring_bytes - (head - tail));
+    if (n > 0) ring_write(ring, head, orr::data<char>(c.send) + t.moved, n);
+    head += n;
+    t.moved += n;
+    t.done = t.moved == bytes;
+  }
+  ring.head.store(head, std::memory_order_release);
+  return head != before;
+}
+
+bool Comm::pull(int from, std::vector<Transfer>& all) {
+  bool moved = false;
+  for (;;) {
+    bool wanted = false;
+    for (Transfer& t : all)
+      if (!t.sends && !t.done && !t.begun && t.coll->root_or_peer == from) {
+        const bool taken = take_stray(t);
+        moved |= taken;
+        wanted |= !taken;
+      }
+    Inbound& in = inbound_[from];
+    if (!in.open && !(wanted && begin_message(from, all))) return moved;
+    if (!fetch(from)) return moved;
+    moved = true;
+  }
+}
+
+// A message with this tag that came early, if all of it is here.
+bool Comm::take_stray(Transfer& t) {
+  auto& strays = inbound_[t.coll->root_or_peer].strays;
+  auto found = std::find_if(strays.begin(), strays.end(),
+                            [&](const Stray& s) { return s.envelope.tag == t.coll->tag; });
+  if (found == strays.end() || !found->complete) return false;
+  check_match(t, found->envelope);
+  if (!found->bytes.empty())
+    std::memcpy(orr::data<char>(t.coll->recv), found->bytes.data(), found->bytes.size());
+  t.done = true;
+  strays.erase(found);
+  return true;
+}
+
+bool Comm::begin_message(int from, std::vector<Transfer>& all) {
+  Ring& ring = segment_.ring(from, rank_);
+  const uint64_t tail = ring.tail.load(std::memory_order_relaxed);
+  if (ring.head.load(std::memory_order_acquire) - tail < sizeof(Envelope)) return false;
+  Inbound& in = inbound_[from];
+  ring_read(ring, tail, &in.envelope, sizeof(Envelope));
+  in.open = true;
+  in.got = 0;
+  auto match = std::find_if(all.begin(), all.end(), [&](const Transfer& t) {
+    return !t.sends && !t.done && !t.begun && t.coll->root_or_peer == from &&
+           t.coll->tag == in.envelope.tag;
+  });
+  if (match != all.end()) {
+    check_match(*match, in.envelope);
+    match->begun = true;
+    in.transfer = &*match;
+    in.to = match->coll->recv.memory ? orr::data<char>(match->coll->recv) : nullptr;
+  } else {
+    in.strays.push_back({in.envelope, std::vector<char>(in.envelope.bytes)});
+    in.transfer = nullptr;
+    in.to = in.strays.back().bytes.data();
+  }
+  if (!in.envelope.place.region) ring.tail.store(tail + sizeof(Envelope), std::memory_order_release);
+  return true;
+}
+
+// Takes what has come of the open message; says whether anything had, or the message is complete.
+bool Comm::fetch(int from) {
+  Inbound& in = inbound_[from];
+  Ring& ring = segment_.ring(from, rank_);
+  uint64_t tail = ring.tail.load(std::memory_order_relaxed);
+  uint64_t n = in.envelope.bytes - in.got;
+  if (in.envelope.place.region) {
+    std::memcpy(in.to, peer_address(in.envelope.place, from), n);
+    tail += sizeof(Envelope);
+  } else {
+    n = std::min(n, ring.head.load(std::memory_order_acquire) - tail);
+    if (n > 0) ring_read(ring, tail, in.to + in.got, n);
+    tail += n;
+  }
+  ring.tail.store(tail, std::memory_order_release);
+  in.got += n;
+  if (in.got < in.envelope.bytes) return n > 0;
+  if (in.transfer) in.transfer->done = true;
+  else in.strays.back().complete = true;
+  in.open = false;
+  return true;
+}
+
+void Comm::check_match(const Transfer& t, const Envelope& e) {
+  const orr_coll& c = *t.coll;
+  if (e.count == c.count && e.dtype == c.dtype) return;
+  Label own;
+  set_label(own, c);
+  poison(ORR_FAILED, "rank " + std::to_string(world_of_[c.root_or_peer]) + " sends " +
+                         end_of_message(e.count, e.dtype, e.label) + " to rank " +
+                         std::to_string(world_of_[rank_]) + ", which receives " +
+                         end_of_message(c.count, c.dtype, own));
+  check_alive();
+}
+
+}  // namespace local

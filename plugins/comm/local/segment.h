@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The shared memory of one communicator: who is there, what each rank has posted, and the slots and
+// rings that bytes travel through. Every struct here is read by other processes: fixed-width fields
+// and lock-free atomics only.
+//
+// Memory is a memfd that peers open through /proc/<pid>/fd: it has no name, so nothing is left
+// behind whoever is killed when.
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace local {
+
+constexpr uint64_t small_bytes = 32 << 10;   // one-shot operations: two slots per rank
+constexpr uint64_t chunk_bytes = 256 << 10;  // staged operations: three slots per rank
+constexpr uint64_t ring_bytes = 64 << 10;    // send and recv: one ring per ordered pair
+constexpr int max_ranks = 256;
+
+static_assert(std::atomic<uint64_t>::is_always_lock_free);
+
+// Names for messages, cut to fit.
+struct Label {
+  char name[56];
+  char where[104];
+};
+
+enum Path : int32_t {
+  path_small = 1,   // the data lies in the rank's small slot
+  path_direct = 2,  // the data lies in registered memory
+  path_staged = 3   // the data comes in chunks
+};
+
+// A place in registered memory; region 0 is none.
+struct Place {
+  uint64_t region;
+  uint64_t offset;
+};
+
+// What a rank has posted. `digest` covers everything in which ranks must agree beyond these fields.
+struct Post {
+  int32_t op, dtype, redop, root;
+  int64_t count;
+  uint64_t sequence;
+  uint64_t digest;
+  int32_t path;
+  int32_t unused;
+  uint64_t most;  // bytes of its largest piece, for movement
+  Place send, recv;
+  Label label;
+};
+
+// One rank's part of the segment. `step` counts its publications: each makes everything that the
+// rank wrote before it readable, and says that the rank no longer reads what it read before.
+struct alignas(128) Member {
+  std::atomic<uint64_t> step;
+  std::atomic<uint64_t> pulse;       // changes with every sign of life
+  alignas(128) std::atomic<uint32_t> bell;  // futex; rung when something it may wait for happens
+  std::atomic<uint32_t> asleep;
+  std::atomic<int32_t> waits_for;    // rank, or -1
+  std::atomic<int64_t> looked_ns;    // when it last looked, while waiting
+  int32_t world_rank;
+  cpu_set_t cpus;
+  alignas(128) Post posts[2];        // by parity of the step
+};
+
+// Why the communicator is dead; the first writer wins and all ranks report it.
+struct Poison {
+  std::atomic<uint32_t> state;  // 0 healthy, 1 being written, 2 readable
+  int32_t code;
+  char text[752];
+};
+
+struct Ring {
+  alignas(128) std::atomic<uint64_t> head;  // bytes ever written
+  alignas(128) std::atomic<uint64_t> tail;  // bytes ever read
+  alignas(128) char data[ring_bytes];
+};
+
+struct Header {
+  Poison poison;
+  alignas(128) std::atomic<uint32_t> sleepers;
+};
+
+// Page-aligned shared memory, mapped by every rank.
+class Mapping {
+ public:
+  Mapping() = default;
+  Mapping(Mapping&&) noexcept;
+  Mapping& operator=(Mapping&&) noexcept;
+  ~Mapping();
+
+  // Makes zeroed memory; its card, for peers to open it by, is good until close_card.
+  static Mapping create(uint64_t bytes);
+  // Maps what `card` of another process names. Throws when that is out of reach.
+  static Mapping open(int64_t card);
+
+  int64_t card() const;  // process id and descriptor
+  void close_card();
+  char* base() const { return base_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  char* base_ = nullptr;
+  uint64_t bytes_ = 0;
+  int fd_ = -1;
+};
+
+// Addresses inside a communicator's mapping, which its copies share.
+class Segment {
+ public:
+  Segment() = default;
+  Segment(Mapping mapping, int ranks)
+      : mapping_(std::make_shared<Mapping>(std::move(mapping))), base_(mapping_->base()),
+        ranks_(ranks) {}
+  static uint64_t bytes(int ranks);
+
+  Mapping& mapping() const { return *mapping_; }
+  Header& header() const { return *reinterpret_cast<Header*>(base_); }
+  Member& member(int r) const { return *reinterpret_cast<Member*>(at(head_bytes) + r * sizeof(Member)); }
+  int64_t* counts(int r, int parity) const {
+    return reinterpret_cast<int64_t*>(at(counts_at()) + (r * 2 + parity) * ranks_ * 8);
+  }
+  char* small(int r, int parity) const { return at(small_at()) + (r * 2 + parity) * small_bytes; }
+  char* chunk(int r, uint64_t turn) const { return at(chunk_at()) + (r * 3 + turn % 3) * chunk_bytes; }
+  Ring& ring(int from, int to) const {
+    return *reinterpret_cast<Ring*>(at(ring_at()) + (from * ranks_ + to) * sizeof(Ring));
+  }
+
+ private:
+  static constexpr uint64_t head_bytes = 4096;
+  static uint64_t page(uint64_t n) { return (n + 4095) / 4096 * 4096; }
+  char* at(uint64_t offset) const { return base_ + offset; }
+  uint64_t counts_at() const { return page(head_bytes + ranks_ * sizeof(Member)); }
+  uint64_t small_at() const { return page(counts_at() + uint64_t(ranks_) * 2 * ranks_ * 8); }
+  uint64_t chunk_at() const { return small_at() + ranks_ * 2 * small_bytes; }
+  uint64_t ring_at() const { return chunk_at() + ranks_ * 3 * chunk_bytes; }
+
+  std::shared_ptr<Mapping> mapping_;
+  char* base_ = nullptr;
+  int ranks_ = 0;
+};
+
+}  // namespace local

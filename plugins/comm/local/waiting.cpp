@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Waiting for peers that may be slow, frozen or dead. Yields first, then sleeps on a futex for short
+// times; looks at the poison, at the launcher's word on deaths and at the clock between.
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <orrery/sdk/plugin.hpp>
+
+#include "comm.h"
+
+namespace local {
+namespace {
+
+constexpr int64_t ms = 1000000;
+
+void futex(std::atomic<uint32_t>& word, int op, uint32_t value, const timespec* timeout) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), op, value, timeout, nullptr, 0);
+}
+
+std::string seconds(int64_t ns) {
+  char text[32];
+  snprintf(text, sizeof text, "%g s", static_cast<double>(ns / ms) / 1000);
+  return text;
+}
+
+}  // namespace
+
+int64_t now_ns() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * int64_t{1000000000} + t.tv_nsec;
+}
+
+std::string Comm::here() const {
+  if (!current_) return " while forming communicators";
+  std::string text = std::string(" in ") + op_name(current_->op);
+  if (current_->name) text += std::string(" '") + current_->name + "'";
+  if (current_->where && *current_->where) text += std::string(" (") + current_->where + ")";
+  return text;
+}
+
+void Comm::poison(int32_t code, const std::string& text) {
+  Poison& p = family_->poison();
+  uint32_t healthy = 0;
+  if (!p.state.compare_exchange_strong(healthy, 1)) return;
+  p.code = code;
+  orr::copy_text(p.text, text);
+  p.state.store(2, std::memory_order_release);
+  ring_bells();
+}
+
+void Comm::check_alive() const {
+  const Poison& p = family_->poison();
+  uint32_t state = p.state.load(std::memory_order_acquire);
+  if (state == 0) return;
+  for (int i = 0; state != 2 && i < 1000; ++i) {
+    sched_yield();
+    state = p.state.load(std::memory_order_acquire);
+  }
+  if (state != 2) throw orr::Error(ORR_RETRY, "a peer died while reporting an error");
+  throw orr::Error(p.code, p.text);
+}
+
+// A store to our step, pulse or a ring must be visible before the sleepers are looked at; a sleeper
+// looks at them again after it has said that it sleeps.
+void Comm::ring_bells() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (segment_.header().sleepers.load(std::memory_order_relaxed) == 0) return;
+  for (int r = 0; r < size_; ++r) {
+    Member& m = segment_.member(r);
+    if (r == rank_ || !m.asleep.load(std::memory_order_relaxed)) continue;
+    m.bell.fetch_add(1, std::memory_order_release);
+    futex(m.bell, FUTEX_WAKE, 1, nullptr);
+  }
+}
+
+void Comm::publish() {
+  Member& me = segment_.member(rank_);
+  me.pulse.store(me.pulse.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  me.step.store(++step_, std::memory_order_release);
+  ring_bells();
+}
+
+void Comm::await_step() {
+  await([this](int from) {
+    for (int r = from; r < size_; ++r)
+      if (segment_.member(r).step.load(std::memory_order_acquire) < step_) return r;
+    return -1;
+  });
+}
+
+void Comm::sleep(const Missing& missing, int64_t ns) {
+  Member& me = segment_.member(rank_);
+  const uint32_t bell = me.bell.load(std::memory_order_acquire);
+  me.asleep.store(1);
+  segment_.header().sleepers.fetch_add(1);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const timespec timeout{0, ns};
+  if (missing(0) >= 0) futex(me.bell, FUTEX_WAIT, bell, &timeout);
+  segment_.header().sleepers.fetch_sub(1);
+  me.asleep.store(0);
+}
+
+void Comm::blame_dead(const Missing& missing, int first) {
+  const orr_comm_boot& boot = family_->boot;
+  for (int r = first; r >= 0; r = missing(r + 1)) {
+    if (!boot.dead(boot.store, world_of_[r])) continue;
+    if (missing(r) != r) continue;  // its last words arrived
+    poison(ORR_RETRY, "rank " + std::to_string(world_of_[r]) + " died" + here());
+    check_alive();
+  }
+}
+
+// Follows who waits for whom to the rank that waits for nobody, or that says it waits but has not
+// looked for a while: that one is frozen or late.
+void Comm::blame_silent(int first, int64_t deadline_ns) {
+  const int64_t fresh = std::min<int64_t>(deadline_ns / 2, 1000 * ms);
+  int culprit = first;
+  std::vector<bool> seen(size_, false);
+  while (!seen[culprit]) {
+    seen[culprit] = true;
+    const Member& m = segment_.member(culprit);
+    const int next = m.waits_for.load();
+    if (next < 0 || next >= size_ || now_ns() - m.looked_ns.load() > fresh) {
+      poison(ORR_DEADLINE, "rank " + std::to_string(world_of_[culprit]) + " has not answered for " +
+                               seconds(deadline_ns) + here());
+      check_alive();
+    }
+    culprit = next;
+  }
+  poison(ORR_DEADLINE, "ranks " + std::to_string(world_of_[first]) + " and " +
+                           std::to_string(world_of_[rank_]) + " wait for each other since " +
+                           seconds(deadline_ns) + here());
+  check_alive();
+  throw orr::Error(ORR_FAILED, "the communicator is dead");
+}
+
+// Counts its own looking time only: a pause of this very process is no sign against its peers.
+void Comm::await_slowly(const Missing& missing) {
+  for (int i = 0; i < 20; ++i) {
+    sched_yield();
+    if (missing(0) < 0) return;
+  }
+  Member& me = segment_.member(rank_);
+  const int64_t deadline = current_ && current_->deadline_ns > 0 ? current_->deadline_ns
+                                                                  : family_->boot.deadline_ns;
+  int64_t last = now_ns(), waited = 0, nap = ms / 2;
+  int who = -1;
+  uint64_t pulse = 0;
+  for (int next; (next = missing(0)) >= 0;) {
+    const uint64_t beat = segment_.member(next).pulse.load(std::memory_order_relaxed);
+    if (next != who || beat != pulse) waited = 0;
+    who = next;
+    pulse = beat;
+    me.looked_ns.store(last);
+    me.waits_for.store(who);
+    check_alive();
+    blame_dead(missing, who);
+    if (waited > deadline) blame_silent(who, deadline);
+    sleep(missing, nap);
+    nap = std::min(nap * 2, 8 * ms);
+    const int64_t now = now_ns();
+    waited += std::min(now - last, 50 * ms);
+    last = now;
+  }
+  me.waits_for.store(-1);
+}
+
+}  // namespace local

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a rank sends, by definition: the bytes of its data that other ranks read. The backends of
+// this folder count by these formulas, whatever path the bytes take, so that a plan can predict the
+// counter exactly. With P ranks, N elements and
+//
+//   share r = [b(r), b(r+1)),  b(r) = min(N, roundup16(ceil(N * r / P)))
+//
+// rank r sends, in elements:
+//
+//   tree_all_reduce  k_r * (N - share_r) + share_r * (P - 1)      k_r: nodes that it exports
+//   all_reduce       the same with k_r = 1
+//   reduce           N - share_r, + share_r unless it is the root
+//   reduce_scatter   sum(counts) - counts[r]
+//   all_gather       counts[r] * (P - 1)
+//   broadcast        N * (P - 1) at the root, else 0
+//   all_to_all       sum(counts) - counts[r]
+//   send             N, or 0 to itself
+#pragma once
+
+#include <orrery/comm.h>
+#include <orrery/ops.h>
+
+#include <algorithm>
+
+namespace traffic {
+
+// First element of rank r's share of n elements; b(P) = n. Shares start on cache lines.
+inline int64_t share_begin(int64_t n, int64_t r, int64_t ranks) {
+  const int64_t even = n / ranks * r + (n % ranks * r + ranks - 1) / ranks;
+  return std::min(n, (even + 15) / 16 * 16);
+}
+
+inline int64_t sum(const int64_t* counts, int ranks) {
+  int64_t total = 0;
+  for (int r = 0; r < ranks; ++r) total += counts[r];
+  return total;
+}
+
+inline int64_t nodes(const orr_coll& c, int rank, int ranks) {
+  if (c.op != ORR_COLL_TREE_ALL_REDUCE) return 1;
+  return orr_tree_nodes(c.leaf_first[rank], c.leaf_first[rank + 1], c.leaf_first[ranks]);
+}
+
+// Bytes that `rank` sends in one operation.
+inline uint64_t bytes_sent(const orr_coll& c, int rank, int ranks) {
+  const int64_t n = c.count, peers = ranks - 1;
+  const int64_t share = share_begin(n, rank + 1, ranks) - share_begin(n, rank, ranks);
+  int64_t elements = 0;
+  switch (c.op) {
+    case ORR_COLL_TREE_ALL_REDUCE:
+    case ORR_COLL_ALL_REDUCE: elements = nodes(c, rank, ranks) * (n - share) + share * peers; break;
+    case ORR_COLL_REDUCE: elements = n - share + (rank == c.root_or_peer ? 0 : share); break;
+    case ORR_COLL_REDUCE_SCATTER:
+    case ORR_COLL_ALL_TO_ALL: elements = sum(c.counts, ranks) - c.counts[rank]; break;
+    case ORR_COLL_ALL_GATHER: elements = c.counts[rank] * peers; break;
+    case ORR_COLL_BROADCAST: elements = rank == c.root_or_peer ? n * peers : 0; break;
+    case ORR_COLL_SEND: elements = rank == c.root_or_peer ? 0 : n; break;
+    default: break;
+  }
+  return static_cast<uint64_t>(elements * orr_dtype_bytes(c.dtype));
+}
+
+}  // namespace traffic

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Data parallelism: every rank holds all parameters and computes its share of the batch; gradients
+// are summed in buckets that start while backward still runs. EXACT: the sum is the canonical tree
+// over microbatches (design section 8), the same bits on any number of ranks.
+// Li et al., "PyTorch Distributed", VLDB 2020, for buckets and overlap.
+#include <orrery/strategy.h>
+
+#include <algorithm>
+
+#include <orrery/sdk/plugin.hpp>
+
+namespace {
+
+constexpr orr_option kOptions[] = {
+    {"size", ORR_ATTR_INT, 0, "0", "ranks that share the batch; 0: all that are left"},
+    {"bucket", ORR_ATTR_INT, 0, "26214400", "bytes of gradients that travel together"},
+};
+
+orr_status* describe(void*, orr_strategy_info* out) {
+  return orr::guard([&] {
+    out->numeric_class = ORR_CLASS_EXACT;
+    out->n_options = 2, out->options = kOptions;
+    out->provides = "a data axis", out->requires_ = "", out->conflicts = "a data axis";
+  });
+}
+
+struct Editing {
+  orr_program* program;
+  const orr_edit* edit;
+  int64_t bucket;
+};
+
+orr_status* place_batch(void* arg, int32_t value, const orr_value_info*) {
+  auto* e = static_cast<Editing*>(arg);
+  return e->edit->place(e->program, value, "data", 0);
+}
+
+orr_status* reduce_gradient(void* arg, int32_t value, const orr_value_info*) {
+  auto* e = static_cast<Editing*>(arg);
+  return e->edit->reduce(e->program, value, "data", e->bucket);
+}
+
+orr_status* transform(void*, orr_program* program, const orr_edit* edit, const orr_options* options) {
+  return orr::guard([&] {
+    int64_t size = options->integer(options->self, "size", 0);
+    int64_t bucket = options->integer(options->self, "bucket", 26214400);
+    if (size < 0) throw orr::Error(ORR_INVALID, "size " + std::to_string(size) + " is negative");
+    if (bucket < 1) throw orr::Error(ORR_INVALID, "bucket of " + std::to_string(bucket) + " bytes: give at least 1");
+    Editing editing{program, edit, bucket};
+    orr::check(edit->axis(program, "data", static_cast<int32_t>(size)));
+    orr::check(edit->each(program, 1u << ORR_ROLE_BATCH, &editing, place_batch));
+    orr::check(edit->each(program, 1u << ORR_ROLE_GRAD, &editing, reduce_gradient));
+  });
+}
+
+// Each rank gives its tree nodes to the owners of the other slices and its slice to all others.
+orr_status* predict(void*, const orr_predict_query* query, orr_prediction* out) {
+  return orr::guard([&] {
+    if (query->axis_size <= 1 || query->reduced_elements == 0) return;
+    uint64_t n = query->reduced_elements, element = query->reduced_bytes / n;
+    uint64_t p = static_cast<uint64_t>(query->axis_size), r = static_cast<uint64_t>(query->rank);
+    auto cut = [&](uint64_t rank) { return std::min(n, (((n * rank + p - 1) / p) + 15) / 16 * 16); };
+    uint64_t share = cut(r + 1) - cut(r);
+    out->bytes_sent = (static_cast<uint64_t>(query->nodes) * (n - share) + share * (p - 1)) * element;
+  });
+}
+
+constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict};
+
+orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
+  orr::attach(boot);
+  out->get = [](void*, const char* id, uint32_t version) -> const void* {
+    return std::string_view(id) == "strategy" && version == 1 ? &kApi : nullptr;
+  };
+  return nullptr;
+}
+
+}  // namespace
+
+ORR_PLUGIN(ORR_KIND_STRATEGY, "data", "0.1.0", "data parallelism: bucketed all-reduce of gradients",
+           entry, 1, {{"strategy", 1, 1}})

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// matmul of the cpu kernels against plain loops in the order of ops.h: equal bits for every shape,
+// layout, type, number of threads and instruction set.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "cpu_direct.h"
+#include "matmul_plan.h"
+
+namespace orr_cpu::avx2 {
+Kernel* make_matmul(const orr_op&);
+}
+namespace orr_cpu::avx512 {
+Kernel* make_matmul(const orr_op&);
+}
+
+namespace {
+
+using namespace orr_test;
+
+float to_float(uint16_t x) {
+  uint32_t bits = uint32_t(x) << 16;
+  float f;
+  std::memcpy(&f, &bits, 4);
+  return f;
+}
+uint16_t to_bf16(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, 4);
+  return uint16_t((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+// How an element of storage type S is read and written.
+template <class S> struct Storage { using T = S; static T get(S x) { return x; } static S put(T x) { return x; } };
+template <> struct Storage<uint16_t> {
+  using T = float;
+  static float get(uint16_t x) { return to_float(x); }
+  static uint16_t put(float x) { return to_bf16(x); }
+};
+
+struct Case {
+  int64_t g, m, n, k;
+  bool a_t, b_t;          // the unit stride is on the other of the two last dims
+  int64_t pad = 0;        // extra elements between rows
+  int64_t leaf_lo = 0, leaf_n = 1, leaf_total = 1;
+  bool share_b = false;   // stride 0 on G
+};
+
+std::vector<int64_t> strides(int64_t rows, int64_t cols, bool transposed, int64_t pad, bool share) {
+  int64_t row = transposed ? 1 : cols + pad, col = transposed ? rows + pad : 1;
+  return {share ? 0 : transposed ? cols * col : rows * row, row, col};
+}
+
+template <class S>
+Bytes random_bytes(int64_t count, uint32_t seed) {
+  Bytes b(uint64_t(count) * sizeof(S));
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  for (int64_t i = 0; i < count; ++i) static_cast<S*>(b.data())[i] = Storage<S>::put(uniform(engine));
+  return b;
+}
+
+// The product of one leaf, then the tree over leaves, for one element.
+template <class S>
+std::vector<typename Storage<S>::T> nodes_of(const Case& c, const S* a, int64_t a_step, const S* b,
+                                             int64_t b_step) {
+  using T = typename Storage<S>::T;
+  int64_t segment = c.k / c.leaf_n;
+  std::vector<T> leaves;
+  for (int64_t leaf = 0; leaf < c.leaf_n; ++leaf) {
+    T sum = 0;
+    for (int64_t k0 = 0; k0 < segment; k0 += ORR_MATMUL_K) {
+      T block = 0;
+      for (int64_t k = k0; k < std::min<int64_t>(k0 + ORR_MATMUL_K, segment); ++k) {
+        int64_t at = leaf * segment + k;
+        block = std::fma(Storage<S>::get(a[at * a_step]), Storage<S>::get(b[at * b_step]), block);
+      }
+      sum = k0 ? sum + block : block;
+    }
+    leaves.push_back(sum);
+  }
+  std::vector<T> nodes;
+  int64_t lo = c.leaf_lo, first = 0;
+  while (int64_t n = orr_tree_node(&lo, c.leaf_lo + c.leaf_n, c.leaf_total)) {
+    std::vector<T> level(leaves.begin() + first, leaves.begin() + first + n);
+    for (; level.size() > 1; level.resize((level.size() + 1) / 2))
+      for (size_t i = 0; i < level.size(); i += 2)
+        level[i / 2] = i + 1 < level.size() ? level[i] + level[i + 1] : level[i];
+    nodes.push_back(level[0]);
+    first += n;
+  }
+  return nodes;
+}
+
+template <class S>
+void check(const Case& c, int32_t dtype, Make make) {
+  auto sa = strides(c.m, c.k, c.a_t, c.pad, false), sb = strides(c.k, c.n, c.b_t, c.pad, c.share_b);
+  int64_t nodes = orr_tree_nodes(c.leaf_lo, c.leaf_lo + c.leaf_n, c.leaf_total);
+  int64_t y_row = c.n + c.pad, y_batch = y_row * c.m;
+  Bytes a = random_bytes<S>((c.m + c.pad) * (c.k + c.pad) * c.g, 1);
+  Bytes b = random_bytes<S>((c.n + c.pad) * (c.k + c.pad) * c.g, 2);
+  Bytes y(uint64_t(y_batch * c.g * nodes) * sizeof(S));
+  orr_tensor in[] = {tensor(dtype, {c.g, c.m, c.k}, sa), tensor(dtype, {c.g, c.k, c.n}, sb)};
+  orr_tensor out = nodes > 1 ? tensor(dtype, {nodes, 1, c.m, c.n}, {y_batch, y_batch, y_row, 1})
+                             : tensor(dtype, {c.g, c.m, c.n}, {y_batch, y_row, 1});
+  Attributes attrs;
+  attrs.add("leaf_lo", c.leaf_lo).add("leaf_n", c.leaf_n).add("leaf_total", c.leaf_total);
+  orr_op op{sizeof(orr_op), 2, 1, 3, "matmul", in, &out, attrs.list.data(), nullptr, "test"};
+  ASSERT_TRUE(run(make, op, orr_cpu::matmul_workspace(op), {&a, &b}, {&y}));
+  const S *pa = static_cast<S*>(a.data()), *pb = static_cast<S*>(b.data());
+  const S* py = static_cast<S*>(y.data());
+  for (int64_t g = 0; g < c.g; ++g)
+    for (int64_t m = 0; m < c.m; ++m)
+      for (int64_t n = 0; n < c.n; ++n) {
+        auto want = nodes_of<S>(c, pa + g * sa[0] + m * sa[1], sa[2], pb + g * sb[0] + n * sb[2], sb[1]);
+        for (int64_t i = 0; i < nodes; ++i) {
+          S w = Storage<S>::put(want[i]), got = py[(g + i) * y_batch + m * y_row + n];
+          ASSERT_EQ(0, std::memcmp(&w, &got, sizeof(S)))
+              << "g " << g << " m " << m << " n " << n << " node " << i << " of " << c.m << "x"
+              << c.n << "x" << c.k << " threads " << thread_count;
+        }
+      }
+}
+
+const Case cases[] = {
+    {1, 1, 1, 1, false, false},
+    {1, 1, 700, 300, false, false},
+    {1, 2, 700, 301, false, true},
+    {1, 3, 37, 513, true, true},
+    {2, 3, 530, 20, true, false, 3},
+    {1, 300, 2, 260, false, false},
+    {1, 31, 1, 770, true, true},
+    {1, 4, 16, 5, false, false},
+    {1, 14, 32, 256, false, true},
+    {1, 15, 33, 257, true, false},
+    {1, 128, 10, 512, false, true},
+    {1, 128, 10, 512, true, false},
+    {1, 10, 128, 96, true, false},
+    {1, 29, 47, 600, false, true, 5},
+    {1, 29, 47, 600, true, true, 1},
+    {3, 20, 50, 70, false, true},
+    {5, 64, 64, 32, true, false, 0, 0, 1, 1, true},
+    {1, 300, 1100, 40, false, false},
+    {1, 290, 530, 300, true, true},
+    {1, 30, 50, 64, true, false, 0, 0, 4, 4},
+    {1, 30, 50, 4 * 300, true, false, 0, 0, 4, 4},
+    {1, 290, 70, 512, true, false, 0, 0, 2, 2},
+    {1, 17, 40, 90, true, false, 0, 1, 6, 7},
+    {1, 17, 40, 70, true, false, 0, 0, 7, 7},
+    {1, 17, 40, 3 * 270, false, true, 2, 2, 3, 8},
+    {1, 2, 100, 64, true, false, 0, 0, 4, 4},
+    {1, 100, 2, 96, true, false, 0, 4, 2, 6},
+};
+
+class CpuMatmul : public testing::TestWithParam<Make> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == orr_cpu::avx512::make_matmul && !has_avx512())
+      GTEST_SKIP() << "needs AVX-512";
+    use_serial_host();
+  }
+};
+
+TEST_P(CpuMatmul, GivesTheBitsOfThePlainLoops) {
+  for (int t : {1, 2, 5}) {
+    thread_count = t;
+    for (const Case& c : cases) {
+      check<float>(c, ORR_F32, GetParam());
+      check<uint16_t>(c, ORR_BF16, GetParam());
+      check<double>(c, ORR_F64, GetParam());
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Avx2, CpuMatmul, testing::Values(orr_cpu::avx2::make_matmul));
+INSTANTIATE_TEST_SUITE_P(Avx512, CpuMatmul, testing::Values(orr_cpu::avx512::make_matmul));
+
+}  // namespace

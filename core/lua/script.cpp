@@ -37,7 +37,7 @@ int report(int code, const std::string& message) {
 }  // namespace
 
 int run_script(const std::string& path, const std::vector<std::string>& args) {
-  lua::script_arguments() = args;
+  lua::set_script_arguments(args);
   const std::unique_ptr<lua_State, Closer> state(luaL_newstate());
   lua_State* L = state.get();
   try {
@@ -45,6 +45,7 @@ int run_script(const std::string& path, const std::vector<std::string>& args) {
     lua::open_environment(L, directory.empty() ? "." : directory.string());
     lua::load_chunk(L, lua::read_script(path), "@" + path);
     lua::protected_call(L, 0, 0);
+    lua::refuse_unread_arguments();
     return 0;
   } catch (const PlanDone&) {
     return 0;

@@ -22,7 +22,7 @@ struct Matmul : Kernel {
       const S* t = a;
       a = b, b = t;
     }
-    T* scratch = (T*)((uintptr_t(orr_buffer_host(work)) + 63) & ~uintptr_t(63));
+    T* scratch = (T*)aligned_scratch(work);
     if constexpr (sizeof(T) == 4)
       if (plan.vector) return vector(a, b, host<S>(out[0]), scratch);
     S* y = host<S>(out[0]);

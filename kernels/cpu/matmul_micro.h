@@ -66,7 +66,11 @@ struct Ahead {
   }
 };
 
-// Element (r, k) of A is a[k*step + r], or with kRowStride > 0 a[r*kRowStride + k*step].
+// Rows of A that lie one after another in packed form are this far apart: 256 elements, and a little
+// more so that they fall into different sets of the cache.
+constexpr int64_t kRowStride = 256 + 16;
+
+// Element (r, k) of A is a[k*a_step + r], or a[r*kRowStride + k] where kByRows.
 // Row k of B is b + k*b_step. C = A*B, or C += A*B where the product is summed alone first.
 template <class T>
 struct MicroArgs {
@@ -81,10 +85,10 @@ struct MicroArgs {
   Ahead* ahead;  // two, or null
 };
 
-template <class T, int kRows, int kVectors, int kRowStride>
+template <class T, int kRows, int kVectors, bool kByRows>
 __attribute__((noinline)) void micro_kernel(const MicroArgs<T>& args) {
   using V = typename Lanes<T>::V;
-  constexpr int lanes = Lanes<T>::count, across = kRowStride > 0 ? kRowStride : 1;
+  constexpr int lanes = Lanes<T>::count, across = kByRows ? kRowStride : 1;
   const T *a = args.a, *b = args.b;
   T* c = args.c;
 #pragma GCC unroll 16
@@ -96,7 +100,7 @@ __attribute__((noinline)) void micro_kernel(const MicroArgs<T>& args) {
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 2
     for (int j = 0; j < kVectors; ++j) sum[r][j] = fill(T(0));
-  for (int64_t k = 0; k < args.kc; ++k, a += args.a_step, b += args.b_step) {
+  for (int64_t k = 0; k < args.kc; ++k, a += kByRows ? 1 : args.a_step, b += args.b_step) {
     if (args.ahead && !(k & 7)) {
       args.ahead[0].next();
       args.ahead[1].next();
@@ -126,15 +130,15 @@ __attribute__((noinline)) void micro_kernel(const MicroArgs<T>& args) {
 }
 
 // Runs the micro-kernel for `rows` x `vectors`. REQUIRES: 1 <= rows <= kRows, vectors as well.
-template <class T, int kRowStride = 0, int kRows = kMicroRows>
+template <class T, bool kByRows = false, int kRows = kMicroRows>
 inline void multiply_micro(int rows, int vectors, const MicroArgs<T>& args) {
   if constexpr (kRows > 1) {
-    if (rows < kRows) return multiply_micro<T, kRowStride, kRows - 1>(rows, vectors, args);
+    if (rows < kRows) return multiply_micro<T, kByRows, kRows - 1>(rows, vectors, args);
   }
   if (kMicroVectors == 1 || vectors == 1)
-    micro_kernel<T, kRows, 1, kRowStride>(args);
+    micro_kernel<T, kRows, 1, kByRows>(args);
   else
-    micro_kernel<T, kRows, kMicroVectors, kRowStride>(args);
+    micro_kernel<T, kRows, kMicroVectors, kByRows>(args);
 }
 
 }  // namespace orr_cpu::ORR_ISA

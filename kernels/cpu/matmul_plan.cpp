@@ -160,7 +160,12 @@ MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
   m_inner = t.m_inner, keep_a = t.keep_a, keep_b = t.keep_b;
   int64_t rows = round_up(tile_m, micro.rows), cols = round_up(tile_n, micro.cols);
   int64_t micro_tiles = n_chunks > 1 ? rows / micro.rows * (cols / micro.cols) : 1;
-  slot_a = round_up(rows * (keep_a ? s.k : longest) + micro.lanes, 64);
+  // Neighbouring panels are written together: an odd number of lines keeps them in different sets.
+  by_rows = s.a.col == 1;
+  panels = rows / micro.rows;
+  panel_a = by_rows ? micro.rows * (ORR_MATMUL_K + 16)
+                    : round_up(micro.rows * longest + micro.lanes, 32) + 16;
+  slot_a = round_up(panels * panel_a * (keep_a ? n_chunks : 1), 64);
   group = keep_b ? cols : std::min(cols, kGroupCols);
   slot_b = round_up(group * (keep_b ? s.k : longest) + micro.lanes, 64);
   slot_stack = round_up(micro_tiles * levels * micro.rows * micro.cols, 64);

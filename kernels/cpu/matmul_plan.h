@@ -64,6 +64,8 @@ struct MatmulPlan {
   int64_t tile_m, tile_n, tiles_m, tiles_n;
   bool m_inner;               // tiles of one column follow each other
   bool keep_a, keep_b;        // the packed operand of a tile holds all of K and serves the next
+  bool by_rows;               // packed rows of a stay rows
+  int64_t panels, panel_a;    // packed panels of a in a tile, elements of one for one chunk
   int64_t group;              // columns of b that are packed at a time
   int32_t levels;             // of the stack of partial sums
   MatmulStep* steps;

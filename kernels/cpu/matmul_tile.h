@@ -37,11 +37,12 @@ struct MatmulSlot {
       int64_t in = p.m_inner ? rest / p.tiles_m : rest % p.tiles_n;
       Tile t{g, im * p.tile_m, in * p.tile_n, 0, 0};
       t.rows = smaller(p.tile_m, p.shape.m - t.m), t.cols = smaller(p.tile_n, p.shape.n - t.n);
-      MatmulChunk all{0, 0, 0, p.shape.k};
-      if (p.keep_a && packed_a != g * p.tiles_m + im) pack_rows(t, all);
-      if (p.keep_b && packed_b != g * p.tiles_n + in) pack_cols(t, 0, t.cols, all);
+      if (p.keep_a && packed_a != g * p.tiles_m + im)
+        for (int32_t c = 0; c < p.n_chunks; ++c) pack_a_chunk(t, c);
+      if (p.keep_b && packed_b != g * p.tiles_n + in)
+        pack_b_group(t, 0, t.cols, {0, 0, 0, p.shape.k});
       packed_a = g * p.tiles_m + im, packed_b = g * p.tiles_n + in;
-      for (int32_t c = 0; c < p.n_chunks; ++c) run_chunk(t, c, i + 1 < last);
+      run_tile(t, i + 1 < last);
     }
   }
 
@@ -52,11 +53,20 @@ struct MatmulSlot {
     return b + t.g * p.shape.b.batch + k * p.shape.b.row + (t.n + j) * p.shape.b.col;
   }
 
-  void pack_rows(const Tile& t, const MatmulChunk& c) const {
-    pack_panels<kRows>(rows_at(t, c.k0), p.shape.a.row, p.shape.a.col, t.rows, c.kc, pack_a,
-                       kRows * c.kc);
+  T* chunk_of_a(int32_t index) const {
+    return pack_a + (p.keep_a ? index * p.panels * p.panel_a : 0);
   }
-  void pack_cols(const Tile& t, int64_t j, int64_t cols, const MatmulChunk& c) const {
+  void pack_a_chunk(const Tile& t, int32_t index) const {
+    const MatmulChunk& c = p.chunks[index];
+    T* to = chunk_of_a(index);
+    if (p.by_rows)
+      for (int64_t i = 0; i < t.rows; i += kRows, to += p.panel_a)
+        pack_rows(rows_at(t, c.k0) + i * p.shape.a.row, p.shape.a.row, smaller(kRows, t.rows - i),
+                  c.kc, to);
+    else
+      pack_panels<kRows>(rows_at(t, c.k0), p.shape.a.row, p.shape.a.col, t.rows, c.kc, to, p.panel_a);
+  }
+  void pack_b_group(const Tile& t, int64_t j, int64_t cols, const MatmulChunk& c) const {
     pack_panels<kCols>(cols_at(t, j, c.k0), p.shape.b.col, p.shape.b.row, cols, c.kc, pack_b,
                        kCols * c.kc);
   }
@@ -68,37 +78,65 @@ struct MatmulSlot {
     return {(const char*)at, step * int64_t(sizeof(S)), length * int64_t(sizeof(S)), lines, 0};
   }
 
-  void run_chunk(const Tile& t, int32_t index, bool more) const {
-    const MatmulChunk& c = p.chunks[index];
-    const MatmulStrides &sa = p.shape.a, &sb = p.shape.b;
-    if (!p.keep_a) pack_rows(t, c);
+  // With all of A at hand a group of columns goes through K alone, and its part of y stays near.
+  void run_tile(const Tile& t, bool more) const {
     Ahead ahead[2];
-    bool last = index + 1 == p.n_chunks;
-    const MatmulChunk& next = p.chunks[last ? 0 : index + 1];
-    if (!p.keep_a && !last)
-      ahead[0] = ahead_of(rows_at(t, next.k0), t.rows, sa.row, next.kc, sa.col);
-    if (p.m_inner && last && more && t.m + 2 * t.rows <= p.shape.m)
-      ahead[0] = ahead_of(rows_at(t, next.k0) + t.rows * sa.row, t.rows, sa.row, next.kc, sa.col);
-    for (int64_t j = 0; j < t.cols; j += p.group) {
-      int64_t cols = smaller(p.group, t.cols - j);
-      if (!p.keep_b) {
-        pack_cols(t, j, cols, c);
-        bool wrap = j + cols == t.cols;
-        if (!wrap || !last || t.n + j + 2 * cols <= p.shape.n)
-          ahead[1] = ahead_of(wrap && !last ? cols_at(t, 0, next.k0) : cols_at(t, j + cols, c.k0),
-                              cols, sb.col, c.kc, sb.row);
+    int64_t outer = p.keep_a ? (t.cols + p.group - 1) / p.group : p.n_chunks;
+    int64_t inner = p.keep_a ? p.n_chunks : (t.cols + p.group - 1) / p.group;
+    for (int64_t i = 0; i < outer * inner; ++i) {
+      int32_t chunk = int32_t(p.keep_a ? i % inner : i / inner);
+      int64_t j = (p.keep_a ? i / inner : i % inner) * p.group;
+      if (!p.keep_a && j == 0) {
+        pack_a_chunk(t, chunk);
+        want_a(t, chunk, more, ahead[0]);
       }
-      run_group(t, j, cols, c, ahead);
+      if (!p.keep_b) {
+        pack_b_group(t, j, smaller(p.group, t.cols - j), p.chunks[chunk]);
+        int64_t next = i + 1;
+        if (next < outer * inner)
+          want_b(t, int32_t(p.keep_a ? next % inner : next / inner),
+                 (p.keep_a ? next / inner : next % inner) * p.group, ahead[1]);
+      }
+      run_group(t, j, smaller(p.group, t.cols - j), chunk, ahead);
     }
   }
 
-  void run_group(const Tile& t, int64_t j, int64_t cols, const MatmulChunk& c, Ahead* ahead) const {
-    int64_t depth_a = p.keep_a ? p.shape.k : c.kc, depth_b = p.keep_b ? p.shape.k : c.kc;
-    const T* panel_a = pack_a + (p.keep_a ? c.k0 * kRows : 0);
+  // The piece of a that is packed after this one: the next chunk, or the tile below.
+  void want_a(Tile t, int32_t index, bool more, Ahead& ahead) const {
+    const MatmulStrides& s = p.shape.a;
+    if (++index == p.n_chunks) {
+      index = 0, t.m += t.rows;
+      if (!more || !p.m_inner || t.m >= p.shape.m) return;
+      t.rows = smaller(t.rows, p.shape.m - t.m);
+    }
+    const MatmulChunk& c = p.chunks[index];
+    ahead = ahead_of(rows_at(t, c.k0), t.rows, s.row, c.kc, s.col);
+  }
+  void want_b(const Tile& t, int32_t index, int64_t j, Ahead& ahead) const {
+    const MatmulChunk& c = p.chunks[index];
+    ahead = ahead_of(cols_at(t, j, c.k0), smaller(p.group, t.cols - j), p.shape.b.col, c.kc,
+                     p.shape.b.row);
+  }
+
+  void run_group(const Tile& t, int64_t j, int64_t cols, int32_t index, Ahead* ahead) const {
+    const MatmulChunk& c = p.chunks[index];
+    int64_t depth_b = p.keep_b ? p.shape.k : c.kc;
     const T* panel_b = pack_b + (p.keep_b ? c.k0 * kCols + j * depth_b : 0);
-    for (int64_t n = 0; n < cols; n += kCols)
-      for (int64_t i = 0; i < t.rows; i += kRows)
-        micro(t, i, j + n, c, panel_a + i * depth_a, panel_b + n * depth_b, ahead);
+    for (int64_t n = 0; n < cols; n += kCols) {
+      const T* panel_a = chunk_of_a(index);
+      for (int64_t i = 0; i < t.rows; i += kRows, panel_a += p.panel_a)
+        micro(t, i, j + n, c, panel_a, panel_b + n * depth_b, ahead);
+    }
+  }
+
+  void multiply(const MatmulStep& step, int64_t k, int rows, int vectors, const T* panel_a,
+                const T* panel_b, T* to, int64_t to_step, Ahead* ahead) const {
+    MicroArgs<T> args{step.kc, panel_a + k * (p.by_rows ? 1 : kRows), kRows, panel_b + k * kCols,
+                      kCols,   to, to_step, step.add != 0, ahead};
+    if (p.by_rows)
+      multiply_micro<T, true>(rows, vectors, args);
+    else
+      multiply_micro<T, false>(rows, vectors, args);
   }
 
   // The steps of one chunk for the micro-tile at (i, j) of the tile.
@@ -111,10 +149,7 @@ struct MatmulSlot {
     if (direct(cols)) {
       for (int32_t x = c.first; x < c.last; ++x) {
         const MatmulStep& step = p.steps[x];
-        multiply_micro<T>(rows, vectors,
-                          {step.kc, panel_a + (step.k0 - c.k0) * kRows, kRows,
-                           panel_b + (step.k0 - c.k0) * kCols, kCols, (T*)to, s.y.row,
-                           step.add != 0, ahead});
+        multiply(step, step.k0 - c.k0, rows, vectors, panel_a, panel_b, (T*)to, s.y.row, ahead);
       }
       return;
     }
@@ -124,9 +159,7 @@ struct MatmulSlot {
     for (int32_t x = c.first; x < c.last; ++x) {
       const MatmulStep& step = p.steps[x];
       T* top = base + step.level * kMicro;
-      multiply_micro<T>(rows, vectors,
-                        {step.kc, panel_a + (step.k0 - c.k0) * kRows, kRows,
-                         panel_b + (step.k0 - c.k0) * kCols, kCols, top, kCols, step.add != 0, ahead});
+      multiply(step, step.k0 - c.k0, rows, vectors, panel_a, panel_b, top, kCols, ahead);
       for (int32_t merge = 0; merge < step.merges; ++merge, top -= kMicro)
         add(top - kMicro, top, rows, vectors);
       if (step.node >= 0) write(to + step.node * s.node, base, rows, cols);

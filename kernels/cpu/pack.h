@@ -98,6 +98,16 @@ ORR_INLINE void pack_neighbours(const S* src, int64_t k_step, int64_t count, int
   }
 }
 
+// Rows whose elements along K are neighbours, as they are: kRowStride apart. REQUIRES: kc <= 256.
+template <class S>
+inline void pack_rows(const S* src, int64_t i_step, int64_t count, int64_t kc, Scalar<S>* to) {
+  for (int64_t i = 0; i < count; ++i, src += i_step, to += kRowStride) {
+    int64_t k = 0;
+    for (; k + 16 <= kc; k += 16) store(to + k, load(src + k, Full{}), Full{});
+    for (; k < kc; ++k) to[k] = load_one(src + k);
+  }
+}
+
 // Packs `count` rows (stride i_step) over kc of K (stride k_step) into panels of W rows, `panel`
 // elements apart. REQUIRES: a stride of 1 where it is to be fast. May write 16 floats too far.
 template <int W, class S>

@@ -8,9 +8,9 @@
 
 namespace orr_cpu::ORR_ISA {
 
-// The accumulator is eight registers.
+// The accumulator takes half of the registers: long blocks make the choice of each step cheap.
 #ifdef __AVX512F__
-inline constexpr int kAccumulators = 8;
+inline constexpr int kAccumulators = 16;
 #else
 inline constexpr int kAccumulators = 4;
 #endif

@@ -4,6 +4,7 @@
 // the shared ones) and a per-ISA `make_<kind>`.
 #include <cstring>
 
+#include "attention_plan.h"
 #include "kernel.h"
 #include "matmul_plan.h"
 #include "pointwise.h"
@@ -18,6 +19,8 @@
   }
 
 ORR_DECLARE(argmax)
+ORR_DECLARE(attention)
+ORR_DECLARE(attention_grad)
 ORR_DECLARE(categorical)
 ORR_DECLARE(cross_entropy)
 ORR_DECLARE(cross_entropy_grad)
@@ -25,6 +28,7 @@ ORR_DECLARE(gather)
 ORR_DECLARE(iota)
 ORR_DECLARE(layernorm)
 ORR_DECLARE(layernorm_grad)
+ORR_DECLARE(matmul)
 ORR_DECLARE(norm_param_grad)
 ORR_DECLARE(pointwise)
 ORR_DECLARE(reduce)
@@ -32,7 +36,6 @@ ORR_DECLARE(rmsnorm)
 ORR_DECLARE(rmsnorm_grad)
 ORR_DECLARE(scatter_add)
 ORR_DECLARE(slice_at)
-ORR_DECLARE(matmul)
 ORR_DECLARE(softmax)
 ORR_DECLARE(softmax_grad)
 ORR_DECLARE(topk)
@@ -99,6 +102,8 @@ uint64_t scatter_workspace(const orr_op& op) {
 
 const Op op_table[] = {
     ORR_ROW(argmax, (real_op<0, 0>), nullptr),
+    ORR_ROW(attention, attention_supports, attention_workspace),
+    ORR_ROW(attention_grad, attention_grad_supports, attention_grad_workspace),
     ORR_ROW(categorical, (real_op<0, 0>), nullptr),
     ORR_ROW(cross_entropy, (real_op<0, 0>), nullptr),
     ORR_ROW(cross_entropy_grad, (real_op<1, 2>), nullptr),
@@ -106,6 +111,7 @@ const Op op_table[] = {
     ORR_ROW(iota, iota, nullptr),
     ORR_ROW(layernorm, (real_op<0, 1>), nullptr),
     ORR_ROW(layernorm_grad, (real_op<0, 1>), nullptr),
+    ORR_ROW(matmul, matmul_supports, matmul_workspace),
     ORR_ROW(norm_param_grad, (real_op<0, 0>), nullptr),
     ORR_ROW(pointwise, pointwise::supports, nullptr),
     ORR_ROW(reduce, reduces, reduce_workspace),
@@ -117,7 +123,6 @@ const Op op_table[] = {
     ORR_ROW(softmax_grad, (real_op<0, 1>), nullptr),
     ORR_ROW(topk, (real_op<0, 0>), nullptr),
     ORR_ROW(update_slice, moves<1>, nullptr),
-    ORR_ROW(matmul, matmul_supports, matmul_workspace),
 };
 const int op_count = sizeof op_table / sizeof op_table[0];
 

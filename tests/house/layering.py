@@ -13,7 +13,7 @@ BELOW = {
     "base": set(),
     "plugin": {"base"},
     "program": {"base"},
-    "lower": {"base", "program"},
+    "lower": {"base", "plugin", "program"},
     "run": {"base", "program", "lower", "plugin"},
     "store": {"base", "program", "lower", "plugin", "run"},
     "job": {"base", "program", "lower", "plugin", "run"},

@@ -50,7 +50,7 @@ void pad_grad(const Case& c, std::vector<Values>& x) {
 Case cross_entropy(int32_t dtype, int32_t labels, int64_t rows, int64_t classes) {
   Case c;
   c.kind = "cross_entropy";
-  c.note = std::string(dtype_name(labels)) + shape_note({rows, classes});
+  c.note = std::string(dtype_name(labels)) + "_" + shape_note({rows, classes});
   c.in = {tensor(dtype, {rows, classes}), tensor(labels, {rows}), tensor(wide(dtype), {rows})};
   c.out = {tensor(wide(dtype), {rows}), tensor(wide(dtype), {rows})};
   c.fills = {normal(), below(classes), positive()};
@@ -66,7 +66,7 @@ Case cross_entropy_grad(const Case& f) {
   c.kind = "cross_entropy_grad";
   c.in = {f.out[0], f.in[0], f.in[1], f.in[2], f.out[1]};
   c.out = {f.in[0]};
-  c.note += dtype_name(f.in[0].dtype);
+  c.note += std::string("_") + dtype_name(f.in[0].dtype);
   c.fills = {normal(), normal(), f.fills[1], positive(), normal()};
   c.derive = pad_grad;
   c.oracle = grad;

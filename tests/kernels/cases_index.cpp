@@ -61,7 +61,7 @@ std::vector<Values> categorical_oracle(const Case& c, const std::vector<Values>&
 Case gather(int32_t dtype, int32_t index, int64_t rows, int64_t n, int64_t columns) {
   Case c;
   c.kind = "gather";
-  c.note = std::string(dtype_name(index)) + shape_note({rows, n, columns});
+  c.note = std::string(dtype_name(index)) + "_" + shape_note({rows, n, columns});
   c.in = {tensor(dtype, {rows, columns}), tensor(index, {n})};
   c.out = {tensor(dtype, {n, columns})};
   c.fills = {normal(), below(rows)};
@@ -74,7 +74,7 @@ Case gather(int32_t dtype, int32_t index, int64_t rows, int64_t n, int64_t colum
 Case scatter(int32_t dtype, int32_t index, int64_t rows, int64_t n, int64_t columns) {
   Case c;
   c.kind = "scatter_add";
-  c.note = std::string(dtype_name(dtype)) + shape_note({rows, n, columns});
+  c.note = std::string(dtype_name(dtype)) + "_" + shape_note({rows, n, columns});
   c.in = {tensor(index, {n}), tensor(dtype, {n, columns})};
   c.out = {tensor(dtype, {rows, columns})};
   c.attrs = {integer("rows", rows)};

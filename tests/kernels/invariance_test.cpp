@@ -25,26 +25,19 @@ class Bits : public ::testing::TestWithParam<Param> {
   RunResult whole_;
 };
 
-TEST_P(Bits, IgnoreThreads) {
+TEST_P(Bits, IgnoreThreadsAlignmentAndPlace) {
   if (unsupported()) return;
   ASSERT_TRUE(clean(whole_));
   orrery::ThreadPool::get().configure(1);
-  EXPECT_EQ(run(plugin_, c_, inputs_).bits, whole_.bits);
+  EXPECT_EQ(run(plugin_, c_, inputs_).bits, whole_.bits) << "on one thread";
   orrery::ThreadPool::get().configure(2);
-}
-
-TEST_P(Bits, IgnoreAlignment) {
-  if (unsupported()) return;
   RunResult shifted = run(plugin_, c_, inputs_, {.misalign = 1});
   ASSERT_TRUE(clean(shifted));
-  EXPECT_EQ(shifted.bits, whole_.bits);
-}
-
-TEST_P(Bits, IgnoreWorkInPlace) {
-  if (unsupported() || whole_.support.inplace == 0) return;
+  EXPECT_EQ(shifted.bits, whole_.bits) << "shifted by one element";
+  if (whole_.support.inplace == 0) return;
   RunResult inplace = run(plugin_, c_, inputs_, {.inplace = whole_.support.inplace});
   ASSERT_TRUE(clean(inplace));
-  EXPECT_EQ(inplace.bits, whole_.bits);
+  EXPECT_EQ(inplace.bits, whole_.bits) << "in place of input " << whole_.support.inplace - 1;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Bits, ::testing::ValuesIn(params(host_plugins(), any)), param_name);

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// attention, one head at a time: blocks of keys with a running maximum and sum, so that the scores
+// of a block live in the cache and nowhere else.
+#include "attention.h"
+#include "attention_plan.h"
+
+namespace orr_cpu::ORR_ISA {
+namespace {
+
+template <class S>
+struct Attention : Kernel {
+  explicit Attention(const orr_op& op)
+      : shape(op.in[0], op.in[1], op), q(op.in[0]), k(op.in[1]), v(op.in[2]), o(op.out[0]),
+        lse(op.out[1]), workers(threads()) {}
+
+  // A slot's scratch.
+  struct Scratch {
+    float *keys, *values;     // rows, kRowStride apart
+    float *query;             // [depth][kQueries]
+    float *score;             // [kKeys][kQueries]
+    float *sum;               // [depth][kQueries]
+
+    Scratch(const AttentionShape& s, float* p) : keys(p) {
+      values = keys + s.keys * kRowStride;
+      query = values + s.keys * kRowStride;
+      score = query + s.depth * kQueries;
+      sum = score + kKeys * kQueries;
+    }
+  };
+
+  void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer* work) override {
+    const S *pq = host<S>(in[0]), *pk = host<S>(in[1]), *pv = host<S>(in[2]);
+    S* po = host<S>(out[0]);
+    float* pl = host<float>(out[1]);
+    float* scratch = aligned_scratch(work);
+    int64_t all = shape.batch * shape.heads, parts = all < 2 * workers ? 2 * workers : 1;
+    int64_t panels = ceil_div(shape.queries, kQueries), slots = smaller(workers, all * parts);
+    parallel(slots, [&](int64_t slot) {
+      Scratch s(shape, scratch + slot * attention_slot(shape.queries, shape.keys, shape.depth));
+      int64_t packed = -1;
+      for (int64_t i = slot * all * parts / slots; i < (slot + 1) * all * parts / slots; ++i) {
+        int64_t head = i / parts, part = i % parts, b = head / shape.heads, h = head % shape.heads;
+        if (head != packed) {
+          copy_rows(pk + k.at(b, h), k.row, shape.keys, shape.depth, s.keys, kRowStride, shape.depth);
+          copy_rows(pv + v.at(b, h), v.row, shape.keys, shape.depth, s.values, kRowStride, shape.depth);
+          packed = head;
+        }
+        for (int64_t p = panels * part / parts; p < panels * (part + 1) / parts; ++p)
+          panel(p * kQueries, s, pq + q.at(b, h), po + o.at(b, h),
+                pl + b * lse.batch + h * lse.head + p * kQueries * lse.row);
+      }
+    });
+  }
+
+  // The queries [t, t + kQueries).
+  void panel(int64_t t, const Scratch& s, const S* from, S* to, float* to_lse) const {
+    int count = int(smaller(kQueries, shape.queries - t)), vectors = (count + 15) / 16;
+    pack_panels<kQueries>(from + t * q.row, q.row, 1, count, shape.depth, s.query, 0);
+    v16f top[kMicroVectors], total[kMicroVectors];
+    for (int j = 0; j < kMicroVectors; ++j) top[j] = -infinity(), total[j] = splat(0.0f);
+    int64_t end = shape.seen(t + count - 1);
+    for (int64_t first = 0; first == 0 || first < end; first += kKeys) {
+      int64_t n = smaller(kKeys, end - first);
+      for (int64_t i = 0; i < n; i += kMicroRows)
+        multiply_micro<float, true>(int(smaller(kMicroRows, n - i)), vectors,
+                                    {shape.depth, s.keys + (first + i) * kRowStride, 1, s.query,
+                                     kQueries, s.score + i * kQueries, kQueries, false, nullptr});
+      for (int j = 0; j < vectors; ++j)
+        weigh(t + 16 * j, first, n, s.score + 16 * j, s.sum + 16 * j, top[j], total[j]);
+      for (int64_t d = 0; d < shape.depth; d += kMicroRows)
+        multiply_micro<float>(int(smaller(kMicroRows, shape.depth - d)), vectors,
+                              {n, s.values + first * kRowStride + d, kRowStride, s.score, kQueries,
+                               s.sum + d * kQueries, kQueries, first > 0, nullptr});
+    }
+    finish(count, vectors, s, top, total, to + t * o.row, to_lse);
+  }
+
+  // Sixteen queries from t, n keys from `first`: scores become weights, and what was summed before
+  // is scaled to the new maximum.
+  void weigh(int64_t t, int64_t first, int64_t n, float* score, float* sum, v16f& top,
+             v16f& total) const {
+    int64_t whole = shape.causal ? larger(0, smaller(n, shape.seen(t) - first)) : n;
+    v16f scale = splat(shape.scale), best = top;
+    for (int64_t i = 0; i < whole; ++i) best = max(best, load(score + i * kQueries) * scale);
+    for (int64_t i = whole; i < n; ++i)
+      best = select(sees(shape, first + i, t), max(best, load(score + i * kQueries) * scale), best);
+    v16f base = select(best == -infinity(), splat(0.0f), best), block = splat(0.0f);
+    for (int64_t i = 0; i < whole; ++i) {
+      v16f w = exp_negative(fma(load(score + i * kQueries), scale, -base));
+      store(score + i * kQueries, w);
+      block = block + w;
+    }
+    for (int64_t i = whole; i < n; ++i) {
+      v16f w = exp_negative(fma(load(score + i * kQueries), scale, -base));
+      w = select(sees(shape, first + i, t), w, splat(0.0f));
+      store(score + i * kQueries, w);
+      block = block + w;
+    }
+    v16f shrink = exp_negative(top - base);
+    total = fma(total, shrink, block);
+    top = best;
+    if (first == 0 || !bits(shrink != splat(1.0f))) return;
+    for (int64_t d = 0; d < shape.depth; ++d)
+      store(sum + d * kQueries, load(sum + d * kQueries) * shrink);
+  }
+
+  void finish(int count, int vectors, const Scratch& s, const v16f* top, const v16f* total, S* to,
+              float* to_lse) const {
+    alignas(64) float factor[kQueries], logs[kQueries];
+    for (int j = 0; j < vectors; ++j) {
+      v16f none = splat(0.0f);
+      store(factor + 16 * j, select(total[j] == none, none, splat(1.0f) / total[j]));
+      store(logs + 16 * j, top[j] + log(total[j]));
+    }
+    for (int i = 0; i < count; ++i) to_lse[i * lse.row] = logs[i];
+    write_transposed(s.sum, kQueries, shape.depth, count, factor, to, o.row);
+  }
+
+  AttentionShape shape;
+  Heads q, k, v, o, lse;
+  int64_t workers;
+};
+
+}  // namespace
+
+Kernel* make_attention(const orr_op& op) {
+  if (op.in[0].dtype == ORR_BF16) return new Attention<bf16>(op);
+  return new Attention<float>(op);
+}
+
+}  // namespace orr_cpu::ORR_ISA

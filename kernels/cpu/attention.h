@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What attention and its gradient share. Both work on scores with keys as rows and queries as lanes,
+// so that maxima and sums over keys are plain vector operations, every query is alone in its lane,
+// and its bits depend on neither its neighbours nor the instruction set.
+#pragma once
+
+#include "kernel.h"
+#include "pack.h"
+
+namespace orr_cpu::ORR_ISA {
+
+constexpr int64_t kKeys = 128;                    // of one block, fixed: blocks decide bits
+constexpr int64_t kQueries = Lanes<float>::cols;  // of one panel
+
+// One [B,H,rows,cols] operand whose last stride is 1.
+struct Heads {
+  int64_t batch, head, row;
+
+  explicit Heads(const orr_tensor& t) : batch(t.strides[0]), head(t.strides[1]), row(t.strides[2]) {}
+  int64_t at(int64_t b, int64_t h) const { return b * batch + h * head; }
+};
+
+struct AttentionShape {
+  int64_t batch, heads, queries, keys, depth;
+  float scale;
+  bool causal;
+
+  AttentionShape(const orr_tensor& q, const orr_tensor& k, const orr_op& op)
+      : batch(q.dims[0]), heads(q.dims[1]), queries(q.dims[2]), keys(k.dims[2]), depth(q.dims[3]),
+        scale(float(attr_real(op, "scale", 1.0))), causal(attr_int(op, "causal", 0) != 0) {}
+
+  // Query t sees the keys [0, seen(t)).
+  int64_t seen(int64_t t) const {
+    return causal ? larger(0, smaller(keys, t + keys - queries + 1)) : keys;
+  }
+  int64_t padded_depth() const { return (depth + 15) & ~int64_t(15); }
+};
+
+// exp for what softmax needs, x <= 0 or nearly so: below -87 it is 0.
+ORR_INLINE v16f exp_negative(v16f x) {
+  constexpr float c[] = {0x1p-1f, 0x1.55548ep-3f, 0x1.55545ep-5f, 0x1.123bep-7f, 0x1.6db4e4p-10f};
+  v16f in = max(splat(-87.0f), x);
+  v16f n = round_even(in * splat(0x1.715476p+0f));
+  v16f r = fma(n, splat(-0x1.62e43p-1f), in);
+  r = fma(n, splat(0x1.05c61p-29f), r);
+  v16f y = fma(polynomial(r, c), r * r, r) + splat(1.0f);
+  v16f power = as_float(shift_left(to_int_even(n) + splat_int(127), 23));
+  return select(x < splat(-87.0f), splat(0.0f), y * power);
+}
+
+// Lanes of the panel that starts at query t and see key s.
+ORR_INLINE m16 sees(const AttentionShape& s, int64_t key, int64_t t) {
+  int64_t first = key - (s.keys - s.queries) - t;
+  return lane_index() > splat_int(int32_t(first < -1 ? -2 : first > 16 ? 16 : first - 1));
+}
+
+// Copies rows to floats kRowStride or more apart, padded with zeros to `width`.
+template <class S>
+inline void copy_rows(const S* from, int64_t from_step, int64_t rows, int64_t cols, float* to,
+                      int64_t to_step, int64_t width) {
+  for (int64_t i = 0; i < rows; ++i, from += from_step, to += to_step)
+    for (int64_t c = 0; c < width; c += 16)
+      store(to + c, c + 16 <= cols ? load(from + c, Full{}) : load(from + c, int(cols - c)));
+}
+
+// to[lane][r] = from[r*step + lane] * factor[lane] for `rows` rows and `lanes` lanes.
+template <class S>
+inline void write_transposed(const float* from, int64_t step, int64_t rows, int lanes,
+                             const float* factor, S* to, int64_t to_step) {
+  for (int64_t r = 0; r < rows; r += 16) {
+    int count = int(smaller(16, rows - r));
+    const float* row[16];
+    row_pointers(from + r * step, step, count, row);
+    for (int lane = 0; lane < lanes; lane += 4) {
+      v16f column[4];
+      load_columns(row, lane, column);
+      for (int j = 0; j < 4 && lane + j < lanes; ++j) {
+        v16f x = column[j] * splat(factor[lane + j]);
+        if (count == 16)
+          store(to + (lane + j) * to_step + r, x, Full{});
+        else
+          store(to + (lane + j) * to_step + r, x, count);
+      }
+    }
+  }
+}
+
+}  // namespace orr_cpu::ORR_ISA

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// attention_grad, one head per task: the weights are made again block by block from lse, and every
+// gradient is summed by that one task in a fixed order.
+#include "attention.h"
+#include "attention_plan.h"
+
+namespace orr_cpu::ORR_ISA {
+namespace {
+
+constexpr int64_t kSpan = 256;  // queries that one product over queries takes at a time
+
+template <class S>
+struct AttentionGrad : Kernel {
+  explicit AttentionGrad(const orr_op& op)
+      : shape(op.in[1], op.in[2], op), go(op.in[0]), q(op.in[1]), k(op.in[2]), v(op.in[3]),
+        o(op.in[4]), lse(op.in[5]), gq(op.out[0]), gk(op.out[1]), gv(op.out[2]),
+        workers(threads()) {}
+
+  struct Scratch {
+    float *keys, *values;                // rows, kRowStride apart
+    float *query, *grad;                 // q and do: [queries][padded depth]
+    float *key_grad, *value_grad;        // [keys][padded depth]
+    float *delta, *logs;                 // [queries]: sum of do*o, lse
+    float *query_t, *grad_t;             // panels [depth][kQueries] of kSpan queries
+    float *weight, *slope;               // [kKeys][kRowStride]: softmax, and its gradient
+    float *query_grad;                   // [depth][kRowStride]
+
+    Scratch(const AttentionShape& s, float* p) : keys(p) {
+      int64_t wide = s.padded_depth(), span = (s.queries + 31) & ~int64_t(31);
+      values = keys + s.keys * kRowStride;
+      query = values + s.keys * kRowStride;
+      grad = query + s.queries * wide;
+      key_grad = grad + s.queries * wide;
+      value_grad = key_grad + s.keys * wide;
+      delta = value_grad + s.keys * wide;
+      logs = delta + span;
+      query_t = logs + span;
+      grad_t = query_t + s.depth * kSpan;
+      weight = grad_t + s.depth * kSpan;
+      slope = weight + kKeys * kRowStride;
+      query_grad = slope + kKeys * kRowStride;
+    }
+  };
+
+  void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer* work) override {
+    float* scratch = aligned_scratch(work);
+    int64_t all = shape.batch * shape.heads, slots = smaller(workers, all);
+    parallel(slots, [&](int64_t slot) {
+      Scratch s(shape, scratch + slot * attention_grad_slot(shape.queries, shape.keys, shape.depth));
+      for (int64_t i = slot * all / slots; i < (slot + 1) * all / slots; ++i)
+        head(i / shape.heads, i % shape.heads, s, in, out);
+    });
+  }
+
+  void head(int64_t b, int64_t h, const Scratch& s, const orr_buffer* in,
+            const orr_buffer* out) const {
+    gather(b, h, s, in);
+    for (int64_t first = 0; first < shape.queries; first += kSpan)
+      span(first, smaller(kSpan, shape.queries - first), s, host<S>(out[0]) + gq.at(b, h));
+    write_rows(s.key_grad, shape.scale, host<S>(out[1]) + gk.at(b, h), gk.row);
+    write_rows(s.value_grad, 1.0f, host<S>(out[2]) + gv.at(b, h), gv.row);
+  }
+
+  void gather(int64_t b, int64_t h, const Scratch& s, const orr_buffer* in) const {
+    int64_t wide = shape.padded_depth(), depth = shape.depth;
+    copy_rows(host<S>(in[2]) + k.at(b, h), k.row, shape.keys, depth, s.keys, kRowStride, depth);
+    copy_rows(host<S>(in[3]) + v.at(b, h), v.row, shape.keys, depth, s.values, kRowStride, depth);
+    copy_rows(host<S>(in[1]) + q.at(b, h), q.row, shape.queries, depth, s.query, wide, wide);
+    copy_rows(host<S>(in[0]) + go.at(b, h), go.row, shape.queries, depth, s.grad, wide, wide);
+    const S* out = host<S>(in[4]) + o.at(b, h);
+    const float* from = host<float>(in[5]) + b * lse.batch + h * lse.head;
+    for (int64_t t = 0; t < shape.queries; ++t) {
+      v16f sum = splat(0.0f);
+      for (int64_t d = 0; d < wide; d += 16) {
+        v16f x = d + 16 <= depth ? load(out + t * o.row + d, Full{})
+                                 : load(out + t * o.row + d, int(depth - d));
+        sum = fma(load(s.grad + t * wide + d), x, sum);
+      }
+      s.delta[t] = sum_lanes(sum);
+      s.logs[t] = from[t * lse.row];
+    }
+    for (int64_t i = 0; i < shape.keys * wide; i += 16)
+      store(s.key_grad + i, splat(0.0f)), store(s.value_grad + i, splat(0.0f));
+  }
+
+  // The queries [t, t + count): their gradient, and what they add to those of keys and values.
+  void span(int64_t t, int64_t count, const Scratch& s, S* to) const {
+    int64_t wide = shape.padded_depth(), depth = shape.depth;
+    for (int64_t i = 0; i < count; i += kQueries) {
+      int64_t n = smaller(kQueries, count - i);
+      pack_panels<kQueries>(s.query + (t + i) * wide, wide, 1, n, depth, s.query_t + i * depth, 0);
+      pack_panels<kQueries>(s.grad + (t + i) * wide, wide, 1, n, depth, s.grad_t + i * depth, 0);
+    }
+    int64_t end = shape.seen(t + count - 1);
+    for (int64_t first = 0; first < end; first += kKeys)
+      block(t, count, first, smaller(kKeys, end - first), s);
+    alignas(64) float factor[kQueries];
+    for (int i = 0; i < kQueries; ++i) factor[i] = shape.scale;
+    for (int64_t i = 0; i < count; i += kQueries)
+      if (end > 0)
+        write_transposed(s.query_grad + i, kRowStride, depth, int(smaller(kQueries, count - i)),
+                         factor, to + (t + i) * gq.row, gq.row);
+      else
+        for (int64_t j = i; j < smaller(i + kQueries, count); ++j)
+          for (int64_t d = 0; d < depth; ++d) store_one(to + (t + j) * gq.row + d, 0.0f);
+  }
+
+  // Keys [first, first + n) under the span's queries.
+  void block(int64_t t, int64_t count, int64_t first, int64_t n, const Scratch& s) const {
+    int64_t depth = shape.depth;
+    for (int64_t i = 0; i < count; i += kQueries) {
+      int vectors = int((smaller(kQueries, count - i) + 15) / 16);
+      int64_t last = shape.seen(t + smaller(i + kQueries, count) - 1) - first;
+      int64_t keys = smaller(n, ceil_div(larger(0, last), kMicroRows) * kMicroRows);
+      panel(t + i, i, vectors, first, keys, s);
+      for (int64_t d = 0; d < depth; d += kMicroRows)
+        if (keys > 0 || first == 0)
+          multiply_micro<float>(int(smaller(kMicroRows, depth - d)), vectors,
+                                {keys, s.keys + first * kRowStride + d, kRowStride, s.slope + i,
+                                 kRowStride, s.query_grad + d * kRowStride + i, kRowStride,
+                                 first > 0, nullptr});
+    }
+    for (int64_t i = 0; i < n; i += kMicroRows) {
+      int rows = int(smaller(kMicroRows, n - i));
+      int64_t from = 0;  // the first panel that sees one of these keys
+      while (shape.seen(t + smaller(from + kQueries, count) - 1) <= first + i) from += kQueries;
+      sum_over_queries(s.weight + i * kRowStride + from, rows, s.grad, t + from, count - from,
+                       s.value_grad, first + i);
+      sum_over_queries(s.slope + i * kRowStride + from, rows, s.query, t + from, count - from,
+                       s.key_grad, first + i);
+    }
+  }
+
+  // Softmax weights and their gradient for one panel of queries, at column `at` of the span.
+  void panel(int64_t t, int64_t at, int vectors, int64_t first, int64_t keys,
+             const Scratch& s) const {
+    for (int64_t i = 0; i < keys; i += kMicroRows) {
+      int rows = int(smaller(kMicroRows, keys - i));
+      int64_t row = (first + i) * kRowStride, to = i * kRowStride + at, depth = shape.depth;
+      multiply_micro<float, true>(rows, vectors, {depth, s.keys + row, 1, s.query_t + at * depth,
+                                                  kQueries, s.weight + to, kRowStride, false, nullptr});
+      multiply_micro<float, true>(rows, vectors, {depth, s.values + row, 1, s.grad_t + at * depth,
+                                                  kQueries, s.slope + to, kRowStride, false, nullptr});
+    }
+    for (int j = 0; j < vectors; ++j) {
+      int64_t t16 = t + 16 * j, to = at + 16 * j;
+      v16f logs = load(s.logs + t16), delta = load(s.delta + t16), scale = splat(shape.scale);
+      for (int64_t i = 0; i < keys; ++i, to += kRowStride) {
+        v16f w = exp_negative(fma(load(s.weight + to), scale, -logs));
+        if (first + i >= shape.seen(t16)) w = select(sees(shape, first + i, t16), w, splat(0.0f));
+        store(s.weight + to, w);
+        store(s.slope + to, w * (load(s.slope + to) - delta));
+      }
+    }
+  }
+
+  // to[key][d] += sum over queries of a[key][query] * rows[query][d].
+  void sum_over_queries(const float* a, int keys, const float* rows, int64_t t, int64_t count,
+                        float* to, int64_t key) const {
+    int64_t wide = shape.padded_depth();
+    for (int64_t d = 0; d < wide; d += kQueries)
+      multiply_micro<float, true>(keys, int(smaller(kMicroVectors, (wide - d) / 16)),
+                                  {count, a, 1, rows + t * wide + d, wide, to + key * wide + d, wide,
+                                   true, nullptr});
+  }
+
+  void write_rows(const float* from, float factor, S* to, int64_t step) const {
+    int64_t wide = shape.padded_depth();
+    for (int64_t i = 0; i < shape.keys; ++i)
+      for (int64_t d = 0; d < wide; d += 16) {
+        v16f x = load(from + i * wide + d) * splat(factor);
+        if (d + 16 <= shape.depth)
+          store(to + i * step + d, x, Full{});
+        else
+          store(to + i * step + d, x, int(shape.depth - d));
+      }
+  }
+
+  AttentionShape shape;
+  Heads go, q, k, v, o, lse, gq, gk, gv;
+  int64_t workers;
+};
+
+}  // namespace
+
+Kernel* make_attention_grad(const orr_op& op) {
+  if (op.in[0].dtype == ORR_BF16) return new AttentionGrad<bf16>(op);
+  return new AttentionGrad<float>(op);
+}
+
+}  // namespace orr_cpu::ORR_ISA

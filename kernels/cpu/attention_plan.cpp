@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// See attention_plan.h. The sizes follow the Scratch structs of the two kernels, for the widest
+// instruction set.
+#include "attention_plan.h"
+
+#include "kernel.h"
+
+namespace orr_cpu {
+namespace {
+
+constexpr int64_t kRow = 272, kKeyBlock = 128, kPanel = 32, kSpan = 256;
+
+int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+void check(const orr_op& op, int heads_in, int heads_out, orr_support& out) {
+  int32_t dtype = op.in[0].dtype;
+  if (dtype != ORR_F32 && dtype != ORR_BF16) return refuse(out, "only f32 and bf16");
+  if (op.in[0].dims[3] > kAttentionDepth) return refuse(out, "heads of more than 256 elements");
+  for (int i = 0; i < heads_in; ++i)
+    if (op.in[i].strides[3] != 1 || op.in[i].dtype != dtype)
+      return refuse(out, "only inputs of one type whose last stride is 1");
+  accept(out, "attention/k128");
+  out.strided_in = (1u << op.n_in) - 1;
+  out.strided_out = (1u << heads_out) - 1;
+}
+
+uint64_t bytes(int64_t slot) { return uint64_t(threads() * slot) * 4 + 64; }
+
+}  // namespace
+
+int64_t attention_slot(int64_t, int64_t keys, int64_t depth) {
+  return round_up(2 * keys * kRow + 2 * depth * kPanel + kKeyBlock * kPanel, 16) + 16;
+}
+
+int64_t attention_grad_slot(int64_t queries, int64_t keys, int64_t depth) {
+  int64_t wide = round_up(depth, 16);
+  return round_up(2 * keys * kRow + 2 * (queries + keys) * wide + 2 * round_up(queries, 32) +
+                      2 * depth * kSpan + 2 * kKeyBlock * kRow + depth * kRow, 16) + 16;
+}
+
+void attention_supports(const orr_op& op, orr_support& out) { check(op, 3, 1, out); }
+void attention_grad_supports(const orr_op& op, orr_support& out) { check(op, 5, 3, out); }
+
+uint64_t attention_workspace(const orr_op& op) {
+  const orr_tensor &q = op.in[0], &k = op.in[1];
+  return bytes(attention_slot(q.dims[2], k.dims[2], q.dims[3]));
+}
+
+uint64_t attention_grad_workspace(const orr_op& op) {
+  const orr_tensor &q = op.in[1], &k = op.in[2];
+  return bytes(attention_grad_slot(q.dims[2], k.dims[2], q.dims[3]));
+}
+
+}  // namespace orr_cpu

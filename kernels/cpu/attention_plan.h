@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What attention asks of the core: which ops it takes and how much scratch it needs.
+#pragma once
+
+#include <orrery/kernel.h>
+
+namespace orr_cpu {
+
+enum { kAttentionDepth = 256 };  // the largest head that the packed rows hold
+
+// Floats of one thread's scratch. [any thread]
+int64_t attention_slot(int64_t queries, int64_t keys, int64_t depth);
+int64_t attention_grad_slot(int64_t queries, int64_t keys, int64_t depth);
+
+// For the table of ops.
+void attention_supports(const orr_op& op, orr_support& out);
+void attention_grad_supports(const orr_op& op, orr_support& out);
+uint64_t attention_workspace(const orr_op& op);
+uint64_t attention_grad_workspace(const orr_op& op);
+
+}  // namespace orr_cpu

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// attention and attention_grad of the cpu kernels against plain loops in double precision, and their
+// bits against each other: instruction sets, threads, and heads alone or in company.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "attention_plan.h"
+#include "cpu_direct.h"
+
+namespace orr_cpu::avx2 {
+Kernel* make_attention(const orr_op&);
+Kernel* make_attention_grad(const orr_op&);
+}
+namespace orr_cpu::avx512 {
+Kernel* make_attention(const orr_op&);
+Kernel* make_attention_grad(const orr_op&);
+}
+
+namespace {
+
+using namespace orr_test;
+using Doubles = std::vector<double>;
+
+struct Case {
+  int64_t batch, heads, queries, keys, depth;
+  bool causal;
+  int32_t dtype = ORR_F32;
+};
+
+float get(const void* p, int64_t i, int32_t dtype) {
+  if (dtype == ORR_F32) return static_cast<const float*>(p)[i];
+  uint32_t bits = uint32_t(static_cast<const uint16_t*>(p)[i]) << 16;
+  float f;
+  std::memcpy(&f, &bits, 4);
+  return f;
+}
+void put(void* p, int64_t i, float x, int32_t dtype) {
+  if (dtype == ORR_F32) {
+    static_cast<float*>(p)[i] = x;
+    return;
+  }
+  uint32_t bits;
+  std::memcpy(&bits, &x, 4);
+  static_cast<uint16_t*>(p)[i] = uint16_t((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+// A tensor [B,H,rows,D] that lies in memory as [B,rows,H,D], as a linear layer leaves it.
+struct Operand {
+  Operand(const Case& c, int64_t rows, uint32_t seed)
+      : bytes(uint64_t(c.batch * c.heads * rows * c.depth * orr_dtype_bytes(c.dtype))),
+        shape(tensor(c.dtype, {c.batch, c.heads, rows, c.depth},
+                     {rows * c.heads * c.depth, c.depth, c.heads * c.depth, 1})) {
+    std::mt19937 engine(seed);
+    std::normal_distribution<float> normal;
+    for (int64_t i = 0; i < c.batch * c.heads * rows * c.depth; ++i)
+      put(bytes.data(), i, normal(engine), c.dtype);
+  }
+  double at(int64_t b, int64_t h, int64_t r, int64_t d) {
+    const int64_t* s = shape.strides;
+    return get(bytes.data(), b * s[0] + h * s[1] + r * s[2] + d, shape.dtype);
+  }
+  Bytes bytes;
+  orr_tensor shape;
+};
+
+struct Heads {
+  explicit Heads(const Case& c)
+      : c(c), q(c, c.queries, 1), k(c, c.keys, 2), v(c, c.keys, 3), grad(c, c.queries, 4),
+        o(c, c.queries, 0), gq(c, c.queries, 0), gk(c, c.keys, 0), gv(c, c.keys, 0),
+        lse(uint64_t(c.batch * c.heads * c.queries) * 4) {}
+
+  bool go(Make forward, Make backward) {
+    orr_tensor l = tensor(ORR_F32, {c.batch, c.heads, c.queries});
+    Attributes attrs;
+    attrs.add_real("scale", 1 / std::sqrt(double(c.depth))).add("causal", c.causal);
+    orr_tensor in[] = {q.shape, k.shape, v.shape}, out[] = {o.shape, l};
+    orr_op op{sizeof op, 3, 2, 2, "attention", in, out, attrs.list.data(), nullptr, "test"};
+    bool good = run(forward, op, orr_cpu::attention_workspace(op), {&q.bytes, &k.bytes, &v.bytes},
+                    {&o.bytes, &lse});
+    orr_tensor in2[] = {grad.shape, q.shape, k.shape, v.shape, o.shape, l};
+    orr_tensor out2[] = {gq.shape, gk.shape, gv.shape};
+    orr_op op2{sizeof op2, 6, 3, 2, "attention_grad", in2, out2, attrs.list.data(), nullptr, "test"};
+    return good && run(backward, op2, orr_cpu::attention_grad_workspace(op2),
+                       {&grad.bytes, &q.bytes, &k.bytes, &v.bytes, &o.bytes, &lse},
+                       {&gq.bytes, &gk.bytes, &gv.bytes});
+  }
+
+  Case c;
+  Operand q, k, v, grad, o, gq, gk, gv;
+  Bytes lse;
+};
+
+// One head in double precision; the gradients follow from o and lse as they are defined.
+void check_head(Heads& r, int64_t b, int64_t h) {
+  const Case& c = r.c;
+  double scale = 1 / std::sqrt(double(c.depth)), near = c.dtype == ORR_F32 ? 1e-5 : 2e-2;
+  Doubles gk(c.keys * c.depth), gv(c.keys * c.depth);
+  for (int64_t t = 0; t < c.queries; ++t) {
+    int64_t seen = c.causal ? std::clamp<int64_t>(t + c.keys - c.queries + 1, 0, c.keys) : c.keys;
+    Doubles w(seen), o(c.depth), gq(c.depth);
+    double top = -INFINITY, total = 0, delta = 0;
+    for (int64_t s = 0; s < seen; ++s) {
+      for (int64_t d = 0; d < c.depth; ++d) w[s] += r.q.at(b, h, t, d) * r.k.at(b, h, s, d) * scale;
+      top = std::max(top, w[s]);
+    }
+    for (double x : w) total += std::exp(x - top);
+    float lse = static_cast<float*>(r.lse.data())[(b * c.heads + h) * c.queries + t];
+    if (seen) ASSERT_NEAR(lse, top + std::log(total), 1e-5);
+    for (int64_t s = 0; s < seen; ++s) {
+      w[s] = std::exp(w[s] - top) / total;
+      for (int64_t d = 0; d < c.depth; ++d) o[d] += w[s] * r.v.at(b, h, s, d);
+    }
+    for (int64_t d = 0; d < c.depth; ++d) {
+      ASSERT_NEAR(r.o.at(b, h, t, d), o[d], near) << "o of query " << t << " depth " << d;
+      delta += r.grad.at(b, h, t, d) * o[d];
+    }
+    for (int64_t s = 0; s < seen; ++s) {
+      double slope = -delta;
+      for (int64_t d = 0; d < c.depth; ++d) slope += r.grad.at(b, h, t, d) * r.v.at(b, h, s, d);
+      for (int64_t d = 0; d < c.depth; ++d) {
+        gv[s * c.depth + d] += w[s] * r.grad.at(b, h, t, d);
+        gk[s * c.depth + d] += w[s] * slope * scale * r.q.at(b, h, t, d);
+        gq[d] += w[s] * slope * scale * r.k.at(b, h, s, d);
+      }
+    }
+    for (int64_t d = 0; d < c.depth; ++d)
+      ASSERT_NEAR(r.gq.at(b, h, t, d), gq[d], 5 * near) << "dq of query " << t << " depth " << d;
+  }
+  for (int64_t s = 0; s < c.keys; ++s)
+    for (int64_t d = 0; d < c.depth; ++d) {
+      double allow = 5 * near * (1 + std::abs(gv[s * c.depth + d]) + std::abs(gk[s * c.depth + d]));
+      ASSERT_NEAR(r.gk.at(b, h, s, d), gk[s * c.depth + d], allow) << "dk of key " << s;
+      ASSERT_NEAR(r.gv.at(b, h, s, d), gv[s * c.depth + d], allow) << "dv of key " << s;
+    }
+}
+
+const Case cases[] = {
+    {1, 1, 1, 1, 16, true},      {2, 3, 64, 64, 64, true},   {2, 2, 37, 37, 20, true},
+    {1, 2, 300, 300, 32, true},  {1, 1, 300, 300, 40, false}, {1, 2, 5, 150, 64, true},
+    {1, 1, 150, 70, 24, true},   {1, 1, 1, 200, 64, true},   {2, 2, 65, 130, 48, false},
+    {1, 2, 70, 70, 64, true, ORR_BF16},
+};
+
+struct Isa {
+  Make forward, backward;
+};
+const Isa narrow{orr_cpu::avx2::make_attention, orr_cpu::avx2::make_attention_grad};
+const Isa wide{orr_cpu::avx512::make_attention, orr_cpu::avx512::make_attention_grad};
+
+std::vector<unsigned char> results(Heads& r) {
+  std::vector<unsigned char> all;
+  for (Bytes* b : {&r.o.bytes, &r.lse, &r.gq.bytes, &r.gk.bytes, &r.gv.bytes}) {
+    auto* p = static_cast<unsigned char*>(b->data());
+    all.insert(all.end(), p, p + b->size);
+  }
+  return all;
+}
+
+TEST(CpuAttention, AgreesWithDoublePrecision) {
+  use_serial_host();
+  thread_count = 2;
+  for (const Case& c : cases) {
+    SCOPED_TRACE(testing::Message() << c.queries << "x" << c.keys << "x" << c.depth);
+    Heads r(c);
+    ASSERT_TRUE(r.go(narrow.forward, narrow.backward)) << "wrote outside its buffers";
+    for (int64_t b = 0; b < c.batch; ++b)
+      for (int64_t h = 0; h < c.heads; ++h) {
+        check_head(r, b, h);
+        if (HasFatalFailure()) return;
+      }
+  }
+}
+
+TEST(CpuAttention, BitsDependOnNeitherThreadsNorInstructionSet) {
+  use_serial_host();
+  for (const Case& c : cases) {
+    Heads one(c);
+    thread_count = 1;
+    one.go(narrow.forward, narrow.backward);
+    for (int t : {1, 2, 7}) {
+      thread_count = t;
+      Heads other(c);
+      Isa isa = has_avx512() ? wide : narrow;
+      ASSERT_TRUE(other.go(isa.forward, isa.backward));
+      ASSERT_EQ(results(one), results(other)) << c.queries << "x" << c.keys << "x" << c.depth;
+    }
+  }
+}
+
+// The first queries of a causal head do not see what a longer sequence adds.
+TEST(CpuAttention, CausalRowsKeepTheirBitsInALongerSequence) {
+  use_serial_host();
+  Heads shorter({1, 1, 150, 150, 32, true}), longer({1, 1, 300, 300, 32, true});
+  for (Isa isa : {narrow, has_avx512() ? wide : narrow}) {
+    shorter.go(isa.forward, isa.backward);
+    longer.go(isa.forward, isa.backward);
+    ASSERT_EQ(0, std::memcmp(shorter.o.bytes.data(), longer.o.bytes.data(), 150 * 32 * 4));
+  }
+}
+
+}  // namespace

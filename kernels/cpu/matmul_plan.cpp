@@ -59,16 +59,18 @@ std::vector<MatmulStep> make_steps(const MatmulShape& s, int32_t& levels) {
     int32_t depth = 0;
     for (int64_t i = 0; i < n; ++i, ++leaf) {
       int32_t merges = i + 1 == n ? depth : __builtin_ctzll(uint64_t(i) + 1);
-      bool fused = merges > 0 && segment <= ORR_MATMUL_K;
+      bool rounds = s.leaf_n > 1 && s.dtype == ORR_BF16;
+      bool fused = merges > 0 && segment <= ORR_MATMUL_K && !rounds;
       int32_t level = fused ? depth - 1 : depth;
       levels = std::max(levels, level + 1);
       int64_t k = 0;
       do {
         int64_t kc = std::min<int64_t>(segment - k, ORR_MATMUL_K);
-        steps.push_back({leaf * segment + k, int32_t(kc), level, k > 0 || fused, 0, -1});
+        steps.push_back({leaf * segment + k, int32_t(kc), level, k > 0 || fused, 0, -1, 0});
         k += kc;
       } while (k < segment);
       steps.back().merges = merges - fused;
+      steps.back().rounds = rounds;
       depth += 1 - merges;
     }
     steps.back().node = node;

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "job/environment.h"
+#include "job/launch.h"
 #include "lua/script.h"
 #include "run/run.h"
 #include "run/thread_pool.h"
@@ -14,7 +16,7 @@ namespace {
 
 struct Choice {
   int ranks = 1;
-  std::string comm = "local";
+  std::string comm = ORRERY_DEFAULT_COMM;
   std::vector<std::string> kernels;
   int threads = 0;
   std::vector<std::string> words;  // script, key=value...
@@ -40,6 +42,24 @@ void apply(const Choice& choice) {
   if (choice.threads > 0) ThreadPool::get().configure(choice.threads);
 }
 
+// The command line of one rank: the same without -n.
+std::vector<std::string> rank_command(const Choice& choice) {
+  std::vector<std::string> argv = {"orrery", "run", "--comm", choice.comm};
+  for (const std::string& name : choice.kernels) argv.insert(argv.end(), {"--kernels", name});
+  argv.insert(argv.end(), choice.words.begin(), choice.words.end());
+  return argv;
+}
+
+// -n N starts ranks, unless another launcher has already made this process one of several.
+bool must_launch(const Choice& choice) {
+  if (choice.ranks == 1) return false;
+  const World world = detect();
+  if (world.size == 1) return true;
+  if (world.size == choice.ranks) return false;
+  fail(ORR_INVALID, "-n {}: this process is already one of {} ranks ({}); leave -n out",
+       choice.ranks, world.size, world.source);
+}
+
 int run_words(const Choice& choice) {
   return run_script(choice.words.front(), {choice.words.begin() + 1, choice.words.end()});
 }
@@ -53,10 +73,15 @@ Examples:
   orrery run examples/regression.lua
   orrery run -n 4 --comm local examples/gpt.lua steps=200 batch=32)");
   add_common(command, *choice);
-  command->add_option("--threads", choice->threads, "Compute threads of each rank (0: its share)");
+  command->add_option("--threads", choice->threads, "Compute threads of each rank (0: its share)")
+      ->envname("ORRERY_THREADS");
   command->callback([choice, &exit_code] {
     check_ranks(choice->ranks);
     if (choice->threads < 0) fail(ORR_INVALID, "--threads {}: at least 1, or 0", choice->threads);
+    if (must_launch(*choice)) {
+      exit_code = launch({choice->ranks, rank_command(*choice), "", choice->threads});
+      return;
+    }
     apply(*choice);
     exit_code = run_words(*choice);
   });

@@ -110,7 +110,7 @@ int class_index(lua_State* L) {
         reinterpret_cast<Properties>(lua_touserdata(state, lua_upvalueindex(2)));
     if (properties && properties(state, key)) return 1;
     lua_pushvalue(state, 2);
-    if (lua_rawget(state, lua_upvalueindex(1)) != LUA_TNIL) return 1;
+    if (lua_rawget(state, lua_upvalueindex(1)) == LUA_TFUNCTION) return 1;
     const char* name = lua_tostring(state, lua_upvalueindex(3));
     fail(ORR_INVALID, "a {} has no method or field {}{}", name, describe(state, 2),
          did_you_mean(key, sorted_keys(state, lua_upvalueindex(1))));
@@ -156,8 +156,12 @@ std::vector<std::string> names_of(const std::string& owner) {
 }
 
 void make_class(lua_State* L, const char* name, const std::vector<std::string>& owners,
-                Properties properties) {
+                Properties properties, const std::vector<std::string>& fields) {
   lua_newtable(L);
+  for (const std::string& field : fields) {
+    lua_pushboolean(L, 1);
+    lua_setfield(L, -2, field.c_str());
+  }
   for (const std::string& owner : owners) install(L, owner);
   for (const char* meta : {"__add", "__sub", "__mul", "__div", "__mod", "__pow", "__unm", "__lt",
                            "__le", "__eq", "__len", "__concat", "__tostring", "__close"}) {

@@ -65,16 +65,17 @@ double option_real(lua_State* L, int index, const char* name);
 std::string option_text(lua_State* L, int index, const char* name);
 
 // Makes T's metatable: methods of the rows, `properties(L, key)` (pushes one value and returns true
-// if it knows the key) and an error that names the nearest for anything else.
+// if it knows the key; `fields` names what it knows) and an error with the nearest for anything else.
 using Properties = bool (*)(lua_State* L, const std::string& key);
 void make_class(lua_State* L, const char* name, const std::vector<std::string>& owners,
-                Properties properties);
+                Properties properties, const std::vector<std::string>& fields);
 
 // make_class with T's finalizer; leaves the metatable on the stack.
 template <class T>
-void define_class(lua_State* L, const std::vector<std::string>& owners, Properties properties) {
+void define_class(lua_State* L, const std::vector<std::string>& owners,
+                  Properties properties = nullptr, const std::vector<std::string>& fields = {}) {
   push_class<T>(L);
-  make_class(L, T::kClass, owners, properties);
+  make_class(L, T::kClass, owners, properties, fields);
 }
 
 }  // namespace orrery::lua

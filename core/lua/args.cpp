@@ -11,6 +11,16 @@
 namespace orrery::lua {
 namespace {
 
+struct Given {
+  std::vector<std::string> words;
+  bool read = false;
+};
+
+Given& given() {
+  static Given arguments;
+  return arguments;
+}
+
 [[noreturn]] void wrong(const std::string& key, const std::string& value, const std::string& want) {
   fail(kUsageError, "argument {}={}: expected {}", key, value, want);
 }
@@ -95,7 +105,8 @@ int args(lua_State* L) {
     lua_setfield(L, 2, key.c_str());
     lua_settop(L, 2);
   }
-  for (const std::string& word : script_arguments()) read_argument(L, word, known);
+  given().read = true;
+  for (const std::string& word : given().words) read_argument(L, word, known);
   lua_newtable(L);
   lua_pushcfunction(L, unknown_field);
   lua_setfield(L, -2, "__index");
@@ -105,9 +116,12 @@ int args(lua_State* L) {
 
 }  // namespace
 
-std::vector<std::string>& script_arguments() {
-  static std::vector<std::string> words;
-  return words;
+void set_script_arguments(const std::vector<std::string>& words) { given() = {words, false}; }
+
+void refuse_unread_arguments() {
+  if (given().read || given().words.empty()) return;
+  fail(kUsageError, "argument '{}': the script takes none (it has not called orrery.args)",
+       given().words.front());
 }
 
 std::vector<Api> script_api() {

@@ -285,7 +285,7 @@ std::vector<Api> data_api() {
 }
 
 void define_data_class(lua_State* L) {
-  define_class<DatasetRef>(L, {"Dataset"}, dataset_properties);
+  define_class<DatasetRef>(L, {"Dataset"}, dataset_properties, {"samples", "vocab"});
   lua_pop(L, 1);
 }
 

@@ -26,7 +26,9 @@ void set_sorted_iteration(lua_State* L);
 void set_require(lua_State* L, const std::string& script_directory);
 
 // The script's key=value arguments, for orrery.args.
-std::vector<std::string>& script_arguments();
+void set_script_arguments(const std::vector<std::string>& words);
+// Throws if there are arguments that the script has not asked for.
+void refuse_unread_arguments();
 
 void define_tensor_class(lua_State* L);
 void define_host_class(lua_State* L);

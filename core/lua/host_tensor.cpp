@@ -182,7 +182,7 @@ std::vector<Api> host_api() {
 }
 
 void define_host_class(lua_State* L) {
-  define_class<Host>(L, {"HostTensor"}, properties);
+  define_class<Host>(L, {"HostTensor"}, properties, {"shape", "dtype"});
   lua_pop(L, 1);
 }
 

@@ -3,6 +3,8 @@
 // Errors between C++ and Lua, and where in the user's script they are.
 #include "lua/layer.h"
 
+#include "lua/objects.h"
+
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
@@ -40,7 +42,8 @@ bool has_position(const std::string& message) {
 std::string with_position(lua_State* L, const std::string& message) {
   if (has_position(message) && !in_library(message)) return message;
   const std::string line = user_line(L);
-  return line.empty() ? message : line + ": " + message;
+  const std::string region = regions().empty() ? "" : regions().back() + ": ";
+  return (line.empty() ? "" : line + ": ") + region + message;
 }
 
 }  // namespace

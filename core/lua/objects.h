@@ -49,7 +49,6 @@ struct RunRef {
   static constexpr const char* kClass = "Run";
   std::unique_ptr<Run> run;
   std::shared_ptr<Upvalues> upvalues;
-  std::string last_save_directory;
 };
 
 struct Result {
@@ -60,6 +59,7 @@ struct Result {
 struct Compiled {
   static constexpr const char* kClass = "Program";
   std::shared_ptr<orrery::Function> function;
+  std::shared_ptr<Upvalues> upvalues;
 };
 
 struct DatasetRef {

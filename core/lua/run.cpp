@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "lua/api.h"
+#include "lua/environment.h"
 #include "lua/objects.h"
 
 namespace orrery::lua {
@@ -172,7 +173,8 @@ RunSpec spec_at(lua_State* L, int index, const std::shared_ptr<Upvalues>& upvalu
 
 int make_run(lua_State* L) {
   auto upvalues = watch_functions(L, 1);
-  push(L, RunRef{Run::make(spec_at(L, 1, upvalues)), upvalues, ""});
+  refuse_unread_arguments();
+  push(L, RunRef{Run::make(spec_at(L, 1, upvalues)), upvalues});
   return 1;
 }
 
@@ -282,16 +284,22 @@ Outputs trace_body(const Function& body, Program& program, const std::vector<Val
 }
 
 int func(lua_State* L) {
-  auto body = [function = Function(L, 1)](Program& program, const std::vector<ValueId>& inputs) {
+  auto upvalues = std::make_shared<Upvalues>();
+  upvalues->watch(L, 1);
+  auto body = [function = Function(L, 1), upvalues](Program& program,
+                                                    const std::vector<ValueId>& inputs) {
+    if (!upvalues->taken()) upvalues->take(function.state());
     return trace_body(function, program, inputs);
   };
-  push(L, Compiled{orrery::Function::make(body, user_line(L))});
+  push(L, Compiled{orrery::Function::make(body, user_line(L)), upvalues});
   return 1;
 }
 
 // self:run({inputs}, {scalars}) -> HostTensors
 int call(lua_State* L) {
   require_main_thread(L);
+  const auto& self = check<Compiled>(L, 1);
+  self.upvalues->check(L);
   std::vector<HostTensor> inputs(lua_rawlen(L, 2));
   for (size_t i = 0; i < inputs.size(); ++i) {
     lua_rawgeti(L, 2, static_cast<lua_Integer>(i) + 1);
@@ -300,7 +308,7 @@ int call(lua_State* L) {
   }
   std::map<std::string, double> scalars = scalar_values();
   for (const std::string& name : sorted_keys(L, 3)) scalars[name] = option_real(L, 3, name.c_str());
-  const std::vector<HostTensor> results = check<Compiled>(L, 1).function->call(inputs, scalars);
+  const std::vector<HostTensor> results = self.function->call(inputs, scalars);
   luaL_checkstack(L, static_cast<int>(results.size()), "results");
   for (const HostTensor& result : results) push(L, Host{result});
   return static_cast<int>(results.size());
@@ -357,10 +365,10 @@ std::vector<Api> run_api() {
 }
 
 void define_run_classes(lua_State* L) {
-  define_class<RunRef>(L, {"Run"}, run_properties);
-  define_class<Result>(L, {"StepResult"}, result_properties);
-  define_class<Compiled>(L, {"Program"}, nullptr);
-  define_class<Field>(L, {"Field"}, field_properties);
+  define_class<RunRef>(L, {"Run"}, run_properties, {"steps"});
+  define_class<Result>(L, {"StepResult"}, result_properties, {"step"});
+  define_class<Compiled>(L, {"Program"});
+  define_class<Field>(L, {"Field"}, field_properties, {"shape", "dtype"});
   lua_pop(L, 4);
 }
 

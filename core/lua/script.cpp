@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "lua/api.h"
 #include "lua/environment.h"
+#include "run/runtime.h"
 
 namespace fs = std::filesystem;
 
@@ -34,17 +35,24 @@ int report(int code, const std::string& message) {
   return exit_code(code);
 }
 
+// Everything of the script, its programs included, is gone when this returns.
+void run_in_new_state(const std::string& path) {
+  const std::unique_ptr<lua_State, Closer> state(luaL_newstate());
+  lua_State* L = state.get();
+  const fs::path directory = fs::path(path).parent_path();
+  lua::open_environment(L, directory.empty() ? "." : directory.string());
+  lua::load_chunk(L, lua::read_script(path), "@" + path);
+  lua::protected_call(L, 0, 0);
+  lua::refuse_unread_arguments();
+}
+
 }  // namespace
 
 int run_script(const std::string& path, const std::vector<std::string>& args) {
-  lua::script_arguments() = args;
-  const std::unique_ptr<lua_State, Closer> state(luaL_newstate());
-  lua_State* L = state.get();
+  lua::set_script_arguments(args);
   try {
-    const fs::path directory = fs::path(path).parent_path();
-    lua::open_environment(L, directory.empty() ? "." : directory.string());
-    lua::load_chunk(L, lua::read_script(path), "@" + path);
-    lua::protected_call(L, 0, 0);
+    run_in_new_state(path);
+    Runtime::get().close();
     return 0;
   } catch (const PlanDone&) {
     return 0;

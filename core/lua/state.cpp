@@ -46,6 +46,7 @@ Initial initial_at(lua_State* L, int index, const Type& type) {
 }
 
 int make_state(lua_State* L, Role role) {
+  static int unnamed = 0;  // states are made in the same order on every rank
   auto state = std::make_shared<State>();
   state->type = {ORR_F32, to_integers(L, 1, "dims")};
   for (int64_t dim : state->type.dims) {
@@ -55,6 +56,7 @@ int make_state(lua_State* L, Role role) {
   state->type.dtype = to_dtype(L, -1);
   lua_getfield(L, 2, "name");
   state->name = to_text(L, -1, "name");
+  if (state->name.empty()) state->name = fmt::format("unnamed.{}", ++unnamed);
   lua_getfield(L, 2, "init");
   state->initial = initial_at(L, lua_gettop(L), state->type);
   state->role = role;
@@ -187,9 +189,10 @@ std::vector<Api> state_api() {
 }
 
 void define_state_classes(lua_State* L) {
-  define_class<StateRef>(L, {"Tensor", "State"}, state_properties);
+  define_class<StateRef>(L, {"Tensor", "State"}, state_properties,
+                         {"shape", "dtype", "name", "frozen", "trained"});
   lua_pop(L, 1);
-  define_class<Scalar>(L, {"Tensor", "Scalar"}, scalar_properties);
+  define_class<Scalar>(L, {"Tensor", "Scalar"}, scalar_properties, {"value"});
   lua_pop(L, 1);
 }
 

@@ -183,7 +183,7 @@ std::vector<Api> tool_api() {
 }
 
 void define_tool_classes(lua_State* L) {
-  define_class<Region>(L, {"Region"}, nullptr);
+  define_class<Region>(L, {"Region"});
   lua_pop(L, 1);
 }
 

@@ -112,7 +112,7 @@ std::vector<std::shared_ptr<State>> states_at(lua_State* L, int index) {
 }
 
 void define_tensor_class(lua_State* L) {
-  define_class<Tensor>(L, {"Tensor"}, tensor_properties);
+  define_class<Tensor>(L, {"Tensor"}, tensor_properties, {"shape", "dtype"});
   lua_pop(L, 1);
 }
 

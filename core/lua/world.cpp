@@ -169,7 +169,7 @@ std::vector<Api> world_api() {
 }
 
 void define_world_class(lua_State* L) {
-  define_class<World>(L, {"World"}, world_properties);
+  define_class<World>(L, {"World"}, world_properties, {"rank", "size", "local_rank", "local_size"});
   lua_pop(L, 1);
 }
 

@@ -57,7 +57,8 @@ struct AttentionGrad : Kernel {
             const orr_buffer* out) const {
     gather(b, h, s, in);
     for (int64_t first = 0; first < shape.queries; first += kSpan)
-      span(first, smaller(kSpan, shape.queries - first), s, host<S>(out[0]) + gq.at(b, h));
+      span(first, smaller(kSpan, shape.queries - first), s, host<S>(in[4]) + o.at(b, h),
+           host<S>(out[0]) + gq.at(b, h));
     write_rows(s.key_grad, shape.scale, host<S>(out[1]) + gk.at(b, h), gk.row);
     write_rows(s.value_grad, 1.0f, host<S>(out[2]) + gv.at(b, h), gv.row);
   }
@@ -68,29 +69,22 @@ struct AttentionGrad : Kernel {
     copy_rows(host<S>(in[3]) + v.at(b, h), v.row, shape.keys, depth, s.values, kRowStride, depth);
     copy_rows(host<S>(in[1]) + q.at(b, h), q.row, shape.queries, depth, s.query, wide, wide);
     copy_rows(host<S>(in[0]) + go.at(b, h), go.row, shape.queries, depth, s.grad, wide, wide);
-    const S* out = host<S>(in[4]) + o.at(b, h);
     const float* from = host<float>(in[5]) + b * lse.batch + h * lse.head;
-    for (int64_t t = 0; t < shape.queries; ++t) {
-      v16f sum = splat(0.0f);
-      for (int64_t d = 0; d < wide; d += 16) {
-        v16f x = d + 16 <= depth ? load(out + t * o.row + d, Full{})
-                                 : load(out + t * o.row + d, int(depth - d));
-        sum = fma(load(s.grad + t * wide + d), x, sum);
-      }
-      s.delta[t] = sum_lanes(sum);
-      s.logs[t] = from[t * lse.row];
-    }
+    for (int64_t t = 0; t < shape.queries; ++t) s.logs[t] = from[t * lse.row];
     for (int64_t i = 0; i < shape.keys * wide; i += 16)
       store(s.key_grad + i, splat(0.0f)), store(s.value_grad + i, splat(0.0f));
   }
 
   // The queries [t, t + count): their gradient, and what they add to those of keys and values.
-  void span(int64_t t, int64_t count, const Scratch& s, S* to) const {
+  void span(int64_t t, int64_t count, const Scratch& s, const S* out, S* to) const {
     int64_t wide = shape.padded_depth(), depth = shape.depth;
     for (int64_t i = 0; i < count; i += kQueries) {
       int64_t n = smaller(kQueries, count - i);
       pack_panels<kQueries>(s.query + (t + i) * wide, wide, 1, n, depth, s.query_t + i * depth, 0);
       pack_panels<kQueries>(s.grad + (t + i) * wide, wide, 1, n, depth, s.grad_t + i * depth, 0);
+      pack_panels<kQueries>(out + (t + i) * o.row, o.row, 1, n, depth, s.query_grad, 0);
+      for (int64_t j = 0; j < n; j += 16)
+        dot_lanes(s.query_grad + j, s.grad_t + i * depth + j, s.delta + t + i + j);
     }
     int64_t end = shape.seen(t + count - 1);
     for (int64_t first = 0; first < end; first += kKeys)
@@ -104,6 +98,14 @@ struct AttentionGrad : Kernel {
       else
         for (int64_t j = i; j < smaller(i + kQueries, count); ++j)
           for (int64_t d = 0; d < depth; ++d) store_one(to + (t + j) * gq.row + d, 0.0f);
+  }
+
+  // The sum over the depth in the order of the products with v, so that where o is v they cancel.
+  void dot_lanes(const float* x, const float* y, float* to) const {
+    v16f sum = splat(0.0f);
+    for (int64_t d = 0; d < shape.depth; ++d)
+      sum = fma(load(x + d * kQueries), load(y + d * kQueries), sum);
+    store(to, sum);
   }
 
   // Keys [first, first + n) under the span's queries.

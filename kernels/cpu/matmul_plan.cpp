@@ -59,16 +59,18 @@ std::vector<MatmulStep> make_steps(const MatmulShape& s, int32_t& levels) {
     int32_t depth = 0;
     for (int64_t i = 0; i < n; ++i, ++leaf) {
       int32_t merges = i + 1 == n ? depth : __builtin_ctzll(uint64_t(i) + 1);
-      bool fused = merges > 0 && segment <= ORR_MATMUL_K;
+      bool rounds = s.leaf_n > 1 && s.dtype == ORR_BF16;
+      bool fused = merges > 0 && segment <= ORR_MATMUL_K && !rounds;
       int32_t level = fused ? depth - 1 : depth;
       levels = std::max(levels, level + 1);
       int64_t k = 0;
       do {
         int64_t kc = std::min<int64_t>(segment - k, ORR_MATMUL_K);
-        steps.push_back({leaf * segment + k, int32_t(kc), level, k > 0 || fused, 0, -1});
+        steps.push_back({leaf * segment + k, int32_t(kc), level, k > 0 || fused, 0, -1, 0});
         k += kc;
       } while (k < segment);
       steps.back().merges = merges - fused;
+      steps.back().rounds = rounds;
       depth += 1 - merges;
     }
     steps.back().node = node;
@@ -126,7 +128,9 @@ Tiling choose_tiling(const MatmulPlan& p, int64_t element) {
   Tiling best{0, 0, false, false, false, 0};
   int64_t more = 2 * p.slots;
   int64_t cols = s.k * element <= kKeepBytes / 256 ? kTileCols : kTileCols / 2;
-  int64_t first_m = ceil_div(s.m, kTileRows), first_n = ceil_div(s.n, cols);
+  // An empty product has no tiles; any size will do for them.
+  int64_t first_m = std::max<int64_t>(1, ceil_div(s.m, kTileRows));
+  int64_t first_n = std::max<int64_t>(1, ceil_div(s.n, cols));
   for (int64_t i = first_m; i <= std::min(first_m + more, ceil_div(s.m, p.micro.rows)); ++i)
     for (int64_t j = first_n; j <= std::min(first_n + more, ceil_div(s.n, p.micro.lanes)); ++j) {
       int64_t tm = edge(s.m, i, p.micro.rows), tn = edge(s.n, j, p.micro.lanes);
@@ -148,7 +152,7 @@ MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
   bool narrow = s.n <= kVectorRows && s.m > kVectorRows;
   swapped = narrow || (s.n < micro.cols && s.m >= 2 * s.n && s.n % micro.lanes);
   if (swapped) swap_roles(s);
-  vector = s.m <= kVectorRows && s.leaf_n == 1 && s.dtype != ORR_F64;
+  vector = s.m > 0 && s.m <= kVectorRows && s.leaf_n == 1 && s.dtype != ORR_F64;
   std::vector<MatmulStep> list = make_steps(s, levels);
   std::vector<MatmulChunk> groups = make_chunks(list);
   n_steps = int32_t(list.size()), n_chunks = int32_t(groups.size());

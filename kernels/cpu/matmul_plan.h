@@ -25,7 +25,8 @@ struct MatmulShape {
 
 // One run of the micro-kernel over at most ORR_MATMUL_K elements of K, into level `level` of the
 // stack of partial sums. Afterwards `merges` times the top level is added to the one below, and
-// then, if node >= 0, level 0 is that finished node.
+// then, if node >= 0, level 0 is that finished node. `rounds`: a 16-bit leaf ends here; it and every
+// sum of it is rounded to the output's type.
 struct MatmulStep {
   int64_t k0;
   int32_t kc;
@@ -33,6 +34,7 @@ struct MatmulStep {
   int32_t add;
   int32_t merges;
   int32_t node;
+  int32_t rounds;
 };
 
 // Steps [first, last) whose operands are packed together: K from k0, at most ORR_MATMUL_K elements

@@ -160,8 +160,11 @@ struct MatmulSlot {
       const MatmulStep& step = p.steps[x];
       T* top = base + step.level * kMicro;
       multiply(step, step.k0 - c.k0, rows, vectors, panel_a, panel_b, top, kCols, ahead);
-      for (int32_t merge = 0; merge < step.merges; ++merge, top -= kMicro)
+      if (step.rounds) round(top, rows, vectors);
+      for (int32_t merge = 0; merge < step.merges; ++merge, top -= kMicro) {
         add(top - kMicro, top, rows, vectors);
+        if (step.rounds) round(top - kMicro, rows, vectors);
+      }
       if (step.node >= 0) write(to + step.node * s.node, base, rows, cols);
     }
   }
@@ -178,6 +181,15 @@ struct MatmulSlot {
         T* at = to + r * kCols + v * kLanesOf;
         store(at, load(at) + load(from + r * kCols + v * kLanesOf));
       }
+  }
+
+  static void round(T* at, int rows, int vectors) {
+    if constexpr (sizeof(S) == 2)
+      for (int r = 0; r < rows; ++r)
+        for (int v = 0; v < vectors; ++v) {
+          T* x = at + r * kCols + v * kLanesOf;
+          store(x, round_bf16(load(x)));
+        }
   }
 
   void write(S* to, const T* from, int rows, int cols) const {

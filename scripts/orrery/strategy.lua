@@ -15,6 +15,6 @@ return setmetatable({}, {
       end
     end
     orrery.fail(("no plugin provides the strategy '%s'%s; there are: %s"):format(
-      name, orrery.did_you_mean(tostring(name), known), table.concat(known, ", ")))
+      name, orrery.did_you_mean(tostring(name), known), #known > 0 and table.concat(known, ", ") or "none"))
   end,
 })

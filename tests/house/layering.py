@@ -14,9 +14,9 @@ BELOW = {
     "plugin": {"base"},
     "program": {"base"},
     "lower": {"base", "plugin", "program"},
-    "run": {"base", "program", "lower", "plugin"},
-    "store": {"base", "program", "lower", "plugin", "run"},
-    "job": {"base", "program", "lower", "plugin", "run"},
+    "store": {"base", "program"},
+    "job": {"base", "plugin"},
+    "run": {"base", "program", "lower", "plugin", "store", "job"},
     "lua": {"base", "program", "lower", "plugin", "run", "store", "job"},
     "cli": {"base", "program", "lower", "plugin", "run", "store", "job", "lua"},
 }

@@ -63,6 +63,12 @@ Bytes random_bytes(int64_t count, uint32_t seed) {
   return b;
 }
 
+// As a node of the tree is kept: in the type of the output.
+template <class S>
+typename Storage<S>::T rounded(typename Storage<S>::T x) {
+  return Storage<S>::get(Storage<S>::put(x));
+}
+
 // The product of one leaf, then the tree over leaves, for one element.
 template <class S>
 std::vector<typename Storage<S>::T> nodes_of(const Case& c, const S* a, int64_t a_step, const S* b,
@@ -80,7 +86,7 @@ std::vector<typename Storage<S>::T> nodes_of(const Case& c, const S* a, int64_t 
       }
       sum = k0 ? sum + block : block;
     }
-    leaves.push_back(sum);
+    leaves.push_back(c.leaf_n > 1 ? rounded<S>(sum) : sum);
   }
   std::vector<T> nodes;
   int64_t lo = c.leaf_lo, first = 0;
@@ -88,7 +94,7 @@ std::vector<typename Storage<S>::T> nodes_of(const Case& c, const S* a, int64_t 
     std::vector<T> level(leaves.begin() + first, leaves.begin() + first + n);
     for (; level.size() > 1; level.resize((level.size() + 1) / 2))
       for (size_t i = 0; i < level.size(); i += 2)
-        level[i / 2] = i + 1 < level.size() ? level[i] + level[i + 1] : level[i];
+        level[i / 2] = i + 1 < level.size() ? rounded<S>(level[i] + level[i + 1]) : level[i];
     nodes.push_back(level[0]);
     first += n;
   }

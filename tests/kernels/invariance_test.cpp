@@ -46,7 +46,8 @@ class Rows : public Bits {
  protected:
   void check_part(const Axis& axis, int64_t first, int64_t n) {
     std::vector<Values> some;
-    for (size_t i = 0; i < inputs_.size(); ++i) some.push_back(part(c_.in[i], inputs_[i], axis.in[i], first, n));
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      some.push_back(part(c_.in[i], inputs_[i], axis.in[i], first, n));
     RunResult r = run(plugin_, part(c_, axis, n), some);
     ASSERT_EQ(r.unsupported, "") << n << " rows";
     ASSERT_TRUE(clean(r));
@@ -65,7 +66,8 @@ TEST_P(Rows, AloneAreRowsOfTheBatch) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Rows, ::testing::ValuesIn(params(host_plugins(), has_axis)), param_name);
+INSTANTIATE_TEST_SUITE_P(All, Rows, ::testing::ValuesIn(params(host_plugins(), has_axis)),
+                         param_name);
 
 }  // namespace
 }  // namespace kernels_test

@@ -51,7 +51,8 @@ A dot(const std::vector<A>& a, const std::vector<A>& b) {
   A total = 0;
   for (size_t first = 0; first < a.size(); first += 256) {
     A sum = 0;
-    for (size_t i = first; i < std::min(first + 256, a.size()); ++i) sum = std::fma(a[i], b[i], sum);
+    for (size_t i = first; i < std::min(first + 256, a.size()); ++i)
+      sum = std::fma(a[i], b[i], sum);
     total = first == 0 ? sum : A(total + sum);
   }
   return total;
@@ -83,7 +84,9 @@ Case one_sum(int32_t dtype, const char* kind, int64_t k) {
 }
 
 template <class A>
-std::vector<A> as(const Values& v) { return std::vector<A>(v.begin(), v.end()); }
+std::vector<A> as(const Values& v) {
+  return std::vector<A>(v.begin(), v.end());
+}
 
 TEST_P(Order, OfRowSums) {
   for (int64_t k : {1, 5, 16, 100, 1024, 1025, 5000, 7 * 1024})
@@ -131,7 +134,8 @@ std::string order_name(const ::testing::TestParamInfo<std::tuple<std::string, in
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Order,
-                         ::testing::Combine(::testing::ValuesIn(host_plugins()), ::testing::ValuesIn(kReals)),
+                         ::testing::Combine(::testing::ValuesIn(host_plugins()),
+                                            ::testing::ValuesIn(kReals)),
                          order_name);
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <array>
 #include <csignal>
 #include <random>
+#include <regex>
 #include <thread>
 
 #include "faults.h"
@@ -125,6 +126,15 @@ TEST_F(Crash, FailedAtEveryCallOfASave) {
     }
   }
   EXPECT_GT(failures, 20);
+}
+
+// What a power cut asks for and no kill can show: all is on the disk before the rename, and the
+// rename before the old one goes.
+TEST_F(Crash, SyncsEveryFileAndDirectoryInOrder) {
+  save(1);
+  faults::clear();
+  save(2);
+  EXPECT_TRUE(std::regex_match(faults::trace(), std::regex("m(w+f){3}frfu+"))) << faults::trace();
 }
 
 TEST_F(Crash, ShortAndInterruptedWritesAreCompleted) {

@@ -4,6 +4,8 @@
 // test program by ones that can be told to fail, to stop halfway, or to end the process.
 #pragma once
 
+#include <string>
+
 namespace orrery::faults {
 
 // Back to the kernel's own calls, and counting from 0.
@@ -15,7 +17,10 @@ void fail_at(int call, int error);
 // Every write moves at most 7 bytes, and every third one is interrupted.
 void short_writes();
 
-int calls();                 // since clear()
-int fsyncs_after_failure();  // since the failure of fail_at()
+// Since clear(): how many calls, and which, by first letter.
+int calls();
+const std::string& trace();
+// Since the failure of fail_at().
+int fsyncs_after_failure();
 
 }  // namespace orrery::faults

@@ -149,7 +149,8 @@ static void check_linear(const Program& p, const Op& op, Batch kind) {
   } else if (op.kind == "reduce" && attr_text(op.attrs, "fn", "") != "sum") {
     refuse(attr_text(op.attrs, "fn", ""));
   } else if (op.kind != "reduce" && op.kind != "reshape" && op.kind != "transpose" &&
-             op.kind != "split" && op.kind != "concat" && op.kind != "stop_gradient") {
+             op.kind != "split" && op.kind != "concat" && op.kind != "stop_gradient" &&
+             !(op.kind == "scatter_add" && p.value(op.in[0]).batch == Batch::none)) {
     refuse(op.kind);
   }
 }

@@ -28,7 +28,8 @@ void add_common(CLI::App* command, Choice& choice) {
   command->add_option("-n,--ranks", choice.ranks, "Number of ranks");
   command->add_option("--comm", choice.comm, "Comm plugin that carries bytes between ranks");
   command->add_option("--kernels", choice.kernels, "Kernel plugins to use, first choice first")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_option("script", choice.words, "The Lua script, then its key=value arguments")
       ->required();
 }

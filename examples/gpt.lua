@@ -2,7 +2,7 @@
 --
 -- A character GPT: trains on any text, evaluates, and writes some of its own.
 local orrery = require "orrery"
-local nn, optim = orrery.nn, orrery.optim
+local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args {
   data = "", steps = 300, batch = 12, ctx = 64, microbatches = 0, seed = 1,
   dim = 128, heads = 4, layers = 4, dropout = 0.1, tie = true,
@@ -48,7 +48,7 @@ local model = GPT {
 orrery.log("%s", tostring(model))
 
 local run = orrery.compile(function(batch) return nn.cross_entropy(model(batch.x), batch.y) end, {
-  params = model, microbatches = args.microbatches, clip = args.clip,
+  params = model, microbatches = args.microbatches, strategy = strategy.data {}, clip = args.clip,
   optimizer = optim.adamw {
     lr = optim.cosine { peak = args.lr, warmup = 20, steps = args.steps, floor = args.lr / 10 },
     decay = 0.1, b2 = 0.99,

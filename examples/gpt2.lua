@@ -2,7 +2,7 @@
 --
 -- GPT-2 with 124 million parameters, on random tokens or on the bytes of a file.
 local orrery = require "orrery"
-local nn, optim = orrery.nn, orrery.optim
+local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args {
   data = "", steps = 20, batch = 4, ctx = 64, microbatches = 0, seed = 1,
   vocab = 50257, dim = 768, heads = 12, layers = 12, lr = 3e-4,
@@ -58,7 +58,7 @@ end
 
 local model = GPT2()
 local run = orrery.compile(function(batch) return nn.cross_entropy(model(batch.x), batch.y) end, {
-  params = model, microbatches = args.microbatches, clip = 1.0,
+  params = model, microbatches = args.microbatches, strategy = strategy.data {}, clip = 1.0,
   optimizer = optim.adamw {
     lr = optim.constant { peak = args.lr, warmup = 10 }, decay = 0.1, b2 = 0.95,
     groups = { { match = { "*.bias", "*ln*", "*norm*" }, decay = 0 } },

@@ -2,7 +2,7 @@
 --
 -- Classifies the points of three spirals that the script draws itself.
 local orrery = require "orrery"
-local nn, optim = orrery.nn, orrery.optim
+local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args { steps = 600, batch = 96, hidden = 64, lr = 0.01, microbatches = 0, seed = 1 }
 orrery.seed(args.seed)
 
@@ -34,7 +34,7 @@ end
 
 local train, test = spirals(200), spirals(100)
 local run = orrery.compile(loss, {
-  params = model, microbatches = args.microbatches,
+  params = model, microbatches = args.microbatches, strategy = strategy.data {},
   optimizer = optim.adamw { lr = optim.cosine { peak = args.lr, warmup = 20, steps = args.steps } },
 })
 

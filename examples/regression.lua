@@ -2,7 +2,7 @@
 --
 -- Fits a line to noisy points: the smallest whole training script.
 local orrery = require "orrery"
-local nn, optim = orrery.nn, orrery.optim
+local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args { steps = 200, batch = 64, microbatches = 0, seed = 1 }
 orrery.seed(args.seed)
 
@@ -15,7 +15,8 @@ local data = orrery.data.arrays { x = x, y = y }
 
 local model = nn.linear(1, 1)
 local run = orrery.compile(function(batch) return nn.mse(model(batch.x), batch.y) end, {
-  params = model, optimizer = optim.sgd { lr = 0.1 }, microbatches = args.microbatches,
+  params = model, optimizer = optim.sgd { lr = 0.1 },
+  microbatches = args.microbatches, strategy = strategy.data {},
 })
 
 local start = orrery.time()

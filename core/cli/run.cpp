@@ -89,7 +89,8 @@ Examples:
 
 void add_plan(CLI::App& app, int& exit_code) {
   auto choice = std::make_shared<Choice>();
-  CLI::App* command = app.add_subcommand("plan", R"(Print what a script's step will do, and run nothing
+  CLI::App* command =
+      app.add_subcommand("plan", R"(Print what a script's step will do, and run nothing
 Examples:
   orrery plan examples/gpt.lua
   orrery plan -n 512 examples/gpt2.lua)");

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/config.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"

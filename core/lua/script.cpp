@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/config.h"
 #include "lua/script.h"
 
 #include <cstdio>

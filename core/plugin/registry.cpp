@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "base/config.h"
 #include "base/error.h"
 #include "base/places.h"
 #include "base/text.h"

@@ -149,8 +149,7 @@ static void check_linear(const Program& p, const Op& op, Batch kind) {
   } else if (op.kind == "reduce" && attr_text(op.attrs, "fn", "") != "sum") {
     refuse(attr_text(op.attrs, "fn", ""));
   } else if (op.kind != "reduce" && op.kind != "reshape" && op.kind != "transpose" &&
-             op.kind != "split" && op.kind != "concat" && op.kind != "stop_gradient" &&
-             !(op.kind == "scatter_add" && p.value(op.in[0]).batch == Batch::none)) {
+             op.kind != "split" && op.kind != "concat" && op.kind != "stop_gradient") {
     refuse(op.kind);
   }
 }
@@ -173,7 +172,8 @@ void Program::relate_to_batch(Op& op) {
   if (partial && sharded)
     fail_here(op.kind + ": a sum over the batch cannot meet values of single samples");
   if (mean || partial) {
-    check_linear(*this, op, mean ? Batch::mean : Batch::partial);
+    // Backward ops are linear in their cotangents, whatever their kind.
+    if (op.phase != Phase::backward) check_linear(*this, op, mean ? Batch::mean : Batch::partial);
     return all_outputs(mean ? Batch::mean : Batch::partial);
   }
   Sharding s = op_def(op.kind).sharding(args_of(*this, op), out_types(*this, op));

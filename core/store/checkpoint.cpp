@@ -28,7 +28,8 @@ std::string label_of(const std::string& directory, const std::string& file) {
 
 std::string read_manifest_text(const File& file) {
   if (file.size() > kMostManifestBytes)
-    fail(ORR_FAILED, "{} has {} bytes, more than any manifest{}", file.label(), file.size(), kRemedy);
+    fail(ORR_FAILED, "{} has {} bytes, more than any manifest{}", file.label(), file.size(),
+         kRemedy);
   std::string text(file.size(), '\0');
   file.read(text.data(), text.size(), 0);
   return text;
@@ -48,8 +49,10 @@ void check_replaceable(const std::string& directory, const fs::path& path) {
                          entry.path().filename().string()));
   if (fs::is_empty(path)) return;
   if (!fs::exists(path / kManifestFile)) refuse("the directory is not a checkpoint");
-  File manifest = File::open(AT_FDCWD, path / kManifestFile, label_of(directory, kManifestFile), false);
-  if (!looks_like_manifest(read_manifest_text(manifest))) refuse("the directory is not a checkpoint");
+  File manifest =
+      File::open(AT_FDCWD, path / kManifestFile, label_of(directory, kManifestFile), false);
+  if (!looks_like_manifest(read_manifest_text(manifest)))
+    refuse("the directory is not a checkpoint");
 }
 
 // weakly_canonical: a checkpoint reached through a link is swapped where it lies.

@@ -25,11 +25,13 @@ std::string seal(const std::string& body) {
 void check_version(const Json& json, const std::string& label) {
   auto format = json.find("format");
   if (format == json.end() || *format != kFormat)
-    fail(ORR_FAILED, "{}: format is not \"{}\"; give the directory of a checkpoint", label, kFormat);
+    fail(ORR_FAILED, "{}: format is not \"{}\"; give the directory of a checkpoint", label,
+         kFormat);
   auto version = json.find("version");
   if (version == json.end() || *version != kVersion)
-    fail(ORR_FAILED, "{}: version {} cannot be read, only {}; load it with the release that wrote it",
-         label, version == json.end() ? "is missing and" : version->dump(), kVersion);
+    fail(ORR_FAILED,
+         "{}: version {} cannot be read, only {}; load it with the release that wrote it", label,
+         version == json.end() ? "is missing and" : version->dump(), kVersion);
 }
 
 void check_seal(const std::string& text, const std::string& label) {

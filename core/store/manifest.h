@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// checkpoint.json: what a checkpoint directory must hold. Its last member is the xxh3-64 of all text
-// before that member, so that damage to the manifest itself is seen too.
+// checkpoint.json: what a checkpoint directory must hold. Its last member is the xxh3-64 of all
+// text before that member, so that damage to the manifest itself is seen too.
 #pragma once
 
 #include <cstdint>

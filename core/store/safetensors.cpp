@@ -21,8 +21,9 @@ void check_writable(const NamedTensors& sorted) {
       fail(ORR_INVALID, "safetensors cannot hold a tensor named '{}'; rename it", name);
     auto bytes = static_cast<uint64_t>(tensor.type.elements() * orr_dtype_bytes(tensor.type.dtype));
     if (tensor.bytes->size() != bytes)
-      fail(ORR_INVALID, "tensor '{}' holds {} bytes instead of the {} of {}; give it all its elements",
-           name, tensor.bytes->size(), bytes, to_string(tensor.type));
+      fail(ORR_INVALID,
+           "tensor '{}' holds {} bytes instead of the {} of {}; give it all its elements", name,
+           tensor.bytes->size(), bytes, to_string(tensor.type));
     names.push_back(name);
   }
   std::sort(names.begin(), names.end());

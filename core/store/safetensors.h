@@ -25,8 +25,8 @@ struct SafetensorsContents {
   std::string digest;  // of the whole file
 };
 
-// Reads every tensor of a file just opened. Throws Error, naming file, tensor and field, for any file
-// that the specification does not allow. No length is believed before it fits in the file.
+// Reads every tensor of a file just opened. Throws Error, naming file, tensor and field, for any
+// file that the specification does not allow. No length is believed before it fits in the file.
 SafetensorsContents read_safetensors(const File& file);
 
 }  // namespace orrery

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parser is driven by events, so that neither nesting nor a repeated key costs memory, and every
-// value meets the one field it may stand in.
+// The parser is driven by events, so that neither nesting nor a repeated key costs memory, and
+// every value meets the one field it may stand in.
 #include "store/safetensors_header.h"
 
 #include <algorithm>
@@ -50,7 +50,8 @@ class HeaderReader {
   explicit HeaderReader(const std::string& label) : label_(label) {}
   std::vector<SafetensorsEntry> take() { return std::move(entries_); }
 
-  // -- events of the JSON parser -------------------------------------------------------------------
+  // -- events of the JSON parser
+  // -------------------------------------------------------------------
   bool null() { unexpected(); }
   bool boolean(bool) { unexpected(); }
   bool number_integer(number_integer_t) { unexpected(); }
@@ -61,7 +62,8 @@ class HeaderReader {
     if (place_ == Place::shape) {
       add_dim(value);
     } else if (place_ == Place::offsets) {
-      if (offsets_.size() == 2) bad("tensor {}: data_offsets has more than 2 numbers", shown(name_));
+      if (offsets_.size() == 2)
+        bad("tensor {}: data_offsets has more than 2 numbers", shown(name_));
       offsets_.push_back(value);
     } else {
       unexpected();
@@ -72,7 +74,8 @@ class HeaderReader {
   bool string(string_t& value) {
     if (place_ == Place::metadata) return true;
     if (place_ != Place::tensor || field_ != "dtype") unexpected();
-    auto known = std::find_if(kDtypes.begin(), kDtypes.end(), [&](auto& d) { return d.second == value; });
+    auto known =
+        std::find_if(kDtypes.begin(), kDtypes.end(), [&](auto& d) { return d.second == value; });
     if (known == kDtypes.end())
       bad("tensor {}: dtype {} is not one of BOOL, U8, F16, BF16, I32, F32, F64, I64", shown(name_),
           shown(value));
@@ -98,7 +101,8 @@ class HeaderReader {
       bad("{}: field {} is given twice", shown(name_), shown(value));
     } else if (place_ == Place::tensor && value != "dtype" && value != "shape" &&
                value != "data_offsets") {
-      bad("tensor {}: field {} is not one of dtype, shape, data_offsets", shown(name_), shown(value));
+      bad("tensor {}: field {} is not one of dtype, shape, data_offsets", shown(name_),
+          shown(value));
     }
     field_ = place_ == Place::top ? "" : value;
     return true;
@@ -176,8 +180,8 @@ class HeaderReader {
     int64_t bytes = packed_bytes();
     auto [begin, end] = std::pair(offsets_[0], offsets_[1]);
     if (begin > end || end - begin != static_cast<uint64_t>(bytes))
-      bad("tensor {}: data_offsets [{},{}] do not span the {} bytes of {}", shown(name_), begin, end,
-          bytes, to_string(Type{dtype_, dims_}));
+      bad("tensor {}: data_offsets [{},{}] do not span the {} bytes of {}", shown(name_), begin,
+          end, bytes, to_string(Type{dtype_, dims_}));
     entries_.push_back({name_, {dtype_, dims_}, begin, end});
   }
 
@@ -197,8 +201,8 @@ void check_places(const std::vector<SafetensorsEntry>& entries, uint64_t data_by
   for (const SafetensorsEntry& e : entries) {
     if (e.begin != at)
       fail(ORR_FAILED, "{}: tensor {} begins at byte {} of the data, {} byte {}{}", label,
-           shown(e.name), e.begin, e.begin > at ? "after a hole from" : "inside another that ends at",
-           at, kRemedy);
+           shown(e.name), e.begin,
+           e.begin > at ? "after a hole from" : "inside another that ends at", at, kRemedy);
     at = e.end;
   }
   if (at != data_bytes)
@@ -213,7 +217,8 @@ const char* safetensors_dtype(int32_t dtype) {
 }
 
 int safetensors_order(int32_t dtype) {
-  auto known = std::find_if(kDtypes.begin(), kDtypes.end(), [&](auto& d) { return d.first == dtype; });
+  auto known =
+      std::find_if(kDtypes.begin(), kDtypes.end(), [&](auto& d) { return d.first == dtype; });
   return static_cast<int>(known - kDtypes.begin());
 }
 
@@ -221,13 +226,15 @@ std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view text, ui
                                                        const std::string& label) {
   if (text.empty() || text[0] != '{')
     fail(ORR_FAILED, "{}: the header does not begin with '{{'{}", label, kRemedy);
+  // The JSON parser takes a NUL for the end: what follows it would go unread.
+  if (text.find('\0') != text.npos)
+    fail(ORR_FAILED, "{}: the header holds a NUL{}", label, kRemedy);
   HeaderReader reader(label);
   Json::sax_parse(text.begin(), text.end(), &reader);
   auto entries = reader.take();
   // An empty tensor lies at the same byte as its successor, before it.
-  std::sort(entries.begin(), entries.end(), [](auto& a, auto& b) {
-    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
-  });
+  std::sort(entries.begin(), entries.end(),
+            [](auto& a, auto& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
   check_places(entries, data_bytes, label);
   return entries;
 }

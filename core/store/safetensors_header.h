@@ -26,8 +26,8 @@ const char* safetensors_dtype(int32_t dtype);
 // Position of `dtype` in the order that writers sort by, descending: wide elements first.
 int safetensors_order(int32_t dtype);
 
-// The tensors by rising place: they fill [0, data_bytes) without hole or overlap and each is as long
-// as its dtype and shape say. Otherwise throws Error, which begins with `label`. [any thread]
+// The tensors by rising place: they fill [0, data_bytes) without hole or overlap and each is as
+// long as its dtype and shape say. Otherwise throws Error, which begins with `label`. [any thread]
 std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view text, uint64_t data_bytes,
                                                        const std::string& label);
 

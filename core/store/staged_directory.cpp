@@ -22,7 +22,8 @@ void make_parents(const fs::path& directory) {
   if (fs::exists(directory)) return;
   make_parents(directory.parent_path());
   if (::mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST)
-    fail(ORR_FAILED, "directory '{}' cannot be created: {}", directory.string(), write_error(errno));
+    fail(ORR_FAILED, "directory '{}' cannot be created: {}", directory.string(),
+         write_error(errno));
   sync_directory(directory.parent_path());
 }
 

@@ -44,7 +44,8 @@ local M = {}
 -- batch as a table of tensors and returns the loss and, if wanted, {name = tensor} to fetch.
 function M.compile(loss, options)
   local o = orrery.options("compile", options, {
-    params = false, optimizer = false, microbatches = 0, clip = 0, strategy = {},
+    params = false, optimizer = false, microbatches = 0, clip = 0,
+    strategy = { orrery.strategy.data {} },
   })
   loss = check_loss("compile", loss)
   if not o.params then

@@ -18,7 +18,8 @@ using Checkpoint = StoreTest;
 std::vector<NamedTensor> every_type() {
   std::vector<NamedTensor> tensors;
   for (int32_t dtype : {ORR_F32, ORR_F64, ORR_BF16, ORR_F16, ORR_I32, ORR_I64, ORR_U8, ORR_BOOL})
-    for (const Dims& dims : {Dims{}, Dims{0}, Dims{3, 0, 2}, Dims{7}, Dims{2, 3, 4, 1, 1, 1, 1, 5}}) {
+    for (const Dims& dims :
+         {Dims{}, Dims{0}, Dims{3, 0, 2}, Dims{7}, Dims{2, 3, 4, 1, 1, 1, 1, 5}}) {
       std::string name = dtype_name(dtype) + to_string(dims);
       bool parameter = is_real(dtype);
       tensors.push_back({name, parameter, filled({dtype, dims}, static_cast<unsigned>(dtype))});
@@ -123,7 +124,8 @@ TEST_F(Checkpoint, NamesWhatIsMissing) {
   save_checkpoint(path("ck"), {}, small_tensors(0));
   for (const char* file : {"model.safetensors", "optimizer.safetensors", "checkpoint.json"}) {
     std::filesystem::rename(path("ck/") + file, path("away"));
-    EXPECT_EQ(error_of(load), "checkpoint '" + path("ck") + "': " + file + " is missing; restore it from a copy or check the path");
+    EXPECT_EQ(error_of(load), "checkpoint '" + path("ck") + "': " + file +
+                                  " is missing; restore it from a copy or check the path");
     std::filesystem::create_symlink(path("away"), path("ck/") + file);
     EXPECT_THAT(error_of(load), HasSubstr("not a symbolic link"));
     std::filesystem::remove(path("ck/") + file);

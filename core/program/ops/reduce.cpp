@@ -57,15 +57,7 @@ void gradient(Gradient& g, const Op& op) {
   for (size_t i = begin; i < end; ++i) kept[i] = 1;
   auto widen = [&](ValueId v) { return build::reshape(p, v, kept); };
   ValueId dy = widen(g.dy());
-  if (fn == "sum") {
-    ValueId wide = build::broadcast(p, dy, full);
-    // What is the same for all samples, repeated along the batch: every sample has its copy.
-    if (p.value(wide).batch == Batch::none) {
-      p.mutable_value(wide).batch = p.value(x).batch;
-      p.mutable_value(wide).batch_dim = p.value(x).batch_dim;
-    }
-    return g.add(x, wide);
-  }
+  if (fn == "sum") return g.add(x, build::broadcast_like(p, dy, x));
   if (fn == "sumsq") {
     ValueId twice = p.pointwise(ORR_FN_MUL, {x, Operand::number(2)});
     return g.add(x, p.pointwise(ORR_FN_MUL, {twice, dy}));

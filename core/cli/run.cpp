@@ -7,8 +7,6 @@
 #include "cli/commands.h"
 #include "job/environment.h"
 #include "job/launch.h"
-#include "job/environment.h"
-#include "job/launch.h"
 #include "lua/script.h"
 #include "run/run.h"
 #include "run/thread_pool.h"
@@ -66,17 +64,6 @@ int run_words(const Choice& choice) {
   return run_script(choice.words.front(), {choice.words.begin() + 1, choice.words.end()});
 }
 
-// The same command line for every rank of a job that we start ourselves.
-int run_ranks(const Choice& choice) {
-  LaunchOptions options;
-  options.ranks = choice.ranks;
-  options.threads = choice.threads;
-  options.argv = {"orrery", "run", "--comm", choice.comm};
-  for (const std::string& name : choice.kernels) options.argv.insert(options.argv.end(), {"--kernels", name});
-  options.argv.insert(options.argv.end(), choice.words.begin(), choice.words.end());
-  return launch(options);
-}
-
 }  // namespace
 
 void add_run(CLI::App& app, int& exit_code) {
@@ -93,14 +80,6 @@ Examples:
     if (choice->threads < 0) fail(ORR_INVALID, "--threads {}: at least 1, or 0", choice->threads);
     if (must_launch(*choice)) {
       exit_code = launch({choice->ranks, rank_command(*choice), "", choice->threads});
-      return;
-    }
-    World world = detect();
-    if (choice->ranks > 1 && world.size > 1)
-      fail(ORR_INVALID, "-n {} inside a job of {} ranks ({}): leave -n out", choice->ranks, world.size,
-           world.source);
-    if (choice->ranks > 1) {
-      exit_code = run_ranks(*choice);
       return;
     }
     apply(*choice);

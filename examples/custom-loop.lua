@@ -25,7 +25,8 @@ end
 local data = orrery.data.arrays { x = x, y = y }:shard(world.rank, world.size)
 
 local model = nn.sequential { nn.linear(2, 32), nn.tanh, nn.linear(32, 1) }
-local gradients_of = orrery.value_and_grad(function(batch) return nn.mse(model(batch.x), batch.y) end, model)
+local function loss_of(batch) return nn.mse(model(batch.x), batch.y) end
+local gradients_of = orrery.value_and_grad(loss_of, model)
 local optimizer = lion { lr = optim.linear { peak = args.lr, steps = args.steps } }:attach(model)
 
 world:broadcast(model)

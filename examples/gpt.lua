@@ -62,7 +62,8 @@ local last = args.stop > 0 and args.stop or args.steps
 for step, batch in train:batches { size = args.batch, from = first, steps = last } do
   local loss = run:step(batch)
   if step % 10 == 0 or step == last then
-    orrery.log("step %d loss %.4f  %.2f ms", step, loss:mean(), (orrery.time() - start) * 1000 / (step - first + 1))
+    local each = (orrery.time() - start) * 1000 / (step - first + 1)
+    orrery.log("step %d loss %.4f  %.2f ms", step, loss:mean(), each)
   end
   if args.eval > 0 and step % args.eval == 0 then
     local held_out = run:eval(valid:batch(1, { size = args.batch }))

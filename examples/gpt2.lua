@@ -44,7 +44,8 @@ local function random_tokens(count)
   local x, y = {}, {}
   for row = 1, count // (args.ctx + 1) do
     local at = (row - 1) * (args.ctx + 1)
-    x[row], y[row] = table.move(ids, at + 1, at + args.ctx, 1, {}), table.move(ids, at + 2, at + args.ctx + 1, 1, {})
+    x[row] = table.move(ids, at + 1, at + args.ctx, 1, {})
+    y[row] = table.move(ids, at + 2, at + args.ctx + 1, 1, {})
   end
   return orrery.data.arrays { x = orrery.tensor(x, "i32"), y = orrery.tensor(y, "i32") }
 end

@@ -3,7 +3,9 @@
 -- Classifies the points of three spirals that the script draws itself.
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
-local args = orrery.args { steps = 600, batch = 96, hidden = 64, lr = 0.01, microbatches = 0, seed = 1 }
+local args = orrery.args {
+  steps = 600, batch = 96, hidden = 64, lr = 0.01, microbatches = 0, seed = 1,
+}
 orrery.seed(args.seed)
 
 local function spirals(per_class)
@@ -42,8 +44,9 @@ local start = orrery.time()
 for step, batch in train:batches { size = args.batch, steps = args.steps } do
   local result = run:step(batch)
   if step % 100 == 0 then
-    orrery.log("step %d loss %.4f accuracy %.3f  %.3f ms", step, result:mean(), result:get "accuracy",
-      (orrery.time() - start) * 1000 / step)
+    local each = (orrery.time() - start) * 1000 / step
+    orrery.log("step %d loss %.4f accuracy %.3f  %.3f ms", step, result:mean(),
+      result:get "accuracy", each)
   end
 end
 

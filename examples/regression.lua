@@ -21,8 +21,8 @@ local run = orrery.compile(function(batch) return nn.mse(model(batch.x), batch.y
 
 local start = orrery.time()
 for step, batch in data:batches { size = args.batch, steps = args.steps } do
-  local loss = run:step(batch)
-  if step % 50 == 0 then orrery.log("step %d loss %.6f  %.3f ms", step, loss:mean(), (orrery.time() - start) * 1000 / step) end
+  local loss, each = run:step(batch), (orrery.time() - start) * 1000 / step
+  if step % 50 == 0 then orrery.log("step %d loss %.6f  %.3f ms", step, loss:mean(), each) end
 end
 orrery.log("y = %.3f x + %.3f", model.weight:read():item(), model.bias:read():item())
 orrery.log("digest %s", orrery.digest(model))

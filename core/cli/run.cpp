@@ -7,8 +7,6 @@
 #include "cli/commands.h"
 #include "job/environment.h"
 #include "job/launch.h"
-#include "job/environment.h"
-#include "job/launch.h"
 #include "lua/script.h"
 #include "run/run.h"
 #include "run/thread_pool.h"
@@ -67,17 +65,6 @@ int run_words(const Choice& choice) {
   return run_script(choice.words.front(), {choice.words.begin() + 1, choice.words.end()});
 }
 
-// The same command line for every rank of a job that we start ourselves.
-int run_ranks(const Choice& choice) {
-  LaunchOptions options;
-  options.ranks = choice.ranks;
-  options.threads = choice.threads;
-  options.argv = {"orrery", "run", "--comm", choice.comm};
-  for (const std::string& name : choice.kernels) options.argv.insert(options.argv.end(), {"--kernels", name});
-  options.argv.insert(options.argv.end(), choice.words.begin(), choice.words.end());
-  return launch(options);
-}
-
 }  // namespace
 
 void add_run(CLI::App& app, int& exit_code) {
@@ -96,14 +83,6 @@ Examples:
       exit_code = launch({choice->ranks, rank_command(*choice), "", choice->threads});
       return;
     }
-    World world = detect();
-    if (choice->ranks > 1 && world.size > 1)
-      fail(ORR_INVALID, "-n {} inside a job of {} ranks ({}): leave -n out", choice->ranks, world.size,
-           world.source);
-    if (choice->ranks > 1) {
-      exit_code = run_ranks(*choice);
-      return;
-    }
     apply(*choice);
     exit_code = run_words(*choice);
   });
@@ -111,7 +90,8 @@ Examples:
 
 void add_plan(CLI::App& app, int& exit_code) {
   auto choice = std::make_shared<Choice>();
-  CLI::App* command = app.add_subcommand("plan", R"(Print what a script's step will do, and run nothing
+  CLI::App* command =
+      app.add_subcommand("plan", R"(Print what a script's step will do, and run nothing
 Examples:
   orrery plan examples/gpt.lua
   orrery plan -n 512 examples/gpt2.lua)");

@@ -29,8 +29,8 @@ void check_value(lua_State* L, int index, const Arg& arg, const std::string& whe
   const ApiType& type = api_type(arg.type);
   if (type.is(L, index)) return;
   if (std::strcmp(arg.name, "self") == 0) {
-    fail(ORR_INVALID, "{}: called on {}; call it with a colon, x{}(...)", where,
-         describe(L, index), where);
+    fail(ORR_INVALID, "{}: called on {}; call it with a colon, x{}(...)", where, describe(L, index),
+         where);
   }
   fail(ORR_INVALID, "{}: {} is {}, expected {}", where, arg.name, describe(L, index), type.words);
 }
@@ -129,8 +129,9 @@ int class_newindex(lua_State* L) {
 const std::vector<Api>& api() {
   static const std::vector<Api> rows = [] {
     std::vector<Api> all;
-    for (auto part : {math_api(), shape_api(), reduce_api(), layer_api(), make_api(), host_api(),
-                      state_api(), run_api(), world_api(), data_api(), script_api(), tool_api()}) {
+    for (auto part :
+         {math_api(), shape_api(), reduce_api(), layer_api(), make_api(), host_api(), state_api(),
+          run_api(), func_api(), world_api(), data_api(), script_api(), tool_api()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

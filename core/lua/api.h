@@ -43,6 +43,7 @@ std::vector<Api> make_api();
 std::vector<Api> host_api();
 std::vector<Api> state_api();
 std::vector<Api> run_api();
+std::vector<Api> func_api();
 std::vector<Api> world_api();
 std::vector<Api> data_api();
 std::vector<Api> script_api();
@@ -65,7 +66,8 @@ double option_real(lua_State* L, int index, const char* name);
 std::string option_text(lua_State* L, int index, const char* name);
 
 // Makes T's metatable: methods of the rows, `properties(L, key)` (pushes one value and returns true
-// if it knows the key; `fields` names what it knows) and an error with the nearest for anything else.
+// if it knows the key; `fields` names what it knows) and an error with the nearest for anything
+// else.
 using Properties = bool (*)(lua_State* L, const std::string& key);
 void make_class(lua_State* L, const char* name, const std::vector<std::string>& owners,
                 Properties properties, const std::vector<std::string>& fields);

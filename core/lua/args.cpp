@@ -71,11 +71,13 @@ void read_argument(lua_State* L, const std::string& word, const std::vector<std:
   const size_t equals = word.find('=');
   const std::string key = word.substr(0, equals);
   if (equals == std::string::npos || equals == 0) {
-    fail(kUsageError, "argument '{}': write key=value; the script takes {}", word, join(known, ", "));
+    fail(kUsageError, "argument '{}': write key=value; the script takes {}", word,
+         join(known, ", "));
   }
   if (lua_getfield(L, 1, key.c_str()) == LUA_TNIL) {
     const std::string near = did_you_mean(key, known);
-    fail(kUsageError, "argument '{}' is unknown{}; the script takes {}", key, near, join(known, ", "));
+    fail(kUsageError, "argument '{}' is unknown{}; the script takes {}", key, near,
+         join(known, ", "));
   }
   const std::string value = word.substr(equals + 1);
   const int fallback = lua_gettop(L);
@@ -126,10 +128,14 @@ void refuse_unread_arguments() {
 
 std::vector<Api> script_api() {
   return {
-      {"orrery", "args", "table",
+      {"orrery",
+       "args",
+       "table",
        "Declares the script's key=value arguments with their defaults and returns their values. A "
        "list as default names the allowed values.",
-       args, {{"defaults", "table"}}, {}},
+       args,
+       {{"defaults", "table"}},
+       {}},
   };
 }
 

@@ -51,13 +51,14 @@ int text(lua_State* L) {
     name = to_text(L, 1, "path");
     all = read_file(name);
   }
-  return push_dataset(L, text_dataset(all, option_text(L, 2, "tokens"), option_int(L, 2, "ctx"), name));
+  return push_dataset(
+      L, text_dataset(all, option_text(L, 2, "tokens"), option_int(L, 2, "ctx"), name));
 }
 
 Column array_column(const std::string& name, const HostTensor& tensor) {
   if (tensor.type.dims.empty() || tensor.type.dims[0] == 0) {
-    fail(ORR_INVALID, "arrays: '{}' is {}: its first dim counts the samples and is at least 1", name,
-         to_string(tensor.type));
+    fail(ORR_INVALID, "arrays: '{}' is {}: its first dim counts the samples and is at least 1",
+         name, to_string(tensor.type));
   }
   Column column{name, tensor.type, tensor.bytes, 0, 0};
   column.row.dims.erase(column.row.dims.begin());
@@ -79,7 +80,8 @@ int arrays(lua_State* L) {
       first = name;
       data.samples = samples;
     } else if (samples != data.samples) {
-      fail(ORR_INVALID, "arrays: '{}' has {} samples and '{}' has {}", first, data.samples, name, samples);
+      fail(ORR_INVALID, "arrays: '{}' has {} samples and '{}' has {}", first, data.samples, name,
+           samples);
     }
   }
   if (first.empty()) fail(ORR_INVALID, "arrays: the table is empty; write {{x = ..., y = ...}}");
@@ -94,7 +96,8 @@ BatchOrder order_at(lua_State* L, int index, int64_t step) {
   order.size = option_int(L, index, "size");
   order.shuffle = option_bool(L, index, "shuffle");
   lua_getfield(L, index, "seed");
-  order.seed = lua_isnil(L, -1) ? runtime_options().seed : static_cast<uint64_t>(lua_tointeger(L, -1));
+  order.seed =
+      lua_isnil(L, -1) ? runtime_options().seed : static_cast<uint64_t>(lua_tointeger(L, -1));
   lua_pop(L, 1);
   if (order.size < 1 || order.step < 1) {
     fail(ORR_INVALID, "batches: step {} and size {}: both are at least 1", order.step, order.size);
@@ -150,7 +153,8 @@ int split(lua_State* L) {
   tail.begin = self.begin + cut;
   tail.samples = all - cut - self.overlap;
   if (head.samples < 1 || tail.samples < 1) {
-    fail(ORR_INVALID, "split: {} of {} samples leaves a part without a sample", fraction, self.samples);
+    fail(ORR_INVALID, "split: {} of {} samples leaves a part without a sample", fraction,
+         self.samples);
   }
   return push_dataset(L, std::move(head)) + push_dataset(L, std::move(tail));
 }
@@ -158,10 +162,12 @@ int split(lua_State* L) {
 int shard(lua_State* L) {
   Dataset part = self_at(L);
   const int64_t rank = lua_tointeger(L, 2), size = lua_tointeger(L, 3);
-  if (size < 1 || rank < 0 || rank >= size) fail(ORR_INVALID, "shard: {} of {}: ranks are 0..size-1", rank, size);
+  if (size < 1 || rank < 0 || rank >= size)
+    fail(ORR_INVALID, "shard: {} of {}: ranks are 0..size-1", rank, size);
   part.shard = part.shard + rank * part.shards;
   part.shards *= size;
-  if (part.items() < 1) fail(ORR_INVALID, "shard: {} samples do not fill {} shards", part.samples, size);
+  if (part.items() < 1)
+    fail(ORR_INVALID, "shard: {} samples do not fill {} shards", part.samples, size);
   return push_dataset(L, std::move(part));
 }
 
@@ -201,7 +207,8 @@ void list_files(const std::string& root, const std::vector<std::string>& endings
        it != fs::recursive_directory_iterator(); it.increment(error)) {
     const std::string path = it->path().string();
     const auto ends = [&path](const std::string& ending) { return path.ends_with(ending); };
-    if (it->is_regular_file() && it->file_size() && std::any_of(endings.begin(), endings.end(), ends)) {
+    if (it->is_regular_file() && it->file_size() &&
+        std::any_of(endings.begin(), endings.end(), ends)) {
       found.push_back(path);
     }
   }
@@ -250,37 +257,84 @@ std::vector<Api> data_api() {
   const Arg self{"self", "Dataset"};
   const char* d = "orrery.Dataset";
   return {
-      {"data", "text", d, "Text as fields x and y (x one token later); a path, a list of paths or text.",
-       text, {{"source", "any"}, {"options", "options"}},
+      {"data",
+       "text",
+       d,
+       "Text as fields x and y (x one token later); a path, a list of paths or text.",
+       text,
+       {{"source", "any"}, {"options", "options"}},
        {{"ctx", "integer", nullptr, "tokens in a sample"},
         {"tokens", "string", "'chars'", "'chars' or 'bytes'"},
         {"string", "boolean", "false", "source is the text itself"}}},
-      {"data", "arrays", d, "Fields from HostTensors, lists or .npy paths; the first dim counts the samples.",
-       arrays, {{"fields", "table"}}, {}},
-      {"data", "files", "string[]", "Files below a directory with these endings, sorted.", files,
-       {{"directory", "string"}, {"endings", "table"}}, {}},
-      {"orrery", "sources", "string[]", "Orrery's own sources and documents, as text to train on.",
-       sources, {}, {}},
-      {"Dataset", "batch", "table", "The batch of a step: lazy fields, each rank loads its rows.",
-       batch, {self, {"step", "integer"}, {"options", "options"}},
+      {"data",
+       "arrays",
+       d,
+       "Fields from HostTensors, lists or .npy paths; the first dim counts the samples.",
+       arrays,
+       {{"fields", "table"}},
+       {}},
+      {"data",
+       "files",
+       "string[]",
+       "Files below a directory with these endings, sorted.",
+       files,
+       {{"directory", "string"}, {"endings", "table"}},
+       {}},
+      {"orrery",
+       "sources",
+       "string[]",
+       "Orrery's own sources and documents, as text to train on.",
+       sources,
+       {},
+       {}},
+      {"Dataset",
+       "batch",
+       "table",
+       "The batch of a step: lazy fields, each rank loads its rows.",
+       batch,
+       {self, {"step", "integer"}, {"options", "options"}},
        {{"size", "integer", nullptr, "samples in the whole batch, over all ranks"},
         {"shuffle", "boolean", "true", "a new order in every epoch; random windows of text"},
         {"seed", "integer", "nil", "the job's seed if left out"}}},
-      {"Dataset", "batches", "fun(): integer, table", "for step, batch in data:batches{size = 32} do.",
-       batches, {self, {"options", "options"}},
+      {"Dataset",
+       "batches",
+       "fun(): integer, table",
+       "for step, batch in data:batches{size = 32} do.",
+       batches,
+       {self, {"options", "options"}},
        {{"size", "integer", nullptr, "samples in the whole batch, over all ranks"},
         {"steps", "integer", "0", "last step; 0 goes on for ever"},
         {"from", "integer", "1", "first step; run.steps + 1 continues a run"},
         {"shuffle", "boolean", "true", "a new order in every epoch; random windows of text"},
         {"seed", "integer", "nil", "the job's seed if left out"}}},
-      {"Dataset", "split", "orrery.Dataset, orrery.Dataset", "The first part and the rest.", split,
-       {self, {"fraction", "number"}}, {}},
-      {"Dataset", "shard", d, "Every size-th sample, from the rank-th on.", shard,
-       {self, {"rank", "integer"}, {"size", "integer"}}, {}},
-      {"Dataset", "encode", "orrery.HostTensor", "The token ids of a text.", encode_text,
-       {self, {"text", "string"}}, {}},
-      {"Dataset", "decode", "string", "The text of a list of token ids.", decode_text,
-       {self, {"ids", "integers"}}, {}},
+      {"Dataset",
+       "split",
+       "orrery.Dataset, orrery.Dataset",
+       "The first part and the rest.",
+       split,
+       {self, {"fraction", "number"}},
+       {}},
+      {"Dataset",
+       "shard",
+       d,
+       "Every size-th sample, from the rank-th on.",
+       shard,
+       {self, {"rank", "integer"}, {"size", "integer"}},
+       {}},
+      {"Dataset",
+       "encode",
+       "orrery.HostTensor",
+       "The token ids of a text.",
+       encode_text,
+       {self, {"text", "string"}},
+       {}},
+      {"Dataset",
+       "decode",
+       "string",
+       "The text of a list of token ids.",
+       decode_text,
+       {self, {"ids", "integers"}},
+       {}},
   };
 }
 

@@ -67,7 +67,8 @@ std::vector<int64_t> batch_samples(const Dataset& data, const BatchOrder& order)
       continue;
     }
     int64_t item = ordinal % items;
-    if (order.shuffle) item = permutation(order.seed, ordinal / items, items)[static_cast<size_t>(item)];
+    if (order.shuffle)
+      item = permutation(order.seed, ordinal / items, items)[static_cast<size_t>(item)];
     sample = data.begin + (item * data.shards + data.shard) * data.window;
   }
   return chosen;
@@ -79,7 +80,8 @@ BatchFields make_batch(const std::shared_ptr<const Dataset>& data, const BatchOr
   for (const Column& column : data->columns) {
     Type type = column.row;
     type.dims.insert(type.dims.begin(), order.size);
-    batch[column.name] = {type, [data, samples, &column](int64_t begin, int64_t end, std::byte* to) {
+    batch[column.name] = {type,
+                          [data, samples, &column](int64_t begin, int64_t end, std::byte* to) {
                             load_rows(column, *samples, begin, end, to);
                           }};
   }

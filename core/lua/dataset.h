@@ -24,10 +24,10 @@ struct Column {
 
 struct Dataset {
   std::vector<Column> columns;
-  int64_t begin = 0;     // first sample
-  int64_t samples = 0;   // samples from `begin` on
-  int64_t window = 1;    // samples from one to the next in unshuffled order: ctx for text
-  int64_t overlap = 0;   // samples at the end of a piece that reach into the next: ctx for text
+  int64_t begin = 0;    // first sample
+  int64_t samples = 0;  // samples from `begin` on
+  int64_t window = 1;   // samples from one to the next in unshuffled order: ctx for text
+  int64_t overlap = 0;  // samples at the end of a piece that reach into the next: ctx for text
   int64_t shard = 0, shards = 1;
   std::shared_ptr<const std::vector<std::string>> symbols;  // text: what token i stands for
 

@@ -54,8 +54,7 @@ double read_element(int32_t dtype, const void* place) {
   switch (dtype) {
     case ORR_F32: return load<float>(place);
     case ORR_F64: return load<double>(place);
-    case ORR_BF16:
-      return std::bit_cast<float>(static_cast<uint32_t>(load<uint16_t>(place)) << 16);
+    case ORR_BF16: return std::bit_cast<float>(static_cast<uint32_t>(load<uint16_t>(place)) << 16);
     case ORR_F16: return from_f16(load<uint16_t>(place));
     case ORR_I32: return load<int32_t>(place);
     case ORR_I64: return static_cast<double>(load<int64_t>(place));

@@ -47,7 +47,8 @@ void make_strict_globals(lua_State* L) {
   lua_rawsetp(L, LUA_REGISTRYINDEX, &strict_key);
 }
 
-// load, loadfile and dofile would bring bytecode and other globals in; load keeps text and strictness.
+// load, loadfile and dofile would bring bytecode and other globals in; load keeps text and
+// strictness.
 int strict_load(lua_State* L) {
   return guard(L, [](lua_State* state) {
     size_t size = 0;
@@ -98,6 +99,7 @@ void open_environment(lua_State* L, const std::string& script_directory) {
   define_host_class(L);
   define_state_classes(L);
   define_run_classes(L);
+  define_func_class(L);
   define_world_class(L);
   define_data_class(L);
   define_tool_classes(L);

@@ -34,6 +34,7 @@ void define_tensor_class(lua_State* L);
 void define_host_class(lua_State* L);
 void define_state_classes(lua_State* L);
 void define_run_classes(lua_State* L);
+void define_func_class(lua_State* L);
 void define_world_class(lua_State* L);
 void define_data_class(lua_State* L);
 void define_tool_classes(lua_State* L);

@@ -50,7 +50,8 @@ void fill(lua_State* L, int index, const Type& type, size_t depth, std::byte*& p
   for (lua_Integer i = 1; i <= size; ++i) {
     lua_rawgeti(L, index, i);
     if (depth + 1 < type.dims.size()) {
-      if (!lua_istable(L, -1)) fail(ORR_INVALID, "tensor: {} stands where a list should", describe(L, -1));
+      if (!lua_istable(L, -1))
+        fail(ORR_INVALID, "tensor: {} stands where a list should", describe(L, -1));
       fill(L, lua_gettop(L), type, depth + 1, place);
     } else {
       write_number(L, type.dtype, place);
@@ -92,7 +93,8 @@ int tolist(lua_State* L) {
 int item(lua_State* L) {
   const HostTensor& x = check<Host>(L, 1).value;
   if (x.type.elements() != 1) {
-    fail(ORR_INVALID, "item: the tensor is {}, one element expected; use :tolist()", to_string(x.type));
+    fail(ORR_INVALID, "item: the tensor is {}, one element expected; use :tolist()",
+         to_string(x.type));
   }
   push_element(L, x, 0);
   return 1;
@@ -167,17 +169,36 @@ void push_element(lua_State* L, const HostTensor& x, int64_t i) {
 std::vector<Api> host_api() {
   const char* h = "orrery.HostTensor";
   return {
-      {"orrery", "tensor", h,
+      {"orrery",
+       "tensor",
+       h,
        "A concrete tensor from a number or nested lists; integers give i64, other numbers f32.",
-       tensor, {{"values", "any"}, {"dtype", "dtype", "nil"}}, {}},
+       tensor,
+       {{"values", "any"}, {"dtype", "dtype", "nil"}},
+       {}},
       {"orrery", "load", h, "Reads a .npy file.", load, {{"path", "string"}}, {}},
-      {"HostTensor", "tolist", "table", "The elements as nested lists.", tolist,
-       {{"self", "HostTensor"}}, {}},
+      {"HostTensor",
+       "tolist",
+       "table",
+       "The elements as nested lists.",
+       tolist,
+       {{"self", "HostTensor"}},
+       {}},
       {"HostTensor", "item", "number", "The only element.", item, {{"self", "HostTensor"}}, {}},
-      {"HostTensor", "save", "", "Writes a .npy file.", save,
-       {{"self", "HostTensor"}, {"path", "string"}}, {}},
-      {"HostTensor", "__tostring", "string", "Type and first elements.", show,
-       {{"a", "any"}, {"b", "any", "nil"}}, {}},
+      {"HostTensor",
+       "save",
+       "",
+       "Writes a .npy file.",
+       save,
+       {{"self", "HostTensor"}, {"path", "string"}},
+       {}},
+      {"HostTensor",
+       "__tostring",
+       "string",
+       "Type and first elements.",
+       show,
+       {{"a", "any"}, {"b", "any", "nil"}},
+       {}},
   };
 }
 

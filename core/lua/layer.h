@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The typed layer over the raw Lua API: userdata classes, C++ errors as Lua errors, and the place in
-// the user's script that a message should name. Lua here is built as C++: its errors unwind.
+// The typed layer over the raw Lua API: userdata classes, C++ errors as Lua errors, and the place
+// in the user's script that a message should name. Lua here is built as C++: its errors unwind.
 #pragma once
 
 #include <lua.hpp>
@@ -59,7 +59,8 @@ int guard(lua_State* L, F&& body) {
   raise(L, code, message);
 }
 
-// -- userdata: every class T names itself with T::kClass -------------------------------------------
+// -- userdata: every class T names itself with T::kClass
+// -------------------------------------------
 
 template <class T>
 int collect(lua_State* L) {

@@ -14,9 +14,8 @@ struct Descr {
   const char* text;
   int32_t dtype;
 };
-constexpr Descr kDescrs[] = {{"<f4", ORR_F32}, {"<f8", ORR_F64}, {"<f2", ORR_F16},
-                             {"<i4", ORR_I32}, {"<i8", ORR_I64}, {"|u1", ORR_U8},
-                             {"|b1", ORR_BOOL}};
+constexpr Descr kDescrs[] = {{"<f4", ORR_F32}, {"<f8", ORR_F64}, {"<f2", ORR_F16}, {"<i4", ORR_I32},
+                             {"<i8", ORR_I64}, {"|u1", ORR_U8},  {"|b1", ORR_BOOL}};
 
 // The text after "'key':" in the header.
 std::string field(const std::string& header, const std::string& key, const std::string& path) {
@@ -87,7 +86,8 @@ void save_npy(const std::string& path, const HostTensor& tensor) {
   for (const Descr& row : kDescrs) {
     if (row.dtype == tensor.type.dtype) descr = row.text;
   }
-  if (!descr) fail(ORR_INVALID, "{}: .npy has no {}; cast to f32 first", path, dtype_name(tensor.type.dtype));
+  if (!descr)
+    fail(ORR_INVALID, "{}: .npy has no {}; cast to f32 first", path, dtype_name(tensor.type.dtype));
   std::string shape;
   for (int64_t dim : tensor.type.dims) shape += fmt::format("{}, ", dim);
   std::string header =

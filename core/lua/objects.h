@@ -73,7 +73,8 @@ struct Region {
   size_t depth;
 };
 
-// -- the trace -------------------------------------------------------------------------------------
+// -- the trace
+// -------------------------------------------------------------------------------------
 
 // While it lives, ops go to `program`. Traces may nest; each has regions of its own.
 class Trace {
@@ -118,6 +119,7 @@ std::map<std::string, double> scalar_values();
 // The states in a State, a list of them, or a module's list: {State, ...}.
 std::vector<std::shared_ptr<State>> states_at(lua_State* L, int index);
 
-void define_classes(lua_State* L);
+// Throws inside a coroutine: traces run on the main thread of the state.
+void require_main_thread(lua_State* L);
 
 }  // namespace orrery::lua

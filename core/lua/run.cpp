@@ -10,12 +10,6 @@
 namespace orrery::lua {
 namespace {
 
-void require_main_thread(lua_State* L) {
-  const bool main = lua_pushthread(L) == 1;
-  lua_pop(L, 1);
-  if (!main) fail(ORR_INVALID, "compiled functions cannot be called inside a coroutine");
-}
-
 // A field of the spec table at `index` as a C++ function; the field must be a function.
 Function function_field(lua_State* L, int index, const char* name) {
   lua_getfield(L, index, name);
@@ -145,7 +139,7 @@ std::shared_ptr<Upvalues> watch_functions(lua_State* L, int index) {
 RunSpec spec_at(lua_State* L, int index, const std::shared_ptr<Upvalues>& upvalues) {
   RunSpec spec;
   spec.loss = [loss = function_field(L, index, "loss"), upvalues](Program& program,
-                                                                 const Fields& fields) {
+                                                                  const Fields& fields) {
     return trace_loss(loss, *upvalues, program, fields);
   };
   lua_getfield(L, index, "params");
@@ -154,9 +148,9 @@ RunSpec spec_at(lua_State* L, int index, const std::shared_ptr<Upvalues>& upvalu
   spec.gradients = states_at(L, -1);
   lua_pop(L, 2);
   if (has_field(L, index, "update")) {
-    spec.update = [update = function_field(L, index, "update")](
-                      Program& program, const std::shared_ptr<State>& param, ValueId value,
-                      ValueId gradient) {
+    spec.update = [update = function_field(L, index, "update")](Program& program,
+                                                                const std::shared_ptr<State>& param,
+                                                                ValueId value, ValueId gradient) {
       return trace_update(update, program, param, value, gradient);
     };
   }
@@ -180,7 +174,8 @@ int make_run(lua_State* L) {
 
 BatchField whole(const HostTensor& tensor) {
   if (tensor.type.dims.empty()) fail(ORR_INVALID, "a batch field needs a first dim, the batch dim");
-  const auto row = static_cast<int64_t>(tensor.type.bytes()) / std::max<int64_t>(tensor.type.dims[0], 1);
+  const auto row =
+      static_cast<int64_t>(tensor.type.bytes()) / std::max<int64_t>(tensor.type.dims[0], 1);
   return {tensor.type, [tensor, row](int64_t begin, int64_t end, std::byte* to) {
             std::memcpy(to, tensor.data<std::byte>() + begin * row,
                         static_cast<size_t>((end - begin) * row));
@@ -266,60 +261,6 @@ bool result_properties(lua_State* L, const std::string& key) {
   return true;
 }
 
-// Traces `body` over the inputs; results are named "1", "2", ...
-Outputs trace_body(const Function& body, Program& program, const std::vector<ValueId>& inputs) {
-  lua_State* L = body.state();
-  const int top = lua_gettop(L);
-  Trace trace(program);
-  luaL_checkstack(L, static_cast<int>(inputs.size()) + 20, "trace");
-  body.push();
-  for (ValueId input : inputs) push_tensor(L, input);
-  protected_call(L, static_cast<int>(inputs.size()), LUA_MULTRET);
-  Outputs outputs;
-  for (int i = top + 1; i <= lua_gettop(L); ++i) {
-    outputs.emplace_back(std::to_string(i - top), value_at(L, i));
-  }
-  lua_settop(L, top);
-  return outputs;
-}
-
-int func(lua_State* L) {
-  auto upvalues = std::make_shared<Upvalues>();
-  upvalues->watch(L, 1);
-  auto body = [function = Function(L, 1), upvalues](Program& program,
-                                                    const std::vector<ValueId>& inputs) {
-    if (!upvalues->taken()) upvalues->take(function.state());
-    return trace_body(function, program, inputs);
-  };
-  push(L, Compiled{orrery::Function::make(body, user_line(L)), upvalues});
-  return 1;
-}
-
-// self:run({inputs}, {scalars}) -> HostTensors
-int call(lua_State* L) {
-  require_main_thread(L);
-  const auto& self = check<Compiled>(L, 1);
-  self.upvalues->check(L);
-  std::vector<HostTensor> inputs(lua_rawlen(L, 2));
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    lua_rawgeti(L, 2, static_cast<lua_Integer>(i) + 1);
-    inputs[i] = host_at(L, lua_gettop(L));
-    lua_pop(L, 1);
-  }
-  std::map<std::string, double> scalars = scalar_values();
-  for (const std::string& name : sorted_keys(L, 3)) scalars[name] = option_real(L, 3, name.c_str());
-  const std::vector<HostTensor> results = self.function->call(inputs, scalars);
-  luaL_checkstack(L, static_cast<int>(results.size()), "results");
-  for (const HostTensor& result : results) push(L, Host{result});
-  return static_cast<int>(results.size());
-}
-
-int scalar(lua_State* L) {
-  Program& program = program_here(L);
-  push_tensor(L, program.scalar_input(to_text(L, 1, "name"), to_dtype(L, 2)));
-  return 1;
-}
-
 bool field_properties(lua_State* L, const std::string& key) {
   const Type& type = check<Field>(L, 1).value.type;
   if (key == "shape") return push_shape(L, type.dims), true;
@@ -340,36 +281,84 @@ int field_read(lua_State* L) {
 std::vector<Api> run_api() {
   const std::vector<Arg> with_batch = {{"self", "Run"}, {"batch", "table"}};
   return {
-      {"engine", "run", "orrery.Run", "What orrery.compile makes, from a complete specification.",
-       make_run, {{"spec", "table"}}, {}},
-      {"engine", "func", "orrery.Program", "Traces a function of tensors, once per input shapes.",
-       func, {{"body", "function"}}, {}},
-      {"engine", "scalar", "orrery.Tensor", "In a trace: the run-time number of this name.", scalar,
-       {{"name", "string"}, {"dtype", "dtype", "'f32'"}}, {}},
-      {"Run", "step", "orrery.StepResult", "Trains on one batch, {field = tensor}.", step, with_batch, {}},
-      {"Run", "eval", "orrery.StepResult", "Evaluates the loss; no dropout, no update.", evaluate,
-       with_batch, {}},
-      {"Run", "plan", "string", "What a step on this batch will do; nothing is run.", plan, with_batch, {}},
-      {"Run", "save", "", "Writes a checkpoint directory; all ranks call it.", save,
-       {{"self", "Run"}, {"directory", "string"}, {"extra", "string", "''"}}, {}},
-      {"Run", "load", "integer, string", "Continues from a checkpoint; the steps done and `extra`.",
-       load, {{"self", "Run"}, {"directory", "string"}}, {}},
-      {"StepResult", "mean", "number", "The loss; waits for the step.", mean, {{"self", "StepResult"}}, {}},
-      {"StepResult", "get", "number", "An output by name: 'loss', 'grad_norm', the loss function's own.",
-       get, {{"self", "StepResult"}, {"name", "string"}}, {}},
-      {"StepResult", "names", "string[]", "The names that get() knows.", names, {{"self", "StepResult"}}, {}},
-      {"Program", "run", "orrery.HostTensor ...", "Computes the results for these inputs.", call,
-       {{"self", "Program"}, {"inputs", "table"}, {"scalars", "table", "{}"}}, {}},
-      {"Field", "read", "orrery.HostTensor", "Loads the whole field.", field_read, {{"self", "Field"}}, {}},
+      {"engine",
+       "run",
+       "orrery.Run",
+       "What orrery.compile makes, from a complete specification.",
+       make_run,
+       {{"spec", "table"}},
+       {}},
+      {"Run",
+       "step",
+       "orrery.StepResult",
+       "Trains on one batch, {field = tensor}.",
+       step,
+       with_batch,
+       {}},
+      {"Run",
+       "eval",
+       "orrery.StepResult",
+       "Evaluates the loss; no dropout, no update.",
+       evaluate,
+       with_batch,
+       {}},
+      {"Run",
+       "plan",
+       "string",
+       "What a step on this batch will do; nothing is run.",
+       plan,
+       with_batch,
+       {}},
+      {"Run",
+       "save",
+       "",
+       "Writes a checkpoint directory; all ranks call it.",
+       save,
+       {{"self", "Run"}, {"directory", "string"}, {"extra", "string", "''"}},
+       {}},
+      {"Run",
+       "load",
+       "integer, string",
+       "Continues from a checkpoint; the steps done and `extra`.",
+       load,
+       {{"self", "Run"}, {"directory", "string"}},
+       {}},
+      {"StepResult",
+       "mean",
+       "number",
+       "The loss; waits for the step.",
+       mean,
+       {{"self", "StepResult"}},
+       {}},
+      {"StepResult",
+       "get",
+       "number",
+       "An output by name: 'loss', 'grad_norm', the loss function's own.",
+       get,
+       {{"self", "StepResult"}, {"name", "string"}},
+       {}},
+      {"StepResult",
+       "names",
+       "string[]",
+       "The names that get() knows.",
+       names,
+       {{"self", "StepResult"}},
+       {}},
+      {"Field",
+       "read",
+       "orrery.HostTensor",
+       "Loads the whole field.",
+       field_read,
+       {{"self", "Field"}},
+       {}},
   };
 }
 
 void define_run_classes(lua_State* L) {
   define_class<RunRef>(L, {"Run"}, run_properties, {"steps"});
   define_class<Result>(L, {"StepResult"}, result_properties, {"step"});
-  define_class<Compiled>(L, {"Program"});
   define_class<Field>(L, {"Field"}, field_properties, {"shape", "dtype"});
-  lua_pop(L, 4);
+  lua_pop(L, 3);
 }
 
 }  // namespace orrery::lua

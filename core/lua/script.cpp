@@ -79,7 +79,8 @@ std::string lua_library() {
       if (fs::exists(at / "meson-private")) return std::string(ORRERY_SOURCE_LUADIR);
     }
     const fs::path beside = program.parent_path().parent_path() / ORRERY_LUADIR;
-    return fs::exists(beside) ? beside.string() : (fs::path(ORRERY_PREFIX) / ORRERY_LUADIR).string();
+    return fs::exists(beside) ? beside.string()
+                              : (fs::path(ORRERY_PREFIX) / ORRERY_LUADIR).string();
   }();
   return found;
 }

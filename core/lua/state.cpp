@@ -37,7 +37,7 @@ Initial initial_at(lua_State* L, int index, const Type& type) {
          describe(L, index));
   }
   const std::string kind = option_text(L, index, "kind");
-  initial.kind = kind == "uniform" ? Initial::uniform
+  initial.kind = kind == "uniform"  ? Initial::uniform
                  : kind == "normal" ? Initial::normal
                                     : Initial::constant;
   initial.a = option_real(L, index, "a");
@@ -77,7 +77,8 @@ int read(lua_State* L) {
 
 int write(lua_State* L) {
   const auto& state = check<StateRef>(L, 1).state;
-  const HostTensor value = lua_istable(L, 2) ? host_from_table(L, 2, state->type.dtype) : host_at(L, 2);
+  const HostTensor value =
+      lua_istable(L, 2) ? host_from_table(L, 2, state->type.dtype) : host_at(L, 2);
   if (!(value.type == state->type)) {
     fail(ORR_INVALID, "write: {} is {}, the value is {}", state->name, to_string(state->type),
          to_string(value.type));
@@ -134,7 +135,8 @@ bool state_properties(lua_State* L, const std::string& key) {
 int input(lua_State* L) {
   const std::string name = "input." + to_text(L, 1, "name");
   auto [entry, fresh] = inputs().try_emplace(name, std::make_shared<double>(lua_tonumber(L, 2)));
-  if (!fresh) fail(ORR_INVALID, "orrery.input: '{}' exists already; keep its handle", lua_tostring(L, 1));
+  if (!fresh)
+    fail(ORR_INVALID, "orrery.input: '{}' exists already; keep its handle", lua_tostring(L, 1));
   push(L, Scalar{name, entry->second});
   return 1;
 }
@@ -167,24 +169,76 @@ std::vector<Api> state_api() {
       {"orrery", "parameter", "orrery.State", "A trained tensor.", parameter, making, options},
       {"orrery", "buffer", "orrery.State", "A tensor that lives from step to step, not trained.",
        buffer, making, options},
-      {"State", "read", "orrery.HostTensor", "A copy of the current value.", read,
-       {{"self", "State"}}, {}},
-      {"State", "write", "", "Replaces the value.", write, {{"self", "State"}, {"value", "any"}}, {}},
-      {"State", "update", "", "In a trace: the state holds `value` after the step.", update,
-       {{"self", "State"}, {"value", "tensor"}}, {}},
-      {"State", "rename", "", "Sets the path.", set_name, {{"self", "State"}, {"name", "string"}}, {}},
-      {"State", "freeze", "", "Excludes the parameter from training (or includes it again).", freeze,
-       {{"self", "State"}, {"frozen", "boolean", "true"}}, {}},
-      {"State", "identity", "any", "A key that is equal for equal states.", identity,
-       {{"self", "State"}}, {}},
-      {"State", "__eq", "boolean", "Whether both are the same state.", same,
-       {{"a", "any"}, {"b", "any"}}, {}},
-      {"State", "__tostring", "string", "Name and type.", show, {{"a", "any"}, {"b", "any", "nil"}}, {}},
-      {"orrery", "input", "orrery.Scalar",
-       "A number for use in traced functions that may change between steps: handle:set(x).", input,
-       {{"name", "string"}, {"value", "number"}}, {}},
-      {"Scalar", "set", "", "The value from the next step on.", set,
-       {{"self", "Scalar"}, {"value", "number"}}, {}},
+      {"State",
+       "read",
+       "orrery.HostTensor",
+       "A copy of the current value.",
+       read,
+       {{"self", "State"}},
+       {}},
+      {"State",
+       "write",
+       "",
+       "Replaces the value.",
+       write,
+       {{"self", "State"}, {"value", "any"}},
+       {}},
+      {"State",
+       "update",
+       "",
+       "In a trace: the state holds `value` after the step.",
+       update,
+       {{"self", "State"}, {"value", "tensor"}},
+       {}},
+      {"State",
+       "rename",
+       "",
+       "Sets the path.",
+       set_name,
+       {{"self", "State"}, {"name", "string"}},
+       {}},
+      {"State",
+       "freeze",
+       "",
+       "Excludes the parameter from training (or includes it again).",
+       freeze,
+       {{"self", "State"}, {"frozen", "boolean", "true"}},
+       {}},
+      {"State",
+       "identity",
+       "any",
+       "A key that is equal for equal states.",
+       identity,
+       {{"self", "State"}},
+       {}},
+      {"State",
+       "__eq",
+       "boolean",
+       "Whether both are the same state.",
+       same,
+       {{"a", "any"}, {"b", "any"}},
+       {}},
+      {"State",
+       "__tostring",
+       "string",
+       "Name and type.",
+       show,
+       {{"a", "any"}, {"b", "any", "nil"}},
+       {}},
+      {"orrery",
+       "input",
+       "orrery.Scalar",
+       "A number for use in traced functions that may change between steps: handle:set(x).",
+       input,
+       {{"name", "string"}, {"value", "number"}},
+       {}},
+      {"Scalar",
+       "set",
+       "",
+       "The value from the next step on.",
+       set,
+       {{"self", "Scalar"}, {"value", "number"}},
+       {}},
   };
 }
 

@@ -63,7 +63,8 @@ std::string function_stub(const Api& row) {
                         arg.fallback && !rest ? "?" : "", parameter_type(row, arg));
   }
   if (*row.returns) text += fmt::format("---@return {}\n", row.returns);
-  return text + fmt::format("function {}{}{}({}) end\n", luals_name(row.owner) == "orrery" ? "orrery" : row.owner,
+  return text + fmt::format("function {}{}{}({}) end\n",
+                            luals_name(row.owner) == "orrery" ? "orrery" : row.owner,
                             is_method(row) ? ":" : ".", row.name, names);
 }
 
@@ -74,8 +75,9 @@ std::string class_stub(const std::string& owner) {
   }
   if (owner == "State") text += "---@field name string\n---@field frozen boolean\n";
   if (owner == "World") {
-    text += "---@field rank integer\n---@field size integer\n---@field local_rank integer\n"
-            "---@field local_size integer\n";
+    text +=
+        "---@field rank integer\n---@field size integer\n---@field local_rank integer\n"
+        "---@field local_size integer\n";
   }
   if (owner == "Tensor") {
     for (const Operator& row : kOperators) {
@@ -91,7 +93,8 @@ std::string signature(const Api& row) {
   for (const Arg& arg : row.args) {
     if (std::strcmp(arg.name, "self") == 0) continue;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", arg.name);
-    if (arg.fallback && std::strcmp(arg.type, "options") != 0) names += fmt::format(" = {}", arg.fallback);
+    if (arg.fallback && std::strcmp(arg.type, "options") != 0)
+      names += fmt::format(" = {}", arg.fallback);
   }
   return fmt::format("{}{}{}({}){}{}", row.owner, is_method(row) ? ":" : ".", row.name, names,
                      *row.returns ? " -> " : "", row.returns);
@@ -106,7 +109,8 @@ std::string stubs_text() {
       "---@alias orrery.DType 'f32'|'f64'|'bf16'|'f16'|'i32'|'i64'|'u8'|'bool'\n";
   std::vector<std::string> owners;
   for (const Api& row : api()) {
-    if (std::find(owners.begin(), owners.end(), row.owner) == owners.end()) owners.push_back(row.owner);
+    if (std::find(owners.begin(), owners.end(), row.owner) == owners.end())
+      owners.push_back(row.owner);
   }
   for (const std::string& owner : owners) {
     text += class_stub(owner);
@@ -114,7 +118,8 @@ std::string stubs_text() {
       const bool meta = std::strncmp(row.name, "__", 2) == 0;
       if (row.owner == owner && !meta) text += function_stub(row);
     }
-    if (!is_class(owner) && owner != "orrery") text += fmt::format("orrery.{} = {}\n", owner, owner);
+    if (!is_class(owner) && owner != "orrery")
+      text += fmt::format("orrery.{} = {}\n", owner, owner);
   }
   return text + "\nreturn orrery\n";
 }
@@ -137,7 +142,8 @@ std::string help_text(const std::string& name) {
     text += fmt::format("{}\n  {}\n", signature(row), row.doc);
     for (const Arg& option : row.options) {
       text += fmt::format("  {} ({}{}): {}\n", option.name, api_type(option.type).words,
-                          option.fallback ? fmt::format(", default {}", option.fallback) : "", option.doc);
+                          option.fallback ? fmt::format(", default {}", option.fallback) : "",
+                          option.doc);
     }
   }
   return text;

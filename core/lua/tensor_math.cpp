@@ -71,7 +71,8 @@ Api one(const char* name, const char* doc, int (*body)(lua_State*)) {
 }
 
 Api two(const char* name, const char* doc, int (*body)(lua_State*)) {
-  return {"Tensor", name, "orrery.Tensor", doc, body, {{"self", "tensor"}, {"other", "operand"}}, {}};
+  return {"Tensor", name, "orrery.Tensor", doc, body, {{"self", "tensor"}, {"other", "operand"}},
+          {}};
 }
 
 Api operation(const char* name, const char* doc, int (*body)(lua_State*)) {
@@ -80,8 +81,10 @@ Api operation(const char* name, const char* doc, int (*body)(lua_State*)) {
 
 // Lua hands over any two values, one of which is a tensor.
 Api refusal(const char* name, int (*body)(lua_State*)) {
-  return {"Tensor", name, "", "Refused, with the method to write instead.", body,
-          {{"a", "any"}, {"b", "any", "nil"}}, {}};
+  return {"Tensor", name,
+          "",       "Refused, with the method to write instead.",
+          body,     {{"a", "any"}, {"b", "any", "nil"}},
+          {}};
 }
 
 }  // namespace
@@ -94,14 +97,24 @@ std::vector<Api> math_api() {
       operation("__div", "Quotient, with broadcasting.", binary<ORR_FN_DIV>),
       operation("__mod", "a - floor(a/b)*b.", binary<ORR_FN_MOD>),
       operation("__pow", "Power, with broadcasting.", binary<ORR_FN_POW>),
-      {"Tensor", "__unm", "orrery.Tensor", "Negation.", unary<ORR_FN_NEG>,
-       {{"a", "tensor"}, {"b", "any", "nil"}}, {}},
+      {"Tensor",
+       "__unm",
+       "orrery.Tensor",
+       "Negation.",
+       unary<ORR_FN_NEG>,
+       {{"a", "tensor"}, {"b", "any", "nil"}},
+       {}},
       refusal("__lt", no_order),
       refusal("__le", no_order),
       refusal("__eq", no_equality),
       refusal("__len", no_length),
-      {"Tensor", "__tostring", "string", "dtype and shape.", show,
-       {{"a", "any"}, {"b", "any", "nil"}}, {}},
+      {"Tensor",
+       "__tostring",
+       "string",
+       "dtype and shape.",
+       show,
+       {{"a", "any"}, {"b", "any", "nil"}},
+       {}},
       one("exp", "e to the power of each element.", unary<ORR_FN_EXP>),
       one("log", "Natural logarithm.", unary<ORR_FN_LOG>),
       one("tanh", "Hyperbolic tangent.", unary<ORR_FN_TANH>),
@@ -133,12 +146,27 @@ std::vector<Api> math_api() {
       two("ne", "x ~= other, as booleans.", binary<ORR_FN_NE>),
       two("logical_and", "Both true.", binary<ORR_FN_AND>),
       two("logical_or", "One or both true.", binary<ORR_FN_OR>),
-      {"Tensor", "select", "orrery.Tensor", "Elementwise choice by this boolean tensor.", select,
-       {{"self", "tensor"}, {"yes", "operand"}, {"no", "operand"}}, {}},
-      {"orrery", "where", "orrery.Tensor", "Elementwise choice: condition ? yes : no.", select,
-       {{"condition", "tensor"}, {"yes", "operand"}, {"no", "operand"}}, {}},
-      {"Tensor", "cast", "orrery.Tensor", "The same numbers in another dtype.", cast,
-       {{"self", "tensor"}, {"dtype", "dtype"}}, {}},
+      {"Tensor",
+       "select",
+       "orrery.Tensor",
+       "Elementwise choice by this boolean tensor.",
+       select,
+       {{"self", "tensor"}, {"yes", "operand"}, {"no", "operand"}},
+       {}},
+      {"orrery",
+       "where",
+       "orrery.Tensor",
+       "Elementwise choice: condition ? yes : no.",
+       select,
+       {{"condition", "tensor"}, {"yes", "operand"}, {"no", "operand"}},
+       {}},
+      {"Tensor",
+       "cast",
+       "orrery.Tensor",
+       "The same numbers in another dtype.",
+       cast,
+       {{"self", "tensor"}, {"dtype", "dtype"}},
+       {}},
   };
 }
 

@@ -49,7 +49,11 @@ int topk(lua_State* L) {
 }
 
 Api row(const char* name, const char* doc, int (*body)(lua_State*)) {
-  return {"Tensor", name, "orrery.Tensor", doc, body,
+  return {"Tensor",
+          name,
+          "orrery.Tensor",
+          doc,
+          body,
           {{"self", "tensor"}, {"dims", "integers", "nil"}, {"options", "options", "nil"}},
           {{"keep", "boolean", "false", "keep the reduced dims with size 1"}}};
 }
@@ -63,11 +67,20 @@ std::vector<Api> reduce_api() {
       row("mean", "Mean over dims; over the batch, of the samples that count.", mean),
       row("max", "Largest element over dims.", max),
       row("min", "Smallest element over dims.", min),
-      {"Tensor", "argmax", "orrery.Tensor", "0-based position of the largest of the last dim.",
-       argmax, {{"self", "tensor"}}, {}},
-      {"Tensor", "topk", "orrery.Tensor, orrery.Tensor",
-       "The k largest of the last dim, descending, and their 0-based positions.", topk,
-       {{"self", "tensor"}, {"k", "integer"}}, {}},
+      {"Tensor",
+       "argmax",
+       "orrery.Tensor",
+       "0-based position of the largest of the last dim.",
+       argmax,
+       {{"self", "tensor"}},
+       {}},
+      {"Tensor",
+       "topk",
+       "orrery.Tensor, orrery.Tensor",
+       "The k largest of the last dim, descending, and their 0-based positions.",
+       topk,
+       {{"self", "tensor"}, {"k", "integer"}},
+       {}},
   };
 }
 

@@ -12,8 +12,12 @@ namespace {
 // The length of the UTF-8 character at `at`, 0 if it is not one.
 size_t character(const std::string& text, size_t at) {
   const auto lead = static_cast<unsigned char>(text[at]);
-  const size_t size = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3
-                      : lead < 0xf5 ? 4 : 0;
+  const size_t size = lead < 0x80   ? 1
+                      : lead < 0xc2 ? 0
+                      : lead < 0xe0 ? 2
+                      : lead < 0xf0 ? 3
+                      : lead < 0xf5 ? 4
+                                    : 0;
   if (size == 0 || at + size > text.size()) return 0;
   for (size_t i = 1; i < size; ++i) {
     if ((static_cast<unsigned char>(text[at + i]) & 0xc0) != 0x80) return 0;
@@ -80,11 +84,13 @@ std::vector<int32_t> encode(const Dataset& data, const std::string& text) {
     return ids;
   }
   std::map<std::string, int32_t> index;
-  for (const std::string& symbol : *data.symbols) index.emplace(symbol, static_cast<int32_t>(index.size()));
+  for (const std::string& symbol : *data.symbols)
+    index.emplace(symbol, static_cast<int32_t>(index.size()));
   for (const std::string& symbol : characters(text, "encode")) {
     const auto found = index.find(symbol);
     if (found == index.end()) {
-      fail(ORR_INVALID, "encode: the character '{}' does not occur in the text of this dataset", symbol);
+      fail(ORR_INVALID, "encode: the character '{}' does not occur in the text of this dataset",
+           symbol);
     }
     ids.push_back(found->second);
   }

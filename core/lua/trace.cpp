@@ -65,9 +65,7 @@ Program& program_here(lua_State* L) {
   return active->program();
 }
 
-void push_tensor(lua_State* L, ValueId id) {
-  push(L, Tensor{id, active->serial()});
-}
+void push_tensor(lua_State* L, ValueId id) { push(L, Tensor{id, active->serial()}); }
 
 bool is_tensor(lua_State* L, int index) {
   return test<Tensor>(L, index) || test<StateRef>(L, index) || test<Scalar>(L, index) ||
@@ -84,7 +82,8 @@ ValueId value_at(lua_State* L, int index) {
     return tensor->id;
   }
   if (const auto* ref = test<StateRef>(L, index)) return program.state_value(ref->state);
-  if (const auto* scalar = test<Scalar>(L, index)) return program.scalar_input(scalar->name, ORR_F32);
+  if (const auto* scalar = test<Scalar>(L, index))
+    return program.scalar_input(scalar->name, ORR_F32);
   if (const auto* host = test<Host>(L, index)) {
     return program.state_value(constant_state(L, host->value));
   }

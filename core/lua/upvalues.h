@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tracing freezes the numbers and booleans that a function closes over. A snapshot of them, taken at
-// the trace, lets a later step notice that the script changed one.
+// Tracing freezes the numbers and booleans that a function closes over. A snapshot of them, taken
+// at the trace, lets a later step notice that the script changed one.
 #pragma once
 
 #include <string>

@@ -103,11 +103,16 @@ int barrier(lua_State* L) {
 bool world_properties(lua_State* L, const std::string& key) {
   const WorldInfo info = world_info();
   int value = 0;
-  if (key == "rank") value = info.rank;
-  else if (key == "size") value = info.size;
-  else if (key == "local_rank") value = info.local_rank;
-  else if (key == "local_size") value = info.local_size;
-  else return false;
+  if (key == "rank")
+    value = info.rank;
+  else if (key == "size")
+    value = info.size;
+  else if (key == "local_rank")
+    value = info.local_rank;
+  else if (key == "local_size")
+    value = info.local_size;
+  else
+    return false;
   lua_pushinteger(L, value);
   return true;
 }
@@ -148,22 +153,63 @@ std::vector<Api> world_api() {
   const char* h = "orrery.HostTensor";
   return {
       {"engine", "world", "orrery.World", "The ranks of this job.", world, {}, {}},
-      {"orrery", "init", "orrery.World", "Chooses the comm backend; returns the world.", init,
-       {{"options", "options", "nil"}}, {{"comm", "string", "''", "name of a comm plugin"}}},
-      {"orrery", "seed", "", "Seeds initial values, dropout, sampling, data order and math.random.",
-       seed, {{"seed", "integer"}}, {}},
-      {"World", "allreduce", "any", "Reduces over all ranks; all get the result.", allreduce,
-       {self, x, options}, {op}},
-      {"World", "broadcast", "any", "All ranks get the root's value.", broadcast, {self, x, options}, {root}},
-      {"World", "allgather", h, "All ranks' tensors joined along dim 1, in rank order.", allgather,
-       {self, x}, {}},
-      {"World", "reduce_scatter", h, "Reduces, then each rank keeps its part of dim 1.",
-       reduce_scatter, {self, x, options}, {op}},
+      {"orrery",
+       "init",
+       "orrery.World",
+       "Chooses the comm backend; returns the world.",
+       init,
+       {{"options", "options", "nil"}},
+       {{"comm", "string", "''", "name of a comm plugin"}}},
+      {"orrery",
+       "seed",
+       "",
+       "Seeds initial values, dropout, sampling, data order and math.random.",
+       seed,
+       {{"seed", "integer"}},
+       {}},
+      {"World",
+       "allreduce",
+       "any",
+       "Reduces over all ranks; all get the result.",
+       allreduce,
+       {self, x, options},
+       {op}},
+      {"World",
+       "broadcast",
+       "any",
+       "All ranks get the root's value.",
+       broadcast,
+       {self, x, options},
+       {root}},
+      {"World",
+       "allgather",
+       h,
+       "All ranks' tensors joined along dim 1, in rank order.",
+       allgather,
+       {self, x},
+       {}},
+      {"World",
+       "reduce_scatter",
+       h,
+       "Reduces, then each rank keeps its part of dim 1.",
+       reduce_scatter,
+       {self, x, options},
+       {op}},
       {"World", "alltoall", h, "Part r of dim 1 goes to rank r.", alltoall, {self, x}, {}},
-      {"World", "send", "", "Sends to one rank.", send, {self, x, options},
+      {"World",
+       "send",
+       "",
+       "Sends to one rank.",
+       send,
+       {self, x, options},
        {{"to", "integer", nullptr, "rank that receives"}, tag}},
-      {"World", "recv", h, "Receives a tensor of the type of `x` from one rank.", recv,
-       {self, x, options}, {{"from", "integer", nullptr, "rank that sends"}, tag}},
+      {"World",
+       "recv",
+       h,
+       "Receives a tensor of the type of `x` from one rank.",
+       recv,
+       {self, x, options},
+       {{"from", "integer", nullptr, "rank that sends"}, tag}},
       {"World", "barrier", "", "Waits until all ranks are here.", barrier, {self}, {}},
   };
 }

@@ -657,15 +657,6 @@ function StepResult:get(name) end
 ---@return string[]
 function StepResult:names() end
 
----@class orrery.Program
-local Program = {}
-
----Computes the results for these inputs.
----@param inputs table
----@param scalars? table
----@return orrery.HostTensor ...
-function Program:run(inputs, scalars) end
-
 ---@class orrery.Field
 ---@field shape integer[]
 ---@field dtype orrery.DType
@@ -674,6 +665,15 @@ local Field = {}
 ---Loads the whole field.
 ---@return orrery.HostTensor
 function Field:read() end
+
+---@class orrery.Program
+local Program = {}
+
+---Computes the results for these inputs.
+---@param inputs table
+---@param scalars? table
+---@return orrery.HostTensor ...
+function Program:run(inputs, scalars) end
 
 ---@class orrery.World
 ---@field rank integer

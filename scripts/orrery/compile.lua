@@ -9,7 +9,8 @@ local function no_scalars() return {} end
 
 local function check_loss(what, loss)
   if type(loss) ~= "function" and orrery.type(loss) ~= "Module" then
-    orrery.fail(("%s: the loss is %s, expected a function of the batch"):format(what, orrery.type(loss)))
+    orrery.fail(("%s: the loss is %s, expected a function of the batch"):format(
+      what, orrery.type(loss)))
   end
   return type(loss) == "function" and loss or function(batch) return loss(batch) end
 end
@@ -19,7 +20,8 @@ local function strategies(given)
   local list = given.name and { given } or given
   for i, entry in ipairs(list) do
     if type(entry) ~= "table" or not entry.name then
-      orrery.fail(("compile: strategy[%d] is %s; write strategy.NAME{...}"):format(i, orrery.type(entry)))
+      orrery.fail(("compile: strategy[%d] is %s; write strategy.NAME{...}"):format(
+        i, orrery.type(entry)))
     end
   end
   return list
@@ -46,17 +48,22 @@ function M.compile(loss, options)
     strategy = { orrery.strategy.data {} },
   })
   loss = check_loss("compile", loss)
-  if not o.params then orrery.fail "compile: params is missing: the model whose parameters are trained" end
-  if not o.optimizer then orrery.fail "compile: optimizer is missing: for example optim.adamw{lr = 1e-3}" end
+  if not o.params then
+    orrery.fail "compile: params is missing: the model whose parameters are trained"
+  end
+  if not o.optimizer then
+    orrery.fail "compile: optimizer is missing: for example optim.adamw{lr = 1e-3}"
+  end
   local optimizer = o.optimizer
   if orrery.type(optimizer) ~= "Optimizer" then
-    orrery.fail(("compile: optimizer is %s; write optim.adamw{lr = 1e-3}"):format(orrery.type(optimizer)))
+    orrery.fail(("compile: optimizer is %s; write optim.adamw{lr = 1e-3}"):format(
+      orrery.type(optimizer)))
   end
   return engine.run {
     loss = loss,
     params = trained(o.params, optimizer),
     gradients = {},
-    update = function(parameter, value, gradient) return optimizer:trace(parameter, value, gradient) end,
+    update = function(...) return optimizer:trace(...) end,
     scalars = function(step) return optimizer:scalars(step) end,
     microbatches = o.microbatches,
     clip = o.clip or 0,
@@ -67,12 +74,14 @@ function M.compile(loss, options)
 end
 
 -- orrery.value_and_grad(loss, model): a function of a batch that returns the loss and the gradients
--- of this rank alone, in the order of orrery.parameters(model). The gradients are overwritten by the
--- next call.
+-- of this rank alone, in the order of orrery.parameters(model). The next call
+-- overwrites the gradients.
 function M.value_and_grad(loss, model)
   local params, gradients = trained(model), {}
   for i, parameter in ipairs(params) do
-    gradients[i] = orrery.buffer(parameter.shape, { dtype = parameter.dtype, name = "grad." .. parameter.name })
+    gradients[i] = orrery.buffer(parameter.shape, {
+      dtype = parameter.dtype, name = "grad." .. parameter.name,
+    })
   end
   local run = engine.run {
     loss = check_loss("value_and_grad", loss), params = params, gradients = gradients,
@@ -85,7 +94,9 @@ end
 -- orrery.func(fn): the compiled form of a function of tensors. Called with HostTensors, numbers or
 -- lists; returns HostTensors.
 function M.func(fn)
-  if type(fn) ~= "function" then orrery.fail(("func: %s given, expected a function"):format(orrery.type(fn))) end
+  if type(fn) ~= "function" then
+    orrery.fail(("func: %s given, expected a function"):format(orrery.type(fn)))
+  end
   local program = engine.func(fn)
   return function(...) return program:run { ... } end
 end

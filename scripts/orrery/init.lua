@@ -10,7 +10,8 @@ local function shelf(directory, what)
   return setmetatable(shelved, {
     __index = function(_, name)
       local names = {}
-      for _, path in ipairs(orrery.data.files(engine.library() .. "/orrery/" .. directory, { ".lua" })) do
+      local folder = engine.library() .. "/orrery/" .. directory
+      for _, path in ipairs(orrery.data.files(folder, { ".lua" })) do
         names[#names + 1] = path:match "([^/]+)%.lua$"
         if names[#names] == name then
           local value = require("orrery." .. directory .. "." .. name)
@@ -18,7 +19,8 @@ local function shelf(directory, what)
           return value
         end
       end
-      orrery.fail(("there is no %s '%s'%s"):format(what, name, orrery.did_you_mean(tostring(name), names)))
+      orrery.fail(("there is no %s '%s'%s"):format(
+        what, name, orrery.did_you_mean(tostring(name), names)))
     end,
   })
 end
@@ -29,7 +31,8 @@ orrery.strategy = require "orrery.strategy"
 orrery.world = engine.world()
 
 local compile = require "orrery.compile"
-orrery.compile, orrery.value_and_grad, orrery.func = compile.compile, compile.value_and_grad, compile.func
+orrery.compile, orrery.func = compile.compile, compile.func
+orrery.value_and_grad = compile.value_and_grad
 
 local module = require "orrery.nn.module_tree"
 orrery.parameters = module.parameters

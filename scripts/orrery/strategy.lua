@@ -14,7 +14,8 @@ return setmetatable({}, {
         end
       end
     end
+    local all = #known > 0 and table.concat(known, ", ") or "none"
     orrery.fail(("no plugin provides the strategy '%s'%s; there are: %s"):format(
-      name, orrery.did_you_mean(tostring(name), known), #known > 0 and table.concat(known, ", ") or "none"))
+      name, orrery.did_you_mean(tostring(name), known), all))
   end,
 })

@@ -11,7 +11,9 @@
 namespace orrery::lua {
 namespace {
 
-std::string temporary() { return (std::filesystem::temp_directory_path() / "orrery_test.npy").string(); }
+std::string temporary() {
+  return (std::filesystem::temp_directory_path() / "orrery_test.npy").string();
+}
 
 TEST(Npy, ReadsBackWhatItWrote) {
   for (int32_t dtype : {ORR_F32, ORR_F64, ORR_F16, ORR_I32, ORR_I64, ORR_U8, ORR_BOOL}) {
@@ -52,8 +54,11 @@ TEST(Npy, NamesWhatIsWrong) {
 
 TEST(Elements, HalvesRoundToNearestEven) {
   std::byte place[2];
-  for (const auto& [value, stored] : {std::pair{1.0, 1.0}, {65504.0, 65504.0}, {2049.0, 2048.0},
-                                      {2051.0, 2052.0}, {5.9604644775390625e-8, 5.9604644775390625e-8}}) {
+  for (const auto& [value, stored] : {std::pair{1.0, 1.0},
+                                      {65504.0, 65504.0},
+                                      {2049.0, 2048.0},
+                                      {2051.0, 2052.0},
+                                      {5.9604644775390625e-8, 5.9604644775390625e-8}}) {
     write_element(ORR_F16, place, value);
     EXPECT_EQ(read_element(ORR_F16, place), stored);
   }

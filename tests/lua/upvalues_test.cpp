@@ -41,7 +41,8 @@ TEST_F(UpvaluesTest, NoticesAChangeInACalledFunction) {
     upvalues.take(L);
     EXPECT_EQ(change(upvalues, 2), "");
     const std::string message = change(upvalues, 3);
-    EXPECT_NE(message.find("'scale' of the function at test.lua:2 was 2"), std::string::npos) << message;
+    EXPECT_NE(message.find("'scale' of the function at test.lua:2 was 2"), std::string::npos)
+        << message;
   }
 }
 

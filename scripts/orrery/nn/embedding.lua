@@ -6,6 +6,7 @@ local nn = orrery.nn
 
 return nn.module("embedding", function(m, count, dim, options)
   local o = orrery.options("embedding", options, { init = nn.init.normal(0.02), dtype = "f32" })
-  m.weight = orrery.parameter({ count, dim }, { init = nn.init.resolve(o.init, { count, dim }), dtype = o.dtype })
+  local dims = { count, dim }
+  m.weight = orrery.parameter(dims, { init = nn.init.resolve(o.init, dims), dtype = o.dtype })
   return function(ids) return m.weight:gather(ids) end
 end)

@@ -21,7 +21,9 @@ local function tied(weight, dims)
 end
 
 return nn.module("linear", function(m, inputs, outputs, options)
-  local o = orrery.options("linear", options, { bias = true, tie = false, init = nn.init.fan_in, dtype = "f32" })
+  local o = orrery.options("linear", options, {
+    bias = true, tie = false, init = nn.init.fan_in, dtype = "f32",
+  })
   local sizes = type(outputs) == "table" and outputs or nil
   local dims = { sizes and total(sizes) or outputs, inputs }
   m.weight = o.tie and tied(o.tie, dims)

@@ -14,7 +14,8 @@ local meta = {
   __index = function(m, key)
     local names = {}
     for name in pairs(m) do names[#names + 1] = tostring(name) end
-    orrery.fail(("%s has no part '%s'%s"):format(info[m].kind, key, orrery.did_you_mean(tostring(key), names)))
+    orrery.fail(("%s has no part '%s'%s"):format(
+      info[m].kind, key, orrery.did_you_mean(tostring(key), names)))
   end,
   __call = function(m, ...)
     local self = info[m]

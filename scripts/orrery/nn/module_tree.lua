@@ -48,7 +48,8 @@ function M.set_paths(root)
   end)
 end
 
--- All states of a module, of a table of modules, or of a list of states, by the order of their paths.
+-- All states of a module, of a table of modules, or of a list of states, by the order of their
+-- paths.
 local function states(model, wanted)
   local kind = orrery.type(model)
   if kind == "State" then return { model } end

@@ -7,7 +7,9 @@ local nn = orrery.nn
 
 return nn.module("sequential", function(m, parts, make)
   if type(parts) == "number" then
-    if type(make) ~= "function" then orrery.fail "sequential: write nn.sequential(n, function(i) return ... end)" end
+    if type(make) ~= "function" then
+      orrery.fail "sequential: write nn.sequential(n, function(i) return ... end)"
+    end
     for i = 1, parts do m[i] = make(i) end
   else
     for i, part in ipairs(parts) do m[i] = part end
@@ -15,7 +17,8 @@ return nn.module("sequential", function(m, parts, make)
   local count = #m
   for i = 1, count do
     if type(m[i]) ~= "function" and orrery.type(m[i]) ~= "Module" then
-      orrery.fail(("sequential: part %d is %s, expected a module or a function"):format(i, orrery.type(m[i])))
+      orrery.fail(("sequential: part %d is %s, expected a module or a function"):format(
+        i, orrery.type(m[i])))
     end
   end
   return function(x)

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- optim.define(name, {options =, states =, scalars =, update =}): an optimizer in Lua. Its update is
--- traced once for each parameter and becomes part of the step's program.
+-- optim.define(name, {options =, states =, scalars =, update =}): an optimizer in Lua. Its
+-- update is traced once for each parameter and becomes part of the step's program.
 --
--- options: {name = default}. lr, and every option whose value is a schedule, reaches the update as a
---   run-time scalar; the others as numbers.
+-- options: {name = default}. lr, and every option whose value is a schedule, reaches the update
+--   as a run-time scalar; the others as numbers.
 -- states: names of tensors like the parameter, zero at first.
 -- scalars(step, o): further numbers for a step, from options that are numbers here.
 -- update(p, g, s, o): returns the new p and a table of new states.
@@ -96,10 +96,12 @@ end
 -- Traces the update of one parameter; returns its new value.
 function Optimizer:trace(parameter, value, gradient)
   local states = self:states_of(parameter)
-  local new, changed = self.def.update(value, gradient, states, self:handles(self:group_of(parameter)))
+  local options = self:handles(self:group_of(parameter))
+  local new, changed = self.def.update(value, gradient, states, options)
   for name, state in pairs(changed or {}) do
     if not states[name] then
-      orrery.fail(("%s: update returned a state '%s' that 'states' does not list"):format(self.name, name))
+      orrery.fail(("%s: update returned a state '%s' that 'states' does not list"):format(
+        self.name, name))
     end
     states[name]:update(state)
   end
@@ -134,13 +136,19 @@ local function check_groups(name, groups, defaults)
   for key, value in pairs(defaults) do allowed[key] = value end
   for _, group in ipairs(groups) do
     orrery.options(name .. " group", group, allowed)
-    if not group.match then orrery.fail(name .. " group: match is missing: a path pattern or a list of them") end
+    if not group.match then
+      orrery.fail(name .. " group: match is missing: a path pattern or a list of them")
+    end
   end
 end
 
 return function(name, def)
-  def = orrery.options("define", def, { options = {}, states = {}, scalars = false, update = false })
-  if not def.update then orrery.fail "define: update is missing: function(p, g, s, o) return new_p, {state = new} end" end
+  def = orrery.options("define", def, {
+    options = {}, states = {}, scalars = false, update = false,
+  })
+  if not def.update then
+    orrery.fail "define: update is missing: function(p, g, s, o) return new_p, {state = new} end"
+  end
   return function(given)
     local defaults = { groups = {} }
     for option, value in pairs(def.options) do defaults[option] = value end
@@ -156,6 +164,7 @@ return function(name, def)
         options[i][option] = value
       end
     end
-    return setmetatable({ name = name, def = def, groups = groups, options = options, states = {} }, Optimizer)
+    local optimizer = { name = name, def = def, groups = groups, options = options, states = {} }
+    return setmetatable(optimizer, Optimizer)
   end
 end

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- optim.schedule(name, {defaults}, shape): a constructor of learning-rate schedules with a linear
--- warm-up. shape(t, o) is the rate after the warm-up, t in [0, 1] being the way from there to `steps`.
+-- warm-up. shape(t, o) is the rate after the warm-up, t in [0, 1] being the way from there to
+-- `steps`.
 local _, orrery = ...
 
 return function(name, defaults, shape)

@@ -11,14 +11,15 @@ namespace {
 std::vector<Values> reduce_oracle(const Case& c, const std::vector<Values>& x) {
   int64_t outer = c.in[0].dims[0], k = c.in[0].dims[1], inner = c.in[0].dims[2];
   const std::string& fn = c.attrs[0].text;
+  const bool adds = fn == "sum" || fn == "sumsq";
   Values y;
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i = 0; i < inner; ++i) {
-      double total = fn == "sum" ? 0 : x[0][size_t(o * k * inner + i)];
+      double total = adds ? 0 : x[0][size_t(o * k * inner + i)];
       for (int64_t p = 0; p < k; ++p) {
         double v = x[0][size_t((o * k + p) * inner + i)];
-        if (fn == "sum")
-          total += v;
+        if (adds)
+          total += fn == "sum" ? v : v * v;
         else if (std::isnan(v) || std::isnan(total))
           total = NAN;
         else
@@ -106,6 +107,8 @@ std::vector<Case> reduce_cases() {
   std::vector<int32_t> numbers = {ORR_F32, ORR_F64, ORR_BF16, ORR_F16, ORR_I32, ORR_I64};
   for (int32_t dtype : numbers) {
     add_sums(dtype, cases);
+    for (int64_t k : {0, 17, 1025, 2049}) cases.push_back(reduce(dtype, "sumsq", 2, k, 1));
+    for (int64_t k : {1, 65}) cases.push_back(reduce(dtype, "sumsq", 2, k, 70));
     for (const char* fn : {"max", "min"})
       for (int64_t inner : {1, 5})
         for (int64_t k : {1, 2, 31, 1025}) cases.push_back(reduce(dtype, fn, 3, k, inner));

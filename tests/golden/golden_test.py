@@ -16,11 +16,11 @@ FIGURES = json.loads((HERE / "figures.json").read_text())
 KERNELS = ("reference", "cpu")
 
 
-def rows(script, kernels, *arguments):
+def rows(script, kernels, *arguments, ranks=1):
     """The script's lines as pairs (loss, gradient norm)."""
     done = subprocess.run(
-        [BUILD / "orrery", "run", "--kernels", kernels, HERE / script, f"dir={HERE}", *arguments],
-        capture_output=True, text=True)
+        [BUILD / "orrery", "run", "-n", str(ranks), "--kernels", kernels, HERE / script,
+         f"dir={HERE}", *arguments], capture_output=True, text=True)
     if done.returncode:
         raise AssertionError(f"{script} {arguments} ended with {done.returncode}: {done.stderr}")
     return [tuple(map(float, line.split())) for line in done.stdout.splitlines()]
@@ -51,6 +51,13 @@ class Golden(unittest.TestCase):
 
     def test_gpt_in_microbatches(self):
         self.follow("gpt", "cpu", microbatches=4)
+
+    def test_gpt_on_ranks(self):
+        # Three microbatches on two ranks: one rank completes a node of the tree, the other a leaf.
+        for kernels in KERNELS:
+            one, two = (rows("train.lua", kernels, "model=gpt", "microbatches=3", ranks=ranks)
+                        for ranks in (1, 2))
+            self.assertEqual(one, two, kernels)
 
 
 class Batches(unittest.TestCase):

@@ -5,6 +5,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -102,6 +103,7 @@ def options():
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # contestants are closed on the way out
     chosen = options()
     about, reports, failed = machine.describe(), {}, False
     print(", ".join(f"{key}: {value}" for key, value in about.items()))

@@ -73,13 +73,13 @@ class Order : public ::testing::TestWithParam<std::tuple<std::string, int32_t>> 
   int32_t dtype() const { return std::get<1>(GetParam()); }
 };
 
-Case one_sum(int32_t dtype, const char* kind, int64_t k) {
+Case one_sum(int32_t dtype, const char* kind, int64_t k, const char* fn = "sum") {
   Case c;
   c.kind = kind;
   c.note = std::to_string(k);
   c.in = {tensor(dtype, {1, k, 1})};
   c.out = {tensor(dtype, {1, 1})};
-  c.attrs = {text("fn", "sum")};
+  c.attrs = {text("fn", fn)};
   return c;
 }
 
@@ -92,6 +92,15 @@ TEST_P(Order, OfRowSums) {
   for (int64_t k : {1, 5, 16, 100, 1024, 1025, 5000, 7 * 1024})
     expect_order(one_sum(dtype(), "reduce", k), [](auto a, const std::vector<Values>& x) {
       return row_sum(as<decltype(a)>(x[0]));
+    });
+}
+
+TEST_P(Order, OfSumsOfSquares) {
+  for (int64_t k : {1, 17, 1025, 5000})
+    expect_order(one_sum(dtype(), "reduce", k, "sumsq"), [](auto a, const std::vector<Values>& x) {
+      std::vector<decltype(a)> squares = as<decltype(a)>(x[0]);
+      for (auto& v : squares) v *= v;
+      return row_sum(squares);
     });
 }
 

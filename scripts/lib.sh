@@ -54,9 +54,9 @@ use_ccache() {
   export CC="${CC:-ccache gcc}" CXX="${CXX:-ccache g++}" CCACHE_NOHASHDIR=1
 }
 
-# build_tree DIR [meson option...]: configures DIR with the options and builds it.
-build_tree() {
-  local dir=$1 again='' log quiet=--quiet
+# configure_tree DIR [meson option...]: configures DIR, or configures it again.
+configure_tree() {
+  local dir=$1 again='' log
   shift
   use_ccache
   [ -f "$dir/build.ninja" ] && again=--reconfigure
@@ -64,6 +64,12 @@ build_tree() {
   say "configuring $dir"
   meson setup $again "$dir" "$@" >"$log" 2>&1 || { cat "$log" >&2; rm -f "$log"; exit 1; }
   rm -f "$log"
+}
+
+# build_tree DIR [meson option...]: configures DIR with the options and builds it.
+build_tree() {
+  local dir=$1 quiet=--quiet
+  configure_tree "$@"
   say "building $dir (a few minutes the first time)"
   [ -t 1 ] && quiet=''
   ninja -C "$dir" $quiet

@@ -30,9 +30,7 @@ uint64_t meminfo(std::string_view key) {
   return kilobytes.empty() ? 0 : std::stoull(kilobytes) * 1024;
 }
 
-}  // namespace
-
-std::vector<int> allowed_cpus() {
+std::vector<int> affinity() {
   cpu_set_t set;
   CPU_ZERO(&set);
   std::vector<int> cpus;
@@ -40,6 +38,13 @@ std::vector<int> allowed_cpus() {
     for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
       if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
   if (cpus.empty()) cpus.push_back(0);
+  return cpus;
+}
+
+}  // namespace
+
+std::vector<int> allowed_cpus() {
+  static const std::vector<int> cpus = affinity();
   return cpus;
 }
 

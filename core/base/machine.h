@@ -9,7 +9,8 @@
 
 namespace orrery {
 
-// CPUs that this process may run on, ascending; never empty.
+// CPUs that this process could run on when this was first called, ascending; never empty. Later
+// calls do not see how threads were pinned since.
 std::vector<int> allowed_cpus();
 
 // "AMD EPYC 7B13", or "unknown CPU".

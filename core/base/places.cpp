@@ -3,6 +3,8 @@
 // Our own files, found from /proc/self/exe.
 #include "base/places.h"
 
+#include "base/config.h"
+
 namespace orrery {
 namespace fs = std::filesystem;
 namespace {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "base/config.h"
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/text.h"

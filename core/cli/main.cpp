@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/config.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -66,8 +67,11 @@ int run(int argc, char** argv) {
                                         std::to_string(ORR_BOOTSTRAP) + ", " + ORR_BUILD_TEXT);
   app.require_subcommand(1);
   int exit_code = ORR_OK;
+  add_run(app, exit_code);
+  add_plan(app, exit_code);
   add_plugins(app, exit_code);
   add_doctor(app, exit_code);
+  add_stubs(app);
   if (argc > 1) check_subcommand(app, argv[1]);
   try {
     app.parse(argc, argv);

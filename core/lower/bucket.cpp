@@ -130,8 +130,8 @@ class Filler {
     });
     Place source{from.storage, from.offset, {b.dtype, {b.nodes, n}, {n, 1}}};
     Place target{b.storage, offset, {b.dtype, {b.nodes, n}, {b.count, 1}}};
-    Launch copy = copy_launch(plan_, maker->op, source, target);
-    plan_.launches.insert(maker + 1, std::move(copy));
+    std::vector<Launch> copies = copy_launches(plan_, maker->op, source, target);
+    plan_.launches.insert(maker + 1, copies.begin(), copies.end());
   }
 
   RankPlan& plan_;

@@ -23,8 +23,8 @@ RankPlan lower(const LowerRequest& request);
 
 // The stages, for tests: each leaves the plan ready for the next.
 void place_values(RankPlan& plan);                                   // storages, views, launches
-// A copy as a pointwise launch, with its kernel chosen; its storages must exist.
-Launch copy_launch(RankPlan& plan, const Op& reason, const Place& from, const Place& to);
+// A copy as launches, with kernels chosen; storages that they need are added to the plan.
+std::vector<Launch> copy_launches(RankPlan& plan, const Op& reason, const Place& from, const Place& to);
 void fill_buckets(RankPlan& plan, const LowerRequest& request);      // totals into buckets
 void make_schedule(RankPlan& plan);                                  // order of all lanes
 void plan_memory(RankPlan& plan);                                    // offsets, peaks

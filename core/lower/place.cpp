@@ -371,11 +371,13 @@ class Placer {
 
 void place_values(RankPlan& plan) { Placer(plan).run(); }
 
-Launch copy_launch(RankPlan& plan, const Op& reason, const Place& from, const Place& to) {
-  RankPlan alone;
-  alone.kernel_names = plan.kernel_names;
-  Placer(alone).add_copy(reason, from, to);
-  return std::move(alone.launches.at(0));
+std::vector<Launch> copy_launches(RankPlan& plan, const Op& reason, const Place& from, const Place& to) {
+  RankPlan beside;
+  beside.kernel_names = plan.kernel_names;
+  beside.storages = std::move(plan.storages);
+  Placer(beside).add_copy(reason, from, to);
+  plan.storages = std::move(beside.storages);
+  return std::move(beside.launches);
 }
 
 }  // namespace orrery

@@ -8,6 +8,7 @@
 
 #include <boost/dll/shared_library.hpp>
 #include <cstring>
+#include <deque>
 #include <string>
 
 #include "plugin/host.h"
@@ -53,10 +54,11 @@ std::string reason_of(std::string text) {
 }
 
 boost::dll::shared_library& load(const fs::path& file) {
+  // Never destroyed: statics, threads and kept pointers of a plugin make unloading a crash.
+  static auto& loaded = *new std::deque<boost::dll::shared_library>;
   try {
-    // Leaked: statics, threads and kept pointers of a plugin make unloading a crash.
-    return *new boost::dll::shared_library(
-        file, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+    return loaded.emplace_back(file,
+                               boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
   } catch (const std::exception& e) {
     refuse(file, "load", reason_of(e.what()));
   }

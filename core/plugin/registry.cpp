@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "base/config.h"
 #include "base/error.h"
 #include "base/places.h"
 #include "base/text.h"
@@ -93,9 +94,10 @@ const char* kind_name(uint32_t kind) {
 }
 
 Registry& Registry::get() {
-  static Registry registry = [] {
-    Registry made;
-    made.scan();
+  // Never destroyed: plugins may still be called while the process exits.
+  static Registry& registry = *[] {
+    auto* made = new Registry;
+    made->scan();
     return made;
   }();
   return registry;
@@ -156,8 +158,8 @@ const PluginFile& Registry::find(uint32_t kind, const std::string& name) const {
 template <class T>
 const T& Registry::table(uint32_t kind, const std::string& name) {
   const PluginFile& file = find(kind, name);
-  void*& kept = tables_[{kind, file.path}];
-  if (kept) return *static_cast<T*>(kept);
+  std::shared_ptr<void>& kept = tables_[{kind, file.path}];
+  if (kept) return *static_cast<T*>(kept.get());
   const uint32_t version = only_version_1(file, kind_name(kind));
   auto opened = opened_.find(file.path);
   if (opened == opened_.end())
@@ -169,11 +171,11 @@ const T& Registry::table(uint32_t kind, const std::string& name) {
          "plugin {}: interface: it gave no table for {}/{} that its descriptor lists",
          file.path.string(), kind_name(kind), version);
   try {
-    kept = complete_table<T>(given).release();
+    kept = complete_table<T>(given);
   } catch (const Error& e) {
     fail(e.code(), "plugin {}: interface: {}", file.path.string(), e.what());
   }
-  return *static_cast<T*>(kept);
+  return *static_cast<T*>(kept.get());
 }
 
 const orr_kernel_api& Registry::kernel(const std::string& name) {

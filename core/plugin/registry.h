@@ -14,6 +14,7 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,7 +58,7 @@ class Registry {
   std::vector<std::filesystem::path> added_;
   std::vector<PluginFile> files_;
   std::map<std::filesystem::path, orr_exports> opened_;
-  std::map<std::pair<uint32_t, std::filesystem::path>, void*> tables_;
+  std::map<std::pair<uint32_t, std::filesystem::path>, std::shared_ptr<void>> tables_;
 };
 
 // "kernel" for ORR_KIND_KERNEL; also the id of the interface of that kind.

@@ -118,6 +118,19 @@ ValueId broadcast(Program& p, ValueId x, const Dims& dims) {
   return p.ops().back().out[0];
 }
 
+ValueId broadcast_like(Program& p, ValueId x, ValueId like) {
+  const Value& l = p.value(like);
+  if (l.batch != Batch::sharded || p.value(x).batch == Batch::sharded) return broadcast(p, x, l.type.dims);
+  ValueId y = broadcast(p, x, p.type(like).dims);
+  p.mutable_value(y).batch = Batch::sharded;
+  p.mutable_value(y).batch_dim = p.value(like).batch_dim;
+  return y;
+}
+
+ValueId zeros_like(Program& p, ValueId like) {
+  return broadcast_like(p, p.constant(0, p.type(like).dtype), like);
+}
+
 ValueId reduce(Program& p, const std::string& fn, ValueId x, Dims dims, bool keep) {
   if (p.type(x).dims.empty()) return x;
   dims = axes(p, fn.c_str(), x, std::move(dims));

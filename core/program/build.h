@@ -19,6 +19,9 @@ ValueId slice(Program& p, ValueId x, int64_t dim, int64_t begin, int64_t end);
 std::vector<ValueId> split(Program& p, ValueId x, int64_t dim, const Dims& sizes);
 ValueId concat(Program& p, const std::vector<ValueId>& xs, int64_t dim);
 ValueId broadcast(Program& p, ValueId x, const Dims& dims);
+// x repeated to the dims of `like`, and in `like`'s relation to the batch.
+ValueId broadcast_like(Program& p, ValueId x, ValueId like);
+ValueId zeros_like(Program& p, ValueId like);
 
 // fn: "sum", "max", "min", "sumsq". Empty dims: all.
 ValueId reduce(Program& p, const std::string& fn, ValueId x, Dims dims, bool keep);

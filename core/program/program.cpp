@@ -172,7 +172,8 @@ void Program::relate_to_batch(Op& op) {
   if (partial && sharded)
     fail_here(op.kind + ": a sum over the batch cannot meet values of single samples");
   if (mean || partial) {
-    check_linear(*this, op, mean ? Batch::mean : Batch::partial);
+    // Backward ops are linear in their cotangents, whatever their kind.
+    if (op.phase != Phase::backward) check_linear(*this, op, mean ? Batch::mean : Batch::partial);
     return all_outputs(mean ? Batch::mean : Batch::partial);
   }
   Sharding s = op_def(op.kind).sharding(args_of(*this, op), out_types(*this, op));

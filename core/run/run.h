@@ -95,7 +95,7 @@ Program* tracing_program();
 // What the command line decided for this process; set before the script starts.
 struct RuntimeOptions {
   std::vector<std::string> kernels;  // empty: every host plugin that works here
-  std::string comm = "local";        // overridden by orrery.init{comm=}
+  std::string comm = ORRERY_DEFAULT_COMM;  // overridden by orrery.init{comm=}
   bool plan_only = false;            // stop with PlanDone at the first step
   int plan_ranks = 1;
   uint64_t seed = 1;

@@ -32,11 +32,11 @@ void pause_cpu() {
 #endif
 }
 
-void pin(const std::vector<int>& cpus, int thread) {
+// Lets the calling thread run on `cpus` only. Refused (a CPU taken offline), it only costs speed.
+void allow(const std::vector<int>& cpus) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(cpus[size_t(thread) % cpus.size()], &set);
-  // A refused pin (a CPU taken offline) only costs speed.
+  for (int cpu : cpus) CPU_SET(cpu, &set);
   pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
@@ -89,6 +89,8 @@ class Team {
 
   int threads() const { return threads_; }
 
+  void unpin() const { allow(cpus_); }
+
   void run(const Job& job) {
     if (job.n <= 1 || threads_ == 1 || busy_.exchange(true)) {
       for (int64_t i = 0; i < job.n; ++i) job.fn(job.arg, i);
@@ -111,14 +113,20 @@ class Team {
     for (int64_t i = job.n * thread / threads_; i < end; ++i) job.fn(job.arg, i);
   }
 
-  // Workers start with the first job, so that a process may still fork before.
+  // Workers start with the first job, so that a process may still fork before. The caller is pinned
+  // as well: sharing a worker's CPU it would spin in the way of what it waits for.
   void start() {
+    if (!workers_.empty()) return;
+    pin(0);
     const uint32_t now = generation_.value.load();
-    for (int t = int(workers_.size()) + 1; t < threads_; ++t)
-      workers_.emplace_back([this, t, now] { work(t, now); });
+    for (int t = 1; t < threads_; ++t) workers_.emplace_back([this, t, now] { work(t, now); });
   }
 
+  void pin(int thread) const { allow({cpus_[size_t(thread) % cpus_.size()]}); }
+
   void stop() {
+    if (workers_.empty()) return;
+    unpin();
     stopping_.store(true);
     generation_.value.fetch_add(1);
     generation_.wake();
@@ -128,7 +136,7 @@ class Team {
   }
 
   void work(int thread, uint32_t seen) {
-    pin(cpus_, thread);
+    pin(thread);
     for (;; ++seen) {
       generation_.wait_while(seen, spin_);
       if (stopping_.load()) return;
@@ -164,6 +172,8 @@ ThreadPool& ThreadPool::get() {
 void ThreadPool::configure(int threads, std::vector<int> cpus) {
   team().configure(threads, std::move(cpus));
 }
+
+void ThreadPool::unpin() const { team().unpin(); }
 
 int ThreadPool::threads() const { return team().threads(); }
 

@@ -8,6 +8,12 @@
 
 #include "kernel.h"
 
+// The tests build a second plugin, of another name, that never uses AVX-512.
+#ifndef ORR_CPU_NAME
+#define ORR_CPU_NAME "cpu"
+#define ORR_CPU_WIDE true
+#endif
+
 namespace orr_cpu {
 namespace {
 
@@ -57,7 +63,7 @@ orr_status* measure(void*, const orr_op* op, orr_kernel_size* out) {
 
 orr_status* prepare(void*, const orr_op* op, orr_kernel** out) {
   return orr::guard([&] {
-    static const bool wide = has_avx512();
+    static const bool wide = ORR_CPU_WIDE && has_avx512();
     const Op& row = get(*op);
     *out = reinterpret_cast<orr_kernel*>(wide ? row.avx512(*op) : row.avx2(*op));
   });
@@ -86,5 +92,5 @@ orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
 }  // namespace
 }  // namespace orr_cpu
 
-ORR_PLUGIN(ORR_KIND_KERNEL, "cpu", "0.1.0", "Kernels for x86-64 with AVX2 or AVX-512",
+ORR_PLUGIN(ORR_KIND_KERNEL, ORR_CPU_NAME, "0.1.0", "Kernels for x86-64 with AVX2 or AVX-512",
            orr_cpu::entry, 1, {{"kernel", 1, 1}})

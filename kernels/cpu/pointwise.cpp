@@ -73,11 +73,13 @@ struct Machine {
   const Program& p;
   void* const* in;
   void* const* out;
-  char* scratch;  // one block of kSlotBytes per slot
+  char* scratch;  // one block per slot
   void** slot;
   int64_t* held;  // per varying input: the place that its scratch block repeats, or -1
 
-  void* own(int s) const { return scratch + int64_t(s) * kBlock * pointwise::kSlotBytes; }
+  // A line more than a block: slots then spread over the sets of the cache.
+  static size_t stride(const Program& p) { return size_t(p.slot_bytes) * kBlock + 64; }
+  void* own(int s) const { return scratch + size_t(s) * stride(p); }
 
   void execute(const Step* step, int64_t position) const {
     for (step = run_accumulator(step, slot); step->code != pointwise::END;
@@ -119,6 +121,7 @@ struct Machine {
     if (n == kBlock && at.left >= n) {
       if (w.inner == 1) {
         slot[w.slot] = base + at.offset * w.bytes;
+        if (w.flat) prefetch((const char*)slot[w.slot] + kBlock * w.bytes, kBlock * w.bytes);
         return;
       }
       if (w.inner == 0 && held[i] == at.offset) return;
@@ -126,6 +129,11 @@ struct Machine {
     slot[w.slot] = own(w.slot);
     held[i] = w.inner == 0 && at.left >= n && n == kBlock ? at.offset : -1;
     kGather[w.bytes](w, base, slot[w.slot], position, n);
+  }
+
+  // The next block: a block's steps fill the CPU's window, so it does not see that far by itself.
+  static void prefetch(const char* next, int bytes) {
+    for (int i = 0; i < bytes; i += 64) __builtin_prefetch(next + i);
   }
 
   bool writes_in_place(const Walk& w, int64_t position, int64_t n, int64_t& offset) const {
@@ -153,7 +161,7 @@ struct Machine {
 };
 
 void run(const Program& p, void* const* in, void* const* out, int64_t first, int64_t last) {
-  size_t bytes = size_t(p.slots) * kBlock * pointwise::kSlotBytes;
+  size_t bytes = size_t(p.slots) * Machine::stride(p);
   char* scratch = (char*)__builtin_alloca_with_align(bytes, 64 * 8);
   void* slot[pointwise::kMaxSlots];
   int64_t held[pointwise::kMaxTensors];

@@ -13,7 +13,7 @@
 
 namespace orr_cpu::pointwise {
 
-enum { kSlotBytes = 8, kMaxSlots = 512, kMaxTensors = 64 };
+enum { kMaxSlots = 512, kMaxTensors = 64 };
 
 // Steps. x is the accumulator, a, b and c are slots. A trailing R: operands exchanged.
 enum Code : uint16_t {
@@ -61,7 +61,8 @@ struct Constant {
 // The compiled expression. Arrays are owned by the kernel.
 struct Program {
   int64_t elements;
-  int32_t slots, inputs, outputs, uniforms, constants;
+  int32_t slots, slot_bytes;  // of one element
+  int32_t inputs, outputs, uniforms, constants;
   const Step* prologue;  // once per task, on values that are the same for all elements
   const Step* body;      // once per block
   const Walk* in;        // `inputs` tensors that vary

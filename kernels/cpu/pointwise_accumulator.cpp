@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The accumulator steps of the pointwise block machine: eight registers that stay in place from step
-// to step, so that a chain of instructions costs one load each and no store.
+// The accumulator steps of the pointwise block machine: registers that stay in place from step to
+// step, so that a chain of instructions costs one load each and no store.
 #include "pointwise_steps.h"
 
 namespace orr_cpu::ORR_ISA {
@@ -18,67 +18,83 @@ ORR_INLINE v16f sign(v16f x) {
 
 }  // namespace
 
-#define ORR_LANES _Pragma("GCC unroll 8") for (int j = 0; j < kAccumulators; ++j)
-#define ORR_STEP(code, value)                                        \
-  case pointwise::code: ORR_LANES {                                  \
-    [[maybe_unused]] const float* pa = a + j * kLanes;               \
-    [[maybe_unused]] const float* pb = b + j * kLanes;               \
-    x[j] = value;                                                    \
-  } break;
+#define ORR_LANES _Pragma("GCC unroll 16") for (int j = 0; j < kAccumulators; ++j)
+
+// Goes to the next step. Each step jumps from its own place, which lets the CPU learn the sequence.
+#define ORR_NEXT                     \
+  ++step;                            \
+  a = (const float*)slot[step->a];   \
+  b = (const float*)slot[step->b];   \
+  goto* label[step->code];
+
+#define ORR_STEP(code, value)                          \
+  code:                                                \
+  ORR_LANES {                                          \
+    [[maybe_unused]] const float* pa = a + j * kLanes; \
+    [[maybe_unused]] const float* pb = b + j * kLanes; \
+    x[j] = value;                                      \
+  }                                                    \
+  ORR_NEXT
 
 const pointwise::Step* run_accumulator(const pointwise::Step* step, void* const* slot) {
+  // In the order of pointwise::Code.
+  static const void* const label[] = {
+      &&LEAVE, &&LOAD,      &&LOAD_BF16, &&STORE,   &&STORE_BF16, &&ADD,         &&SUB,
+      &&SUB_R, &&MUL,       &&DIV,       &&DIV_R,   &&MIN,        &&MAX,         &&FMA,
+      &&FMA_ADD, &&NEG,     &&ABS,       &&SIGN,    &&SQRT,       &&RSQRT,       &&RECIP,
+      &&FLOOR, &&CEIL,      &&ROUND,     &&ROUND_BF16, &&EQ,      &&NE,          &&LT,
+      &&LE,    &&GT,        &&GE,        &&AND,     &&OR,         &&XOR,         &&NOT,
+      &&ISFINITE, &&NONZERO, &&MASK_TO_ONE, &&SELECT, &&LEAVE,    &&LEAVE,       &&LEAVE,
+      &&LEAVE, &&LEAVE,     &&LEAVE,     &&LEAVE};
+  static_assert(sizeof label / sizeof label[0] == pointwise::RANDOM + 1);
   v16f x[kAccumulators] = {};
-  for (;; ++step) {
-    const float* a = (const float*)slot[step->a];
-    const float* b = (const float*)slot[step->b];
-    switch (step->code) {
-      ORR_STEP(LOAD, load(pa))
-      ORR_STEP(ADD, x[j] + load(pa))
-      ORR_STEP(SUB, x[j] - load(pa))
-      ORR_STEP(SUB_R, load(pa) - x[j])
-      ORR_STEP(MUL, x[j] * load(pa))
-      ORR_STEP(DIV, x[j] / load(pa))
-      ORR_STEP(DIV_R, load(pa) / x[j])
-      ORR_STEP(MIN, nan_min(x[j], load(pa)))
-      ORR_STEP(MAX, nan_max(x[j], load(pa)))
-      ORR_STEP(FMA, fma(x[j], load(pa), load(pb)))
-      ORR_STEP(FMA_ADD, fma(load(pa), load(pb), x[j]))
-      ORR_STEP(NEG, -x[j])
-      ORR_STEP(ABS, abs(x[j]))
-      ORR_STEP(SIGN, sign(x[j]))
-      ORR_STEP(SQRT, sqrt(x[j]))
-      ORR_STEP(RSQRT, splat(1.0f) / sqrt(x[j]))
-      ORR_STEP(RECIP, splat(1.0f) / x[j])
-      ORR_STEP(FLOOR, floor(x[j]))
-      ORR_STEP(CEIL, ceil(x[j]))
-      ORR_STEP(ROUND, round_even(x[j]))
-      ORR_STEP(ROUND_BF16, round_bf16(x[j]))
-      ORR_STEP(EQ, from_mask(x[j] == load(pa)))
-      ORR_STEP(NE, from_mask(x[j] != load(pa)))
-      ORR_STEP(LT, from_mask(x[j] < load(pa)))
-      ORR_STEP(LE, from_mask(x[j] <= load(pa)))
-      ORR_STEP(GT, from_mask(x[j] > load(pa)))
-      ORR_STEP(GE, from_mask(x[j] >= load(pa)))
-      ORR_STEP(AND, as_float(as_int(x[j]) & load_int(pa)))
-      ORR_STEP(OR, as_float(as_int(x[j]) | load_int(pa)))
-      ORR_STEP(XOR, as_float(as_int(x[j]) ^ load_int(pa)))
-      ORR_STEP(NOT, as_float(as_int(x[j]) ^ splat_int(-1)))
-      ORR_STEP(ISFINITE, from_mask(abs(x[j]) < infinity()))
-      ORR_STEP(NONZERO, from_mask(x[j] != splat(0.0f)))
-      ORR_STEP(MASK_TO_ONE, as_float(as_int(x[j]) & as_int(splat(1.0f))))
-      ORR_STEP(SELECT, select(to_mask(x[j]), load(pa), load(pb)))
-      case pointwise::LOAD_BF16:
-        ORR_LANES x[j] = load_bf16((const uint16_t*)a + j * kLanes);
-        break;
-      case pointwise::STORE:
-        ORR_LANES store((float*)slot[step->a] + j * kLanes, x[j]);
-        break;
-      case pointwise::STORE_BF16:
-        ORR_LANES store_u16((uint16_t*)slot[step->a] + j * kLanes, shift_right(as_int(x[j]), 16));
-        break;
-      default: return step;
-    }
-  }
+  const float *a, *b;
+  --step;
+  ORR_NEXT
+  ORR_STEP(LOAD, load(pa))
+  ORR_STEP(LOAD_BF16, load_bf16((const uint16_t*)a + j * kLanes))
+  ORR_STEP(ADD, x[j] + load(pa))
+  ORR_STEP(SUB, x[j] - load(pa))
+  ORR_STEP(SUB_R, load(pa) - x[j])
+  ORR_STEP(MUL, x[j] * load(pa))
+  ORR_STEP(DIV, x[j] / load(pa))
+  ORR_STEP(DIV_R, load(pa) / x[j])
+  ORR_STEP(MIN, nan_min(x[j], load(pa)))
+  ORR_STEP(MAX, nan_max(x[j], load(pa)))
+  ORR_STEP(FMA, fma(x[j], load(pa), load(pb)))
+  ORR_STEP(FMA_ADD, fma(load(pa), load(pb), x[j]))
+  ORR_STEP(NEG, -x[j])
+  ORR_STEP(ABS, abs(x[j]))
+  ORR_STEP(SIGN, sign(x[j]))
+  ORR_STEP(SQRT, sqrt(x[j]))
+  ORR_STEP(RSQRT, splat(1.0f) / sqrt(x[j]))
+  ORR_STEP(RECIP, splat(1.0f) / x[j])
+  ORR_STEP(FLOOR, floor(x[j]))
+  ORR_STEP(CEIL, ceil(x[j]))
+  ORR_STEP(ROUND, round_even(x[j]))
+  ORR_STEP(ROUND_BF16, round_bf16(x[j]))
+  ORR_STEP(EQ, from_mask(x[j] == load(pa)))
+  ORR_STEP(NE, from_mask(x[j] != load(pa)))
+  ORR_STEP(LT, from_mask(x[j] < load(pa)))
+  ORR_STEP(LE, from_mask(x[j] <= load(pa)))
+  ORR_STEP(GT, from_mask(x[j] > load(pa)))
+  ORR_STEP(GE, from_mask(x[j] >= load(pa)))
+  ORR_STEP(AND, as_float(as_int(x[j]) & load_int(pa)))
+  ORR_STEP(OR, as_float(as_int(x[j]) | load_int(pa)))
+  ORR_STEP(XOR, as_float(as_int(x[j]) ^ load_int(pa)))
+  ORR_STEP(NOT, as_float(as_int(x[j]) ^ splat_int(-1)))
+  ORR_STEP(ISFINITE, from_mask(abs(x[j]) < infinity()))
+  ORR_STEP(NONZERO, from_mask(x[j] != splat(0.0f)))
+  ORR_STEP(MASK_TO_ONE, as_float(as_int(x[j]) & as_int(splat(1.0f))))
+  ORR_STEP(SELECT, select(to_mask(x[j]), load(pa), load(pb)))
+STORE:
+  ORR_LANES store((float*)a + j * kLanes, x[j]);
+  ORR_NEXT
+STORE_BF16:
+  ORR_LANES store_u16((uint16_t*)a + j * kLanes, shift_right(as_int(x[j]), 16));
+  ORR_NEXT
+LEAVE:
+  return step;
 }
 
 }  // namespace orr_cpu::ORR_ISA

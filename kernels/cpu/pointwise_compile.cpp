@@ -3,6 +3,7 @@
 // See pointwise_compile.h.
 #include "pointwise_compile.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace orr_cpu::pointwise {
@@ -266,13 +267,17 @@ struct Emitter {
     if (wanted) in_slot(k);
   }
 
-  // Inputs are read before any output is written, so only the last output leaves the accumulator
-  // for memory at once; the others wait in their slots.
+  // Inputs are read before any output is written, so only the last output to be computed leaves the
+  // accumulator for memory at once; the others wait in their slots.
   void body() {
     code = &out.body;
     const int n = op.expr->n_outputs;
-    for (int j = 0; j < n - 1; ++j) hold(op.expr->outputs[j]);
-    for (int j = n - 1; j >= 0; --j) output(j, op.expr->outputs[j]);
+    std::vector<int> order(n);
+    for (int j = 0; j < n; ++j) order[j] = j;
+    std::sort(order.begin(), order.end(),
+              [&](int a, int b) { return op.expr->outputs[a] < op.expr->outputs[b]; });
+    for (int j = 0; j < n - 1; ++j) hold(op.expr->outputs[order[j]]);
+    for (int j = n - 1; j >= 0; --j) output(order[j], op.expr->outputs[order[j]]);
     emit(END);
   }
   // Brings register r into a slot that no output can overwrite: not an input's own memory.

@@ -84,13 +84,21 @@ void supports(const orr_op& op, orr_support& out) {
 
 namespace {
 
+int slot_bytes(const orr_expr& e) {
+  for (int i = 0; i < e.n_instrs; ++i) {
+    int32_t t = e.instrs[i].dtype;
+    if (t != ORR_F32 && t != ORR_BF16 && t != ORR_BOOL) return 8;
+  }
+  return 4;
+}
+
 struct PointwiseKernel : Kernel {
   PointwiseKernel(const orr_op& op, Runner run)
       : code(compile(op)), n_in(op.n_in), n_out(op.n_out), run(run) {
-    program = {orr::elements(op.out[0]), code.slots, int(code.in.size()), int(code.out.size()),
-               int(code.uniform.size()), int(code.constant.size()), code.prologue.data(),
-               code.body.data(), code.in.data(), code.uniform.data(), code.out.data(),
-               code.constant.data()};
+    program = {orr::elements(op.out[0]), code.slots, slot_bytes(*op.expr), int(code.in.size()),
+               int(code.out.size()), int(code.uniform.size()), int(code.constant.size()),
+               code.prologue.data(), code.body.data(), code.in.data(), code.uniform.data(),
+               code.out.data(), code.constant.data()};
   }
 
   void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer*) override {

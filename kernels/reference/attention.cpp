@@ -11,13 +11,16 @@ namespace {
 
 struct Shape {
   Shape(const orr_op& op, const orr_tensor& q, const orr_tensor& k)
-      : b(q.dims[0]), h(q.dims[1]), t(q.dims[2]), s(k.dims[2]), d(q.dims[3]),
-        scale(orr::attr_real(op, "scale", 1.0)), causal(orr::attr_int(op, "causal", 0) != 0) {}
+      : b(q.dims[0]),
+        h(q.dims[1]),
+        t(q.dims[2]),
+        s(k.dims[2]),
+        d(q.dims[3]),
+        scale(orr::attr_real(op, "scale", 1.0)),
+        causal(orr::attr_int(op, "causal", 0) != 0) {}
 
   // How many keys, from the first, query i sees.
-  int64_t seen(int64_t i) const {
-    return causal ? std::clamp<int64_t>(i + 1 + s - t, 0, s) : s;
-  }
+  int64_t seen(int64_t i) const { return causal ? std::clamp<int64_t>(i + 1 + s - t, 0, s) : s; }
 
   int64_t b, h, t, s, d;
   double scale;
@@ -58,7 +61,8 @@ void require_lse(const orr_tensor& t, const orr_tensor& q) {
 
 void require_dense_rows(const orr_tensor* t, int n) {
   for (int i = 0; i < n; ++i)
-    require(t[i].rank != 4 || t[i].dims[3] <= 1 || t[i].strides[3] == 1, "the last stride must be 1");
+    require(t[i].rank != 4 || t[i].dims[3] <= 1 || t[i].strides[3] == 1,
+            "the last stride must be 1");
 }
 
 void check_forward(const orr_op& op) {
@@ -181,9 +185,11 @@ void run_grad(const Call& call) {
 
 }  // namespace
 
-const Family attention_family = {"attention", "reference.attention.1", check_forward, run_forward,
-                                 forward_workspace, 7, 1, nullptr};
-const Family attention_grad_family = {"attention_grad", "reference.attention.1", check_grad, run_grad,
-                                      grad_workspace, 31, 7, nullptr};
+const Family attention_family = {
+    "attention", "reference.attention.1", check_forward, run_forward, forward_workspace, 7, 1,
+    nullptr};
+const Family attention_grad_family = {
+    "attention_grad", "reference.attention.1", check_grad, run_grad, grad_workspace, 31, 7,
+    nullptr};
 
 }  // namespace reference

@@ -43,8 +43,9 @@ void check_labels(const Call& call, int labels, const A* w, int64_t rows, int64_
     int64_t label = call.integer(labels, r);
     if (w[r] != 0 && (label < 0 || label >= classes))
       throw orr::Error(ORR_INVALID, "cross_entropy: label " + std::to_string(label) + " in row " +
-                                        std::to_string(r) + " is outside the " + std::to_string(classes) +
-                                        " classes (0.." + std::to_string(classes - 1) + ")");
+                                        std::to_string(r) + " is outside the " +
+                                        std::to_string(classes) + " classes (0.." +
+                                        std::to_string(classes - 1) + ")");
   }
 }
 
@@ -86,9 +87,11 @@ int32_t inplace_logits(const orr_op&) { return 2; }
 
 }  // namespace
 
-const Family cross_entropy_family = {"cross_entropy", "reference.cross_entropy.1", check_forward,
-                                     run_forward, nullptr, 0, 0, nullptr};
-const Family cross_entropy_grad_family = {"cross_entropy_grad", "reference.cross_entropy.1", check_grad,
-                                          run_grad, nullptr, 0, 0, inplace_logits};
+const Family cross_entropy_family = {
+    "cross_entropy", "reference.cross_entropy.1", check_forward, run_forward, nullptr, 0, 0,
+    nullptr};
+const Family cross_entropy_grad_family = {
+    "cross_entropy_grad", "reference.cross_entropy.1", check_grad, run_grad, nullptr, 0, 0,
+    inplace_logits};
 
 }  // namespace reference

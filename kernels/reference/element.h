@@ -19,7 +19,8 @@ struct F16 {
   uint16_t bits;
 };
 
-// The accumulator of each element type: f32 for f32 and 16-bit reals, f64 for f64, i64 for integers.
+// The accumulator of each element type: f32 for f32 and 16-bit reals, f64 for f64, i64 for
+// integers.
 template <class T>
 struct AccumulatorOf {
   using type = int64_t;
@@ -53,7 +54,8 @@ inline uint16_t f32_to_bf16(float x) {
 }
 
 inline float f16_to_f32(uint16_t bits) {
-  uint32_t sign = uint32_t(bits & 0x8000) << 16, exponent = (bits >> 10) & 31, mantissa = bits & 1023;
+  uint32_t sign = uint32_t(bits & 0x8000) << 16, exponent = (bits >> 10) & 31,
+           mantissa = bits & 1023;
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000 | (mantissa << 13));
   if (exponent == 0) return std::copysign(float(mantissa) * 0x1p-24f, std::bit_cast<float>(sign));
   return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));

@@ -12,9 +12,12 @@ namespace {
 
 template <class A>
 A* lanes(Register& r) {
-  if constexpr (std::is_same_v<A, float>) return r.f;
-  else if constexpr (std::is_same_v<A, double>) return r.d;
-  else return r.i;
+  if constexpr (std::is_same_v<A, float>)
+    return r.f;
+  else if constexpr (std::is_same_v<A, double>)
+    return r.d;
+  else
+    return r.i;
 }
 
 // Calls f(A{}) with the accumulator of `dtype`.
@@ -78,9 +81,8 @@ class Interpreter {
     with_accumulator(e_.instrs[e.a].dtype, [&]<class From>(From) {
       const From* x = lanes<From>(r_[e.a]);
       if (e.dtype == ORR_BOOL) return each([&](int l) { to.i[l] = x[l] != From(0); });
-      with_accumulator(e.dtype, [&]<class A>(A) {
-        each([&](int l) { lanes<A>(to)[l] = convert<A>(x[l]); });
-      });
+      with_accumulator(
+          e.dtype, [&]<class A>(A) { each([&](int l) { lanes<A>(to)[l] = convert<A>(x[l]); }); });
     });
   }
 
@@ -88,8 +90,8 @@ class Interpreter {
     with_accumulator(e.dtype, [&]<class A>(A) {
       each([&](int l) {
         uint64_t element = uint64_t(r_[e.c].i[l]) + uint64_t(tile_.first + l);
-        lanes<A>(to)[l] = A(orr_uniform(uint64_t(r_[e.a].i[l]), uint32_t(e.imm), uint32_t(r_[e.b].i[l]),
-                                        element));
+        lanes<A>(to)[l] = A(
+            orr_uniform(uint64_t(r_[e.a].i[l]), uint32_t(e.imm), uint32_t(r_[e.b].i[l]), element));
       });
     });
   }
@@ -110,10 +112,13 @@ class Interpreter {
     bool compares = e.fn >= ORR_FN_EQ && e.fn <= ORR_FN_GE;
     with_accumulator(compares ? e_.instrs[e.a].dtype : e.dtype, [&]<class A>(A) {
       const A *a = lanes<A>(r_[e.a]), *b = lanes<A>(r_[e.b]), *c = lanes<A>(r_[e.c]);
-      if (compares) return with_comparison(e.fn, [&](auto f) { each([&](int l) { to.i[l] = f(a[l], b[l]); }); });
+      if (compares)
+        return with_comparison(e.fn,
+                               [&](auto f) { each([&](int l) { to.i[l] = f(a[l], b[l]); }); });
       A* y = lanes<A>(to);
       if (e.fn == ORR_FN_FMA) return each([&](int l) { y[l] = multiply_add(a[l], b[l], c[l]); });
-      if (e.fn < ORR_FN_NEG) return with_binary<A>(e.fn, [&](auto f) { each([&](int l) { y[l] = f(a[l], b[l]); }); });
+      if (e.fn < ORR_FN_NEG)
+        return with_binary<A>(e.fn, [&](auto f) { each([&](int l) { y[l] = f(a[l], b[l]); }); });
       with_unary<A>(e.fn, [&](auto f) { each([&](int l) { y[l] = f(a[l]); }); });
     });
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pointwise expressions on a tile of elements: one array per instruction, all instructions in order.
+// Pointwise expressions on a tile of elements: one array per instruction, all instructions in
+// order.
 #pragma once
 
 #include <orrery/kernel.h>

@@ -44,7 +44,8 @@ void check_instruction(const orr_op& op, int k) {
   require(n >= 0, at + " has unknown function " + std::to_string(e.fn));
   require(orr_dtype_bytes(e.dtype) > 0, at + " has unknown dtype");
   for (int i = 0; i < n; ++i)
-    require(operand[i] >= 0 && operand[i] < k, at + " uses a register that is not computed before it");
+    require(operand[i] >= 0 && operand[i] < k,
+            at + " uses a register that is not computed before it");
   auto dtype = [&](int i) { return op.expr->instrs[operand[i]].dtype; };
   if (e.fn == ORR_FN_INPUT)
     return require(e.a >= 0 && e.a < op.n_in && op.in[e.a].dtype == e.dtype,
@@ -53,8 +54,9 @@ void check_instruction(const orr_op& op, int k) {
   if (is_comparison(e.fn) || is_logic(e.fn) || e.fn == ORR_FN_ISFINITE)
     require(e.dtype == ORR_BOOL, at + " must give bool");
   else
-    require(e.dtype != ORR_BOOL || e.fn == ORR_FN_SELECT || e.fn == ORR_FN_MIN || e.fn == ORR_FN_MAX,
-            at + " is arithmetic on bool");
+    require(
+        e.dtype != ORR_BOOL || e.fn == ORR_FN_SELECT || e.fn == ORR_FN_MIN || e.fn == ORR_FN_MAX,
+        at + " is arithmetic on bool");
   require(!needs_real(e.fn) || is_real(e.dtype), at + " needs a real dtype");
   if (e.fn == ORR_FN_ISFINITE) return require(is_real(dtype(0)), at + " needs a real operand");
   for (int i = 0; i < n; ++i) {
@@ -70,7 +72,8 @@ void check_instruction(const orr_op& op, int k) {
 
 void check_expression(const orr_op& op) {
   require(op.expr != nullptr, "a pointwise op needs an expression");
-  require(op.expr->n_outputs == op.n_out, "the expression has another number of outputs than the op");
+  require(op.expr->n_outputs == op.n_out,
+          "the expression has another number of outputs than the op");
   for (int k = 0; k < op.expr->n_instrs; ++k) check_instruction(op, k);
   for (int j = 0; j < op.n_out; ++j) {
     int32_t r = op.expr->outputs[j];

@@ -95,8 +95,10 @@ void with_binary(int32_t fn, F&& f) {
     case ORR_FN_SUB: return f([](A a, A b) { return A(W(a) - W(b)); });
     case ORR_FN_MUL: return f([](A a, A b) { return A(W(a) * W(b)); });
     case ORR_FN_DIV:
-      if constexpr (std::integral<A>) return f(divide);
-      else return f([](A a, A b) { return a / b; });
+      if constexpr (std::integral<A>)
+        return f(divide);
+      else
+        return f([](A a, A b) { return a / b; });
     case ORR_FN_MIN: return f(smaller<A>);
     case ORR_FN_MAX: return f(larger<A>);
     case ORR_FN_POW: return f([](A a, A b) { return power(a, b); });
@@ -144,8 +146,10 @@ void with_unary(int32_t fn, F&& f) {
   switch (fn) {
     case ORR_FN_NEG: return f([](A x) { return A(-W(x)); });
     case ORR_FN_ABS:
-      if constexpr (std::integral<A>) return f([](A x) { return x < 0 ? A(-W(x)) : x; });
-      else return f([](A x) { return std::fabs(x); });
+      if constexpr (std::integral<A>)
+        return f([](A x) { return x < 0 ? A(-W(x)) : x; });
+      else
+        return f([](A x) { return std::fabs(x); });
     case ORR_FN_SIGN: return f([](A x) { return x > 0 ? A(1) : x < 0 ? A(-1) : x; });
     default:
       if constexpr (std::floating_point<A>) with_real_unary<A>(fn, f);

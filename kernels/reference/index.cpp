@@ -90,9 +90,8 @@ void run_scatter_add(const Call& call) {
   with_any(call.op.in[1].dtype, [&]<class T>(Type<T>) {
     auto* acc = reinterpret_cast<Acc<T>*>(call.workspace);
     T* scratch = reinterpret_cast<T*>(call.workspace + uint64_t(count) * sizeof(double));
-    sum_leaves(call.op, call.output<T>(0), count, scratch, [&](int64_t leaf, T* to) {
-      scatter_leaf(call, leaf * length, length, acc, to);
-    });
+    sum_leaves(call.op, call.output<T>(0), count, scratch,
+               [&](int64_t leaf, T* to) { scatter_leaf(call, leaf * length, length, acc, to); });
   });
 }
 
@@ -125,9 +124,9 @@ struct Part {
     const orr_tensor& x = call.op.in[0];
     int64_t at = call.integer(at_input), row = x.dims[2] * orr_dtype_bytes(x.dtype);
     if (at < 0 || at + part.dims[1] > x.dims[1])
-      throw orr::Error(ORR_INVALID, std::string(kind) + ": at " + std::to_string(at) + " with length " +
-                                        std::to_string(part.dims[1]) + " is outside the dim of " +
-                                        std::to_string(x.dims[1]));
+      throw orr::Error(ORR_INVALID, std::string(kind) + ": at " + std::to_string(at) +
+                                        " with length " + std::to_string(part.dims[1]) +
+                                        " is outside the dim of " + std::to_string(x.dims[1]));
     outer = x.dims[0], slab = size_t(x.dims[1] * row), bytes = size_t(part.dims[1] * row);
     offset = size_t(at * row);
   }
@@ -138,7 +137,8 @@ struct Part {
 void run_slice_at(const Call& call) {
   Part p(call, call.op.out[0], 1, "slice_at");
   for (size_t o = 0; o < size_t(p.outer); ++o)
-    std::memcpy(call.output<char>(0) + o * p.bytes, call.input<char>(0) + o * p.slab + p.offset, p.bytes);
+    std::memcpy(call.output<char>(0) + o * p.bytes, call.input<char>(0) + o * p.slab + p.offset,
+                p.bytes);
 }
 
 void run_update_slice(const Call& call) {
@@ -167,14 +167,22 @@ int32_t inplace_first(const orr_op&) { return 1; }
 
 }  // namespace
 
-const Family gather_family = {"gather", "reference.gather.1", check_gather, run_gather, nullptr, 0, 0,
-                              nullptr};
-const Family scatter_add_family = {"scatter_add", "reference.scatter_add.1", check_scatter_add,
-                                   run_scatter_add, scatter_workspace, 0, 0, nullptr};
-const Family slice_at_family = {"slice_at", "reference.slice_at.1", check_slice_at, run_slice_at,
-                                nullptr, 0, 0, nullptr};
-const Family update_slice_family = {"update_slice", "reference.update_slice.1", check_update_slice,
-                                    run_update_slice, nullptr, 0, 0, inplace_first};
-const Family iota_family = {"iota", "reference.iota.1", check_iota, run_iota, nullptr, 0, 0, nullptr};
+const Family gather_family = {
+    "gather", "reference.gather.1", check_gather, run_gather, nullptr, 0, 0, nullptr};
+const Family scatter_add_family = {"scatter_add",
+                                   "reference.scatter_add.1",
+                                   check_scatter_add,
+                                   run_scatter_add,
+                                   scatter_workspace,
+                                   0,
+                                   0,
+                                   nullptr};
+const Family slice_at_family = {
+    "slice_at", "reference.slice_at.1", check_slice_at, run_slice_at, nullptr, 0, 0, nullptr};
+const Family update_slice_family = {
+    "update_slice", "reference.update_slice.1", check_update_slice, run_update_slice, nullptr, 0, 0,
+    inplace_first};
+const Family iota_family = {"iota", "reference.iota.1", check_iota, run_iota, nullptr, 0, 0,
+                            nullptr};
 
 }  // namespace reference

@@ -29,7 +29,7 @@ __attribute__((always_inline)) inline void row_times_panel(const A* a, const A* 
 }
 
 // fma rounds once on every machine; the clone only makes it one instruction where there is one.
-#define FMA_CLONES __attribute__((target_clones("default", "arch=haswell")))
+#define FMA_CLONES __attribute__((target_clones("default", "fma")))
 FMA_CLONES void multiply(const float* a, const float* b, int64_t depth, float* sum) {
   row_times_panel(a, b, depth, sum);
 }
@@ -55,7 +55,8 @@ class Product {
 
  private:
   void tile(int64_t g, int64_t m0, int64_t n0, int64_t k0, int64_t depth, T* y) const {
-    int64_t rows = std::min<int64_t>(kTile, s_.m - m0), columns = std::min<int64_t>(kTile, s_.n - n0);
+    int64_t rows = std::min<int64_t>(kTile, s_.m - m0),
+            columns = std::min<int64_t>(kTile, s_.n - n0);
     A total[kTile][kTile] = {}, panel[kDepth * kTile], row[kDepth], sum[kTile];
     for (int64_t k = 0; k < depth; k += kDepth) {
       int64_t d = std::min<int64_t>(kDepth, depth - k);
@@ -121,6 +122,7 @@ void run(const Call& call) {
 
 }  // namespace
 
-const Family matmul_family = {"matmul", "reference.matmul.k256.1", check, run, workspace, 3, 0, nullptr};
+const Family matmul_family = {"matmul", "reference.matmul.k256.1", check, run, workspace, 3, 0,
+                              nullptr};
 
 }  // namespace reference

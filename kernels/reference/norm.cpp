@@ -117,13 +117,20 @@ void run_rmsnorm_grad(const Call& call) {
 
 }  // namespace
 
-const Family layernorm_family = {"layernorm", "reference.layernorm.1", check_layernorm, run_layernorm,
-                                 nullptr, 0, 0, nullptr};
-const Family layernorm_grad_family = {"layernorm_grad", "reference.layernorm.1", check_layernorm_grad,
-                                      run_layernorm_grad, nullptr, 0, 0, nullptr};
-const Family rmsnorm_family = {"rmsnorm", "reference.rmsnorm.1", check_rmsnorm, run_rmsnorm, nullptr,
-                               0, 0, nullptr};
-const Family rmsnorm_grad_family = {"rmsnorm_grad", "reference.rmsnorm.1", check_rmsnorm_grad,
-                                    run_rmsnorm_grad, nullptr, 0, 0, nullptr};
+const Family layernorm_family = {
+    "layernorm", "reference.layernorm.1", check_layernorm, run_layernorm, nullptr, 0, 0, nullptr};
+const Family layernorm_grad_family = {"layernorm_grad",
+                                      "reference.layernorm.1",
+                                      check_layernorm_grad,
+                                      run_layernorm_grad,
+                                      nullptr,
+                                      0,
+                                      0,
+                                      nullptr};
+const Family rmsnorm_family = {
+    "rmsnorm", "reference.rmsnorm.1", check_rmsnorm, run_rmsnorm, nullptr, 0, 0, nullptr};
+const Family rmsnorm_grad_family = {
+    "rmsnorm_grad", "reference.rmsnorm.1", check_rmsnorm_grad, run_rmsnorm_grad, nullptr, 0, 0,
+    nullptr};
 
 }  // namespace reference

@@ -38,7 +38,8 @@ void sum_columns(const Call& call, int which, Term term) {
     orr::parallel_for((columns + kColumns - 1) / kColumns, [=](int64_t tile) {
       int64_t c0 = tile * kColumns, n = std::min<int64_t>(kColumns, columns - c0);
       Acc<T> total[kColumns];
-      column_sum(i * length, length, n, total, [=](int64_t r, int64_t c) { return term(r, c0 + c); });
+      column_sum(i * length, length, n, total,
+                 [=](int64_t r, int64_t c) { return term(r, c0 + c); });
       for (int64_t c = 0; c < n; ++c) put(to[c0 + c], total[c]);
     });
   };
@@ -65,7 +66,7 @@ void run(const Call& call) {
 
 }  // namespace
 
-const Family norm_param_grad_family = {"norm_param_grad", "reference.norm_param_grad.1", check, run,
-                                       workspace, 0, 0, nullptr};
+const Family norm_param_grad_family = {
+    "norm_param_grad", "reference.norm_param_grad.1", check, run, workspace, 0, 0, nullptr};
 
 }  // namespace reference

@@ -62,10 +62,12 @@ inline void require_counts(const orr_op& op, int n_in, int n_out) {
 }
 
 inline void require_dtype(const orr_tensor& t, int32_t dtype, const char* name) {
-  require(t.dtype == dtype, std::string("the dtype of ") + name + " does not fit the first input's");
+  require(t.dtype == dtype,
+          std::string("the dtype of ") + name + " does not fit the first input's");
 }
 
-inline void require_shape(const orr_tensor& t, std::initializer_list<int64_t> dims, const char* name) {
+inline void require_shape(const orr_tensor& t, std::initializer_list<int64_t> dims,
+                          const char* name) {
   bool ok = t.rank == int32_t(dims.size());
   int i = 0;
   for (int64_t d : dims) ok = ok && t.dims[i++] == d;
@@ -85,7 +87,8 @@ inline void require_index(const orr_tensor& t, const char* name) {
 }
 
 inline void require_scalar(const orr_tensor& t, const char* name) {
-  require(orr::elements(t) == 1 && t.dtype == ORR_I64, std::string(name) + " must be an i64 scalar");
+  require(orr::elements(t) == 1 && t.dtype == ORR_I64,
+          std::string(name) + " must be an i64 scalar");
 }
 
 // Families by file.

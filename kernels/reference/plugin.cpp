@@ -18,15 +18,17 @@ struct orr_kernel {
 namespace reference {
 namespace {
 
-const Family* const kFamilies[] = {
-    &pointwise_family,      &matmul_family,          &reduce_family,
-    &argmax_family,         &topk_family,            &softmax_family,
-    &softmax_grad_family,   &layernorm_family,       &layernorm_grad_family,
-    &rmsnorm_family,        &rmsnorm_grad_family,    &norm_param_grad_family,
-    &attention_family,      &attention_grad_family,  &cross_entropy_family,
-    &cross_entropy_grad_family, &gather_family,      &scatter_add_family,
-    &slice_at_family,       &update_slice_family,    &iota_family,
-    &categorical_family};
+const Family* const kFamilies[] = {&pointwise_family,      &matmul_family,
+                                   &reduce_family,         &argmax_family,
+                                   &topk_family,           &softmax_family,
+                                   &softmax_grad_family,   &layernorm_family,
+                                   &layernorm_grad_family, &rmsnorm_family,
+                                   &rmsnorm_grad_family,   &norm_param_grad_family,
+                                   &attention_family,      &attention_grad_family,
+                                   &cross_entropy_family,  &cross_entropy_grad_family,
+                                   &gather_family,         &scatter_add_family,
+                                   &slice_at_family,       &update_slice_family,
+                                   &iota_family,           &categorical_family};
 
 const Family& family_of(const orr_op& op) {
   for (const Family* f : kFamilies)
@@ -96,12 +98,13 @@ void release(void*, orr_kernel* kernel) { delete kernel; }
 orr_status* launch(orr_kernel* kernel, orr_stream*, const orr_buffer* in, const orr_buffer* out,
                    const orr_buffer* workspace) {
   return orr::guard([&] {
-    kernel->family->run({kernel->op.get(), in, out, workspace ? orr::data<char>(*workspace) : nullptr});
+    kernel->family->run(
+        {kernel->op.get(), in, out, workspace ? orr::data<char>(*workspace) : nullptr});
   });
 }
 
-const orr_kernel_api kApi = {sizeof(orr_kernel_api), nullptr, "host", probe,  supports,
-                             measure,                prepare, release, launch};
+const orr_kernel_api kApi = {
+    sizeof(orr_kernel_api), nullptr, "host", probe, supports, measure, prepare, release, launch};
 
 const void* get_table(void*, const char* id, uint32_t version) {
   return std::string_view(id) == "kernel" && version == 1 ? &kApi : nullptr;

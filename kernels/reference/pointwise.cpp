@@ -47,8 +47,10 @@ struct Walk {
     bool joins = !dims.empty();
     for (size_t t = 0; t < strides.size() && joins; ++t)
       joins = strides[t].back() == stride(op, int(t), d) * length;
-    if (joins) dims.back() *= length;
-    else dims.push_back(length);
+    if (joins)
+      dims.back() *= length;
+    else
+      dims.push_back(length);
     for (size_t t = 0; t < strides.size(); ++t) {
       if (joins) strides[t].pop_back();
       strides[t].push_back(stride(op, int(t), d));
@@ -61,7 +63,8 @@ void check(const orr_op& op) {
   const orr_tensor& shape = op.out[0];
   for (int i = 0; i < op.n_in + op.n_out; ++i) {
     const orr_tensor& t = i < op.n_in ? op.in[i] : op.out[i - op.n_in];
-    std::string name = i < op.n_in ? "input " + std::to_string(i) : "output " + std::to_string(i - op.n_in);
+    std::string name =
+        i < op.n_in ? "input " + std::to_string(i) : "output " + std::to_string(i - op.n_in);
     require(t.rank == shape.rank, name + " has another rank than output 0");
     for (int d = 0; d < t.rank; ++d)
       require(t.dims[d] == shape.dims[d] || (i < op.n_in && t.dims[d] == 1),
@@ -78,8 +81,10 @@ class Launch {
  public:
   Launch(const Call& call, const Walk& walk) : call_(call), walk_(walk) {
     const orr_op& op = call.op;
-    for (int i = 0; i < op.n_in; ++i) base_.push_back({orr_buffer_host(&call.in[i]), 0, op.in[i].dtype});
-    for (int i = 0; i < op.n_out; ++i) base_.push_back({orr_buffer_host(&call.out[i]), 0, op.out[i].dtype});
+    for (int i = 0; i < op.n_in; ++i)
+      base_.push_back({orr_buffer_host(&call.in[i]), 0, op.in[i].dtype});
+    for (int i = 0; i < op.n_out; ++i)
+      base_.push_back({orr_buffer_host(&call.out[i]), 0, op.out[i].dtype});
   }
 
   void task(int64_t i) const {
@@ -132,7 +137,7 @@ int32_t inplace(const orr_op& op) {
 
 }  // namespace
 
-const Family pointwise_family = {"pointwise", "reference.pointwise.1", check, run, workspace, ~0u, ~0u,
-                                 inplace};
+const Family pointwise_family = {
+    "pointwise", "reference.pointwise.1", check, run, workspace, ~0u, ~0u, inplace};
 
 }  // namespace reference

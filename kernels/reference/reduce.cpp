@@ -27,7 +27,9 @@ void check(const orr_op& op) {
   require_nodes(op, y, {x.dims[2]}, "y");
 }
 
-uint64_t workspace(const orr_op& op) { return leaves_workspace(op, op.in[0].dims[2], op.out[0].dtype); }
+uint64_t workspace(const orr_op& op) {
+  return leaves_workspace(op, op.in[0].dims[2], op.out[0].dtype);
+}
 
 // y[O,I] = the sums of x[O,length,I], whose outer stride is `outer`.
 template <class T, class Y>

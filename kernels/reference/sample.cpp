@@ -51,7 +51,8 @@ void check_topk(const orr_op& op) {
 
 // Insertion into the k best so far; an equal element goes behind, so that ties stay in index order.
 void run_topk(const Call& call) {
-  int64_t rows = call.op.in[0].dims[0], n = call.op.in[0].dims[1], k = orr::attr_int(call.op, "k", 1);
+  int64_t rows = call.op.in[0].dims[0], n = call.op.in[0].dims[1],
+          k = orr::attr_int(call.op, "k", 1);
   with_any(call.op.in[0].dtype, [&]<class T>(Type<T>) {
     orr::parallel_for(rows, [&](int64_t r) {
       const T* x = call.input<T>(0) + r * n;
@@ -61,7 +62,8 @@ void run_topk(const Call& call) {
         int64_t at = std::min(c, k);
         while (at > 0 && above(get(x[c]), get(value[at - 1]))) --at;
         if (at == k) continue;
-        for (int64_t j = std::min(c, k - 1); j > at; --j) value[j] = value[j - 1], index[j] = index[j - 1];
+        for (int64_t j = std::min(c, k - 1); j > at; --j)
+          value[j] = value[j - 1], index[j] = index[j - 1];
         value[at] = x[c], index[at] = c;
       }
     });
@@ -102,10 +104,12 @@ void run_categorical(const Call& call) {
 
 }  // namespace
 
-const Family argmax_family = {"argmax", "reference.argmax.1", check_argmax, run_argmax, nullptr, 0, 0,
-                              nullptr};
-const Family topk_family = {"topk", "reference.topk.1", check_topk, run_topk, nullptr, 0, 0, nullptr};
-const Family categorical_family = {"categorical", "reference.categorical.1", check_categorical,
-                                   run_categorical, nullptr, 0, 0, nullptr};
+const Family argmax_family = {
+    "argmax", "reference.argmax.1", check_argmax, run_argmax, nullptr, 0, 0, nullptr};
+const Family topk_family = {"topk", "reference.topk.1", check_topk, run_topk, nullptr, 0, 0,
+                            nullptr};
+const Family categorical_family = {
+    "categorical", "reference.categorical.1", check_categorical, run_categorical, nullptr, 0, 0,
+    nullptr};
 
 }  // namespace reference

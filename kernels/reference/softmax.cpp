@@ -50,9 +50,9 @@ void run_grad(const Call& call) {
 
 }  // namespace
 
-const Family softmax_family = {"softmax", "reference.softmax.1", check_forward, run_forward, nullptr,
-                               0, 0, nullptr};
-const Family softmax_grad_family = {"softmax_grad", "reference.softmax.1", check_grad, run_grad,
-                                    nullptr, 0, 0, nullptr};
+const Family softmax_family = {
+    "softmax", "reference.softmax.1", check_forward, run_forward, nullptr, 0, 0, nullptr};
+const Family softmax_grad_family = {
+    "softmax_grad", "reference.softmax.1", check_grad, run_grad, nullptr, 0, 0, nullptr};
 
 }  // namespace reference

@@ -79,4 +79,4 @@ orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
 }  // namespace
 
 ORR_PLUGIN(ORR_KIND_STRATEGY, "data", "0.1.0", "data parallelism: bucketed all-reduce of gradients",
-           1, {{"strategy", 1, 1}}, entry)
+           entry, 1, {{"strategy", 1, 1}})

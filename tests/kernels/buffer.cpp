@@ -27,7 +27,8 @@ uint16_t nearest_16(double x, float (*value)(uint16_t), uint16_t infinity) {
     auto mid = uint16_t((lo + hi) / 2);
     (double(value(mid)) <= m ? lo : hi) = mid;
   }
-  double below = value(lo), above = hi == infinity ? 2 * below - double(value(uint16_t(lo - 1))) : value(hi);
+  double below = value(lo),
+         above = hi == infinity ? 2 * below - double(value(uint16_t(lo - 1))) : value(hi);
   bool up = m - below > above - m || (m - below == above - m && (lo & 1)) || std::isinf(m);
   return uint16_t(sign | (up ? hi : lo));
 }
@@ -40,7 +41,9 @@ float bf16_value(uint16_t bits) {
 }
 
 template <class T>
-void put(uint8_t* to, T value) { std::memcpy(to, &value, sizeof value); }
+void put(uint8_t* to, T value) {
+  std::memcpy(to, &value, sizeof value);
+}
 
 template <class T>
 double take(const uint8_t* from) {
@@ -92,7 +95,13 @@ double rounded(int32_t dtype, double value) {
 Buffer::Buffer(uint64_t bytes) : bytes_(bytes), storage_(bytes + 2 * kGuard + kAlign, 0xff) {
   uint64_t begin = reinterpret_cast<uintptr_t>(storage_.data()) + kGuard;
   offset_ = kGuard + (kAlign - begin % kAlign) % kAlign;
-  memory_ = {sizeof(orr_memory), ORR_TIER_HOST, storage_.size(), storage_.data(), nullptr, "host", nullptr};
+  memory_ = {sizeof(orr_memory),
+             ORR_TIER_HOST,
+             storage_.size(),
+             storage_.data(),
+             nullptr,
+             "host",
+             nullptr};
   tensor_ = kernels_test::tensor(ORR_U8, {int64_t(bytes)});
 }
 

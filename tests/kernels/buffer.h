@@ -14,7 +14,7 @@ namespace kernels_test {
 
 class Buffer {
  public:
-  explicit Buffer(uint64_t bytes);                           // scratch
+  explicit Buffer(uint64_t bytes);  // scratch
   Buffer(const orr_tensor& t, int64_t misalign_elements);
   Buffer(const Buffer&) = delete;
 

@@ -27,7 +27,7 @@ std::vector<Case> reduce_cases();  // and argmax, topk
 std::vector<Case> norm_cases();    // and softmax
 std::vector<Case> attention_cases();
 std::vector<Case> cross_entropy_cases();
-std::vector<Case> index_cases();   // and iota, categorical
+std::vector<Case> index_cases();  // and iota, categorical
 
 std::vector<Case> all_cases();
 

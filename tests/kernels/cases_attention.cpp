@@ -8,7 +8,10 @@ namespace {
 
 struct Sizes {
   explicit Sizes(const orr_tensor& q, const orr_tensor& k)
-      : heads(size_t(q.dims[0] * q.dims[1])), t(size_t(q.dims[2])), s(size_t(k.dims[2])), d(size_t(q.dims[3])) {}
+      : heads(size_t(q.dims[0] * q.dims[1])),
+        t(size_t(q.dims[2])),
+        s(size_t(k.dims[2])),
+        d(size_t(q.dims[3])) {}
   size_t heads, t, s, d;
 };
 
@@ -18,13 +21,15 @@ Values scores(const Case& c, const Sizes& z, const double* q, const double* k, s
   for (size_t j = 0; j < z.s; ++j) {
     if (c.attr("causal", 0) && long(j) - long(z.s) > long(i) - long(z.t)) continue;
     s[j] = 0;
-    for (size_t e = 0; e < z.d; ++e) s[j] += q[i * z.d + e] * k[j * z.d + e] * c.real_attr("scale", 1);
+    for (size_t e = 0; e < z.d; ++e)
+      s[j] += q[i * z.d + e] * k[j * z.d + e] * c.real_attr("scale", 1);
   }
   return s;
 }
 
 // o and lse of q, k, v.
-std::vector<Values> forward(const Case& c, const Sizes& z, const Values& q, const Values& k, const Values& v) {
+std::vector<Values> forward(const Case& c, const Sizes& z, const Values& q, const Values& k,
+                            const Values& v) {
   Values o(q.size()), lse;
   for (size_t h = 0; h < z.heads; ++h)
     for (size_t i = 0; i < z.t; ++i) {
@@ -78,7 +83,8 @@ orr_tensor heads(int32_t dtype, int64_t b, int64_t h, int64_t l, int64_t d, int6
   return strided(dtype, {b, h, l, d}, {l * row, d, row, 1});
 }
 
-Case attention(int32_t dtype, int64_t b, int64_t h, int64_t t, int64_t s, int64_t d, bool causal, bool dense) {
+Case attention(int32_t dtype, int64_t b, int64_t h, int64_t t, int64_t s, int64_t d, bool causal,
+               bool dense) {
   Case c;
   c.kind = "attention";
   c.note = shape_note({b, h, t, s, d}) + (causal ? "causal" : "full") + (dense ? "" : "strided");
@@ -113,7 +119,8 @@ std::vector<Case> attention_cases() {
   for (int32_t dtype : kReals) {
     for (bool causal : {false, true})
       for (bool dense : {false, true}) {
-        for (int64_t t : {1, 2, 17, 64, 129}) forward.push_back(attention(dtype, 2, 3, t, t, 8, causal, dense));
+        for (int64_t t : {1, 2, 17, 64, 129})
+          forward.push_back(attention(dtype, 2, 3, t, t, 8, causal, dense));
         forward.push_back(attention(dtype, 1, 2, 5, 70, 16, causal, dense));
         forward.push_back(attention(dtype, 1, 2, 33, 33, 33, causal, dense));
         forward.push_back(attention(dtype, 1, 1, 3, 3, 1, causal, dense));

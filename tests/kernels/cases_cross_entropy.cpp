@@ -80,7 +80,8 @@ std::vector<Case> cross_entropy_cases() {
   std::vector<Case> cases;
   for (int32_t dtype : kReals)
     for (int32_t labels : kIntegers) {
-      for (int64_t classes : {1, 2, 10, 65, 1025}) cases.push_back(cross_entropy(dtype, labels, 7, classes));
+      for (int64_t classes : {1, 2, 10, 65, 1025})
+        cases.push_back(cross_entropy(dtype, labels, 7, classes));
       cases.push_back(cross_entropy(dtype, labels, 1, 33));
       cases.push_back(cross_entropy(dtype, labels, 0, 33));
       cases.push_back(cross_entropy(dtype, labels, 256, 37));

@@ -18,7 +18,8 @@ std::vector<Values> scatter_oracle(const Case& c, const std::vector<Values>& x) 
   int64_t n = c.in[1].dims[1];
   Values y(size_t(c.attr("rows", 0) * n));
   for (size_t i = 0; i < x[0].size(); ++i)
-    for (int64_t j = 0; j < n; ++j) y[size_t(int64_t(x[0][i]) * n + j)] += x[1][size_t(int64_t(i) * n + j)];
+    for (int64_t j = 0; j < n; ++j)
+      y[size_t(int64_t(x[0][i]) * n + j)] += x[1][size_t(int64_t(i) * n + j)];
   return {y};
 }
 
@@ -139,8 +140,9 @@ std::vector<Case> index_cases() {
   for (int32_t dtype : kAll) {
     for (int32_t index : kIntegers)
       for (int64_t n : {0, 1, 33, 256}) cases.push_back(gather(dtype, index, 17, n, 9));
-    for (Case& c : std::vector<Case>{slice_at(dtype, 2, 7, 3, 2, 4), slice_at(dtype, 1, 5, 1, 5, 0),
-                                     slice_at(dtype, 3, 64, 33, 1, 63), slice_at(dtype, 1, 4, 2, 0, 4)})
+    for (Case& c :
+         std::vector<Case>{slice_at(dtype, 2, 7, 3, 2, 4), slice_at(dtype, 1, 5, 1, 5, 0),
+                           slice_at(dtype, 3, 64, 33, 1, 63), slice_at(dtype, 1, 4, 2, 0, 4)})
       cases.push_back(c), cases.push_back(update_slice(c));
     if (dtype == ORR_BOOL) continue;
     for (int64_t n : {0, 1, 129}) cases.push_back(iota(dtype, n, 3));

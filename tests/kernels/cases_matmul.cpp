@@ -41,7 +41,8 @@ Case matmul(int32_t dtype, int64_t g, int64_t m, int64_t n, int64_t k, const std
 std::vector<Case> matmul_cases() {
   std::vector<Case> cases;
   for (int32_t dtype : kReals) {
-    for (int64_t k : {1, 7, 64, 255, 256, 257, 513}) cases.push_back(matmul(dtype, 1, 5, 6, k, "nn"));
+    for (int64_t k : {1, 7, 64, 255, 256, 257, 513})
+      cases.push_back(matmul(dtype, 1, 5, 6, k, "nn"));
     for (int64_t m : {1, 2, 3, 63, 65}) cases.push_back(matmul(dtype, 1, m, 33, 40, "nt"));
     for (int64_t n : {1, 2, 15, 17, 129}) cases.push_back(matmul(dtype, 1, 19, n, 31, "tn"));
     for (const char* layout : {"nn", "nt", "tn", "shared", "padded"})

@@ -67,7 +67,8 @@ std::vector<Values> layernorm_grad(const Case& c, const std::vector<Values>& x) 
       gx_mean += g * (x[1][at + i] - mean) * rstd / double(n);
     }
     for (size_t i = 0; i < n; ++i)
-      dx[at + i] = rstd * (x[0][at + i] * x[2][i] - g_mean - (x[1][at + i] - mean) * rstd * gx_mean);
+      dx[at + i] =
+          rstd * (x[0][at + i] * x[2][i] - g_mean - (x[1][at + i] - mean) * rstd * gx_mean);
   });
   return {dx};
 }
@@ -90,7 +91,9 @@ std::vector<Values> norm_param_grad(const Case& c, const std::vector<Values>& x)
 std::vector<orr_tensor> tensors(const std::string& kinds, int32_t dtype, int64_t rows, int64_t n) {
   std::vector<orr_tensor> all;
   for (char k : kinds)
-    all.push_back(k == 'x' ? tensor(dtype, {rows, n}) : k == 'w' ? tensor(dtype, {n}) : tensor(wide(dtype), {rows}));
+    all.push_back(k == 'x'   ? tensor(dtype, {rows, n})
+                  : k == 'w' ? tensor(dtype, {n})
+                             : tensor(wide(dtype), {rows}));
   return all;
 }
 
@@ -104,12 +107,10 @@ struct Kind {
   const char *name, *in, *out;
   Oracle oracle;
 };
-const Kind kKinds[] = {{"softmax", "x", "x", softmax},
-                       {"softmax_grad", "xx", "x", softmax_grad},
-                       {"layernorm", "xww", "xss", layernorm},
-                       {"layernorm_grad", "xxwss", "x", layernorm_grad},
-                       {"rmsnorm", "xw", "xs", layernorm},
-                       {"rmsnorm_grad", "xxws", "x", layernorm_grad}};
+const Kind kKinds[] = {
+    {"softmax", "x", "x", softmax},         {"softmax_grad", "xx", "x", softmax_grad},
+    {"layernorm", "xww", "xss", layernorm}, {"layernorm_grad", "xxwss", "x", layernorm_grad},
+    {"rmsnorm", "xw", "xs", layernorm},     {"rmsnorm_grad", "xxws", "x", layernorm_grad}};
 
 Case row_case(const Kind& kind, int32_t dtype, int64_t rows, int64_t n) {
   Case c;
@@ -143,7 +144,8 @@ std::vector<Case> norm_cases() {
   std::vector<Case> cases;
   for (int32_t dtype : kReals) {
     for (const Kind& kind : kKinds) {
-      for (int64_t n : {1, 2, 15, 17, 64, 1023, 1025, 2100}) cases.push_back(row_case(kind, dtype, 3, n));
+      for (int64_t n : {1, 2, 15, 17, 64, 1023, 1025, 2100})
+        cases.push_back(row_case(kind, dtype, 3, n));
       cases.push_back(row_case(kind, dtype, 0, 8));
       cases.push_back(row_case(kind, dtype, 256, 65));
     }

@@ -34,7 +34,8 @@ struct Builder {
 
 Case unary(int32_t fn, int32_t dtype, bool exact) {
   Builder b("unary" + std::to_string(fn));
-  bool positive_only = fn == ORR_FN_SQRT || fn == ORR_FN_RSQRT || fn == ORR_FN_LOG || fn == ORR_FN_RECIP;
+  bool positive_only =
+      fn == ORR_FN_SQRT || fn == ORR_FN_RSQRT || fn == ORR_FN_LOG || fn == ORR_FN_RECIP;
   orr_tensor t = tensor(dtype, {3, 87});
   b.store(b.op(fn, dtype, b.input(t, positive_only ? positive() : normal())), t);
   b.c.exact = exact;
@@ -46,7 +47,9 @@ Case binary(int32_t fn, int32_t dtype) {
   bool divides = fn == ORR_FN_DIV || fn == ORR_FN_MOD, compares = fn >= ORR_FN_EQ;
   orr_tensor t = tensor(dtype, {3, 87});
   int x = b.input(t, fn == ORR_FN_POW && is_real(dtype) ? positive() : normal());
-  int y = b.input(t, divides && is_real(dtype) ? positive() : fn == ORR_FN_POW && !is_real(dtype) ? below(4) : normal());
+  int y = b.input(t, divides && is_real(dtype)             ? positive()
+                     : fn == ORR_FN_POW && !is_real(dtype) ? below(4)
+                                                           : normal());
   if (divides && !is_real(dtype)) y = b.op(ORR_FN_ADD, dtype, y, b.constant(dtype, 5));
   int32_t result = compares ? int32_t(ORR_BOOL) : dtype;
   b.store(b.op(fn, result, x, y), tensor(result, {3, 87}));
@@ -57,14 +60,16 @@ Case binary(int32_t fn, int32_t dtype) {
 Case cast(int32_t from, int32_t to) {
   Builder b(std::string("to_") + dtype_name(to));
   bool unsigned_to = to == ORR_U8;  // a negative real has no such value
-  b.store(b.op(ORR_FN_CAST, to, b.input(tensor(from, {70}), unsigned_to ? below(9) : normal())), tensor(to, {70}));
+  b.store(b.op(ORR_FN_CAST, to, b.input(tensor(from, {70}), unsigned_to ? below(9) : normal())),
+          tensor(to, {70}));
   return b.c;
 }
 
 Case ternary(int32_t fn, int32_t dtype) {
   Builder b(std::string(fn == ORR_FN_FMA ? "fma_" : "select_") + dtype_name(dtype));
   orr_tensor t = tensor(dtype, {2, 129});
-  int x = b.input(fn == ORR_FN_SELECT ? tensor(ORR_BOOL, {2, 129}) : t), y = b.input(t), z = b.input(t);
+  int x = b.input(fn == ORR_FN_SELECT ? tensor(ORR_BOOL, {2, 129}) : t), y = b.input(t),
+      z = b.input(t);
   b.store(b.op(fn, dtype, x, y, z), t);
   return b.c;
 }
@@ -80,12 +85,14 @@ Case logic(int32_t fn) {
 Case finite(int32_t dtype) {
   Builder b("isfinite");
   Fill fill = values({0, 1, -1, NAN, HUGE_VAL, -HUGE_VAL, 0.5});
-  b.store(b.op(ORR_FN_ISFINITE, ORR_BOOL, b.input(tensor(dtype, {7}), fill)), tensor(ORR_BOOL, {7}));
+  b.store(b.op(ORR_FN_ISFINITE, ORR_BOOL, b.input(tensor(dtype, {7}), fill)),
+          tensor(ORR_BOOL, {7}));
   return b.c;
 }
 
 // x * y + x, where y is broadcast, transposed or cut out of something larger.
-Case layout(int32_t dtype, const std::string& note, const orr_tensor& x, const orr_tensor& y, const orr_tensor& out) {
+Case layout(int32_t dtype, const std::string& note, const orr_tensor& x, const orr_tensor& y,
+            const orr_tensor& out) {
   Builder b(note);
   int rx = b.input(x), ry = b.input(y);
   b.store(b.op(ORR_FN_ADD, dtype, b.op(ORR_FN_MUL, dtype, rx, ry), rx), out);
@@ -98,7 +105,8 @@ void add_layouts(int32_t dtype, std::vector<Case>& cases) {
     cases.push_back(layout(dtype, "flat" + std::to_string(n), t, t, t));
   }
   orr_tensor t = tensor(dtype, {5, 7, 33}), wide_rows = strided(dtype, {5, 7, 33}, {400, 40, 1});
-  orr_tensor turned = strided(dtype, {5, 7, 33}, {1, 5, 35}), bias = strided(dtype, {5, 7, 33}, {0, 0, 1});
+  orr_tensor turned = strided(dtype, {5, 7, 33}, {1, 5, 35}),
+             bias = strided(dtype, {5, 7, 33}, {0, 0, 1});
   orr_tensor column = strided(dtype, {5, 7, 33}, {7, 1, 0}), one = tensor(dtype, {1, 7, 1});
   orr_tensor scalar = strided(dtype, {5, 7, 33}, {0, 0, 0}), empty = tensor(dtype, {3, 0, 2});
   cases.push_back(layout(dtype, "bias", t, bias, t));
@@ -163,20 +171,23 @@ bool is_exact(int32_t fn) {
 std::vector<Case> pointwise_cases() {
   std::vector<Case> cases;
   for (int32_t dtype : kReals) {
-    for (int32_t fn = ORR_FN_NEG; fn <= ORR_FN_GELU_GRAD; ++fn) cases.push_back(unary(fn, dtype, is_exact(fn)));
+    for (int32_t fn = ORR_FN_NEG; fn <= ORR_FN_GELU_GRAD; ++fn)
+      cases.push_back(unary(fn, dtype, is_exact(fn)));
     cases.push_back(finite(dtype));
     cases.push_back(dropout(dtype));
     cases.push_back(adamw(dtype));
   }
   for (int32_t dtype : {ORR_F32, ORR_F64, ORR_BF16, ORR_F16, ORR_I32, ORR_I64}) {
-    for (int32_t fn : {ORR_FN_ADD, ORR_FN_SUB, ORR_FN_MUL, ORR_FN_DIV, ORR_FN_MIN, ORR_FN_MAX, ORR_FN_POW,
-                       ORR_FN_MOD, ORR_FN_EQ, ORR_FN_NE, ORR_FN_LT, ORR_FN_LE, ORR_FN_GT, ORR_FN_GE})
+    for (int32_t fn :
+         {ORR_FN_ADD, ORR_FN_SUB, ORR_FN_MUL, ORR_FN_DIV, ORR_FN_MIN, ORR_FN_MAX, ORR_FN_POW,
+          ORR_FN_MOD, ORR_FN_EQ, ORR_FN_NE, ORR_FN_LT, ORR_FN_LE, ORR_FN_GT, ORR_FN_GE})
       cases.push_back(binary(fn, dtype));
     cases.push_back(ternary(ORR_FN_FMA, dtype));
     add_layouts(dtype, cases);
   }
   for (int32_t dtype : kIntegers)
-    for (int32_t fn : {ORR_FN_NEG, ORR_FN_ABS, ORR_FN_SIGN}) cases.push_back(unary(fn, dtype, true));
+    for (int32_t fn : {ORR_FN_NEG, ORR_FN_ABS, ORR_FN_SIGN})
+      cases.push_back(unary(fn, dtype, true));
   for (int32_t dtype : kAll) {
     cases.push_back(ternary(ORR_FN_SELECT, dtype));
     for (int32_t to : kAll) cases.push_back(cast(dtype, to));

@@ -17,9 +17,12 @@ std::vector<Values> reduce_oracle(const Case& c, const std::vector<Values>& x) {
       double total = fn == "sum" ? 0 : x[0][size_t(o * k * inner + i)];
       for (int64_t p = 0; p < k; ++p) {
         double v = x[0][size_t((o * k + p) * inner + i)];
-        if (fn == "sum") total += v;
-        else if (std::isnan(v) || std::isnan(total)) total = NAN;
-        else total = fn == "max" ? std::max(total, v) : std::min(total, v);
+        if (fn == "sum")
+          total += v;
+        else if (std::isnan(v) || std::isnan(total))
+          total = NAN;
+        else
+          total = fn == "max" ? std::max(total, v) : std::min(total, v);
       }
       y.push_back(total);
     }
@@ -43,7 +46,8 @@ Case reduce(int32_t dtype, const std::string& fn, int64_t o, int64_t k, int64_t 
 std::vector<int64_t> ranking(const double* row, int64_t n) {
   std::vector<int64_t> order(size_t(n), 0);
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return row[a] > row[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return row[a] > row[b]; });
   return order;
 }
 
@@ -83,7 +87,8 @@ Case topk(int32_t dtype, int64_t rows, int64_t n, int64_t k) {
 }
 
 void add_sums(int32_t dtype, std::vector<Case>& cases) {
-  for (int64_t k : {0, 1, 15, 16, 17, 1023, 1024, 1025, 2049, 3073}) cases.push_back(reduce(dtype, "sum", 2, k, 1));
+  for (int64_t k : {0, 1, 15, 16, 17, 1023, 1024, 1025, 2049, 3073})
+    cases.push_back(reduce(dtype, "sum", 2, k, 1));
   for (int64_t k : {0, 1, 63, 64, 65, 129, 193}) cases.push_back(reduce(dtype, "sum", 2, k, 70));
   for (int64_t i : {2, 17, 255}) cases.push_back(reduce(dtype, "sum", 1, 66, i));
   Case rows = reduce(dtype, "sum", 256, 33, 1), columns = reduce(dtype, "sum", 256, 70, 3);

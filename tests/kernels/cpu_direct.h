@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs ops of the cpu kernels on a chosen instruction set and number of threads, without a plugin or
-// a pool: the tasks run one after another, last first, so that a test sees any dependence on order.
+// Runs ops of the cpu kernels on a chosen instruction set and number of threads, without a plugin
+// or a pool: the tasks run one after another, last first, so that a test sees any dependence on
+// order.
 #pragma once
 
 #include <orrery/sdk/plugin.hpp>
@@ -33,7 +34,8 @@ inline bool has_avx512() {
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
-inline orr_tensor tensor(int32_t dtype, std::vector<int64_t> dims, std::vector<int64_t> strides = {}) {
+inline orr_tensor tensor(int32_t dtype, std::vector<int64_t> dims,
+                         std::vector<int64_t> strides = {}) {
   orr_tensor t{};
   t.dtype = dtype, t.rank = int32_t(dims.size());
   int64_t step = 1;

@@ -20,7 +20,8 @@ Case find(const std::vector<Case>& cases, const std::string& name) {
   throw std::runtime_error("no case " + name);
 }
 
-std::string error_of(const std::string& plugin, const Case& c, size_t input, size_t at, double value) {
+std::string error_of(const std::string& plugin, const Case& c, size_t input, size_t at,
+                     double value) {
   std::vector<Values> inputs = make_inputs(c, false, 6);
   inputs[input][at] = value;
   RunResult r = run(plugin, c, inputs);
@@ -29,7 +30,8 @@ std::string error_of(const std::string& plugin, const Case& c, size_t input, siz
 
 class Errors : public ::testing::TestWithParam<std::string> {
  protected:
-  void expect_names(const Case& c, size_t input, size_t at, double value, std::vector<std::string> facts) {
+  void expect_names(const Case& c, size_t input, size_t at, double value,
+                    std::vector<std::string> facts) {
     if (!run(GetParam(), c, make_inputs(c, false, 6)).unsupported.empty()) return;
     std::string error = error_of(GetParam(), c, input, at, value);
     for (const std::string& fact : facts) EXPECT_THAT(error, HasSubstr(fact));
@@ -45,8 +47,10 @@ TEST_P(Errors, NameALabelOutsideTheClasses) {
 }
 
 TEST_P(Errors, NameAnIndexOutsideTheTable) {
-  expect_names(find(index_cases(), "gather_f32_i32_17x33x9"), 1, 30, 17, {"index 17", "row 30", "17 rows"});
-  expect_names(find(index_cases(), "scatter_add_i32_f32_5x65x67"), 0, 2, -3, {"index -3", "row 2", "5 rows"});
+  expect_names(find(index_cases(), "gather_f32_i32_17x33x9"), 1, 30, 17,
+               {"index 17", "row 30", "17 rows"});
+  expect_names(find(index_cases(), "scatter_add_i32_f32_5x65x67"), 0, 2, -3,
+               {"index -3", "row 2", "5 rows"});
 }
 
 TEST_P(Errors, NameASliceOutsideTheDim) {

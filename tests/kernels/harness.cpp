@@ -68,7 +68,8 @@ double draw(const Fill& fill, const orr_tensor& t, bool exact, std::mt19937& ran
   if (fill.kind == FillKind::kBelow) return integer_in(0, fill.limit - 1);
   if (t.dtype == ORR_U8) return integer_in(0, 4);
   if (fill.kind == FillKind::kIntegers || exact || !is_real(t.dtype)) return integer_in(-4, 4);
-  if (fill.kind == FillKind::kPositive) return std::uniform_real_distribution<double>(0.5, 2)(random);
+  if (fill.kind == FillKind::kPositive)
+    return std::uniform_real_distribution<double>(0.5, 2)(random);
   return std::normal_distribution<double>()(random);
 }
 
@@ -81,7 +82,8 @@ std::vector<Values> make_inputs(const Case& c, bool exact, uint32_t seed) {
     const Fill fill = i < c.fills.size() ? c.fills[i] : Fill{};
     Values v = fill.values;
     if (fill.kind != FillKind::kValues)
-      for (int64_t n = elements(c.in[i]); n > 0; --n) v.push_back(draw(fill, c.in[i], exact, random));
+      for (int64_t n = elements(c.in[i]); n > 0; --n)
+        v.push_back(draw(fill, c.in[i], exact, random));
     inputs.push_back(v);
   }
   if (c.derive) c.derive(c, inputs);
@@ -100,10 +102,17 @@ struct Op {
   explicit Op(const Case& c) {
     for (const Attr& a : c.attrs)
       attrs.push_back({a.name.c_str(), a.type, 0, a.i, a.f, a.text.c_str(), nullptr});
-    expr = {sizeof(orr_expr), int32_t(c.instrs.size()), int32_t(c.stored.size()), 0, c.instrs.data(),
-            c.stored.data()};
-    op = {sizeof(orr_op), int32_t(c.in.size()), int32_t(c.out.size()), int32_t(attrs.size()),
-          c.kind.c_str(), c.in.data(), c.out.data(), attrs.data(), c.instrs.empty() ? nullptr : &expr,
+    expr = {sizeof(orr_expr), int32_t(c.instrs.size()), int32_t(c.stored.size()), 0,
+            c.instrs.data(),  c.stored.data()};
+    op = {sizeof(orr_op),
+          int32_t(c.in.size()),
+          int32_t(c.out.size()),
+          int32_t(attrs.size()),
+          c.kind.c_str(),
+          c.in.data(),
+          c.out.data(),
+          attrs.data(),
+          c.instrs.empty() ? nullptr : &expr,
           "a test"};
   }
   std::vector<orr_attr> attrs;
@@ -163,7 +172,8 @@ RunResult run(const std::string& plugin, const Case& c, const std::vector<Values
     if (int(i) + 1 != options.inplace && in[i]->read() != inputs[i] && inputs[i] == inputs[i])
       result.damage += "input " + std::to_string(i) + " was written; ";
   for (size_t i = 0; i < out.size(); ++i) {
-    if (!out[i]->intact()) result.damage += "bytes beside output " + std::to_string(i) + " were written; ";
+    if (!out[i]->intact())
+      result.damage += "bytes beside output " + std::to_string(i) + " were written; ";
     result.values.push_back(out[i]->read());
     result.bits.push_back(out[i]->bits());
   }
@@ -217,8 +227,8 @@ Values part(const orr_tensor& t, const Values& v, int dim, int64_t first, int64_
   return cut(t, v, dim, first, n, 1);
 }
 
-std::vector<uint8_t> part(const orr_tensor& t, const std::vector<uint8_t>& bits, int dim, int64_t first,
-                          int64_t n) {
+std::vector<uint8_t> part(const orr_tensor& t, const std::vector<uint8_t>& bits, int dim,
+                          int64_t first, int64_t n) {
   return cut(t, bits, dim, first, n, orr_dtype_bytes(t.dtype));
 }
 

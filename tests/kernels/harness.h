@@ -26,7 +26,9 @@ struct Attr {
 };
 inline Attr integer(std::string name, int64_t i) { return {std::move(name), ORR_ATTR_INT, i}; }
 inline Attr real(std::string name, double f) { return {std::move(name), ORR_ATTR_REAL, 0, f}; }
-inline Attr text(std::string name, std::string t) { return {std::move(name), ORR_ATTR_TEXT, 0, 0, std::move(t)}; }
+inline Attr text(std::string name, std::string t) {
+  return {std::move(name), ORR_ATTR_TEXT, 0, 0, std::move(t)};
+}
 
 // How an input is filled. `kIntegers` are small integers, `kNormal` reals; in an exact run reals of
 // every kind become small integers. `kBelow` are integers in [0, limit).
@@ -42,8 +44,8 @@ inline Fill integers() { return {FillKind::kIntegers}; }
 inline Fill below(int64_t limit) { return {FillKind::kBelow, limit}; }
 inline Fill values(Values v) { return {FillKind::kValues, 0, std::move(v)}; }
 
-// A direction along which a part of the inputs gives a part of the outputs, bit for bit. One dim per
-// tensor, or -1 where the tensor does not change. `prefix`: only parts that begin at 0.
+// A direction along which a part of the inputs gives a part of the outputs, bit for bit. One dim
+// per tensor, or -1 where the tensor does not change. `prefix`: only parts that begin at 0.
 struct Axis {
   std::vector<int> in, out;
   bool prefix = false;
@@ -61,8 +63,8 @@ struct Case {
   std::function<void(const Case&, std::vector<Values>&)> derive = {};
   // What the outputs are, computed in f64 without regard to order or speed.
   std::function<std::vector<Values>(const Case&, const std::vector<Values>&)> oracle = {};
-  bool exact = false;    // small integers in give integers out, without rounding before the store
-  double depth = 1;      // length of the longest sum, for tolerances
+  bool exact = false;  // small integers in give integers out, without rounding before the store
+  double depth = 1;    // length of the longest sum, for tolerances
   std::vector<Axis> axes = {};
   std::vector<int> leaf_in = {};  // dim that leaves cut, per input; empty: the op has no leaves
 
@@ -83,8 +85,8 @@ double rounded(int32_t dtype, double value);
 std::vector<Values> make_inputs(const Case& c, bool exact, uint32_t seed);
 
 struct RunOptions {
-  int64_t misalign = 0;   // elements
-  int32_t inplace = 0;    // as orr_support.inplace
+  int64_t misalign = 0;  // elements
+  int32_t inplace = 0;   // as orr_support.inplace
 };
 
 struct RunResult {
@@ -104,7 +106,7 @@ std::vector<std::string> host_plugins();
 // The part [first, first + n) of a case along an axis, contiguous, and of its inputs or outputs.
 Case part(const Case& c, const Axis& axis, int64_t n);
 Values part(const orr_tensor& t, const Values& v, int dim, int64_t first, int64_t n);
-std::vector<uint8_t> part(const orr_tensor& t, const std::vector<uint8_t>& bits, int dim, int64_t first,
-                          int64_t n);
+std::vector<uint8_t> part(const orr_tensor& t, const std::vector<uint8_t>& bits, int dim,
+                          int64_t first, int64_t n);
 
 }  // namespace kernels_test

@@ -25,26 +25,19 @@ class Bits : public ::testing::TestWithParam<Param> {
   RunResult whole_;
 };
 
-TEST_P(Bits, IgnoreThreads) {
+TEST_P(Bits, IgnoreThreadsAlignmentAndPlace) {
   if (unsupported()) return;
   ASSERT_TRUE(clean(whole_));
   orrery::ThreadPool::get().configure(1);
-  EXPECT_EQ(run(plugin_, c_, inputs_).bits, whole_.bits);
+  EXPECT_EQ(run(plugin_, c_, inputs_).bits, whole_.bits) << "on one thread";
   orrery::ThreadPool::get().configure(2);
-}
-
-TEST_P(Bits, IgnoreAlignment) {
-  if (unsupported()) return;
   RunResult shifted = run(plugin_, c_, inputs_, {.misalign = 1});
   ASSERT_TRUE(clean(shifted));
-  EXPECT_EQ(shifted.bits, whole_.bits);
-}
-
-TEST_P(Bits, IgnoreWorkInPlace) {
-  if (unsupported() || whole_.support.inplace == 0) return;
+  EXPECT_EQ(shifted.bits, whole_.bits) << "shifted by one element";
+  if (whole_.support.inplace == 0) return;
   RunResult inplace = run(plugin_, c_, inputs_, {.inplace = whole_.support.inplace});
   ASSERT_TRUE(clean(inplace));
-  EXPECT_EQ(inplace.bits, whole_.bits);
+  EXPECT_EQ(inplace.bits, whole_.bits) << "in place of input " << whole_.support.inplace - 1;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Bits, ::testing::ValuesIn(params(host_plugins(), any)), param_name);
@@ -53,7 +46,8 @@ class Rows : public Bits {
  protected:
   void check_part(const Axis& axis, int64_t first, int64_t n) {
     std::vector<Values> some;
-    for (size_t i = 0; i < inputs_.size(); ++i) some.push_back(part(c_.in[i], inputs_[i], axis.in[i], first, n));
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      some.push_back(part(c_.in[i], inputs_[i], axis.in[i], first, n));
     RunResult r = run(plugin_, part(c_, axis, n), some);
     ASSERT_EQ(r.unsupported, "") << n << " rows";
     ASSERT_TRUE(clean(r));
@@ -72,7 +66,8 @@ TEST_P(Rows, AloneAreRowsOfTheBatch) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Rows, ::testing::ValuesIn(params(host_plugins(), has_axis)), param_name);
+INSTANTIATE_TEST_SUITE_P(All, Rows, ::testing::ValuesIn(params(host_plugins(), has_axis)),
+                         param_name);
 
 }  // namespace
 }  // namespace kernels_test

@@ -56,8 +56,10 @@ class Leaves : public ::testing::TestWithParam<Param> {
   static void split(const Values& stored, int64_t lo, int64_t n, int64_t total, Nodes& nodes) {
     int64_t at = lo, count = orr_tree_nodes(lo, lo + n, total);
     size_t size = stored.size() / size_t(count), begin = 0;
-    for (int64_t first = lo; int64_t leaves = orr_tree_node(&at, lo + n, total); first = at, begin += size)
-      nodes[{first, leaves}] = Values(stored.begin() + long(begin), stored.begin() + long(begin + size));
+    for (int64_t first = lo; int64_t leaves = orr_tree_node(&at, lo + n, total);
+         first = at, begin += size)
+      nodes[{first, leaves}] =
+          Values(stored.begin() + long(begin), stored.begin() + long(begin + size));
   }
 
   // The node over [first, first + n) of a tree, from `nodes` or from its children.
@@ -86,10 +88,12 @@ TEST_P(Leaves, OfOneCallAreTheTreeOfSingleCalls) {
     std::vector<Values> inputs = make_inputs(whole(total), false, 4);
     std::vector<Nodes> together, single;
     ASSERT_NO_FATAL_FAILURE(run_leaves(inputs, 0, total, total, together));
-    for (int64_t i = 0; i < total; ++i) ASSERT_NO_FATAL_FAILURE(run_leaves(inputs, i, 1, total, single));
+    for (int64_t i = 0; i < total; ++i)
+      ASSERT_NO_FATAL_FAILURE(run_leaves(inputs, i, 1, total, single));
     for (size_t o = 0; o < together.size(); ++o) {
       EXPECT_EQ(together[o].size(), 1u);
-      EXPECT_EQ(node(one_.out[o].dtype, together[o], 0, total), node(one_.out[o].dtype, single[o], 0, total))
+      EXPECT_EQ(node(one_.out[o].dtype, together[o], 0, total),
+                node(one_.out[o].dtype, single[o], 0, total))
           << "output " << o << ", " << total << " leaves";
     }
   }
@@ -107,7 +111,8 @@ TEST_P(Leaves, OfAnyRanksCombineToOneRoot) {
         ASSERT_NO_FATAL_FAILURE(run_leaves(inputs, lo, hi - lo, total, nodes));
       }
       for (size_t o = 0; o < root.size(); ++o)
-        EXPECT_EQ(node(one_.out[o].dtype, nodes[o], 0, total), node(one_.out[o].dtype, root[o], 0, total))
+        EXPECT_EQ(node(one_.out[o].dtype, nodes[o], 0, total),
+                  node(one_.out[o].dtype, root[o], 0, total))
             << "output " << o << ", " << total << " leaves on " << ranks << " ranks";
     }
   }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Says what was tested: the host's kernel plugins and the CPU features that they may have chosen by.
+// Says what was tested: the host's kernel plugins and the CPU features that they may have chosen
+// by.
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <map>
 
-#include "harness.h"
+#include "cases.h"
 
 namespace {
 
@@ -22,10 +24,25 @@ void print_features() {
   std::printf("\n");
 }
 
+// How many cases of each op a plugin takes; tests pass over the rest.
+void print_coverage(const std::string& plugin) {
+  std::map<std::string, std::pair<int, int>> counts;  // op -> taken, all
+  for (const kernels_test::Case& c : kernels_test::all_cases()) {
+    auto& [taken, all] = counts[c.kind];
+    taken +=
+        kernels_test::run(plugin, c, kernels_test::make_inputs(c, false, 1)).unsupported.empty();
+    ++all;
+  }
+  std::printf("%s takes, of the cases of each op:", plugin.c_str());
+  for (const auto& [kind, n] : counts) std::printf(" %s %d/%d", kind.c_str(), n.first, n.second);
+  std::printf("\n");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   print_features();
+  for (const std::string& plugin : kernels_test::host_plugins()) print_coverage(plugin);
   return RUN_ALL_TESTS();
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// orr_philox against a plain Philox 4x32-10, which is held to the published known answers (Random123,
-// kat_vectors). Two steps, because an element index cannot reach every counter of the vectors.
+// orr_philox against a plain Philox 4x32-10, which is held to the published known answers
+// (Random123, kat_vectors). Two steps, because an element index cannot reach every counter of the
+// vectors.
 #include <gtest/gtest.h>
 #include <orrery/ops.h>
 
@@ -14,7 +15,8 @@ using Words = std::array<uint32_t, 4>;
 Words philox(Words c, std::array<uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
     uint64_t a = uint64_t(c[0]) * 0xD2511F53, b = uint64_t(c[2]) * 0xCD9E8D57;
-    c = {uint32_t(b >> 32) ^ c[1] ^ key[0], uint32_t(b), uint32_t(a >> 32) ^ c[3] ^ key[1], uint32_t(a)};
+    c = {uint32_t(b >> 32) ^ c[1] ^ key[0], uint32_t(b), uint32_t(a >> 32) ^ c[3] ^ key[1],
+         uint32_t(a)};
     key = {key[0] + 0x9E3779B9, key[1] + 0xBB67AE85};
   }
   return c;

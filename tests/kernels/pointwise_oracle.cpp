@@ -6,7 +6,9 @@
 namespace kernels_test {
 namespace {
 
-double gelu(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
+double gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
 
 double binary(int32_t fn, double a, double b, bool real) {
   switch (fn) {
@@ -51,7 +53,8 @@ double unary(int32_t fn, double x) {
     case ORR_FN_ROUND: return std::nearbyint(x);
     case ORR_FN_GELU: return gelu(x);
     case ORR_FN_GELU_GRAD:  // by differences of fourth order
-      return (8 * (gelu(x + step) - gelu(x - step)) - gelu(x + 2 * step) + gelu(x - 2 * step)) / (12 * step);
+      return (8 * (gelu(x + step) - gelu(x - step)) - gelu(x + 2 * step) + gelu(x - 2 * step)) /
+             (12 * step);
     case ORR_FN_NOT: return x == 0;
     case ORR_FN_ISFINITE: return std::isfinite(x);
     default: return NAN;
@@ -72,7 +75,8 @@ size_t position(const orr_tensor& t, const orr_tensor& out, size_t at) {
   return index;
 }
 
-double element(const Case& c, const orr_instr& e, const std::vector<Values>& x, const Values& r, size_t at) {
+double element(const Case& c, const orr_instr& e, const std::vector<Values>& x, const Values& r,
+               size_t at) {
   auto reg = [&](int32_t i) { return r[size_t(i)]; };
   switch (e.fn) {
     case ORR_FN_INPUT: return x[size_t(e.a)][position(c.in[size_t(e.a)], c.out[0], at)];
@@ -81,12 +85,14 @@ double element(const Case& c, const orr_instr& e, const std::vector<Values>& x, 
       if (e.dtype == ORR_BOOL) return reg(e.a) != 0;
       return is_real(e.dtype) ? reg(e.a) : std::trunc(reg(e.a));
     case ORR_FN_RAND:
-      return orr_uniform(uint64_t(reg(e.a)), uint32_t(e.imm), uint32_t(reg(e.b)), uint64_t(reg(e.c)) + at);
+      return orr_uniform(uint64_t(reg(e.a)), uint32_t(e.imm), uint32_t(reg(e.b)),
+                         uint64_t(reg(e.c)) + at);
     case ORR_FN_FMA: return std::fma(reg(e.a), reg(e.b), reg(e.c));
     case ORR_FN_SELECT: return reg(e.a) != 0 ? reg(e.b) : reg(e.c);
     default: break;
   }
-  return takes_one(e.fn) ? unary(e.fn, reg(e.a)) : binary(e.fn, reg(e.a), reg(e.b), is_real(e.dtype));
+  return takes_one(e.fn) ? unary(e.fn, reg(e.a))
+                         : binary(e.fn, reg(e.a), reg(e.b), is_real(e.dtype));
 }
 
 }  // namespace
@@ -97,7 +103,8 @@ std::vector<Values> pointwise_oracle(const Case& c, const std::vector<Values>& i
     Values registers;
     for (const orr_instr& e : c.instrs)
       registers.push_back(rounded(e.dtype, element(c, e, inputs, registers, at)));
-    for (size_t j = 0; j < outputs.size(); ++j) outputs[j].push_back(registers[size_t(c.stored[j])]);
+    for (size_t j = 0; j < outputs.size(); ++j)
+      outputs[j].push_back(registers[size_t(c.stored[j])]);
   }
   return outputs;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a pointwise expression gives, one element at a time in f64, rounded to each register's dtype.
+// What a pointwise expression gives, one element at a time in f64, rounded to each register's
+// dtype.
 #pragma once
 
 #include "harness.h"

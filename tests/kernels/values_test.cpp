@@ -24,12 +24,15 @@ TEST_P(Reference, IsWhatTheOpSays) {
     RunResult r = run("reference", c, inputs);
     ASSERT_EQ(r.unsupported, "");
     ASSERT_TRUE(clean(r));
-    if (exact) EXPECT_TRUE(equal(c, r.values, expected(c, inputs))) << "integers";
-    else EXPECT_TRUE(near(c, r.values, c.oracle(c, inputs))) << "random";
+    if (exact)
+      EXPECT_TRUE(equal(c, r.values, expected(c, inputs))) << "integers";
+    else
+      EXPECT_TRUE(near(c, r.values, c.oracle(c, inputs))) << "random";
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Reference, ::testing::ValuesIn(params({"reference"}, any)), param_name);
+INSTANTIATE_TEST_SUITE_P(All, Reference, ::testing::ValuesIn(params({"reference"}, any)),
+                         param_name);
 
 class Plugin : public ::testing::TestWithParam<Param> {};
 
@@ -41,8 +44,10 @@ TEST_P(Plugin, AgreesWithReference) {
     RunResult r = run(plugin, c, inputs), reference = run("reference", c, inputs);
     if (!r.unsupported.empty()) return RecordProperty("unsupported", r.unsupported);
     ASSERT_TRUE(clean(r));
-    if (exact) EXPECT_TRUE(equal(c, r.values, reference.values)) << "integers";
-    else EXPECT_TRUE(near(c, r.values, reference.values)) << "random";
+    if (exact)
+      EXPECT_TRUE(equal(c, r.values, reference.values)) << "integers";
+    else
+      EXPECT_TRUE(near(c, r.values, reference.values)) << "random";
   }
 }
 

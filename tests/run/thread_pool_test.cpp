@@ -4,11 +4,14 @@
 #include "run/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <thread>
 #include <vector>
+
+#include "base/machine.h"
 
 namespace orrery {
 namespace {
@@ -90,6 +93,25 @@ TEST_P(Pool, NestedCallRunsInline) {
       },
       &counts);
   expect_each_once(counts);
+}
+
+TEST_P(Pool, PinsItsThreadsApart) {
+  const size_t cpus = allowed_cpus().size();
+  std::vector<cpu_set_t> masks(static_cast<size_t>(GetParam()));
+  pool_.run(
+      GetParam(),
+      [](void* out, int64_t i) {
+        sched_getaffinity(0, sizeof(cpu_set_t), static_cast<cpu_set_t*>(out) + i);
+      },
+      masks.data());
+  if (GetParam() == 1) return;  // stays where it may run anyway
+  for (size_t i = 0; i < masks.size(); ++i) {
+    EXPECT_EQ(CPU_COUNT(&masks[i]), 1);
+    EXPECT_TRUE(CPU_ISSET(allowed_cpus()[i % cpus], &masks[i])) << "thread " << i;
+  }
+  pool_.unpin();
+  sched_getaffinity(0, sizeof(cpu_set_t), &masks[0]);
+  EXPECT_EQ(size_t(CPU_COUNT(&masks[0])), cpus);
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, Pool, ::testing::Values(1, 2, 3, 8));

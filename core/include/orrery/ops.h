@@ -31,7 +31,7 @@
  *                   any input's buffer of equal layout.
  * matmul            a[G,M,K], b[G,K,N] -> y[G,M,N]; strides carry transposition and, with 0 on G,
  *                   sharing; one of the last two strides of a and of b is 1. Optional attribute
- *                   leaves: over K, only with G = 1. Order: per leaf, K in blocks of ORR_MATMUL_K; in a
+ *                   leaves: over K, only with G = 1; y's first stride is then from node to node. Order: per leaf, K in blocks of ORR_MATMUL_K; in a
  *                   block acc = fma(a,b,acc) in order from +0; blocks are added in order to the first.
  * reduce            x[O,K,I] -> y[O,I]; text "fn": "sum", "sumsq" (sum of x*x), "max",
  *                   "min". Leaves over K (sum, O = 1). I = 1: row sums, else column sums. NaN wins

@@ -123,7 +123,7 @@ KernelForm at_form(const Op& op, const std::vector<Layout>& in, const std::vecto
 
 void slice_at_gradient(Gradient& g, const Op& op) {
   if (!g.wanted(op.in[0])) return;
-  ValueId zeros = g.p.constant(0, g.p.type(op.in[0]).dtype, g.p.type(op.in[0]).dims);
+  ValueId zeros = build::zeros_like(g.p, op.in[0]);
   g.add(op.in[0], g.p.add1("update_slice", {zeros, g.dy(), op.in[1]}, {{"dim", attr_int(op.attrs, "dim", 0)}}));
 }
 
@@ -132,7 +132,7 @@ void update_slice_gradient(Gradient& g, const Op& op) {
   int64_t dim = attr_int(op.attrs, "dim", 0);
   const Type& u = p.type(op.in[1]);
   if (g.wanted(op.in[0])) {
-    ValueId zeros = p.constant(0, u.dtype, u.dims);
+    ValueId zeros = build::zeros_like(p, op.in[1]);
     g.add(op.in[0], p.add1("update_slice", {g.dy(), zeros, op.in[2]}, {{"dim", dim}}));
   }
   if (g.wanted(op.in[1]))

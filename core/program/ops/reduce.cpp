@@ -57,7 +57,7 @@ void gradient(Gradient& g, const Op& op) {
   for (size_t i = begin; i < end; ++i) kept[i] = 1;
   auto widen = [&](ValueId v) { return build::reshape(p, v, kept); };
   ValueId dy = widen(g.dy());
-  if (fn == "sum") return g.add(x, build::broadcast(p, dy, full));
+  if (fn == "sum") return g.add(x, build::broadcast_like(p, dy, x));
   if (fn == "sumsq") {
     ValueId twice = p.pointwise(ORR_FN_MUL, {x, Operand::number(2)});
     return g.add(x, p.pointwise(ORR_FN_MUL, {twice, dy}));

@@ -136,10 +136,7 @@ void split_gradient(Gradient& g, const Op& op) {
   std::vector<ValueId> parts;
   for (size_t j = 0; j < op.out.size(); ++j) {
     ValueId dy = g.dy(static_cast<int>(j));
-    const Type& t = g.p.type(op.out[j]);
-    parts.push_back(dy != kNone ? dy
-                                : g.p.pointwise(ORR_FN_MUL, {op.out[j], Operand::number(0)}));
-    (void)t;
+    parts.push_back(dy != kNone ? dy : build::zeros_like(g.p, op.out[j]));
   }
   g.add(op.in[0], build::concat(g.p, parts, attr_int(op.attrs, "dim", 0)));
 }

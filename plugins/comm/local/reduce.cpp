@@ -150,7 +150,7 @@ void Comm::reduce(const orr_coll& c) {
                           (!r.here || r.deliver == Deliver::owner || place_of(c.recv).region);
   const int64_t bytes = r.most_nodes * r.total * r.unit;
   Path path = registered ? path_direct : path_staged;
-  if (bytes <= static_cast<int64_t>(small_bytes) / (registered ? 4 : 1)) path = path_small;
+  if (bytes <= static_cast<int64_t>(small_bytes) / (registered ? 16 : 1)) path = path_small;
   if (path == path_small && r.owned() > 0)
     std::memcpy(segment_.small(rank_, (step_ + 1) & 1), r.send, r.owned() * r.total * r.unit);
   announce(c, path, 0);

@@ -19,7 +19,7 @@
 namespace local {
 
 constexpr uint64_t small_bytes = 32 << 10;   // one-shot operations: two slots per rank
-constexpr uint64_t chunk_bytes = 256 << 10;  // staged operations: three slots per rank
+constexpr uint64_t chunk_bytes = 128 << 10;  // staged operations: three slots per rank
 constexpr uint64_t ring_bytes = 64 << 10;    // send and recv: one ring per ordered pair
 constexpr int max_ranks = 256;
 

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// orrery run and orrery plan: the same script, trained or planned; orrery stubs for editors.
+#include <cstdio>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "job/environment.h"
+#include "job/launch.h"
+#include "lua/script.h"
+#include "run/run.h"
+#include "run/thread_pool.h"
+
+namespace orrery {
+namespace {
+
+struct Choice {
+  int ranks = 1;
+  std::string comm = ORRERY_DEFAULT_COMM;
+  std::vector<std::string> kernels;
+  int threads = 0;
+  std::vector<std::string> words;  // script, key=value...
+};
+
+void add_common(CLI::App* command, Choice& choice) {
+  command->add_option("-n,--ranks", choice.ranks, "Number of ranks");
+  command->add_option("--comm", choice.comm, "Comm plugin that carries bytes between ranks");
+  command->add_option("--kernels", choice.kernels, "Kernel plugins to use, first choice first")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("script", choice.words, "The Lua script, then its key=value arguments")
+      ->required();
+}
+
+void check_ranks(int ranks) {
+  if (ranks < 1) fail(ORR_INVALID, "-n {}: the number of ranks is at least 1", ranks);
+}
+
+void apply(const Choice& choice) {
+  RuntimeOptions& options = runtime_options();
+  options.comm = choice.comm;
+  options.kernels = choice.kernels;
+  if (choice.threads > 0) ThreadPool::get().configure(choice.threads);
+}
+
+// The command line of one rank: the same without -n.
+std::vector<std::string> rank_command(const Choice& choice) {
+  std::vector<std::string> argv = {"orrery", "run", "--comm", choice.comm};
+  for (const std::string& name : choice.kernels) argv.insert(argv.end(), {"--kernels", name});
+  argv.insert(argv.end(), choice.words.begin(), choice.words.end());
+  return argv;
+}
+
+// -n N starts ranks, unless another launcher has already made this process one of several.
+bool must_launch(const Choice& choice) {
+  if (choice.ranks == 1) return false;
+  const World world = detect();
+  if (world.size == 1) return true;
+  if (world.size == choice.ranks) return false;
+  fail(ORR_INVALID, "-n {}: this process is already one of {} ranks ({}); leave -n out",
+       choice.ranks, world.size, world.source);
+}
+
+int run_words(const Choice& choice) {
+  return run_script(choice.words.front(), {choice.words.begin() + 1, choice.words.end()});
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& exit_code) {
+  auto choice = std::make_shared<Choice>();
+  CLI::App* command = app.add_subcommand("run", R"(Run a training script
+Examples:
+  orrery run examples/regression.lua
+  orrery run -n 4 --comm local examples/gpt.lua steps=200 batch=32)");
+  add_common(command, *choice);
+  command->add_option("--threads", choice->threads, "Compute threads of each rank (0: its share)")
+      ->envname("ORRERY_THREADS");
+  command->callback([choice, &exit_code] {
+    check_ranks(choice->ranks);
+    if (choice->threads < 0) fail(ORR_INVALID, "--threads {}: at least 1, or 0", choice->threads);
+    if (must_launch(*choice)) {
+      exit_code = launch({choice->ranks, rank_command(*choice), "", choice->threads});
+      return;
+    }
+    apply(*choice);
+    exit_code = run_words(*choice);
+  });
+}
+
+void add_plan(CLI::App& app, int& exit_code) {
+  auto choice = std::make_shared<Choice>();
+  CLI::App* command =
+      app.add_subcommand("plan", R"(Print what a script's step will do, and run nothing
+Examples:
+  orrery plan examples/gpt.lua
+  orrery plan -n 512 examples/gpt2.lua)");
+  add_common(command, *choice);
+  command->callback([choice, &exit_code] {
+    check_ranks(choice->ranks);
+    apply(*choice);
+    runtime_options().plan_only = true;
+    runtime_options().plan_ranks = choice->ranks;
+    exit_code = run_words(*choice);
+  });
+}
+
+void add_stubs(CLI::App& app) {
+  auto directory = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("stubs", R"(Write the declarations that Lua editors read
+Example:
+  orrery stubs types)");
+  command->add_option("directory", *directory, "Where to write orrery.lua")->required();
+  command->callback([directory] {
+    write_lua_stubs(*directory);
+    std::printf("wrote %s/orrery.lua\n", directory->c_str());
+  });
+}
+
+}  // namespace orrery

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/child.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace orrery {
+namespace {
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (const std::string& t : texts) out.push_back(const_cast<char*>(t.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+void write_all(int fd, const char* data, size_t n) {
+  while (n > 0) {
+    const ssize_t k = write(fd, data, n);
+    if (k < 0 && errno == EINTR) continue;
+    if (k <= 0) return;
+    data += k;
+    n -= static_cast<size_t>(k);
+  }
+}
+
+struct Prepared {
+  std::vector<char*> argv, env;
+  cpu_set_t cpus;
+  int out, err, null;
+  pid_t parent;
+};
+
+// Between fork and exec: async-signal-safe calls only.
+[[noreturn]] void become(const ChildSpec& spec, const Prepared& p) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != p.parent) _exit(1);
+  setpgid(0, 0);  // a terminal's Ctrl-C reaches the launcher, which passes it on once
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (!spec.cpus.empty()) sched_setaffinity(0, sizeof p.cpus, &p.cpus);
+  if (!spec.owns_terminal) {
+    dup2(p.null, 0);
+    dup2(p.out, 1);
+    dup2(p.err, 2);
+  }
+  for (int fd : spec.inherit) fcntl(fd, F_SETFD, 0);
+  execve(spec.program.c_str(), p.argv.data(), p.env.data());
+  dprintf(2, "orrery: cannot execute %s: %s\n", spec.program.c_str(), std::strerror(errno));
+  _exit(127);
+}
+
+}  // namespace
+
+void LinePrefixer::pump() {
+  char buffer[4096];
+  ssize_t n;
+  while ((n = read(from_, buffer, sizeof buffer)) > 0) {
+    pending_.append(buffer, static_cast<size_t>(n));
+    write_lines(false);
+  }
+  at_end_ = n == 0;
+}
+
+void LinePrefixer::write_lines(bool all) {
+  size_t begin = 0;
+  std::string out;
+  for (size_t end; (end = pending_.find('\n', begin)) != std::string::npos; begin = end + 1)
+    out += prefix_ + pending_.substr(begin, end + 1 - begin);
+  pending_.erase(0, begin);
+  if (all && !pending_.empty()) out += prefix_ + pending_ + "\n";
+  if (all) pending_.clear();
+  write_all(to_, out.data(), out.size());
+}
+
+void LinePrefixer::finish() {
+  pump();
+  write_lines(true);
+  close(from_);
+}
+
+Child start_child(const ChildSpec& spec) {
+  Prepared p{pointers(spec.argv), pointers(spec.env), {}, -1, -1, -1, getpid()};
+  CPU_ZERO(&p.cpus);
+  for (int cpu : spec.cpus) CPU_SET(cpu, &p.cpus);
+  int out[2] = {-1, -1}, err[2] = {-1, -1};
+  Child child{spec.rank, 0, {}};
+  if (!spec.owns_terminal) {
+    p.null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (p.null < 0 || pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC))
+      fail(ORR_FAILED, "launcher: no pipe for rank {}: {} (see ulimit -n)", spec.rank, std::strerror(errno));
+    p.out = out[1];
+    p.err = err[1];
+    const std::string prefix = "[rank " + std::to_string(spec.rank) + "] ";
+    for (int fd : {out[0], err[0]}) {
+      fcntl(fd, F_SETFL, O_NONBLOCK);
+      child.output.emplace_back(fd, fd == out[0] ? 1 : 2, prefix);
+    }
+  }
+  child.pid = fork();
+  if (child.pid == 0) become(spec, p);
+  const int error = errno;
+  for (int fd : {p.null, p.out, p.err})
+    if (fd >= 0) close(fd);
+  if (child.pid < 0) fail(ORR_FAILED, "launcher: cannot start rank {}: {}", spec.rank, std::strerror(error));
+  return child;
+}
+
+}  // namespace orrery

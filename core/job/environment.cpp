@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/environment.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#include "base/error.h"
+
+namespace orrery {
+namespace {
+
+// The variables of one launcher. `step`, where given, must be set for the others to mean anything: a
+// Slurm batch script carries task variables without being a task.
+struct Source {
+  const char* name;
+  const char *rank, *size, *local_rank, *local_size;
+  const char* step;
+  bool yields;  // says nothing where another launcher has spoken: mpirun in an allocation sees both
+};
+
+constexpr Source sources[] = {
+    {"orrery", "ORRERY_RANK", "ORRERY_WORLD_SIZE", "ORRERY_LOCAL_RANK", "ORRERY_LOCAL_WORLD_SIZE",
+     nullptr, false},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", nullptr, false},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, false},
+    {"hydra", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr, false},
+    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, "SLURM_STEP_ID", true},
+};
+
+int number(const char* name, const char* text) {
+  int value = 0;
+  const char* end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, value);
+  if (error != std::errc() || stop != end || value < 0)
+    fail(ORR_INVALID, "{}='{}' is not a number of ranks: unset it or start with 'orrery run -n N'",
+         name, text);
+  return value;
+}
+
+// Slurm gives the tasks of each node as "2(x3),1"; the first number is right on equal nodes.
+int slurm_local_size(const GetEnv& env, int size) {
+  const char* nodes = env("SLURM_STEP_NUM_NODES");
+  const int n = nodes ? number("SLURM_STEP_NUM_NODES", nodes) : 1;
+  const char* tasks = env("SLURM_STEP_TASKS_PER_NODE");
+  if (n <= 1 || !tasks) return size;
+  return number("SLURM_STEP_TASKS_PER_NODE", std::string(tasks, std::strspn(tasks, "0123456789")).c_str());
+}
+
+std::optional<World> read(const Source& s, const GetEnv& env) {
+  const char *rank = env(s.rank), *size = env(s.size);
+  if (s.step && !env(s.step)) return std::nullopt;
+  if (!rank && !size) return std::nullopt;
+  if (!rank || !size)
+    fail(ORR_INVALID, "{} is set but {} is not: set both, or neither and start with 'orrery run -n N'",
+         rank ? s.rank : s.size, rank ? s.size : s.rank);
+  World w;
+  w.rank = number(s.rank, rank);
+  w.size = number(s.size, size);
+  if (w.rank >= w.size)
+    fail(ORR_INVALID, "{}={} is outside of {}={}: ranks count from 0", s.rank, w.rank, s.size, w.size);
+  const char* local_rank = env(s.local_rank);
+  const char* local_size = s.local_size ? env(s.local_size) : nullptr;
+  w.local_rank = local_rank ? number(s.local_rank, local_rank) : w.rank;
+  w.local_size = local_size ? number(s.local_size, local_size)
+                 : s.local_size ? w.size : slurm_local_size(env, w.size);
+  w.source = s.name;
+  return w;
+}
+
+}  // namespace
+
+World detect(const GetEnv& env) {
+  std::optional<World> found;
+  const Source* by = nullptr;
+  for (const Source& s : sources) {
+    if (found && s.yields) continue;
+    const std::optional<World> w = read(s, env);
+    if (!w) continue;
+    if (found && (found->rank != w->rank || found->size != w->size))
+      fail(ORR_INVALID,
+           "two launchers disagree: {}={} of {}={} ({}), but {}={} of {}={} ({}): unset one pair",
+           by->rank, found->rank, by->size, found->size, by->name, s.rank, w->rank, s.size, w->size,
+           s.name);
+    if (found) continue;
+    found = w;
+    by = &s;
+  }
+  return found.value_or(World{});
+}
+
+World detect() {
+  return detect([](const char* name) -> const char* { return std::getenv(name); });
+}
+
+int64_t deadline_ns() {
+  const char* text = std::getenv("ORRERY_DEADLINE");
+  if (!text) return int64_t{30} * 1000000000;
+  char* end = nullptr;
+  const double seconds = std::strtod(text, &end);
+  if (end == text || *end || !(seconds > 0) || !std::isfinite(seconds) || seconds > 1e8)
+    fail(ORR_INVALID, "ORRERY_DEADLINE='{}' is not a time in seconds, such as 30", text);
+  return static_cast<int64_t>(seconds * 1e9);
+}
+
+}  // namespace orrery

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The launcher's side of the store: the table, the questions that wait for a key, the page of the
+// dead, and the sentence that each rank has ended with. [main thread of the launcher]
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "job/wire.h"
+
+namespace orrery {
+
+class StoreServer {
+ public:
+  explicit StoreServer(int ranks);
+  ~StoreServer();
+  StoreServer(const StoreServer&) = delete;
+
+  int server_end(int rank) const { return ends_[rank].server; }
+  int rank_end(int rank) const { return ends_[rank].client; }
+  int board() const { return board_fd_; }
+  // Closes the ends that ranks have inherited.
+  void started();
+
+  // Reads and answers what the rank has sent; false at its end of file.
+  bool serve(int rank);
+  void mark_ended(int rank);
+  const std::string& last_words(int rank) const { return words_[rank]; }
+
+ private:
+  struct Ends {
+    int server, client;
+  };
+  struct Question {
+    int rank;
+    uint32_t id;
+  };
+  void handle(int rank, const wire::Frame& frame, const char* payload);
+  void answer(const Question& q, const std::string& value);
+
+  std::vector<Ends> ends_;
+  std::vector<std::string> words_;
+  std::map<std::string, std::string> table_;
+  std::map<std::string, std::vector<Question>> waiting_;
+  int board_fd_ = -1;
+  wire::Board* board_ = nullptr;
+};
+
+}  // namespace orrery

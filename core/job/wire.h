@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What ranks and launcher say to each other. Each rank inherits one end of a socket pair (so nobody
+// else can connect) and a page that only the launcher writes. A message is one packet: a Frame, the
+// key's bytes, the value's bytes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace orrery::wire {
+
+enum Kind : uint32_t {
+  put = 1,     // rank: key, value
+  get = 2,     // rank: key; answered by `value` once the key is there
+  value = 3,   // launcher: value, with the id of the question
+  report = 4   // rank: value is the sentence that it ends with
+};
+
+struct Frame {
+  uint32_t kind;
+  uint32_t id;
+  uint32_t key_bytes;
+  uint32_t value_bytes;
+};
+
+constexpr uint32_t max_message = 64 << 10;
+constexpr int max_ranks = 1024;
+
+// The page: ended[r] is 1 once the launcher has seen rank r end.
+struct Board {
+  std::atomic<uint8_t> ended[max_ranks];
+};
+static_assert(std::atomic<uint8_t>::is_always_lock_free);
+
+// Variables that carry the two descriptors and the job's name.
+constexpr const char* store_variable = "ORRERY_STORE_FD";
+constexpr const char* board_variable = "ORRERY_BOARD_FD";
+constexpr const char* job_variable = "ORRERY_JOB";
+
+}  // namespace orrery::wire

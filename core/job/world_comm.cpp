@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/world_comm.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "plugin/host.h"
+#include "plugin/registry.h"
+
+namespace orrery {
+namespace {
+
+// Any operation of a world of one: the rank's own elements, where they are not in place already.
+void copy_own(const orr_coll& c) {
+  if (!c.send.memory || !c.recv.memory) return;
+  const int64_t n = c.counts ? c.counts[0] : c.count;
+  const size_t bytes = static_cast<size_t>(n * orr_dtype_bytes(c.dtype));
+  void *to = orr_buffer_host(&c.recv), *from = orr_buffer_host(&c.send);
+  if (to != from && bytes > 0) std::memmove(to, from, bytes);
+}
+
+// Sends to oneself, in order of posting, meet the receives of the same group.
+void copy_to_self(const std::vector<orr_coll>& ops) {
+  std::vector<const orr_coll*> sends;
+  for (const orr_coll& c : ops)
+    if (c.op == ORR_COLL_SEND) sends.push_back(&c);
+  for (const orr_coll& c : ops) {
+    if (c.op != ORR_COLL_RECV) continue;
+    auto match = std::find_if(sends.begin(), sends.end(),
+                              [&](const orr_coll* s) { return s->tag == c.tag && s->count == c.count; });
+    if (match == sends.end())
+      fail(ORR_INVALID, "recv{}: a world of one receives only what it sends in the same group",
+           c.name ? fmt::format(" '{}'", c.name) : "");
+    orr_coll both = c;
+    both.send = (*match)->send;
+    copy_own(both);
+    sends.erase(match);
+  }
+}
+
+}  // namespace
+
+WorldComm::WorldComm(const World& world, const std::string& backend)
+    : world_(world), store_(Store::open(world)) {
+  if (world.size == 1) return;
+  api_ = &Registry::get().comm(backend);
+  char reason[256] = "";
+  caps_.size = sizeof caps_;
+  if (!api_->probe(api_->self, &caps_, reason, sizeof reason))
+    fail(ORR_UNAVAILABLE, "comm '{}' does not work here: {}", backend, reason);
+  if (caps_.max_ranks > 0 && world.size > caps_.max_ranks)
+    fail(ORR_INVALID, "comm '{}' joins at most {} ranks, not {}", backend, caps_.max_ranks, world.size);
+  const orr_comm_boot boot = store_->boot(world);
+  check(api_->world(api_->self, &boot, &comm_), "comm '" + backend + "'");
+  thread_ = std::thread([this] { lane(); });
+}
+
+WorldComm::~WorldComm() {
+  if (thread_.joinable()) {
+    {
+      std::lock_guard lock(mutex_);
+      closing_ = true;
+    }
+    posted_.notify_one();
+    thread_.join();
+  }
+  while (!memories_.empty()) free(memories_.back());
+  if (comm_) api_->destroy(comm_);
+}
+
+WorldComm::Ticket WorldComm::submit(std::vector<orr_coll> ops) {
+  std::unique_lock lock(mutex_);
+  for (orr_coll& c : ops)
+    if (c.op != ORR_COLL_SEND && c.op != ORR_COLL_RECV) c.sequence = ++sequence_;
+  const Ticket ticket = ++submitted_;
+  if (!comm_) {
+    lock.unlock();
+    execute(ops);
+    lock.lock();
+    completed_ = ticket;
+    return ticket;
+  }
+  queue_.push_back(std::move(ops));
+  lock.unlock();
+  posted_.notify_one();
+  return ticket;
+}
+
+void WorldComm::wait(Ticket ticket) {
+  std::unique_lock lock(mutex_);
+  finished_.wait(lock, [&] { return completed_ >= ticket; });
+  if (error_) std::rethrow_exception(error_);
+}
+
+bool WorldComm::done(Ticket ticket) const {
+  std::lock_guard lock(mutex_);
+  return completed_ >= ticket;
+}
+
+// After the first error nothing more is posted; what was submitted counts as done, and failed.
+void WorldComm::lane() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    posted_.wait(lock, [&] { return closing_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    const std::vector<orr_coll> ops = std::move(queue_.front());
+    queue_.pop_front();
+    std::exception_ptr error = error_;
+    lock.unlock();
+    if (!error) {
+      try {
+        execute(ops);
+      } catch (...) {
+        error = std::current_exception();
+      }
+    }
+    lock.lock();
+    error_ = error;
+    ++completed_;
+    finished_.notify_all();
+  }
+}
+
+void WorldComm::execute(const std::vector<orr_coll>& ops) {
+  if (!comm_) {
+    copy_to_self(ops);
+    for (const orr_coll& c : ops)
+      if (c.op != ORR_COLL_SEND && c.op != ORR_COLL_RECV) copy_own(c);
+    return;
+  }
+  orr_work* work = nullptr;
+  check(api_->post(comm_, ops.data(), static_cast<int32_t>(ops.size()), &work));
+  check(api_->wait(comm_, work));
+}
+
+void WorldComm::drain() {
+  Ticket last;
+  {
+    std::lock_guard lock(mutex_);
+    last = submitted_;
+  }
+  wait(last);
+}
+
+orr_memory* WorldComm::allocate(uint64_t bytes) {
+  drain();
+  orr_memory* memory = nullptr;
+  if (comm_ && (caps_.flags & ORR_COMM_REGISTERED)) {
+    check(api_->allocate(comm_, bytes, &memory));
+  } else {
+    const orr_device_api& host = Registry::get().device("host");
+    check(host.allocate(host.self, ORR_TIER_HOST, bytes, &memory));
+  }
+  memories_.push_back(memory);
+  return memory;
+}
+
+void WorldComm::free(orr_memory* memory) {
+  std::erase(memories_, memory);
+  if (memory->tier == ORR_TIER_COMM) {
+    api_->free(comm_, memory);
+    return;
+  }
+  const orr_device_api& host = Registry::get().device("host");
+  host.free(host.self, memory);
+}
+
+uint64_t WorldComm::bytes_sent() const { return comm_ ? api_->bytes_sent(comm_) : 0; }
+
+void WorldComm::abort(const std::string& reason) {
+  if (comm_) api_->abort(comm_, reason.c_str());
+}
+
+}  // namespace orrery

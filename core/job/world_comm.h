@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The world's communicator and the lane that drives it: one thread that runs posted operations in
+// the order of their submission, so that compute goes on meanwhile. A world of one needs neither
+// plugin nor thread: its operations are copies.
+#pragma once
+
+#include <orrery/comm.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "job/environment.h"
+#include "job/store.h"
+
+namespace orrery {
+
+class WorldComm {
+ public:
+  // Work submitted earlier has smaller tickets and is done earlier.
+  using Ticket = uint64_t;
+
+  // Forms the world over the plugin `backend`; collective. Throws Error. [main thread]
+  WorldComm(const World& world, const std::string& backend);
+  // Finishes what has been submitted. REQUIRES: no buffer of it is gone. [main thread]
+  ~WorldComm();
+  WorldComm(const WorldComm&) = delete;
+
+  const World& world() const { return world_; }
+  int rank() const { return world_.rank; }
+  int size() const { return world_.size; }
+  const orr_comm_caps& caps() const { return caps_; }
+  Store& store() { return *store_; }
+
+  // Posts the operations as one group. Collectives are numbered here (sends and receives are not: not
+  // all ranks take part in them). The descriptors are copied; what they point to is borrowed until the work is done. Never blocks. [compute thread]
+  Ticket submit(std::vector<orr_coll> ops);
+  // Returns when the work is done; throws Error, the same again and again, once any work has failed.
+  // [compute thread]
+  void wait(Ticket ticket);
+  bool done(Ticket ticket) const;  // or failed [any thread]
+  void run(std::vector<orr_coll> ops) { wait(submit(std::move(ops))); }
+
+  // Memory that the backend's ranks use in place, else ordinary memory. Collective, after all
+  // submitted work. Freed by `free`, or with this object. [main thread]
+  orr_memory* allocate(uint64_t bytes);
+  void free(orr_memory* memory);
+
+  uint64_t bytes_sent() const;           // [any thread]
+  void abort(const std::string& reason); // pending and later work ends, here and on peers [any thread]
+
+ private:
+  void lane();
+  void execute(const std::vector<orr_coll>& ops);
+  void drain();
+
+  World world_;
+  std::unique_ptr<Store> store_;
+  const orr_comm_api* api_ = nullptr;  // null in a world of one
+  orr_comm* comm_ = nullptr;
+  orr_comm_caps caps_{};
+  std::vector<orr_memory*> memories_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable posted_, finished_;
+  std::deque<std::vector<orr_coll>> queue_;
+  Ticket submitted_ = 0, completed_ = 0;
+  uint64_t sequence_ = 0;
+  std::exception_ptr error_;
+  bool closing_ = false;
+  std::thread thread_;
+};
+
+}  // namespace orrery

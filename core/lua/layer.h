@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The typed layer over the raw Lua API: userdata classes, C++ errors as Lua errors, and the place
+// in the user's script that a message should name. Lua here is built as C++: its errors unwind.
+#pragma once
+
+#include <lua.hpp>
+
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "run/run.h"
+
+namespace orrery::lua {
+
+// Chunk names of the Lua library begin with this, so that errors can skip its frames.
+inline constexpr const char* kLibraryMark = "=orrery/";
+
+// "gpt.lua:20" of the innermost frame that is neither C nor library code; "" outside any script.
+std::string user_line(lua_State* L);
+
+// Raises a Lua error "file:line: message" (without a second position if there is one already) and
+// remembers the code for error_code().
+[[noreturn]] void raise(lua_State* L, int code, const std::string& message);
+// Raises what ends a script under `plan`: no error, whatever catches it.
+[[noreturn]] void raise_plan_done(lua_State* L);
+bool is_plan_done(lua_State* L, int index);
+
+// The code that `message` was raised with; ORR_FAILED if it came from Lua itself.
+int error_code(const std::string& message);
+
+// The one message handler: "file:line: message", with a traceback when ORRERY_TRACEBACK is set.
+int message_handler(lua_State* L);
+
+// lua_pcall with the message handler; a Lua error becomes Error.
+void protected_call(lua_State* L, int n_args, int n_results);
+
+// Runs `body(L)`; what it throws becomes a Lua error. Only std::exception and PlanDone are caught:
+// Lua's own errors pass through.
+template <class F>
+int guard(lua_State* L, F&& body) {
+  int code = ORR_FAILED;
+  std::string message;
+  bool plan_done = false;
+  try {
+    return body(L);
+  } catch (const PlanDone&) {
+    plan_done = true;
+  } catch (const Error& error) {
+    code = error.code();
+    message = error.what();
+  } catch (const std::exception& error) {
+    message = error.what();
+  }
+  if (plan_done) raise_plan_done(L);
+  raise(L, code, message);
+}
+
+// -- userdata: every class T names itself with T::kClass
+// -------------------------------------------
+
+template <class T>
+int collect(lua_State* L) {
+  static_cast<T*>(lua_touserdata(L, 1))->~T();
+  return 0;
+}
+
+// Pushes the metatable of T; it has __gc and __name when new.
+template <class T>
+void push_class(lua_State* L) {
+  if (!luaL_newmetatable(L, T::kClass)) return;
+  lua_pushcfunction(L, collect<T>);
+  lua_setfield(L, -2, "__gc");
+}
+
+template <class T>
+T& push(lua_State* L, T value) {
+  void* place = lua_newuserdatauv(L, sizeof(T), 0);
+  T* made = new (place) T(std::move(value));
+  push_class<T>(L);
+  lua_setmetatable(L, -2);
+  return *made;
+}
+
+template <class T>
+T* test(lua_State* L, int index) {
+  return static_cast<T*>(luaL_testudata(L, index, T::kClass));
+}
+
+template <class T>
+T& check(lua_State* L, int index) {
+  T* found = test<T>(L, index);
+  if (!found) {
+    fail(ORR_INVALID, "argument {} is a {}, expected a {}", index, luaL_typename(L, index),
+         T::kClass);
+  }
+  return *found;
+}
+
+// -- plain values --------------------------------------------------------------------------------
+
+// "a HostTensor", "nil", "a string": how messages call the value.
+std::string describe(lua_State* L, int index);
+
+// An integer; floats with an integral value are accepted. `what` names it in the error.
+int64_t to_integer(lua_State* L, int index, const std::string& what);
+double to_number(lua_State* L, int index, const std::string& what);
+std::string to_text(lua_State* L, int index, const std::string& what);
+// A list {1, 2, 3} or a single number.
+std::vector<int64_t> to_integers(lua_State* L, int index, const std::string& what);
+int32_t to_dtype(lua_State* L, int index);
+// A Lua dim (1-based, negative from the end) of a tensor with `rank` dims, as 0-based.
+int64_t to_dim(int64_t dim, size_t rank);
+
+void push_text(lua_State* L, const std::string& text);
+// A table of dims that also answers negative indices and prints as [2,3].
+void push_shape(lua_State* L, const Dims& dims);
+
+// The string keys of the table at `index`, sorted.
+std::vector<std::string> sorted_keys(lua_State* L, int index);
+
+// A function kept alive from C++. Copies share it; released with the last one.
+class Function {
+ public:
+  Function(lua_State* L, int index);
+  void push() const;
+  lua_State* state() const { return L_; }
+
+ private:
+  lua_State* L_;
+  std::shared_ptr<int> ref_;
+};
+
+}  // namespace orrery::lua

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What scripts hold: the userdata classes, and the trace that symbolic tensors belong to.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lua/layer.h"
+#include "lua/upvalues.h"
+#include "run/run.h"
+
+namespace orrery::lua {
+
+struct Dataset;  // lua/dataset.h
+
+// A value of the program being traced; useless, and refused, in any other trace.
+struct Tensor {
+  static constexpr const char* kClass = "Tensor";
+  ValueId id;
+  uint64_t trace;
+};
+
+// A parameter, buffer or gradient. In a trace it stands for its current value.
+struct StateRef {
+  static constexpr const char* kClass = "State";
+  std::shared_ptr<State> state;
+};
+
+struct Host {
+  static constexpr const char* kClass = "HostTensor";
+  HostTensor value;
+};
+
+// orrery.input: a number that may change between steps without a new trace.
+struct Scalar {
+  static constexpr const char* kClass = "Scalar";
+  std::string name;
+  std::shared_ptr<double> value;
+};
+
+struct Field {
+  static constexpr const char* kClass = "Field";
+  BatchField value;
+};
+
+struct RunRef {
+  static constexpr const char* kClass = "Run";
+  std::unique_ptr<Run> run;
+  std::shared_ptr<Upvalues> upvalues;
+};
+
+struct Result {
+  static constexpr const char* kClass = "StepResult";
+  std::shared_ptr<StepResult> result;
+};
+
+struct Compiled {
+  static constexpr const char* kClass = "Program";
+  std::shared_ptr<orrery::Function> function;
+  std::shared_ptr<Upvalues> upvalues;
+};
+
+struct DatasetRef {
+  static constexpr const char* kClass = "Dataset";
+  std::shared_ptr<const Dataset> data;
+};
+
+// Names the module that ops are made in until it is closed.
+struct Region {
+  static constexpr const char* kClass = "Region";
+  size_t depth;
+};
+
+// -- the trace
+// -------------------------------------------------------------------------------------
+
+// While it lives, ops go to `program`. Traces may nest; each has regions of its own.
+class Trace {
+ public:
+  explicit Trace(Program& program);
+  ~Trace();
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+
+  static Trace* current();
+
+  Program& program() const { return program_; }
+  uint64_t serial() const { return serial_; }
+
+ private:
+  Program& program_;
+  uint64_t serial_;
+  std::vector<std::string> outer_regions_;
+  Trace* outer_;
+};
+
+std::vector<std::string>& regions();
+
+// The program being traced, with its site set to the user's line. Throws outside a trace.
+Program& program_here(lua_State* L);
+
+void push_tensor(lua_State* L, ValueId id);
+ValueId value_at(lua_State* L, int index);
+Operand operand_at(lua_State* L, int index);
+bool is_tensor(lua_State* L, int index);
+
+// A HostTensor argument: a HostTensor, a number (0-d) or a nested list.
+HostTensor host_at(lua_State* L, int index);
+// The numbers of a list of lists; integers give i64, others f32, unless `dtype` is not 0.
+HostTensor host_from_table(lua_State* L, int index, int32_t dtype);
+// Element i of x, as Lua sees it.
+void push_element(lua_State* L, const HostTensor& x, int64_t i);
+
+// The inputs (orrery.input) of this process by name, with their values of now.
+std::map<std::string, double> scalar_values();
+
+// The states in a State, a list of them, or a module's list: {State, ...}.
+std::vector<std::shared_ptr<State>> states_at(lua_State* L, int index);
+
+// Throws inside a coroutine: traces run on the main thread of the state.
+void require_main_thread(lua_State* L);
+
+}  // namespace orrery::lua

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Compiled steps in Lua: a Run from a loss function, its steps and their results.
+#include <cstring>
+
+#include "lua/api.h"
+#include "lua/environment.h"
+#include "lua/objects.h"
+
+namespace orrery::lua {
+namespace {
+
+// A field of the spec table at `index` as a C++ function; the field must be a function.
+Function function_field(lua_State* L, int index, const char* name) {
+  lua_getfield(L, index, name);
+  Function function(L, -1);
+  lua_pop(L, 1);
+  return function;
+}
+
+bool has_field(lua_State* L, int index, const char* name) {
+  const bool there = lua_getfield(L, index, name) != LUA_TNIL;
+  lua_pop(L, 1);
+  return there;
+}
+
+// {name = tensor} at `index`, in the order of names.
+Outputs outputs_at(lua_State* L, int index) {
+  Outputs outputs;
+  if (lua_isnil(L, index)) return outputs;
+  if (!lua_istable(L, index)) {
+    fail(ORR_INVALID, "the loss function's second result is {}, expected {{name = tensor}}",
+         describe(L, index));
+  }
+  for (const std::string& name : sorted_keys(L, index)) {
+    lua_getfield(L, index, name.c_str());
+    outputs.emplace_back(name, value_at(L, lua_gettop(L)));
+    lua_pop(L, 1);
+  }
+  return outputs;
+}
+
+std::pair<ValueId, Outputs> trace_loss(const Function& loss, Upvalues& upvalues, Program& program,
+                                       const Fields& fields) {
+  lua_State* L = loss.state();
+  const int top = lua_gettop(L);
+  Trace trace(program);
+  if (!upvalues.taken()) upvalues.take(L);
+  luaL_checkstack(L, 20, "trace");
+  loss.push();
+  lua_createtable(L, 0, static_cast<int>(fields.size()));
+  for (const auto& [name, value] : fields) {
+    push_tensor(L, value);
+    lua_setfield(L, -2, name.c_str());
+  }
+  protected_call(L, 1, 2);
+  if (!is_tensor(L, top + 1)) {
+    fail(ORR_INVALID, "the loss function returned {}, expected a tensor", describe(L, top + 1));
+  }
+  const ValueId value = value_at(L, top + 1);
+  Outputs outputs = outputs_at(L, top + 2);
+  lua_settop(L, top);
+  return {value, std::move(outputs)};
+}
+
+ValueId trace_update(const Function& update, Program& program, const std::shared_ptr<State>& param,
+                     ValueId value, ValueId gradient) {
+  lua_State* L = update.state();
+  Trace trace(program);
+  luaL_checkstack(L, 20, "trace");
+  update.push();
+  push(L, StateRef{param});
+  push_tensor(L, value);
+  push_tensor(L, gradient);
+  protected_call(L, 3, 1);
+  const ValueId result = value_at(L, lua_gettop(L));
+  lua_pop(L, 1);
+  return result;
+}
+
+// The numbers that `scalars(step)` returns, and those of orrery.input.
+std::map<std::string, double> step_scalars(const Function& scalars, int64_t step) {
+  lua_State* L = scalars.state();
+  std::map<std::string, double> values = scalar_values();
+  scalars.push();
+  lua_pushinteger(L, step);
+  protected_call(L, 1, 1);
+  for (const std::string& name : sorted_keys(L, -1)) {
+    values[name] = option_real(L, lua_gettop(L), name.c_str());
+  }
+  lua_pop(L, 1);
+  return values;
+}
+
+Attr attr_at(lua_State* L, int index, const std::string& what) {
+  if (lua_isboolean(L, index)) return static_cast<int64_t>(lua_toboolean(L, index));
+  if (lua_isinteger(L, index)) return static_cast<int64_t>(lua_tointeger(L, index));
+  if (lua_type(L, index) == LUA_TNUMBER) return lua_tonumber(L, index);
+  if (lua_type(L, index) == LUA_TSTRING) return to_text(L, index, what);
+  if (lua_istable(L, index)) return to_integers(L, index, what);
+  fail(ORR_INVALID, "{} is {}, expected a number, a string or a list of integers", what,
+       describe(L, index));
+}
+
+// {{name = "data", line = "gpt.lua:7", options = {...}}, ...}
+std::vector<StrategyUse> strategies_at(lua_State* L, int index) {
+  std::vector<StrategyUse> uses;
+  lua_getfield(L, index, "strategies");
+  const int list = lua_gettop(L);
+  for (lua_Integer i = 1; lua_rawgeti(L, list, i) != LUA_TNIL; ++i) {
+    const int entry = lua_gettop(L);
+    StrategyUse use{option_text(L, entry, "name"), {}, option_text(L, entry, "line")};
+    lua_getfield(L, entry, "options");
+    for (const std::string& name : sorted_keys(L, -1)) {
+      lua_getfield(L, entry + 1, name.c_str());
+      use.options[name] = attr_at(L, -1, use.name + ": " + name);
+      lua_pop(L, 1);
+    }
+    uses.push_back(std::move(use));
+    lua_settop(L, list);
+  }
+  lua_settop(L, list - 1);
+  return uses;
+}
+
+std::shared_ptr<Upvalues> watch_functions(lua_State* L, int index) {
+  auto upvalues = std::make_shared<Upvalues>();
+  lua_getfield(L, index, "loss");
+  upvalues->watch(L, -1);
+  lua_getfield(L, index, "watched");
+  for (lua_Integer i = 1; lua_rawgeti(L, -1, i) != LUA_TNIL; ++i) {
+    upvalues->watch(L, -1);
+    lua_pop(L, 1);
+  }
+  lua_pop(L, 3);
+  return upvalues;
+}
+
+RunSpec spec_at(lua_State* L, int index, const std::shared_ptr<Upvalues>& upvalues) {
+  RunSpec spec;
+  spec.loss = [loss = function_field(L, index, "loss"), upvalues](Program& program,
+                                                                  const Fields& fields) {
+    return trace_loss(loss, *upvalues, program, fields);
+  };
+  lua_getfield(L, index, "params");
+  spec.params = states_at(L, -1);
+  lua_getfield(L, index, "gradients");
+  spec.gradients = states_at(L, -1);
+  lua_pop(L, 2);
+  if (has_field(L, index, "update")) {
+    spec.update = [update = function_field(L, index, "update")](Program& program,
+                                                                const std::shared_ptr<State>& param,
+                                                                ValueId value, ValueId gradient) {
+      return trace_update(update, program, param, value, gradient);
+    };
+  }
+  spec.scalars = [scalars = function_field(L, index, "scalars")](int64_t step) {
+    return step_scalars(scalars, step);
+  };
+  spec.microbatches = option_int(L, index, "microbatches");
+  spec.clip_norm = option_real(L, index, "clip");
+  spec.local = option_bool(L, index, "alone");
+  spec.strategies = strategies_at(L, index);
+  spec.line = user_line(L);
+  return spec;
+}
+
+int make_run(lua_State* L) {
+  auto upvalues = watch_functions(L, 1);
+  refuse_unread_arguments();
+  push(L, RunRef{Run::make(spec_at(L, 1, upvalues)), upvalues});
+  return 1;
+}
+
+BatchField whole(const HostTensor& tensor) {
+  if (tensor.type.dims.empty()) fail(ORR_INVALID, "a batch field needs a first dim, the batch dim");
+  const auto row =
+      static_cast<int64_t>(tensor.type.bytes()) / std::max<int64_t>(tensor.type.dims[0], 1);
+  return {tensor.type, [tensor, row](int64_t begin, int64_t end, std::byte* to) {
+            std::memcpy(to, tensor.data<std::byte>() + begin * row,
+                        static_cast<size_t>((end - begin) * row));
+          }};
+}
+
+BatchFields batch_at(lua_State* L, int index) {
+  BatchFields batch;
+  for (const std::string& name : sorted_keys(L, index)) {
+    lua_getfield(L, index, name.c_str());
+    const auto* field = test<Field>(L, -1);
+    batch[name] = field ? field->value : whole(host_at(L, lua_gettop(L)));
+    lua_pop(L, 1);
+  }
+  if (batch.empty()) fail(ORR_INVALID, "the batch has no fields; write {{x = ..., y = ...}}");
+  return batch;
+}
+
+RunRef& run_here(lua_State* L) {
+  require_main_thread(L);
+  auto& self = check<RunRef>(L, 1);
+  self.upvalues->check(L);
+  return self;
+}
+
+int step(lua_State* L) {
+  push(L, Result{run_here(L).run->step(batch_at(L, 2))});
+  return 1;
+}
+
+int evaluate(lua_State* L) {
+  push(L, Result{run_here(L).run->evaluate(batch_at(L, 2))});
+  return 1;
+}
+
+int plan(lua_State* L) {
+  push_text(L, run_here(L).run->plan(batch_at(L, 2)));
+  return 1;
+}
+
+int save(lua_State* L) {
+  check<RunRef>(L, 1).run->save(to_text(L, 2, "directory"), to_text(L, 3, "extra"));
+  return 0;
+}
+
+int load(lua_State* L) {
+  auto& self = check<RunRef>(L, 1);
+  const std::string extra = self.run->load(to_text(L, 2, "directory"));
+  lua_pushinteger(L, self.run->steps_done());
+  push_text(L, extra);
+  return 2;
+}
+
+bool run_properties(lua_State* L, const std::string& key) {
+  if (key != "steps") return false;
+  lua_pushinteger(L, check<RunRef>(L, 1).run->steps_done());
+  return true;
+}
+
+int mean(lua_State* L) {
+  lua_pushnumber(L, check<Result>(L, 1).result->get("loss"));
+  return 1;
+}
+
+int get(lua_State* L) {
+  lua_pushnumber(L, check<Result>(L, 1).result->get(to_text(L, 2, "name")));
+  return 1;
+}
+
+int names(lua_State* L) {
+  const std::vector<std::string> list = check<Result>(L, 1).result->names();
+  lua_createtable(L, static_cast<int>(list.size()), 0);
+  for (size_t i = 0; i < list.size(); ++i) {
+    push_text(L, list[i]);
+    lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
+  }
+  return 1;
+}
+
+bool result_properties(lua_State* L, const std::string& key) {
+  if (key != "step") return false;
+  lua_pushinteger(L, check<Result>(L, 1).result->step);
+  return true;
+}
+
+bool field_properties(lua_State* L, const std::string& key) {
+  const Type& type = check<Field>(L, 1).value.type;
+  if (key == "shape") return push_shape(L, type.dims), true;
+  if (key == "dtype") return push_text(L, dtype_name(type.dtype)), true;
+  return false;
+}
+
+int field_read(lua_State* L) {
+  const BatchField& field = check<Field>(L, 1).value;
+  HostTensor all = HostTensor::make(field.type);
+  field.load(0, field.type.dims[0], all.data<std::byte>());
+  push(L, Host{all});
+  return 1;
+}
+
+}  // namespace
+
+std::vector<Api> run_api() {
+  const std::vector<Arg> with_batch = {{"self", "Run"}, {"batch", "table"}};
+  return {
+      {"engine",
+       "run",
+       "orrery.Run",
+       "What orrery.compile makes, from a complete specification.",
+       make_run,
+       {{"spec", "table"}},
+       {}},
+      {"Run",
+       "step",
+       "orrery.StepResult",
+       "Trains on one batch, {field = tensor}.",
+       step,
+       with_batch,
+       {}},
+      {"Run",
+       "eval",
+       "orrery.StepResult",
+       "Evaluates the loss; no dropout, no update.",
+       evaluate,
+       with_batch,
+       {}},
+      {"Run",
+       "plan",
+       "string",
+       "What a step on this batch will do; nothing is run.",
+       plan,
+       with_batch,
+       {}},
+      {"Run",
+       "save",
+       "",
+       "Writes a checkpoint directory; all ranks call it.",
+       save,
+       {{"self", "Run"}, {"directory", "string"}, {"extra", "string", "''"}},
+       {}},
+      {"Run",
+       "load",
+       "integer, string",
+       "Continues from a checkpoint; the steps done and `extra`.",
+       load,
+       {{"self", "Run"}, {"directory", "string"}},
+       {}},
+      {"StepResult",
+       "mean",
+       "number",
+       "The loss; waits for the step.",
+       mean,
+       {{"self", "StepResult"}},
+       {}},
+      {"StepResult",
+       "get",
+       "number",
+       "An output by name: 'loss', 'grad_norm', the loss function's own.",
+       get,
+       {{"self", "StepResult"}, {"name", "string"}},
+       {}},
+      {"StepResult",
+       "names",
+       "string[]",
+       "The names that get() knows.",
+       names,
+       {{"self", "StepResult"}},
+       {}},
+      {"Field",
+       "read",
+       "orrery.HostTensor",
+       "Loads the whole field.",
+       field_read,
+       {{"self", "Field"}},
+       {}},
+  };
+}
+
+void define_run_classes(lua_State* L) {
+  define_class<RunRef>(L, {"Run"}, run_properties, {"steps"});
+  define_class<Result>(L, {"StepResult"}, result_properties, {"step"});
+  define_class<Field>(L, {"Field"}, field_properties, {"shape", "dtype"});
+  lua_pop(L, 3);
+}
+
+}  // namespace orrery::lua

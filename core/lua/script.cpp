@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/config.h"
+#include "lua/script.h"
+
+#include <cstdio>
+#include <filesystem>
+
+#include "base/text.h"
+#include "lua/api.h"
+#include "lua/environment.h"
+#include "run/runtime.h"
+
+namespace fs = std::filesystem;
+
+namespace orrery {
+namespace {
+
+struct Closer {
+  void operator()(lua_State* L) const { lua_close(L); }
+};
+
+// What the process should end with for an error of this code.
+int exit_code(int code) {
+  switch (code) {
+    case lua::kUsageError: return 2;
+    case ORR_UNAVAILABLE:
+    case ORR_RETRY:
+    case ORR_DEADLINE: return code;
+    default: return 1;
+  }
+}
+
+int report(int code, const std::string& message) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "error: %s\n", message.c_str());
+  return exit_code(code);
+}
+
+// Everything of the script, its programs included, is gone when this returns.
+void run_in_new_state(const std::string& path) {
+  const std::unique_ptr<lua_State, Closer> state(luaL_newstate());
+  lua_State* L = state.get();
+  const fs::path directory = fs::path(path).parent_path();
+  lua::open_environment(L, directory.empty() ? "." : directory.string());
+  lua::load_chunk(L, lua::read_script(path), "@" + path);
+  lua::protected_call(L, 0, 0);
+  lua::refuse_unread_arguments();
+}
+
+}  // namespace
+
+int run_script(const std::string& path, const std::vector<std::string>& args) {
+  lua::set_script_arguments(args);
+  try {
+    run_in_new_state(path);
+    Runtime::get().close();
+    return 0;
+  } catch (const PlanDone&) {
+    return 0;
+  } catch (const Error& error) {
+    return report(error.code(), error.what());
+  }
+}
+
+void write_lua_stubs(const std::string& directory) { lua::write_stubs(directory); }
+
+std::string lua_help(const std::string& name) {
+  const std::string text = lua::help_text(name);
+  if (!text.empty()) return text;
+  std::vector<std::string> names;
+  for (const lua::Api& row : lua::api()) names.push_back(fmt::format("{}.{}", row.owner, row.name));
+  fail(ORR_INVALID, "there is no help on '{}'{}", name, did_you_mean(name, names));
+}
+
+std::string lua_library() {
+  static const std::string found = [] {
+    const fs::path program = fs::read_symlink("/proc/self/exe");
+    for (fs::path at = program.parent_path(); at != at.parent_path(); at = at.parent_path()) {
+      if (fs::exists(at / "meson-private")) return std::string(ORRERY_SOURCE_LUADIR);
+    }
+    const fs::path beside = program.parent_path().parent_path() / ORRERY_LUADIR;
+    return fs::exists(beside) ? beside.string()
+                              : (fs::path(ORRERY_PREFIX) / ORRERY_LUADIR).string();
+  }();
+  return found;
+}
+
+}  // namespace orrery

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Symbolic tensors: which program they belong to, and what may stand for one.
+#include <atomic>
+#include <map>
+
+#include "lua/api.h"
+#include "lua/objects.h"
+
+namespace orrery::lua {
+namespace {
+
+Trace* active = nullptr;
+uint64_t traces_begun = 0;
+
+// A HostTensor used in a trace is a state that nobody updates; one per tensor.
+std::shared_ptr<State> constant_state(lua_State* L, const HostTensor& tensor) {
+  static std::map<const void*, std::shared_ptr<State>> made;
+  std::shared_ptr<State>& state = made[tensor.bytes.get()];
+  if (!state) {
+    state = std::make_shared<State>();
+    state->name = fmt::format("constant.{}", made.size());
+    state->type = tensor.type;
+    state->role = Role::state;
+    state->initial.kind = Initial::data;
+    state->initial.tensor = tensor;
+    state->site.line = user_line(L);
+  }
+  return state;
+}
+
+bool tensor_properties(lua_State* L, const std::string& key) {
+  if (key != "shape" && key != "dtype") return false;
+  const Type type = program_here(L).type(value_at(L, 1));
+  key == "shape" ? push_shape(L, type.dims) : push_text(L, dtype_name(type.dtype));
+  return true;
+}
+
+}  // namespace
+
+Trace::Trace(Program& program) : program_(program), serial_(++traces_begun), outer_(active) {
+  outer_regions_.swap(regions());
+  active = this;
+}
+
+Trace::~Trace() {
+  active = outer_;
+  outer_regions_.swap(regions());
+}
+
+Trace* Trace::current() { return active; }
+
+std::vector<std::string>& regions() {
+  static std::vector<std::string> stack;
+  return stack;
+}
+
+Program& program_here(lua_State* L) {
+  if (!active) {
+    fail(ORR_INVALID,
+         "tensors are computed only while a function is traced: inside the loss of "
+         "orrery.compile, orrery.value_and_grad or orrery.func");
+  }
+  active->program().set_site({regions().empty() ? "" : regions().back(), user_line(L)});
+  return active->program();
+}
+
+void push_tensor(lua_State* L, ValueId id) { push(L, Tensor{id, active->serial()}); }
+
+bool is_tensor(lua_State* L, int index) {
+  return test<Tensor>(L, index) || test<StateRef>(L, index) || test<Scalar>(L, index) ||
+         test<Host>(L, index);
+}
+
+ValueId value_at(lua_State* L, int index) {
+  Program& program = program_here(L);
+  if (const auto* tensor = test<Tensor>(L, index)) {
+    if (tensor->trace != active->serial()) {
+      fail(ORR_INVALID,
+           "this tensor belongs to another traced function; pass it as an argument or an output");
+    }
+    return tensor->id;
+  }
+  if (const auto* ref = test<StateRef>(L, index)) return program.state_value(ref->state);
+  if (const auto* scalar = test<Scalar>(L, index))
+    return program.scalar_input(scalar->name, ORR_F32);
+  if (const auto* host = test<Host>(L, index)) {
+    return program.state_value(constant_state(L, host->value));
+  }
+  fail(ORR_INVALID, "argument {} is {}, expected a tensor", index, describe(L, index));
+}
+
+Operand operand_at(lua_State* L, int index) {
+  if (lua_type(L, index) == LUA_TNUMBER) return Operand::number(lua_tonumber(L, index));
+  return value_at(L, index);
+}
+
+std::vector<std::shared_ptr<State>> states_at(lua_State* L, int index) {
+  if (const auto* one = test<StateRef>(L, index)) return {one->state};
+  index = lua_absindex(L, index);
+  if (!lua_istable(L, index)) {
+    fail(ORR_INVALID, "{} given, expected a list of parameters", describe(L, index));
+  }
+  std::vector<std::shared_ptr<State>> list;
+  for (lua_Integer i = 1; lua_rawgeti(L, index, i) != LUA_TNIL; ++i) {
+    list.push_back(check<StateRef>(L, -1).state);
+    lua_pop(L, 1);
+  }
+  lua_pop(L, 1);
+  return list;
+}
+
+void define_tensor_class(lua_State* L) {
+  define_class<Tensor>(L, {"Tensor"}, tensor_properties, {"shape", "dtype"});
+  lua_pop(L, 1);
+}
+
+}  // namespace orrery::lua

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plain values between Lua and C++: numbers, lists, shapes.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/text.h"
+#include "lua/layer.h"
+
+namespace orrery::lua {
+namespace {
+
+// shape[-1] is the last dim.
+int shape_index(lua_State* L) {
+  if (!lua_isinteger(L, 2)) return 0;
+  const lua_Integer at = lua_tointeger(L, 2);
+  const auto size = static_cast<lua_Integer>(lua_rawlen(L, 1));
+  return at < 0 && -at <= size ? (lua_rawgeti(L, 1, size + 1 + at), 1) : 0;
+}
+
+int shape_tostring(lua_State* L) {
+  Dims dims(lua_rawlen(L, 1));
+  for (size_t i = 0; i < dims.size(); ++i) {
+    lua_rawgeti(L, 1, static_cast<lua_Integer>(i) + 1);
+    dims[i] = lua_tointeger(L, -1);
+    lua_pop(L, 1);
+  }
+  push_text(L, to_string(dims));
+  return 1;
+}
+
+}  // namespace
+
+std::string describe(lua_State* L, int index) {
+  if (lua_isnoneornil(L, index)) return "nil";
+  if (luaL_getmetafield(L, index, "__name") == LUA_TSTRING) {
+    std::string name = lua_tostring(L, -1);
+    lua_pop(L, 1);
+    return "a " + name;
+  }
+  if (lua_type(L, index) == LUA_TSTRING) return fmt::format("'{}'", lua_tostring(L, index));
+  if (lua_type(L, index) == LUA_TNUMBER) {
+    return lua_isinteger(L, index) ? fmt::format("{}", lua_tointeger(L, index))
+                                   : fmt::format("{}", lua_tonumber(L, index));
+  }
+  return std::string("a ") + luaL_typename(L, index);
+}
+
+int64_t to_integer(lua_State* L, int index, const std::string& what) {
+  int exact = 0;
+  const lua_Integer value =
+      lua_type(L, index) == LUA_TNUMBER ? lua_tointegerx(L, index, &exact) : 0;
+  if (!exact) fail(ORR_INVALID, "{} is {}, expected an integer", what, describe(L, index));
+  return value;
+}
+
+double to_number(lua_State* L, int index, const std::string& what) {
+  if (lua_type(L, index) != LUA_TNUMBER) {
+    fail(ORR_INVALID, "{} is {}, expected a number", what, describe(L, index));
+  }
+  return lua_tonumber(L, index);
+}
+
+std::string to_text(lua_State* L, int index, const std::string& what) {
+  if (lua_type(L, index) != LUA_TSTRING) {
+    fail(ORR_INVALID, "{} is {}, expected a string", what, describe(L, index));
+  }
+  size_t size = 0;
+  const char* text = lua_tolstring(L, index, &size);
+  return std::string(text, size);
+}
+
+std::vector<int64_t> to_integers(lua_State* L, int index, const std::string& what) {
+  if (lua_type(L, index) != LUA_TTABLE) return {to_integer(L, index, what)};
+  index = lua_absindex(L, index);
+  std::vector<int64_t> list(lua_rawlen(L, index));
+  for (size_t i = 0; i < list.size(); ++i) {
+    lua_rawgeti(L, index, static_cast<lua_Integer>(i) + 1);
+    list[i] = to_integer(L, -1, fmt::format("{}[{}]", what, i + 1));
+    lua_pop(L, 1);
+  }
+  return list;
+}
+
+int32_t to_dtype(lua_State* L, int index) {
+  const std::string name = to_text(L, index, "dtype");
+  const int32_t dtype = dtype_from_name(name);
+  if (!dtype) {
+    fail(ORR_INVALID, "unknown dtype '{}': one of f32, f64, bf16, f16, i32, i64, u8, bool", name);
+  }
+  return dtype;
+}
+
+int64_t to_dim(int64_t dim, size_t rank) {
+  const auto n = static_cast<int64_t>(rank);
+  if (dim == 0 || dim > n || dim < -n) {
+    fail(ORR_INVALID, "dim {} does not exist: the tensor has {} dims, counted 1..{} or -1..-{}",
+         dim, n, n, n);
+  }
+  return dim > 0 ? dim - 1 : n + dim;
+}
+
+void push_text(lua_State* L, const std::string& text) {
+  lua_pushlstring(L, text.data(), text.size());
+}
+
+void push_shape(lua_State* L, const Dims& dims) {
+  lua_createtable(L, static_cast<int>(dims.size()), 0);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    lua_pushinteger(L, dims[i]);
+    lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
+  }
+  if (luaL_newmetatable(L, "shape")) {
+    lua_pushcfunction(L, shape_index);
+    lua_setfield(L, -2, "__index");
+    lua_pushcfunction(L, shape_tostring);
+    lua_setfield(L, -2, "__tostring");
+  }
+  lua_setmetatable(L, -2);
+}
+
+std::vector<std::string> sorted_keys(lua_State* L, int index) {
+  index = lua_absindex(L, index);
+  std::vector<std::string> keys;
+  lua_pushnil(L);
+  while (lua_next(L, index)) {
+    lua_pop(L, 1);
+    if (lua_type(L, -1) == LUA_TSTRING) keys.emplace_back(lua_tostring(L, -1));
+  }
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+}  // namespace orrery::lua

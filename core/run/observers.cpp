@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/observers.h"
+
+#include <unistd.h>
+
+#include <chrono>
+
+#include "plugin/host.h"
+#include "plugin/registry.h"
+
+namespace orrery {
+
+void Observers::start(int rank, int world_size, const std::string& directory) {
+  rank_ = rank, world_size_ = world_size, directory_ = directory;
+  orr_observer_config config{};
+  config.size = sizeof config;
+  config.rank = rank, config.world_size = world_size;
+  config.directory = directory_.c_str();
+  config.terminal = isatty(STDERR_FILENO);
+  for (const std::string& name : Registry::get().names(ORR_KIND_OBSERVER)) {
+    const orr_observer_api& api = Registry::get().observer(name);
+    check(api.start(api.self, &config), "observer " + name);
+    active_.push_back({&api, name});
+  }
+}
+
+void Observers::send(orr_event_record event) {
+  event.size = sizeof event;
+  event.rank = rank_, event.world_size = world_size_;
+  event.time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  if (!event.text) event.text = "";
+  for (Active& observer : active_)
+    check(observer.api->observe(observer.api->self, &event), "observer " + observer.name);
+}
+
+void Observers::begin(int64_t planned_steps) {
+  orr_event_record e{};
+  e.kind = ORR_EVENT_RUN_BEGIN, e.value = static_cast<double>(planned_steps);
+  e.text = directory_.c_str();
+  send(e);
+}
+
+void Observers::step_end(int64_t step, double seconds) {
+  orr_event_record e{};
+  e.kind = ORR_EVENT_STEP_END, e.step = step, e.seconds = seconds;
+  send(e);
+}
+
+void Observers::metric(int64_t step, const std::string& tag, double value) {
+  orr_event_record e{};
+  e.kind = ORR_EVENT_METRIC, e.step = step, e.text = tag.c_str(), e.value = value;
+  send(e);
+}
+
+void Observers::log(const std::string& line) {
+  orr_event_record e{};
+  e.kind = ORR_EVENT_LOG, e.text = line.c_str();
+  send(e);
+}
+
+void Observers::stop() {
+  orr_event_record e{};
+  e.kind = ORR_EVENT_RUN_END;
+  send(e);
+  for (Active& observer : active_) observer.api->stop(observer.api->self);
+  active_.clear();
+}
+
+}  // namespace orrery

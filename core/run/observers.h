@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The observer plugins of a run and the events that they get. [main thread]
+#pragma once
+
+#include <orrery/observer.h>
+
+#include <string>
+#include <vector>
+
+namespace orrery {
+
+class Observers {
+ public:
+  // Starts every observer plugin that is installed.
+  void start(int rank, int world_size, const std::string& directory);
+  void step_end(int64_t step, double seconds);
+  void metric(int64_t step, const std::string& tag, double value);
+  void log(const std::string& line);
+  void begin(int64_t planned_steps);
+  void stop();
+
+ private:
+  void send(orr_event_record event);
+  struct Active {
+    const orr_observer_api* api;
+    std::string name;
+  };
+  std::vector<Active> active_;
+  int rank_ = 0, world_size_ = 1;
+  std::string directory_;
+};
+
+}  // namespace orrery

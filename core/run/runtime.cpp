@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/runtime.h"
+
+#include "base/error.h"
+#include "plugin/host.h"
+#include "plugin/registry.h"
+#include "run/host_device.h"
+
+namespace orrery {
+
+RuntimeOptions& runtime_options() {
+  static RuntimeOptions options;
+  return options;
+}
+
+void SharedArena::reserve(uint64_t bytes) {
+  if (owned_ && owned_->bytes >= bytes) return;
+  const orr_device_api& device = host_device();
+  if (owned_) device.free(device.self, owned_);
+  owned_ = nullptr;
+  check(device.allocate(device.self, ORR_TIER_HOST, std::max<uint64_t>(bytes, 64), &owned_), "the arena");
+  view_ = *owned_;
+}
+
+Runtime& Runtime::get() {
+  static Runtime runtime;
+  return runtime;
+}
+
+const World& Runtime::world() {
+  if (!world_) world_ = std::make_unique<World>(detect());
+  return *world_;
+}
+
+WorldComm& Runtime::comm() {
+  if (!comm_) comm_ = std::make_unique<WorldComm>(world(), runtime_options().comm);
+  return *comm_;
+}
+
+const std::vector<std::string>& Runtime::kernels() {
+  if (!kernels_.empty()) return kernels_;
+  bool chosen = !runtime_options().kernels.empty();
+  std::string refusals;
+  for (const std::string& name :
+       chosen ? runtime_options().kernels : Registry::get().names(ORR_KIND_KERNEL)) {
+    const orr_kernel_api& api = Registry::get().kernel(name);
+    char reason[128] = "";
+    if (api.probe(api.self, reason, sizeof reason) > 0 && std::string(api.device) == "host") {
+      kernels_.push_back(name);
+    } else if (chosen) {
+      fail(ORR_UNAVAILABLE, "kernels '{}' cannot run here: {}", name,
+           *reason ? reason : fmt::format("it works on device '{}'", api.device).c_str());
+    } else {
+      refusals += fmt::format("\n  {}: {}", name, reason);
+    }
+  }
+  if (kernels_.empty())
+    fail(ORR_UNAVAILABLE, "no kernel plugin works on this machine; `orrery plugins` lists what was found{}", refusals);
+  return kernels_;
+}
+
+void Runtime::close() { comm_.reset(); }
+
+}  // namespace orrery

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the programs of this process share: the world, the chosen kernel plugins, the observers and
+// one arena, as large as the largest program that has been compiled. [main thread]
+#pragma once
+
+#include <orrery/device.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "job/world_comm.h"
+#include "run/observers.h"
+#include "run/run.h"
+
+namespace orrery {
+
+// Transient memory, shared by programs that never run at the same time. `memory` keeps its address
+// when it grows, so that buffers into it stay valid.
+class SharedArena {
+ public:
+  void reserve(uint64_t bytes);
+  const orr_memory* memory() const { return &view_; }
+
+ private:
+  orr_memory view_{};
+  orr_memory* owned_ = nullptr;
+};
+
+class Runtime {
+ public:
+  static Runtime& get();
+
+  const World& world();          // as the launcher said
+  WorldComm& comm();             // opened on first use; collective
+  bool has_comm() const { return comm_ != nullptr; }
+  const std::vector<std::string>& kernels();  // plugins that work here, by name
+  SharedArena& arena() { return arena_; }
+  Observers& observers() { return observers_; }
+  // Drops the communicator in order; REQUIRES: every program is gone.
+  void close();
+
+ private:
+  std::unique_ptr<World> world_;
+  std::unique_ptr<WorldComm> comm_;
+  std::vector<std::string> kernels_;
+  SharedArena arena_;
+  Observers observers_;
+};
+
+}  // namespace orrery

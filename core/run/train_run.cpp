@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+#include "lower/lower.h"
+#include "program/train.h"
+#include "run/plan_text.h"
+#include "run/variant.h"
+#include "store/checkpoint.h"
+
+namespace orrery {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class Result : public StepResult {
+ public:
+  Result(std::map<std::string, double> values, std::string line)
+      : values_(std::move(values)), line_(std::move(line)) {}
+
+  double get(const std::string& name) override {
+    auto at = values_.find(name);
+    if (at != values_.end()) return at->second;
+    std::string known;
+    for (auto& [each, value] : values_) known += (known.empty() ? "" : ", ") + each;
+    fail(ORR_INVALID, "step {} has no value '{}'; it has {}", step, name, known);
+  }
+  std::vector<std::string> names() const override {
+    std::vector<std::string> found;
+    for (auto& [name, value] : values_) found.push_back(name);
+    return found;
+  }
+
+ private:
+  std::map<std::string, double> values_;
+  std::string line_;
+};
+
+uint64_t digest(const std::string& text) {
+  uint64_t h = 1469598103934665603ULL;
+  for (char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  return h;
+}
+
+class TrainRun : public Run {
+ public:
+  explicit TrainRun(RunSpec spec) : spec_(std::move(spec)), runtime_(Runtime::get()) {
+    std::sort(spec_.params.begin(), spec_.params.end(),
+              [](auto& a, auto& b) { return natural_less(a->name, b->name); });
+  }
+
+  std::shared_ptr<StepResult> step(const BatchFields& batch) override {
+    if (runtime_options().plan_only) {
+      std::fputs(plan(batch).c_str(), stdout);
+      throw PlanDone{};
+    }
+    auto begin = Clock::now();
+    Variant& variant = variant_for(batch, true);
+    auto result = run_variant(variant, batch, steps_ + 1, false);
+    ++steps_;
+    if (!spec_.local) {
+      double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      for (const std::string& name : result->names())
+        runtime_.observers().metric(steps_, name, result->get(name));
+      runtime_.observers().step_end(steps_, seconds);
+    }
+    return result;
+  }
+
+  std::shared_ptr<StepResult> evaluate(const BatchFields& batch) override {
+    return run_variant(variant_for(batch, false), batch, steps_, true);
+  }
+
+  int64_t steps_done() const override { return steps_; }
+
+  // Data-parallel ranks hold the same states: rank 0 writes, the others wait for the outcome.
+  void save(const std::string& directory, const std::string& extra) override {
+    std::string error;
+    if (rank() == 0) {
+      try {
+        std::vector<NamedTensor> tensors;
+        for (auto& s : all_states()) tensors.push_back({s->name, s->role == Role::param, read_state(*s)});
+        save_checkpoint(directory, {steps_, microbatches_, runtime_options().seed, extra}, tensors);
+      } catch (const Error& e) {
+        error = e.what();
+      }
+    }
+    if (ranks() > 1) error = agree_on(error);
+    if (!error.empty()) throw Error(ORR_FAILED, error);
+  }
+
+  std::string load(const std::string& directory) override {
+    LoadedCheckpoint c = load_checkpoint(directory);
+    for (auto& s : all_states()) {
+      auto found = c.tensors.find(s->name);
+      if (found == c.tensors.end())
+        fail(ORR_FAILED, "checkpoint '{}' has no tensor '{}' {}", directory, s->name, to_string(s->type));
+      write_state(*s, found->second);
+      c.tensors.erase(found);
+    }
+    pending_ = std::move(c.tensors);  // optimizer states, until the first step makes them
+    steps_ = c.facts.step, saved_microbatches_ = c.facts.microbatches;
+    runtime_options().seed = c.facts.seed;
+    return c.facts.extra;
+  }
+
+  std::string plan(const BatchFields& batch) override {
+    int world = runtime_options().plan_only ? runtime_options().plan_ranks : ranks();
+    Blueprint b = draw(batch, true, world);
+    return plan_text(b, spec_.strategies, runtime_.kernels());
+  }
+
+ private:
+  int ranks() const { return spec_.local ? 1 : runtime_.world().size; }
+  int rank() const { return spec_.local ? 0 : runtime_.world().rank; }
+
+  std::shared_ptr<StepResult> run_variant(Variant& variant, const BatchFields& batch, int64_t step,
+                                          bool evaluation) {
+    variant.set_scalars(spec_.scalars ? spec_.scalars(step) : std::map<std::string, double>{}, step);
+    variant.set_batch(batch);
+    variant.run();
+    auto result = std::make_shared<Result>(variant.fetch_scalars(), spec_.line);
+    result->step = step;
+    double loss = result->get("loss");
+    if (!std::isfinite(loss) && !evaluation)
+      fail(ORR_FAILED, "{}the loss of step {} is {}: lower the learning rate, clip gradients, or look "
+           "for a division by zero or a logarithm of zero in the model",
+           spec_.line.empty() ? "" : spec_.line + ": ", step, loss);
+    return result;
+  }
+
+  Blueprint draw(const BatchFields& batch, bool training, int world) {
+    if (batch.empty()) fail(ORR_INVALID, "{}: the batch has no tensors", spec_.line);
+    Blueprint b;
+    Program& p = b.program;
+    p.set_site({"", spec_.line});
+    Fields fields;
+    for (auto& [name, field] : batch) fields[name] = p.batch_input(name, field.type);
+    {
+      TraceScope scope(p, training);
+      auto [loss, extra] = spec_.loss(p, fields);
+      p.set_site({"", spec_.line});
+      finish(p, loss, training);
+      for (auto& [name, id] : extra) p.output(name, whole(p, name, id));
+    }
+    b.spread = apply_strategies(p, spec_.local ? std::vector<StrategyUse>{} : spec_.strategies, world);
+    b.microbatches = spec_.microbatches   ? spec_.microbatches
+                     : saved_microbatches_ ? saved_microbatches_
+                                           : b.spread.batch_ranks();
+    microbatches_ = b.microbatches;
+    return b;
+  }
+
+  void finish(Program& p, ValueId loss, bool training) {
+    if (!training) {
+      p.output("loss", loss);
+      return;
+    }
+    std::vector<std::shared_ptr<State>> trained;
+    TrainParts parts{spec_.update, {}, spec_.clip_norm};
+    for (size_t i = 0; i < spec_.params.size(); ++i) {
+      if (spec_.params[i]->frozen) continue;
+      trained.push_back(spec_.params[i]);
+      if (!spec_.update) parts.gradients.push_back(gradient_of(*spec_.params[i]));
+    }
+    build_training(p, loss, trained, parts);
+  }
+
+  const std::shared_ptr<State>& gradient_of(const State& param) const {
+    for (auto& g : spec_.gradients)
+      if (g->name == "grad." + param.name) return g;
+    fail(ORR_FAILED, "there is no gradient tensor for '{}'", param.name);
+  }
+
+  // Auxiliary outputs are sums or means over the batch, or do not depend on it.
+  static ValueId whole(Program& p, const std::string& name, ValueId id) {
+    const Value& v = p.value(id);
+    if (v.batch == Batch::sharded || !v.type.dims.empty())
+      p.fail_here(fmt::format("auxiliary output '{}' is {}: reduce it with :mean() or :sum()", name, to_string(v.type)));
+    return v.batch == Batch::partial ? p.add1("total", {id}) : id;
+  }
+
+  Variant& variant_for(const BatchFields& batch, bool training) {
+    std::string key = training ? "train" : "eval";
+    for (auto& [name, field] : batch) key += " " + name + to_string(field.type);
+    auto& found = variants_[key];
+    if (found) return *found;
+    Blueprint b = draw(batch, training, ranks());
+    if (ranks() > 1) compare_across_ranks(b);
+    for (auto& s : states_of(b.program)) remember(s);
+    found = std::make_unique<Variant>(b, rank(), runtime_);
+    return *found;
+  }
+
+  // All ranks must have traced the same step: one that differs would hang its peers.
+  void compare_across_ranks(const Blueprint& b) {
+    HostTensor mine = HostTensor::make({ORR_I64, {1}});
+    uint64_t h = digest(to_string(b.program) + std::to_string(b.microbatches));
+    std::memcpy(mine.bytes->data(), &h, sizeof h);
+    HostTensor all = world_allgather(mine, spec_.line);
+    std::string differ;
+    for (int r = 1; r < ranks(); ++r)
+      if (all.data<int64_t>()[r] != all.data<int64_t>()[0]) differ += fmt::format("{}{}", differ.empty() ? "" : ", ", r);
+    if (!differ.empty())
+      fail(ORR_FAILED, "{}: the ranks have traced different programs: rank {} differs from rank 0; a "
+           "script must build the same model on all ranks (does it branch on world.rank?)", spec_.line, differ);
+  }
+
+  void remember(const std::shared_ptr<State>& s) {
+    if (std::find(known_states_.begin(), known_states_.end(), s) != known_states_.end()) return;
+    known_states_.push_back(s);
+    auto loaded = pending_.find(s->name);
+    if (loaded == pending_.end()) return;
+    if (loaded->second.type != s->type)
+      fail(ORR_FAILED, "the checkpoint's '{}' is {}, this run wants {}", s->name,
+           to_string(loaded->second.type), to_string(s->type));
+    s->initial = {Initial::data, 0, 0, loaded->second};
+    pending_.erase(loaded);
+  }
+
+  // Rank 0's text on every rank.
+  std::string agree_on(const std::string& text) {
+    HostTensor size = HostTensor::make({ORR_I64, {1}});
+    size.data<int64_t>()[0] = static_cast<int64_t>(text.size());
+    size = world_broadcast(size, 0, spec_.line);
+    HostTensor bytes = HostTensor::make({ORR_U8, {size.data<int64_t>()[0]}});
+    if (rank() == 0) std::memcpy(bytes.bytes->data(), text.data(), text.size());
+    if (!bytes.bytes->empty()) bytes = world_broadcast(bytes, 0, spec_.line);
+    return {reinterpret_cast<const char*>(bytes.bytes->data()), bytes.bytes->size()};
+  }
+
+  std::vector<std::shared_ptr<State>> all_states() {
+    for (auto& s : spec_.params) remember(s);
+    materialize(known_states_);
+    return known_states_;
+  }
+
+  RunSpec spec_;
+  Runtime& runtime_;
+  std::map<std::string, std::unique_ptr<Variant>> variants_;
+  std::vector<std::shared_ptr<State>> known_states_;
+  std::map<std::string, HostTensor> pending_;
+  int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Run> Run::make(RunSpec spec) { return std::make_unique<TrainRun>(std::move(spec)); }
+
+}  // namespace orrery

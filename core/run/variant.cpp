@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/variant.h"
+
+#include <cstring>
+
+#include "base/error.h"
+#include "lower/lower.h"
+
+namespace orrery {
+namespace {
+
+Program* traced = nullptr;
+bool traced_training = false;
+
+RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime) {
+  materialize(states_of(b.program));
+  LowerRequest request{&b.program, &b.spread, b.microbatches, rank, runtime.kernels()};
+  return lower(request);
+}
+
+}  // namespace
+
+Program* tracing_program() { return traced; }
+bool tracing_training() { return traced && traced_training; }
+
+TraceScope::TraceScope(Program& p, bool training) {
+  traced = &p;
+  traced_training = training;
+}
+TraceScope::~TraceScope() { traced = nullptr; }
+
+std::vector<std::shared_ptr<State>> states_of(const Program& p) {
+  std::vector<std::shared_ptr<State>> states;
+  for (const Value& v : p.values())
+    if (v.state) states.push_back(v.state);
+  return states;
+}
+
+Variant::Variant(const Blueprint& blueprint, int rank, Runtime& runtime)
+    : executor_(lowered(blueprint, rank, runtime), runtime) {}
+
+void Variant::set_scalars(const std::map<std::string, double>& scalars, int64_t step) {
+  const Program& p = plan().local.program;
+  for (size_t i = 0; i < p.values().size(); ++i) {
+    const Value& v = p.values()[i];
+    std::byte* to = v.role == Role::scalar ? executor_.address(static_cast<ValueId>(i)) : nullptr;
+    if (!to) continue;
+    int64_t whole = v.name == "$step" ? step : static_cast<int64_t>(runtime_options().seed);
+    double real = 0;
+    if (v.name != "$step" && v.name != "$seed") {
+      auto given = scalars.find(v.name);
+      if (given == scalars.end()) fail(ORR_INVALID, "{}no value for the scalar '{}'", v.site.prefix(), v.name);
+      real = given->second, whole = static_cast<int64_t>(real);
+    }
+    auto put = [&](auto x) { std::memcpy(to, &x, sizeof x); };
+    if (v.type.dtype == ORR_I64) put(whole);
+    else if (v.type.dtype == ORR_I32) put(static_cast<int32_t>(whole));
+    else if (v.type.dtype == ORR_F64) put(real);
+    else put(static_cast<float>(real));
+  }
+}
+
+void Variant::load_field(const BatchField& field, ValueId v) {
+  std::byte* to = executor_.address(v);
+  if (!to) return;  // the program does not read it
+  const Leaves& leaves = plan().local.leaves;
+  int64_t batch = field.type.dims[0];
+  int64_t begin = std::min(batch, leaves.first * leaves.rows);
+  int64_t end = std::min(batch, leaves.last * leaves.rows);
+  uint64_t row = field.type.bytes() / static_cast<uint64_t>(batch);
+  if (begin < end) field.load(begin, end, to);
+  uint64_t used = static_cast<uint64_t>(end - begin) * row;
+  std::memset(to + used, 0, plan().local.program.type(v).bytes() - used);
+}
+
+// 1 for every sample, 0 for the padding of the last leaf.
+void Variant::load_weight(ValueId v, int64_t batch) {
+  auto* to = reinterpret_cast<float*>(executor_.address(v));
+  if (!to) return;
+  const Leaves& leaves = plan().local.leaves;
+  int64_t begin = leaves.first * leaves.rows, n = plan().local.program.type(v).elements();
+  for (int64_t i = 0; i < n; ++i) to[i] = begin + i < batch ? 1.0f : 0.0f;
+}
+
+void Variant::set_batch(const BatchFields& batch) {
+  const Program& p = plan().local.program;
+  for (size_t i = 0; i < p.values().size(); ++i) {
+    const Value& v = p.values()[i];
+    if (v.role != Role::batch) continue;
+    if (v.name == "$weight") load_weight(static_cast<ValueId>(i), batch.begin()->second.type.dims[0]);
+    else load_field(batch.at(v.name), static_cast<ValueId>(i));
+  }
+}
+
+void Variant::set_inputs(const std::vector<HostTensor>& inputs) {
+  const Program& p = plan().local.program;
+  for (size_t i = 0; i < p.values().size(); ++i) {
+    const Value& v = p.values()[i];
+    std::byte* to = v.role == Role::input ? executor_.address(static_cast<ValueId>(i)) : nullptr;
+    if (!to) continue;
+    const HostTensor& from = inputs.at(static_cast<size_t>(std::stoul(v.name)));
+    std::memcpy(to, from.bytes->data(), from.type.bytes());
+  }
+}
+
+std::map<std::string, double> Variant::fetch_scalars() const {
+  std::map<std::string, double> found;
+  for (auto& [name, id] : plan().local.program.outputs()) found[name] = executor_.scalar(id);
+  return found;
+}
+
+std::vector<HostTensor> Variant::fetch_tensors() const {
+  std::vector<HostTensor> found;
+  for (auto& [name, id] : plan().local.program.outputs()) {
+    const Place& at = plan().places[static_cast<size_t>(id)];
+    HostTensor t = HostTensor::make(plan().local.program.type(id));
+    if (!at.layout.is_contiguous()) fail(ORR_FAILED, "output '{}' is not contiguous", name);
+    std::memcpy(t.bytes->data(), executor_.address(id), t.type.bytes());
+    found.push_back(t);
+  }
+  return found;
+}
+
+}  // namespace orrery

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One compiled program over the shared states: traced, spread, lowered, ready to run. Training,
+// evaluation and every shape of a batch are variants.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "run/executor.h"
+
+namespace orrery {
+
+// What is decided before memory is touched; enough for `orrery plan`.
+struct Blueprint {
+  Program program;  // logical
+  Spread spread;
+  int64_t microbatches = 1;
+};
+
+class Variant {
+ public:
+  // Collective if the plan communicates.
+  Variant(const Blueprint& blueprint, int rank, Runtime& runtime);
+
+  void set_scalars(const std::map<std::string, double>& scalars, int64_t step);
+  void set_batch(const BatchFields& batch);
+  void set_inputs(const std::vector<HostTensor>& inputs);
+  void run() { executor_.run(); }
+  std::map<std::string, double> fetch_scalars() const;
+  std::vector<HostTensor> fetch_tensors() const;
+  const RankPlan& plan() const { return executor_.plan(); }
+
+ private:
+  void load_field(const BatchField& field, ValueId v);
+  void load_weight(ValueId v, int64_t batch);
+  Executor executor_;
+};
+
+// All states that a program reads or writes.
+std::vector<std::shared_ptr<State>> states_of(const Program& p);
+
+// Sets what tracing_program() and tracing_training() answer, for its lifetime.
+class TraceScope {
+ public:
+  TraceScope(Program& p, bool training);
+  ~TraceScope();
+};
+
+}  // namespace orrery

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A checkpoint is a directory (design section 9): model.safetensors (parameters by name),
+// optimizer.safetensors (every other state) and checkpoint.json, the manifest: step, seed,
+// microbatches, the caller's text, and the xxh3 of both files. It is written beside its final name,
+// synced, and swapped in with one rename: a crash leaves the old one or the new one.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "program/state.h"
+
+namespace orrery {
+
+struct CheckpointFacts {
+  int64_t step = 0, microbatches = 0;
+  uint64_t seed = 0;
+  std::string extra;  // the caller's text, kept as it is
+};
+
+struct NamedTensor {
+  std::string name;
+  bool parameter = true;
+  HostTensor tensor;
+};
+
+// Throws Error naming file, reason and remedy; the directory then holds what it held before.
+void save_checkpoint(const std::string& directory, const CheckpointFacts& facts,
+                     const std::vector<NamedTensor>& tensors);
+
+struct LoadedCheckpoint {
+  CheckpointFacts facts;
+  std::map<std::string, HostTensor> tensors;
+};
+
+// Verifies everything before it returns anything: manifest, file sizes, digests, headers.
+LoadedCheckpoint load_checkpoint(const std::string& directory);
+
+}  // namespace orrery

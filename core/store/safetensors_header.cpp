@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The parser is driven by events, so that neither nesting nor a repeated key costs memory, and
+// every value meets the one field it may stand in.
+#include "store/safetensors_header.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+
+#include "base/error.h"
+
+namespace orrery {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kMetadata = "__metadata__";
+constexpr const char* kRemedy = "; restore the file from a copy or save it again";
+
+// In the order of the specification, by alignment.
+constexpr std::array<std::pair<int32_t, const char*>, 8> kDtypes = {{{ORR_BOOL, "BOOL"},
+                                                                     {ORR_U8, "U8"},
+                                                                     {ORR_F16, "F16"},
+                                                                     {ORR_BF16, "BF16"},
+                                                                     {ORR_I32, "I32"},
+                                                                     {ORR_F32, "F32"},
+                                                                     {ORR_F64, "F64"},
+                                                                     {ORR_I64, "I64"}}};
+
+// A name of the file as messages show it: control characters escaped, and not without end.
+std::string shown(const std::string& name) {
+  constexpr size_t most = 80;
+  std::string text = name.size() > most ? name.substr(0, most) + "..." : name;
+  std::string quoted = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return "'" + quoted.substr(1, quoted.size() - 2) + "'";
+}
+
+class HeaderReader {
+ public:
+  using number_integer_t = Json::number_integer_t;
+  using number_unsigned_t = Json::number_unsigned_t;
+  using number_float_t = Json::number_float_t;
+  using string_t = Json::string_t;
+  using binary_t = Json::binary_t;
+
+  explicit HeaderReader(const std::string& label) : label_(label) {}
+  std::vector<SafetensorsEntry> take() { return std::move(entries_); }
+
+  // -- events of the JSON parser
+  // -------------------------------------------------------------------
+  bool null() { unexpected(); }
+  bool boolean(bool) { unexpected(); }
+  bool number_integer(number_integer_t) { unexpected(); }
+  bool number_float(number_float_t, const string_t&) { unexpected(); }
+  bool binary(binary_t&) { unexpected(); }
+
+  bool number_unsigned(number_unsigned_t value) {
+    if (place_ == Place::shape) {
+      add_dim(value);
+    } else if (place_ == Place::offsets) {
+      if (offsets_.size() == 2)
+        bad("tensor {}: data_offsets has more than 2 numbers", shown(name_));
+      offsets_.push_back(value);
+    } else {
+      unexpected();
+    }
+    return true;
+  }
+
+  bool string(string_t& value) {
+    if (place_ == Place::metadata) return true;
+    if (place_ != Place::tensor || field_ != "dtype") unexpected();
+    auto known =
+        std::find_if(kDtypes.begin(), kDtypes.end(), [&](auto& d) { return d.second == value; });
+    if (known == kDtypes.end())
+      bad("tensor {}: dtype {} is not one of BOOL, U8, F16, BF16, I32, F32, F64, I64", shown(name_),
+          shown(value));
+    dtype_ = known->first;
+    return true;
+  }
+
+  bool start_object(size_t) {
+    if (place_ == Place::nowhere) {
+      place_ = Place::top;
+    } else if (place_ == Place::top) {
+      place_ = name_ == kMetadata ? Place::metadata : Place::tensor;
+    } else {
+      unexpected();
+    }
+    return true;
+  }
+
+  bool key(string_t& value) {
+    if (place_ == Place::top) {
+      begin_tensor(value);
+    } else if (!fields_.insert(value).second) {
+      bad("{}: field {} is given twice", shown(name_), shown(value));
+    } else if (place_ == Place::tensor && value != "dtype" && value != "shape" &&
+               value != "data_offsets") {
+      bad("tensor {}: field {} is not one of dtype, shape, data_offsets", shown(name_),
+          shown(value));
+    }
+    field_ = place_ == Place::top ? "" : value;
+    return true;
+  }
+
+  bool end_object() {
+    if (place_ == Place::tensor) end_tensor();
+    place_ = place_ == Place::top ? Place::nowhere : Place::top;
+    return true;
+  }
+
+  bool start_array(size_t) {
+    if (place_ != Place::tensor || field_ == "dtype") unexpected();
+    place_ = field_ == "shape" ? Place::shape : Place::offsets;
+    return true;
+  }
+
+  bool end_array() {
+    place_ = Place::tensor;
+    return true;
+  }
+
+  template <class Exception>
+  bool parse_error(size_t position, const std::string&, const Exception&) {
+    bad("the header is not valid JSON at its byte {}", position);
+  }
+
+ private:
+  enum class Place { nowhere, top, metadata, tensor, shape, offsets };
+
+  template <class... Args>
+  [[noreturn]] void bad(fmt::format_string<Args...> text, Args&&... args) const {
+    fail(ORR_FAILED, "{}: {}{}", label_, fmt::format(text, std::forward<Args>(args)...), kRemedy);
+  }
+
+  [[noreturn]] void unexpected() const {
+    if (place_ == Place::nowhere) bad("the header is not a JSON object");
+    if (place_ == Place::top) bad("{} is not a JSON object", shown(name_));
+    if (place_ == Place::metadata) bad("{}: {} is not a string", kMetadata, shown(field_));
+    if (field_ == "dtype") bad("tensor {}: dtype is not a string", shown(name_));
+    bad("tensor {}: {} is not a list of whole numbers from 0", shown(name_), field_);
+  }
+
+  void begin_tensor(const std::string& name) {
+    if (name.empty()) bad("a tensor has an empty name");
+    if (name.find('\0') != std::string::npos) bad("tensor {}: the name holds a NUL", shown(name));
+    if (!names_.insert(name).second) bad("tensor {} is given twice", shown(name));
+    name_ = name;
+    fields_.clear();
+    dims_.clear();
+    offsets_.clear();
+  }
+
+  void add_dim(uint64_t value) {
+    if (dims_.size() == ORR_MAX_RANK)
+      bad("tensor {}: shape has more than {} dims", shown(name_), static_cast<int>(ORR_MAX_RANK));
+    if (value > INT64_MAX) bad("tensor {}: shape overflows 64 bits", shown(name_));
+    dims_.push_back(static_cast<int64_t>(value));
+  }
+
+  int64_t packed_bytes() const {
+    int64_t product = 1;
+    bool over = false;
+    for (int64_t dim : dims_) over |= __builtin_mul_overflow(product, dim, &product);
+    over |= __builtin_mul_overflow(product, orr_dtype_bytes(dtype_), &product);
+    if (over) bad("tensor {}: shape {} overflows 64 bits", shown(name_), to_string(dims_));
+    return product;
+  }
+
+  void end_tensor() {
+    for (const char* field : {"dtype", "shape", "data_offsets"})
+      if (!fields_.contains(field)) bad("tensor {}: {} is missing", shown(name_), field);
+    if (offsets_.size() != 2)
+      bad("tensor {}: data_offsets has {} numbers instead of 2", shown(name_), offsets_.size());
+    int64_t bytes = packed_bytes();
+    auto [begin, end] = std::pair(offsets_[0], offsets_[1]);
+    if (begin > end || end - begin != static_cast<uint64_t>(bytes))
+      bad("tensor {}: data_offsets [{},{}] do not span the {} bytes of {}", shown(name_), begin,
+          end, bytes, to_string(Type{dtype_, dims_}));
+    entries_.push_back({name_, {dtype_, dims_}, begin, end});
+  }
+
+  const std::string& label_;
+  Place place_ = Place::nowhere;
+  std::string name_, field_;  // the tensor and its field being read
+  std::unordered_set<std::string> names_, fields_;
+  int32_t dtype_ = 0;
+  Dims dims_;
+  std::vector<uint64_t> offsets_;
+  std::vector<SafetensorsEntry> entries_;
+};
+
+void check_places(const std::vector<SafetensorsEntry>& entries, uint64_t data_bytes,
+                  const std::string& label) {
+  uint64_t at = 0;
+  for (const SafetensorsEntry& e : entries) {
+    if (e.begin != at)
+      fail(ORR_FAILED, "{}: tensor {} begins at byte {} of the data, {} byte {}{}", label,
+           shown(e.name), e.begin,
+           e.begin > at ? "after a hole from" : "inside another that ends at", at, kRemedy);
+    at = e.end;
+  }
+  if (at != data_bytes)
+    fail(ORR_FAILED, "{} {}: the header describes {} bytes of data and the file holds {}{}", label,
+         at > data_bytes ? "is truncated" : "has trailing bytes", at, data_bytes, kRemedy);
+}
+
+}  // namespace
+
+const char* safetensors_dtype(int32_t dtype) {
+  return kDtypes.at(static_cast<size_t>(safetensors_order(dtype))).second;
+}
+
+int safetensors_order(int32_t dtype) {
+  auto known =
+      std::find_if(kDtypes.begin(), kDtypes.end(), [&](auto& d) { return d.first == dtype; });
+  return static_cast<int>(known - kDtypes.begin());
+}
+
+std::vector<SafetensorsEntry> parse_safetensors_header(std::string_view text, uint64_t data_bytes,
+                                                       const std::string& label) {
+  if (text.empty() || text[0] != '{')
+    fail(ORR_FAILED, "{}: the header does not begin with '{{'{}", label, kRemedy);
+  // The JSON parser takes a NUL for the end: what follows it would go unread.
+  if (text.find('\0') != text.npos)
+    fail(ORR_FAILED, "{}: the header holds a NUL{}", label, kRemedy);
+  HeaderReader reader(label);
+  Json::sax_parse(text.begin(), text.end(), &reader);
+  auto entries = reader.take();
+  // An empty tensor lies at the same byte as its successor, before it.
+  std::sort(entries.begin(), entries.end(),
+            [](auto& a, auto& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+  check_places(entries, data_bytes, label);
+  return entries;
+}
+
+std::string render_safetensors_header(const std::vector<SafetensorsEntry>& entries) {
+  std::string text = R"({"__metadata__":{"format":"pt"})";  // what transformers asks for
+  for (const SafetensorsEntry& e : entries) {
+    std::string name;
+    try {
+      name = Json(e.name).dump();
+    } catch (const Json::exception&) {
+      fail(ORR_INVALID, "tensor {}: the name is not UTF-8; rename it", shown(e.name));
+    }
+    text += fmt::format(R"(,{}:{{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})", name,
+                        safetensors_dtype(e.type.dtype), to_string(e.type.dims), e.begin, e.end);
+  }
+  text += '}';
+  text.append((8 - text.size() % 8) % 8, ' ');
+  return text;
+}
+
+}  // namespace orrery

@@ -1,0 +1,820 @@
+---@meta
+-- Made by `orrery stubs` from the API table; do not edit.
+error('this file is for editors; write require "orrery"')
+
+---@alias orrery.DType 'f32'|'f64'|'bf16'|'f16'|'i32'|'i64'|'u8'|'bool'
+
+---@class orrery.Tensor
+---@field shape integer[]
+---@field dtype orrery.DType
+---@operator add(orrery.Tensor|number): orrery.Tensor
+---@operator sub(orrery.Tensor|number): orrery.Tensor
+---@operator mul(orrery.Tensor|number): orrery.Tensor
+---@operator div(orrery.Tensor|number): orrery.Tensor
+---@operator mod(orrery.Tensor|number): orrery.Tensor
+---@operator pow(orrery.Tensor|number): orrery.Tensor
+---@operator unm: orrery.Tensor
+local Tensor = {}
+
+---e to the power of each element.
+---@return orrery.Tensor
+function Tensor:exp() end
+
+---Natural logarithm.
+---@return orrery.Tensor
+function Tensor:log() end
+
+---Hyperbolic tangent.
+---@return orrery.Tensor
+function Tensor:tanh() end
+
+---1 / (1 + exp(-x)).
+---@return orrery.Tensor
+function Tensor:sigmoid() end
+
+---max(x, 0).
+---@return orrery.Tensor
+function Tensor:relu() end
+
+---GELU in its tanh form.
+---@return orrery.Tensor
+function Tensor:gelu() end
+
+---x * sigmoid(x).
+---@return orrery.Tensor
+function Tensor:silu() end
+
+---Square root.
+---@return orrery.Tensor
+function Tensor:sqrt() end
+
+---1 / sqrt(x).
+---@return orrery.Tensor
+function Tensor:rsqrt() end
+
+---1 / x.
+---@return orrery.Tensor
+function Tensor:recip() end
+
+---Absolute value.
+---@return orrery.Tensor
+function Tensor:abs() end
+
+----1, 0 or 1.
+---@return orrery.Tensor
+function Tensor:sign() end
+
+---The error function.
+---@return orrery.Tensor
+function Tensor:erf() end
+
+---Sine.
+---@return orrery.Tensor
+function Tensor:sin() end
+
+---Cosine.
+---@return orrery.Tensor
+function Tensor:cos() end
+
+---Largest integer not above.
+---@return orrery.Tensor
+function Tensor:floor() end
+
+---Smallest integer not below.
+---@return orrery.Tensor
+function Tensor:ceil() end
+
+---Nearest integer, ties to even.
+---@return orrery.Tensor
+function Tensor:round() end
+
+---true where neither infinite nor NaN.
+---@return orrery.Tensor
+function Tensor:isfinite() end
+
+---Negation of booleans.
+---@return orrery.Tensor
+function Tensor:logical_not() end
+
+---Power, with broadcasting.
+---@param other orrery.Tensor|number
+---@return orrery.Tensor
+function Tensor:pow(other) end
+
+---The larger of two, elementwise.
+---@param other orrery.Tensor|number
+---@return orrery.Tensor
+function Tensor:maximum(other) end
+
+---The smaller of two, elementwise.
+---@param other orrery.Tensor|number
+---@return orrery.Tensor
+function Tensor:minimum(other) end
+
+---x > other, as booleans.
+---@param other orrery.Tensor|number
+---@return orrery.Tensor
+function Tensor:gt(other) end
+
+---x < other, as booleans.
+---@param other orrery.Tensor|number
+---@return orrery.Tensor
+function Tensor:lt(other) end
+
+---x >= other, as booleans.
+---@param other orrery.Tensor|number
+---@return orrery.Tensor
+function Tensor:ge(other) end
+
+---x <= other, as booleans.
+---@param other orrery.Tensor|number
+---@return orrery.Tensor
+function Tensor:le(other) end
+
+---x == other, as booleans.
+---@param other orrery.Tensor|number
+---@return orrery.Tensor
+function Tensor:eq(other) end
+
+---x ~= other, as booleans.
+---@param other orrery.Tensor|number
+---@return orrery.Tensor
+function Tensor:ne(other) end
+
+---Both true.
+---@param other orrery.Tensor|number
+---@return orrery.Tensor
+function Tensor:logical_and(other) end
+
+---One or both true.
+---@param other orrery.Tensor|number
+---@return orrery.Tensor
+function Tensor:logical_or(other) end
+
+---Elementwise choice by this boolean tensor.
+---@param yes orrery.Tensor|number
+---@param no orrery.Tensor|number
+---@return orrery.Tensor
+function Tensor:select(yes, no) end
+
+---The same numbers in another dtype.
+---@param dtype orrery.DType
+---@return orrery.Tensor
+function Tensor:cast(dtype) end
+
+---@class orrery.Tensor.matmul.Options
+---@field transpose_a? boolean use this tensor transposed (default false)
+---@field transpose_b? boolean use the other tensor transposed (default false)
+
+---Matrix product over the last two dims; earlier dims are batches.
+---@param other orrery.Tensor
+---@param options? orrery.Tensor.matmul.Options
+---@return orrery.Tensor
+function Tensor:matmul(other, options) end
+
+---Other dims, same elements; one may be -1.
+---@param ... any
+---@return orrery.Tensor
+function Tensor:reshape(...) end
+
+---Repeats dims of size 1 up to these dims.
+---@param ... any
+---@return orrery.Tensor
+function Tensor:broadcast(...) end
+
+---Swaps two dims, by default the last two.
+---@param first? integer
+---@param second? integer
+---@return orrery.Tensor
+function Tensor:transpose(first, second) end
+
+---Reorders the dims.
+---@param ... any
+---@return orrery.Tensor
+function Tensor:permute(...) end
+
+---Elements first..last of a dim, both included.
+---@param dim integer
+---@param first integer
+---@param last? integer
+---@return orrery.Tensor
+function Tensor:slice(dim, first, last) end
+
+---Cuts a dim into sizes, or into n equal parts; returns all parts.
+---@param dim integer
+---@param sizes integer|integer[]
+---@return orrery.Tensor
+function Tensor:split(dim, sizes) end
+
+---Rows of this [V,C] table by 0-based ids of any shape.
+---@param ids orrery.Tensor
+---@return orrery.Tensor
+function Tensor:gather(ids) end
+
+---`size` elements of a dim from the 0-based run-time index `at`.
+---@param dim integer
+---@param at orrery.Tensor|number
+---@param size integer
+---@return orrery.Tensor
+function Tensor:slice_at(dim, at, size) end
+
+---This tensor with `part` written at the 0-based index `at`.
+---@param part orrery.Tensor
+---@param dim integer
+---@param at orrery.Tensor|number
+---@return orrery.Tensor
+function Tensor:update_slice(part, dim, at) end
+
+---The same values; no gradient flows back.
+---@return orrery.Tensor
+function Tensor:stop_gradient() end
+
+---@class orrery.Tensor.sum.Options
+---@field keep? boolean keep the reduced dims with size 1 (default false)
+
+---Sum over dims (all, if left out).
+---@param dims? integer|integer[]
+---@param options? orrery.Tensor.sum.Options
+---@return orrery.Tensor
+function Tensor:sum(dims, options) end
+
+---@class orrery.Tensor.sumsq.Options
+---@field keep? boolean keep the reduced dims with size 1 (default false)
+
+---Sum of squares over dims.
+---@param dims? integer|integer[]
+---@param options? orrery.Tensor.sumsq.Options
+---@return orrery.Tensor
+function Tensor:sumsq(dims, options) end
+
+---@class orrery.Tensor.mean.Options
+---@field keep? boolean keep the reduced dims with size 1 (default false)
+
+---Mean over dims; over the batch, of the samples that count.
+---@param dims? integer|integer[]
+---@param options? orrery.Tensor.mean.Options
+---@return orrery.Tensor
+function Tensor:mean(dims, options) end
+
+---@class orrery.Tensor.max.Options
+---@field keep? boolean keep the reduced dims with size 1 (default false)
+
+---Largest element over dims.
+---@param dims? integer|integer[]
+---@param options? orrery.Tensor.max.Options
+---@return orrery.Tensor
+function Tensor:max(dims, options) end
+
+---@class orrery.Tensor.min.Options
+---@field keep? boolean keep the reduced dims with size 1 (default false)
+
+---Smallest element over dims.
+---@param dims? integer|integer[]
+---@param options? orrery.Tensor.min.Options
+---@return orrery.Tensor
+function Tensor:min(dims, options) end
+
+---0-based position of the largest of the last dim.
+---@return orrery.Tensor
+function Tensor:argmax() end
+
+---The k largest of the last dim, descending, and their 0-based positions.
+---@param k integer
+---@return orrery.Tensor, orrery.Tensor
+function Tensor:topk(k) end
+
+---exp(x) over its sum along the last dim.
+---@return orrery.Tensor
+function Tensor:softmax() end
+
+---@class orrery
+local orrery = {}
+
+---Elementwise choice: condition ? yes : no.
+---@param condition orrery.Tensor
+---@param yes orrery.Tensor|number
+---@param no orrery.Tensor|number
+---@return orrery.Tensor
+function orrery.where(condition, yes, no) end
+
+---Joins tensors along a dim.
+---@param tensors table
+---@param dim? integer
+---@return orrery.Tensor
+function orrery.concat(tensors, dim) end
+
+---The same values; no gradient flows back.
+---@param tensor orrery.Tensor
+---@return orrery.Tensor
+function orrery.stop_gradient(tensor) end
+
+---Normalises the last dim to mean 0 and variance 1, then w*x + b.
+---@param x orrery.Tensor
+---@param weight orrery.Tensor
+---@param bias orrery.Tensor
+---@param eps? number
+---@return orrery.Tensor
+function orrery.layernorm(x, weight, bias, eps) end
+
+---Divides the last dim by its root mean square, times w.
+---@param x orrery.Tensor
+---@param weight orrery.Tensor
+---@param eps? number
+---@return orrery.Tensor
+function orrery.rmsnorm(x, weight, eps) end
+
+---@class orrery.attention.Options
+---@field heads integer how many heads share the last dim
+---@field causal? boolean a position sees itself and earlier ones only (default false)
+---@field scale? number factor of the scores; 1/sqrt(d) if left out
+
+---Scaled dot-product attention of [B,T,heads*d] tensors.
+---@param q orrery.Tensor
+---@param k orrery.Tensor
+---@param v orrery.Tensor
+---@param options orrery.attention.Options
+---@return orrery.Tensor
+function orrery.attention(q, k, v, options) end
+
+---@class orrery.cross_entropy.Options
+---@field weights? orrery.Tensor weight of each position
+---@field ignore? integer positions with this label do not count
+
+---Mean cross-entropy of logits [...,V] and 0-based labels [...].
+---@param logits orrery.Tensor
+---@param labels orrery.Tensor
+---@param options? orrery.cross_entropy.Options
+---@return orrery.Tensor
+function orrery.cross_entropy(logits, labels, options) end
+
+---In training, zeroes elements with probability `rate`, scales the rest.
+---@param x orrery.Tensor
+---@param rate number
+---@return orrery.Tensor
+function orrery.dropout(x, rate) end
+
+---Draws a 0-based class from each row of logits [R,C].
+---@param logits orrery.Tensor
+---@return orrery.Tensor
+function orrery.categorical(logits) end
+
+---Whether the function being traced is a training step.
+---@return boolean
+function orrery.training() end
+
+---0, 1, ... n-1.
+---@param n integer
+---@param dtype? orrery.DType
+---@return orrery.Tensor
+function orrery.iota(n, dtype) end
+
+---A tensor of zeros.
+---@param dims integer|integer[]
+---@param dtype? orrery.DType
+---@return orrery.Tensor
+function orrery.zeros(dims, dtype) end
+
+---A tensor of ones.
+---@param dims integer|integer[]
+---@param dtype? orrery.DType
+---@return orrery.Tensor
+function orrery.ones(dims, dtype) end
+
+---A tensor of one value.
+---@param dims integer|integer[]
+---@param value number
+---@param dtype? orrery.DType
+---@return orrery.Tensor
+function orrery.full(dims, value, dtype) end
+
+---Zeros in the type of another tensor.
+---@param tensor orrery.Tensor
+---@return orrery.Tensor
+function orrery.zeros_like(tensor) end
+
+---Ones in the type of another tensor.
+---@param tensor orrery.Tensor
+---@return orrery.Tensor
+function orrery.ones_like(tensor) end
+
+---New uniform numbers in [0,1) at every step: of these dims, or shaped like a tensor.
+---@param dims_or_tensor any
+---@return orrery.Tensor
+function orrery.uniform(dims_or_tensor) end
+
+---A concrete tensor from a number or nested lists; integers give i64, other numbers f32.
+---@param values any
+---@param dtype? orrery.DType
+---@return orrery.HostTensor
+function orrery.tensor(values, dtype) end
+
+---Reads a .npy file.
+---@param path string
+---@return orrery.HostTensor
+function orrery.load(path) end
+
+---@class orrery.parameter.Options
+---@field init? any a number, a HostTensor, or nn.init's
+---@field dtype? orrery.DType element type (default 'f32')
+---@field name? string path; modules set their own (default '')
+
+---A trained tensor.
+---@param dims integer|integer[]
+---@param options? orrery.parameter.Options
+---@return orrery.State
+function orrery.parameter(dims, options) end
+
+---@class orrery.buffer.Options
+---@field init? any a number, a HostTensor, or nn.init's
+---@field dtype? orrery.DType element type (default 'f32')
+---@field name? string path; modules set their own (default '')
+
+---A tensor that lives from step to step, not trained.
+---@param dims integer|integer[]
+---@param options? orrery.buffer.Options
+---@return orrery.State
+function orrery.buffer(dims, options) end
+
+---A number for use in traced functions that may change between steps: handle:set(x).
+---@param name string
+---@param value number
+---@return orrery.Scalar
+function orrery.input(name, value) end
+
+---@class orrery.init.Options
+---@field comm? string name of a comm plugin (default '')
+
+---Chooses the comm backend; returns the world.
+---@param options? orrery.init.Options
+---@return orrery.World
+function orrery.init(options) end
+
+---Seeds initial values, dropout, sampling, data order and math.random.
+---@param seed integer
+function orrery.seed(seed) end
+
+---Orrery's own sources and documents, as text to train on.
+---@return string[]
+function orrery.sources() end
+
+---Declares the script's key=value arguments with their defaults and returns their values. A list as default names the allowed values.
+---@param defaults table
+---@return table
+function orrery.args(defaults) end
+
+---Names the module that ops belong to until the result is closed: local r <close> = ...
+---@param path string
+---@return orrery.Region
+function orrery.region(path) end
+
+---Raises an error at the innermost line of the user's script.
+---@param message string
+function orrery.fail(message) end
+
+---Checks an option table: `defaults` with the given values; unknown names are errors.
+---@param what string
+---@param given any
+---@param defaults table
+---@return table
+function orrery.options(what, given, defaults) end
+
+---" (did you mean 'x'?)" for the nearest name, or "".
+---@param word string
+---@param known table
+---@return string
+function orrery.did_you_mean(word, known) end
+
+---Whether a path matches a pattern with '*'.
+---@param pattern string
+---@param path string
+---@return boolean
+function orrery.glob(pattern, path) end
+
+---Order of names: 'blocks.2' before 'blocks.10'.
+---@param a string
+---@param b string
+---@return boolean
+function orrery.natural_less(a, b) end
+
+---'Tensor', 'State', 'Module', ...: the class of a value, or its Lua type.
+---@param value any
+---@return string
+function orrery.type(value) end
+
+---Seconds of a clock that never goes back.
+---@return number
+function orrery.time() end
+
+---Prints what a function does and takes.
+---@param name string
+function orrery.help(name) end
+
+---@class orrery.HostTensor
+---@field shape integer[]
+---@field dtype orrery.DType
+local HostTensor = {}
+
+---The elements as nested lists.
+---@return table
+function HostTensor:tolist() end
+
+---The only element.
+---@return number
+function HostTensor:item() end
+
+---Writes a .npy file.
+---@param path string
+function HostTensor:save(path) end
+
+---@class orrery.State
+---@field shape integer[]
+---@field dtype orrery.DType
+---@field name string
+---@field frozen boolean
+local State = {}
+
+---A copy of the current value.
+---@return orrery.HostTensor
+function State:read() end
+
+---Replaces the value.
+---@param value any
+function State:write(value) end
+
+---In a trace: the state holds `value` after the step.
+---@param value orrery.Tensor
+function State:update(value) end
+
+---Sets the path.
+---@param name string
+function State:rename(name) end
+
+---Excludes the parameter from training (or includes it again).
+---@param frozen? boolean
+function State:freeze(frozen) end
+
+---A key that is equal for equal states.
+---@return any
+function State:identity() end
+
+---@class orrery.Scalar
+local Scalar = {}
+
+---The value from the next step on.
+---@param value number
+function Scalar:set(value) end
+
+---@class orrery.engine
+local engine = {}
+
+---What orrery.compile makes, from a complete specification.
+---@param spec table
+---@return orrery.Run
+function engine.run(spec) end
+
+---Traces a function of tensors, once per input shapes.
+---@param body function
+---@return orrery.Program
+function engine.func(body) end
+
+---In a trace: the run-time number of this name.
+---@param name string
+---@param dtype? orrery.DType
+---@return orrery.Tensor
+function engine.scalar(name, dtype) end
+
+---The ranks of this job.
+---@return orrery.World
+function engine.world() end
+
+---Names of the strategy plugins.
+---@return string[]
+function engine.strategies() end
+
+---The user's file:line.
+---@return string
+function engine.here() end
+
+---Hash of the bytes of states.
+---@param states table
+---@return string
+function engine.digest(states) end
+
+---One line on stdout, from rank 0.
+---@param line string
+function engine.print(line) end
+
+---The Lua library's directory.
+---@return string
+function engine.library() end
+
+---Whether the script runs for its plan.
+---@return boolean
+function engine.plan_only() end
+orrery.engine = engine
+
+---@class orrery.Run
+local Run = {}
+
+---Trains on one batch, {field = tensor}.
+---@param batch table
+---@return orrery.StepResult
+function Run:step(batch) end
+
+---Evaluates the loss; no dropout, no update.
+---@param batch table
+---@return orrery.StepResult
+function Run:eval(batch) end
+
+---What a step on this batch will do; nothing is run.
+---@param batch table
+---@return string
+function Run:plan(batch) end
+
+---Writes a checkpoint directory; all ranks call it.
+---@param directory string
+---@param extra? string
+function Run:save(directory, extra) end
+
+---Continues from a checkpoint; the steps done and `extra`.
+---@param directory string
+---@return integer, string
+function Run:load(directory) end
+
+---@class orrery.StepResult
+local StepResult = {}
+
+---The loss; waits for the step.
+---@return number
+function StepResult:mean() end
+
+---An output by name: 'loss', 'grad_norm', the loss function's own.
+---@param name string
+---@return number
+function StepResult:get(name) end
+
+---The names that get() knows.
+---@return string[]
+function StepResult:names() end
+
+---@class orrery.Field
+---@field shape integer[]
+---@field dtype orrery.DType
+local Field = {}
+
+---Loads the whole field.
+---@return orrery.HostTensor
+function Field:read() end
+
+---@class orrery.Program
+local Program = {}
+
+---Computes the results for these inputs.
+---@param inputs table
+---@param scalars? table
+---@return orrery.HostTensor ...
+function Program:run(inputs, scalars) end
+
+---@class orrery.World
+---@field rank integer
+---@field size integer
+---@field local_rank integer
+---@field local_size integer
+local World = {}
+
+---@class orrery.World.allreduce.Options
+---@field op? string sum, mean, min, max or prod (default 'sum')
+
+---Reduces over all ranks; all get the result.
+---@param x any
+---@param options? orrery.World.allreduce.Options
+---@return any
+function World:allreduce(x, options) end
+
+---@class orrery.World.broadcast.Options
+---@field root? integer rank whose value all get (default 0)
+
+---All ranks get the root's value.
+---@param x any
+---@param options? orrery.World.broadcast.Options
+---@return any
+function World:broadcast(x, options) end
+
+---All ranks' tensors joined along dim 1, in rank order.
+---@param x any
+---@return orrery.HostTensor
+function World:allgather(x) end
+
+---@class orrery.World.reduce_scatter.Options
+---@field op? string sum, mean, min, max or prod (default 'sum')
+
+---Reduces, then each rank keeps its part of dim 1.
+---@param x any
+---@param options? orrery.World.reduce_scatter.Options
+---@return orrery.HostTensor
+function World:reduce_scatter(x, options) end
+
+---Part r of dim 1 goes to rank r.
+---@param x any
+---@return orrery.HostTensor
+function World:alltoall(x) end
+
+---@class orrery.World.send.Options
+---@field to integer rank that receives
+---@field tag? integer tells messages between the same ranks apart (default 0)
+
+---Sends to one rank.
+---@param x any
+---@param options? orrery.World.send.Options
+function World:send(x, options) end
+
+---@class orrery.World.recv.Options
+---@field from integer rank that sends
+---@field tag? integer tells messages between the same ranks apart (default 0)
+
+---Receives a tensor of the type of `x` from one rank.
+---@param x any
+---@param options? orrery.World.recv.Options
+---@return orrery.HostTensor
+function World:recv(x, options) end
+
+---Waits until all ranks are here.
+function World:barrier() end
+
+---@class orrery.data
+local data = {}
+
+---@class orrery.data.text.Options
+---@field ctx integer tokens in a sample
+---@field tokens? string 'chars' or 'bytes' (default 'chars')
+---@field string? boolean source is the text itself (default false)
+
+---Text as fields x and y (x one token later); a path, a list of paths or text.
+---@param source any
+---@param options orrery.data.text.Options
+---@return orrery.Dataset
+function data.text(source, options) end
+
+---Fields from HostTensors, lists or .npy paths; the first dim counts the samples.
+---@param fields table
+---@return orrery.Dataset
+function data.arrays(fields) end
+
+---Files below a directory with these endings, sorted.
+---@param directory string
+---@param endings table
+---@return string[]
+function data.files(directory, endings) end
+orrery.data = data
+
+---@class orrery.Dataset
+local Dataset = {}
+
+---@class orrery.Dataset.batch.Options
+---@field size integer samples in the whole batch, over all ranks
+---@field shuffle? boolean a new order in every epoch; random windows of text (default true)
+---@field seed? integer the job's seed if left out
+
+---The batch of a step: lazy fields, each rank loads its rows.
+---@param step integer
+---@param options orrery.Dataset.batch.Options
+---@return table
+function Dataset:batch(step, options) end
+
+---@class orrery.Dataset.batches.Options
+---@field size integer samples in the whole batch, over all ranks
+---@field steps? integer last step; 0 goes on for ever (default 0)
+---@field from? integer first step; run.steps + 1 continues a run (default 1)
+---@field shuffle? boolean a new order in every epoch; random windows of text (default true)
+---@field seed? integer the job's seed if left out
+
+---for step, batch in data:batches{size = 32} do.
+---@param options orrery.Dataset.batches.Options
+---@return fun(): integer, table
+function Dataset:batches(options) end
+
+---The first part and the rest.
+---@param fraction number
+---@return orrery.Dataset, orrery.Dataset
+function Dataset:split(fraction) end
+
+---Every size-th sample, from the rank-th on.
+---@param rank integer
+---@param size integer
+---@return orrery.Dataset
+function Dataset:shard(rank, size) end
+
+---The token ids of a text.
+---@param text string
+---@return orrery.HostTensor
+function Dataset:encode(text) end
+
+---The text of a list of token ids.
+---@param ids integer|integer[]
+---@return string
+function Dataset:decode(ids) end
+
+---@class orrery.Region
+local Region = {}
+
+return orrery

@@ -1,0 +1,104 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- From a loss function to something that runs: compile, value_and_grad, func.
+local _, orrery = ...
+local engine = orrery.engine
+local tree = require "orrery.nn.module_tree"
+
+local function no_scalars() return {} end
+
+local function check_loss(what, loss)
+  if type(loss) ~= "function" and orrery.type(loss) ~= "Module" then
+    orrery.fail(("%s: the loss is %s, expected a function of the batch"):format(
+      what, orrery.type(loss)))
+  end
+  return type(loss) == "function" and loss or function(batch) return loss(batch) end
+end
+
+-- One entry or a list of entries, as strategy.NAME{} makes them.
+local function strategies(given)
+  local list = given.name and { given } or given
+  for i, entry in ipairs(list) do
+    if type(entry) ~= "table" or not entry.name then
+      orrery.fail(("compile: strategy[%d] is %s; write strategy.NAME{...}"):format(
+        i, orrery.type(entry)))
+    end
+  end
+  return list
+end
+
+-- Parameters that the optimizer changes, and how it does.
+local function trained(model, optimizer)
+  local list = {}
+  for _, parameter in ipairs(tree.parameters(model)) do
+    if not parameter.frozen and not (optimizer and optimizer:freezes(parameter)) then
+      list[#list + 1] = parameter
+    end
+  end
+  return list
+end
+
+local M = {}
+
+-- orrery.compile(loss, {params =, optimizer =, ...}): a training step. The loss function gets the
+-- batch as a table of tensors and returns the loss and, if wanted, {name = tensor} to fetch.
+function M.compile(loss, options)
+  local o = orrery.options("compile", options, {
+    params = false, optimizer = false, microbatches = 0, clip = 0,
+    strategy = { orrery.strategy.data {} },
+  })
+  loss = check_loss("compile", loss)
+  if not o.params then
+    orrery.fail "compile: params is missing: the model whose parameters are trained"
+  end
+  if not o.optimizer then
+    orrery.fail "compile: optimizer is missing: for example optim.adamw{lr = 1e-3}"
+  end
+  local optimizer = o.optimizer
+  if orrery.type(optimizer) ~= "Optimizer" then
+    orrery.fail(("compile: optimizer is %s; write optim.adamw{lr = 1e-3}"):format(
+      orrery.type(optimizer)))
+  end
+  return engine.run {
+    loss = loss,
+    params = trained(o.params, optimizer),
+    gradients = {},
+    update = function(...) return optimizer:trace(...) end,
+    scalars = function(step) return optimizer:scalars(step) end,
+    microbatches = o.microbatches,
+    clip = o.clip or 0,
+    alone = false,
+    strategies = strategies(o.strategy),
+    watched = tree.functions(o.params),
+  }
+end
+
+-- orrery.value_and_grad(loss, model): a function of a batch that returns the loss and the gradients
+-- of this rank alone, in the order of orrery.parameters(model). The next call
+-- overwrites the gradients.
+function M.value_and_grad(loss, model)
+  local params, gradients = trained(model), {}
+  for i, parameter in ipairs(params) do
+    gradients[i] = orrery.buffer(parameter.shape, {
+      dtype = parameter.dtype, name = "grad." .. parameter.name,
+    })
+  end
+  local run = engine.run {
+    loss = check_loss("value_and_grad", loss), params = params, gradients = gradients,
+    scalars = no_scalars, microbatches = 1, clip = 0, alone = true, strategies = {},
+    watched = tree.functions(model),
+  }
+  return function(batch) return run:step(batch):mean(), gradients end
+end
+
+-- orrery.func(fn): the compiled form of a function of tensors. Called with HostTensors, numbers or
+-- lists; returns HostTensors.
+function M.func(fn)
+  if type(fn) ~= "function" then
+    orrery.fail(("func: %s given, expected a function"):format(orrery.type(fn)))
+  end
+  local program = engine.func(fn)
+  return function(...) return program:run { ... } end
+end
+
+return M

@@ -1,0 +1,43 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- nn.linear(inputs, outputs, {bias =, tie =, init =}): x W^T + b, weights [out, in]. A list of
+-- outputs is one product whose columns come back as several tensors.
+local _, orrery = ...
+local nn = orrery.nn
+
+local function total(sizes)
+  local sum = 0
+  for _, size in ipairs(sizes) do sum = sum + size end
+  return sum
+end
+
+local function tied(weight, dims)
+  local shape = weight.shape
+  if #shape ~= 2 or shape[1] ~= dims[1] or shape[2] ~= dims[2] then
+    orrery.fail(("linear: the tied weight is %s, this layer needs [%d,%d]"):format(
+      tostring(shape), dims[1], dims[2]))
+  end
+  return weight
+end
+
+return nn.module("linear", function(m, inputs, outputs, options)
+  local o = orrery.options("linear", options, {
+    bias = true, tie = false, init = nn.init.fan_in, dtype = "f32",
+  })
+  local sizes = type(outputs) == "table" and outputs or nil
+  local dims = { sizes and total(sizes) or outputs, inputs }
+  m.weight = o.tie and tied(o.tie, dims)
+    or orrery.parameter(dims, { init = nn.init.resolve(o.init, dims), dtype = o.dtype })
+  local bias
+  if o.bias then
+    local bound = 1 / math.sqrt(inputs)
+    bias = orrery.parameter(dims[1], { init = nn.init.uniform(-bound, bound), dtype = o.dtype })
+    m.bias = bias
+  end
+  return function(x)
+    local y = x:matmul(m.weight, { transpose_b = true })
+    if bias then y = y + bias end
+    if sizes then return y:split(-1, sizes) end
+    return y
+  end
+end)

@@ -1,0 +1,44 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- nn.module(name, build): makes a constructor. `build(m, ...)` assigns parts to `m` and returns the
+-- forward function, which closes over `m`.
+local _, orrery = ...
+local tree = require "orrery.nn.module_tree"
+local info = tree.info
+
+local meta = {
+  __name = "Module",
+  __metatable = false,
+  __tostring = tree.print,
+  __states = tree.states,
+  __index = function(m, key)
+    local names = {}
+    for name in pairs(m) do names[#names + 1] = tostring(name) end
+    orrery.fail(("%s has no part '%s'%s"):format(
+      info[m].kind, key, orrery.did_you_mean(tostring(key), names)))
+  end,
+  __call = function(m, ...)
+    local self = info[m]
+    local region <close> = orrery.region(self.path == "" and self.kind
+      or self.root and self.root .. "." .. self.path or self.path)
+    return self.forward(...)
+  end,
+}
+
+return function(kind, build)
+  if type(kind) ~= "string" or type(build) ~= "function" then
+    orrery.fail "nn.module: write nn.module(\"Name\", function(m, config) ... return forward end)"
+  end
+  return function(...)
+    local m = setmetatable({}, meta)
+    info[m] = { kind = kind, path = "", root = kind }
+    local forward = build(m, ...)
+    if type(forward) ~= "function" then
+      orrery.fail(("%s: the constructor returned %s, expected its forward function"):format(
+        kind, orrery.type(forward)))
+    end
+    info[m].forward = forward
+    tree.set_paths(m)
+    return m
+  end
+end

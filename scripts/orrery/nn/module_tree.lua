@@ -1,0 +1,115 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- The tree of modules: paths, parameters, printing. Parts are visited in natural order of their
+-- names, so that every rank sees the same order.
+local _, orrery = ...
+
+local info = setmetatable({}, { __mode = "k" }) -- module -> {kind, forward, path, root}
+local M = { info = info }
+
+-- The keys of a module or list in natural order.
+local function sorted_keys(node)
+  local keys = {}
+  for key in pairs(node) do keys[#keys + 1] = key end
+  table.sort(keys, function(a, b) return orrery.natural_less(tostring(a), tostring(b)) end)
+  return keys
+end
+
+local function walk(node, path, depth, visit, seen)
+  if seen[node] then return end
+  seen[node] = true
+  for _, key in ipairs(sorted_keys(node)) do
+    local part = rawget(node, key)
+    local at = path == "" and tostring(key) or path .. "." .. key
+    local kind = orrery.type(part)
+    if kind == "State" or kind == "Module" then visit(at, part, kind, depth) end
+    if kind == "Module" or kind == "table" then
+      walk(part, at, kind == "Module" and depth + 1 or depth, visit, seen)
+    end
+  end
+end
+
+-- Calls visit(path, part, kind, depth) for every module ("Module") and tensor ("State") below.
+function M.walk(node, visit) walk(node, "", 1, visit, {}) end
+
+-- Gives modules and states below `root` their paths; what is shared keeps the first.
+function M.set_paths(root)
+  local seen = {}
+  local name = info[root] and info[root].kind
+  M.walk(root, function(path, part, kind)
+    local key = kind == "State" and part:identity() or part
+    if seen[key] then return end
+    seen[key] = true
+    if kind == "State" then
+      part:rename(path)
+    else
+      info[part].path, info[part].root = path, name
+    end
+  end)
+end
+
+-- All states of a module, of a table of modules, or of a list of states, by the order of their
+-- paths.
+local function states(model, wanted)
+  local kind = orrery.type(model)
+  if kind == "State" then return { model } end
+  if kind ~= "Module" and kind ~= "table" then
+    orrery.fail(("%s given, expected a module or a table of modules"):format(kind))
+  end
+  if kind == "table" and not rawequal(orrery.type(model[1]), "State") then M.set_paths(model) end
+  local list, seen = {}, {}
+  M.walk(model, function(_, part, part_kind)
+    if part_kind ~= "State" or seen[part:identity()] or not wanted(part) then return end
+    seen[part:identity()] = true
+    list[#list + 1] = part
+  end)
+  return list
+end
+
+function M.parameters(model)
+  return states(model, function(state) return state.trained end)
+end
+
+function M.states(model)
+  return states(model, function() return true end)
+end
+
+-- The forward functions of all modules below, the model's own first.
+function M.functions(model)
+  local list = {}
+  if info[model] then list[1] = info[model].forward end
+  if orrery.type(model) == "State" then return list end
+  M.walk(model, function(_, part, kind)
+    if kind == "Module" then list[#list + 1] = info[part].forward end
+  end)
+  return list
+end
+
+local function count_of(state)
+  local count = 1
+  for _, dim in ipairs(state.shape) do count = count * dim end
+  return count
+end
+
+-- The model as a tree: a line for each module and for each tensor with its path and shape.
+function M.print(model)
+  local lines, total, seen = {}, 0, {}
+  M.walk(model, function(path, part, kind, depth)
+    local line = ("%s%s  "):format(("  "):rep(depth), path)
+    if kind == "Module" then
+      line = line .. info[part].kind
+    elseif seen[part:identity()] then
+      line = line .. "shared with " .. part.name
+    else
+      seen[part:identity()] = true
+      local count = count_of(part)
+      line = line .. ("%s%s  %d"):format(part.dtype, tostring(part.shape), count)
+      if part.trained then total = total + count end
+    end
+    lines[#lines + 1] = line
+  end)
+  table.insert(lines, 1, ("%s: %d parameters"):format(info[model].kind, total))
+  return table.concat(lines, "\n")
+end
+
+return M

@@ -1,0 +1,11 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- nn.rmsnorm(dim, {eps =}): the last dim over its root mean square, scaled.
+local _, orrery = ...
+local nn = orrery.nn
+
+return nn.module("rmsnorm", function(m, dim, options)
+  local o = orrery.options("rmsnorm", options, { eps = 1e-5, dtype = "f32" })
+  m.weight = orrery.parameter(dim, { init = nn.init.ones, dtype = o.dtype })
+  return function(x) return orrery.rmsnorm(x, m.weight, o.eps) end
+end)

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What survivors say when a peer dies, freezes, comes late, posts something else or gives up.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <time.h>
+
+#include <filesystem>
+
+#include "fixture.h"
+#include "ranks.h"
+
+namespace comm_test {
+namespace {
+
+using ranks::count;
+
+orr_coll all_reduce(const Slab& slab, int64_t n, const char* name) {
+  orr_coll c = Peer::make(ORR_COLL_ALL_REDUCE);
+  c.count = n;
+  c.send = c.recv = slab.part(0, static_cast<uint64_t>(n) * 4);
+  c.name = name;
+  c.where = "train.lua:12";
+  return c;
+}
+
+orr_coll recv_from(const Slab& slab, int peer) {
+  orr_coll c = Peer::make(ORR_COLL_RECV);
+  c.root_or_peer = peer;
+  c.count = 4;
+  c.recv = slab.part(0, 16);
+  c.name = "activation";
+  return c;
+}
+
+// The last rank signals itself before the sixth of ten operations. Argument: signal and elements.
+void fall(const std::string& argument) {
+  Peer peer("local");
+  const int64_t n = std::stoll(argument.substr(argument.find(' ')));
+  Slab slab(peer, false, static_cast<uint64_t>(n) * 4);
+  for (int i = 0; i < 10; ++i) {
+    if (i == 5 && peer.rank() == peer.size() - 1) raise(std::stoi(argument));
+    peer.post(all_reduce(slab, n, "bucket 3"));
+  }
+}
+const ranks::Body falls("falls", [](const std::string& argument) { return fall(argument), 0; });
+
+// Shared memory with a name of ours.
+int leftovers() {
+  int n = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
+    n += entry.path().filename().string().find("orrery") != std::string::npos;
+  return n;
+}
+
+TEST(Failure, DeadPeerIsNamedBySurvivors) {
+  const int before = leftovers();
+  for (int n : {2, 3, 4}) {
+    const auto outcome = ranks::run(n, "falls", "9 100000", {"ORRERY_DEADLINE=20"});
+    EXPECT_EQ(outcome.code, 128 + 9) << outcome.output;
+    const std::string culprit = "rank " + std::to_string(n - 1);
+    EXPECT_EQ(count(outcome.output, culprit + " died in all_reduce 'bucket 3' (train.lua:12)"), n - 1)
+        << outcome.output;
+    EXPECT_NE(outcome.output.find("orrery: " + culprit + " was killed by signal 9"), std::string::npos);
+    EXPECT_LT(outcome.seconds, 2);
+  }
+  EXPECT_EQ(leftovers(), before);
+}
+
+TEST(Failure, FrozenPeerIsNamedBySurvivors) {
+  const auto outcome = ranks::run(3, "falls", std::to_string(SIGSTOP) + " 100", {"ORRERY_DEADLINE=1"});
+  EXPECT_EQ(outcome.code, ORR_DEADLINE) << outcome.output;
+  EXPECT_EQ(count(outcome.output, "rank 2 has not answered for 1 s in all_reduce 'bucket 3'"), 2)
+      << outcome.output;
+  EXPECT_LT(outcome.seconds, 8);
+}
+
+// Rank 0 waits for 1, which waits for 2, which is frozen: both name 2.
+const ranks::Body chain("chain", [](const std::string&) {
+  Peer peer("local");
+  Slab slab(peer, false, 64);
+  if (peer.rank() == 2) raise(SIGSTOP);
+  peer.post(recv_from(slab, peer.rank() + 1));
+  return 0;
+});
+
+TEST(Failure, BlamePassesThroughThoseWhoWait) {
+  const auto outcome = ranks::run(3, "chain", "", {"ORRERY_DEADLINE=1"});
+  EXPECT_EQ(count(outcome.output, "rank 2 has not answered for 1 s in recv 'activation'"), 2)
+      << outcome.output;
+}
+
+const ranks::Body embrace("embrace", [](const std::string&) {
+  Peer peer("local");
+  Slab slab(peer, false, 64);
+  peer.post(recv_from(slab, 1 - peer.rank()));
+  return 0;
+});
+
+TEST(Failure, DeadlockEndsAtTheDeadline) {
+  const auto outcome = ranks::run(2, "embrace", "", {"ORRERY_DEADLINE=1"});
+  EXPECT_EQ(outcome.code, ORR_DEADLINE) << outcome.output;
+  EXPECT_EQ(count(outcome.output, "rank 0: ranks "), 1) << outcome.output;
+  EXPECT_GE(count(outcome.output, "wait for each other"), 2) << outcome.output;
+  EXPECT_LT(outcome.seconds, 4);
+}
+
+const ranks::Body late("late", [](const std::string&) {
+  Peer peer("local");
+  Slab slab(peer, false, 64);
+  const timespec pause{0, 600000000};
+  if (peer.rank() == 1) nanosleep(&pause, nullptr);
+  peer.post(all_reduce(slab, 16, "late"));
+  return 0;
+});
+
+TEST(Failure, LatePeerBelowTheDeadlineIsNoFailure) {
+  const auto outcome = ranks::run(3, "late", "", {"ORRERY_DEADLINE=2"});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  const auto strict = ranks::run(3, "late", "", {"ORRERY_DEADLINE=0.2"});
+  EXPECT_GE(count(strict.output, "rank 1 has not answered for 0.2 s in all_reduce 'late'"), 2)
+      << strict.output;
+}
+
+// Argument: what rank 1 does otherwise.
+const ranks::Body otherwise("otherwise", [](const std::string& how) {
+  Peer peer("local");
+  Slab slab(peer, false, 1 << 20);
+  orr_coll c = all_reduce(slab, 100000, "gradients");
+  if (peer.rank() == 1 && how == "count") c.count = 50000;
+  if (peer.rank() == 1 && how == "name") c.name = "weights";
+  if (peer.rank() == 1 && how == "redop") c.redop = ORR_RED_MAX;
+  if (peer.rank() == 1 && how == "operation") {
+    c.op = ORR_COLL_BROADCAST;
+    c.root_or_peer = 1;
+    c.where = "train.lua:99";
+  }
+  peer.post(c);
+  return 0;
+});
+
+TEST(Failure, DisagreementNamesBothSides) {
+  const std::string one = "rank 0 all_reduce 'gradients' (train.lua:12) of 100000 f32";
+  const std::pair<const char*, const char*> cases[] = {
+      {"count", "rank 1 all_reduce 'gradients' (train.lua:12) of 50000 f32"},
+      {"name", "rank 1 all_reduce 'weights' (train.lua:12) of 100000 f32"},
+      {"redop", "counts, leaves or the reduction differ"},
+      {"operation", "rank 1 broadcast 'gradients' (train.lua:99) of 100000 f32, root 1"}};
+  for (const auto& [how, other] : cases) {
+    const auto outcome = ranks::run(3, "otherwise", how, {"ORRERY_DEADLINE=10"});
+    EXPECT_EQ(outcome.code, 1) << outcome.output;
+    EXPECT_EQ(count(outcome.output, one), 3) << outcome.output;
+    EXPECT_EQ(count(outcome.output, other), 3) << outcome.output;
+    EXPECT_LT(outcome.seconds, 2);
+  }
+}
+
+const ranks::Body unequal("unequal", [](const std::string&) {
+  Peer peer("local");
+  Slab slab(peer, false, 1 << 20);
+  orr_coll c = recv_from(slab, 0);
+  if (peer.rank() == 0) {
+    c = Peer::make(ORR_COLL_SEND);
+    c.root_or_peer = 1;
+    c.count = 5;
+    c.send = slab.part(0, 20);
+    c.name = "logits";
+  }
+  peer.post(c);
+  peer.barrier();
+  return 0;
+});
+
+TEST(Failure, UnequalEndsOfAMessageAreNamed) {
+  const auto outcome = ranks::run(2, "unequal", "", {"ORRERY_DEADLINE=10"});
+  EXPECT_EQ(count(outcome.output, "rank 0 sends 5 f32 'logits' to rank 1, which receives 4 f32 'activation'"),
+            2)
+      << outcome.output;
+}
+
+// Rank 0 aborts while the others are in an operation; later calls fail at once with the same words.
+const ranks::Body gives_up("gives up", [](const std::string&) {
+  Peer peer("local");
+  Slab slab(peer, false, 64);
+  if (peer.rank() == 0) peer.api.abort(peer.comm, "loss is not finite");
+  for (int i = 0; i < 2; ++i) {
+    try {
+      peer.post(all_reduce(slab, 16, "bucket"));
+      return 1;
+    } catch (const orrery::Error& e) {
+      if (e.code() != ORR_RETRY) throw;
+      if (std::string(e.what()) != "rank 0 aborted: loss is not finite") throw;
+    }
+  }
+  orr_status* error = peer.api.async_error(peer.comm);
+  if (!error) return 2;
+  check(error);
+  return 0;
+});
+
+TEST(Failure, AbortReachesPeersInFlight) {
+  const auto outcome = ranks::run(3, "gives up", "", {"ORRERY_DEADLINE=10"});
+  EXPECT_EQ(count(outcome.output, "rank 0 aborted: loss is not finite"), 3) << outcome.output;
+  EXPECT_EQ(outcome.code, ORR_RETRY) << outcome.output;
+  EXPECT_LT(outcome.seconds, 2);
+}
+
+// A refused descriptor moves nothing and leaves the communicator usable.
+const ranks::Body refused("refused", [](const std::string&) {
+  Peer peer("local");
+  Slab slab(peer, false, 64);
+  const auto code = [&](const orr_coll& c) {
+    try {
+      peer.post(c);
+    } catch (const orrery::Error& e) {
+      return e.code();
+    }
+    return 0;
+  };
+  orr_coll wide = all_reduce(slab, 16, "x");
+  wide.count = 1000;
+  orr_coll unknown = Peer::make(77);
+  orr_coll root = all_reduce(slab, 4, "x");
+  root.op = ORR_COLL_REDUCE;
+  root.root_or_peer = 9;
+  if (code(wide) != ORR_INVALID || code(unknown) != ORR_UNIMPLEMENTED || code(root) != ORR_INVALID) return 1;
+  peer.post(all_reduce(slab, 16, "fine"));
+  return 0;
+});
+
+TEST(Failure, InvalidDescriptorsAreRefusedAndHarmless) {
+  const auto outcome = ranks::run(2, "refused", "", {"ORRERY_DEADLINE=10"});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+}
+
+}  // namespace
+}  // namespace comm_test

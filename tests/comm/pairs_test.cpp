@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Send and recv: sizes beyond the ring, groups that cross, tags out of order, registered memory.
+#include <gtest/gtest.h>
+
+#include "fixture.h"
+#include "model.h"
+#include "ranks.h"
+
+namespace comm_test {
+namespace {
+
+orr_coll pair_op(int op, int peer, int tag, orr_buffer b, int64_t count) {
+  orr_coll c = Peer::make(op);
+  c.root_or_peer = peer;
+  c.tag = tag;
+  (op == ORR_COLL_SEND ? c.send : c.recv) = b;
+  c.count = count;
+  c.name = "pair";
+  return c;
+}
+
+void expect(const Slab& slab, uint64_t at, uint64_t sequence, int64_t n) {
+  const std::vector<char> want = numbers(ORR_F32, sequence, n);
+  if (std::memcmp(slab.at(at), want.data(), want.size()) != 0)
+    fail(ORR_FAILED, "message {} of {} elements arrived altered", sequence, n);
+}
+
+void fill(const Slab& slab, uint64_t at, uint64_t sequence, int64_t n) {
+  const std::vector<char> data = numbers(ORR_F32, sequence, n);
+  std::memcpy(slab.at(at), data.data(), data.size());
+}
+
+// Everyone sends to its right and receives from its left in one group: no order of starts may block.
+void shift_around(Peer& peer, Slab& slab, int64_t n) {
+  const int P = peer.size(), me = peer.rank();
+  const uint64_t bytes = static_cast<uint64_t>(n) * 4, to = 4 << 20;
+  fill(slab, 0, me, n);
+  peer.post({pair_op(ORR_COLL_SEND, (me + 1) % P, 5, slab.part(0, bytes), n),
+             pair_op(ORR_COLL_RECV, (me + P - 1) % P, 5, slab.part(to, bytes), n)});
+  expect(slab, to, (me + P - 1) % P, n);
+}
+
+// Rank 0 sends tags 1, 2, 3 to rank 1, which wants 3, 1, 2, each by itself.
+void tags_out_of_order(Peer& peer, Slab& slab, int64_t n) {
+  const uint64_t bytes = static_cast<uint64_t>(n) * 4;
+  if (peer.rank() == 0) {
+    std::vector<orr_coll> group;
+    for (int tag = 1; tag <= 3; ++tag) {
+      fill(slab, tag * bytes, tag, n);
+      group.push_back(pair_op(ORR_COLL_SEND, 1, tag, slab.part(tag * bytes, bytes), n));
+    }
+    peer.post(group);
+  } else if (peer.rank() == 1) {
+    for (int tag : {3, 1, 2}) {
+      peer.post(pair_op(ORR_COLL_RECV, 0, tag, slab.part(0, bytes), n));
+      expect(slab, 0, tag, n);
+    }
+  }
+  peer.barrier();
+}
+
+const ranks::Body pairs("pairs", [](const std::string& backend) {
+  Peer peer(backend);
+  for (bool registered : {false, true}) {
+    Slab slab(peer, registered, 8 << 20);
+    for (int64_t n : {0, 1, 1000, 8192, 16384, 300000}) shift_around(peer, slab, n);
+    for (int64_t n : {10, 60000}) tags_out_of_order(peer, slab, n);
+  }
+  return 0;
+});
+
+class Pairs : public testing::TestWithParam<int> {};
+
+TEST_P(Pairs, Arrive) {
+  const auto outcome = ranks::run(GetParam(), "pairs", "local", {"ORRERY_DEADLINE=10"});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Pairs, testing::Range(2, 5));
+
+}  // namespace
+}  // namespace comm_test

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/environment.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/error.h"
+#include "job/store.h"
+
+namespace orrery {
+namespace {
+
+World from(std::map<std::string, std::string> variables) {
+  return detect([&](const char* name) -> const char* {
+    auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+std::string refusal(const std::map<std::string, std::string>& variables) {
+  try {
+    from(variables);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ORR_INVALID);
+    return e.what();
+  }
+  return "";
+}
+
+TEST(Environment, NothingSetIsAWorldOfOne) {
+  const World w = from({});
+  EXPECT_EQ(w.size, 1);
+  EXPECT_EQ(w.source, "single process");
+}
+
+TEST(Environment, ReadsEveryLauncher) {
+  World w = from({{"RANK", "3"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}});
+  EXPECT_EQ(w.source, "torchrun");
+  EXPECT_EQ(w.rank, 3);
+  EXPECT_EQ(w.local_rank, 1);
+  EXPECT_EQ(w.local_size, 2);
+  w = from({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}});
+  EXPECT_EQ(w.source, "Open MPI");
+  w = from({{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "2"}, {"MPI_LOCALRANKID", "1"}});
+  EXPECT_EQ(w.source, "hydra");
+  EXPECT_EQ(w.local_size, 2);
+}
+
+TEST(Environment, SlurmNeedsAStep) {
+  std::map<std::string, std::string> batch{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}};
+  EXPECT_EQ(from(batch).size, 1);
+  batch["SLURM_STEP_ID"] = "0";
+  EXPECT_EQ(from(batch).size, 4);
+  EXPECT_EQ(from(batch).local_size, 4);
+  batch["SLURM_STEP_NUM_NODES"] = "2";
+  batch["SLURM_STEP_TASKS_PER_NODE"] = "2(x2)";
+  EXPECT_EQ(from(batch).local_size, 2);
+}
+
+TEST(Environment, MpirunInsideASlurmStepIsNoConflict) {
+  const World w = from({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"SLURM_STEP_ID", "0"},
+                        {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}});
+  EXPECT_EQ(w.source, "Open MPI");
+  EXPECT_EQ(w.size, 2);
+}
+
+TEST(Environment, OwnVariablesComeFirstAndMayRepeatTorchruns) {
+  const World w = from({{"ORRERY_RANK", "1"}, {"ORRERY_WORLD_SIZE", "2"}, {"RANK", "1"}, {"WORLD_SIZE", "2"}});
+  EXPECT_EQ(w.source, "orrery");
+}
+
+TEST(Environment, RefusalsNameTheVariables) {
+  const std::string half = refusal({{"RANK", "1"}});
+  EXPECT_NE(half.find("RANK is set but WORLD_SIZE is not"), std::string::npos) << half;
+  const std::string conflict =
+      refusal({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}});
+  EXPECT_NE(conflict.find("RANK=1 of WORLD_SIZE=2 (torchrun), but PMI_RANK=0 of PMI_SIZE=2 (hydra)"),
+            std::string::npos)
+      << conflict;
+  EXPECT_NE(refusal({{"RANK", "2"}, {"WORLD_SIZE", "2"}}).find("outside"), std::string::npos);
+  EXPECT_NE(refusal({{"RANK", "x"}, {"WORLD_SIZE", "2"}}).find("RANK='x'"), std::string::npos);
+}
+
+TEST(Environment, AWorldWithoutAStoreSaysHowToStartIt) {
+  World w;
+  w.size = 4;
+  w.source = "torchrun";
+  try {
+    Store::open(w);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ORR_UNAVAILABLE);
+    EXPECT_NE(std::string(e.what()).find("orrery run -n 4"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace orrery

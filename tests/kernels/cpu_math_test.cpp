@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Errors of the cpu kernels' own transcendentals, in units of the last place, against libm in double.
+// Every 97th float of the whole line is tried; the bounds are those that vmath.h states.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "../../kernels/cpu/vmath.h"
+
+namespace {
+
+using namespace orr_cpu::ORR_ISA;
+
+float from_bits(uint32_t bits) {
+  float x;
+  std::memcpy(&x, &bits, 4);
+  return x;
+}
+
+// The distance of `got` from `want` in places of a float near `want`.
+double places(float got, double want) {
+  if (std::isnan(want)) return std::isnan(got) ? 0 : INFINITY;
+  if (double(got) == want || got == float(want)) return 0;
+  if (std::isinf(got) || std::isinf(float(want))) return INFINITY;
+  int e = std::max(std::ilogb(want), -126);
+  return std::fabs(double(got) - want) / std::ldexp(1.0, e - 23);
+}
+
+template <class Fn, class Libm>
+void check(const char* name, Fn fn, Libm libm, double bound) {
+  double worst = 0;
+  float at = 0;
+  float x[kLanes], y[kLanes];
+  for (uint64_t bits = 0; bits < 1ull << 32; bits += 97 * kLanes) {
+    for (int i = 0; i < kLanes; ++i) x[i] = from_bits(uint32_t(bits + 97 * uint64_t(i)));
+    store(y, fn(load(x)));
+    for (int i = 0; i < kLanes; ++i) {
+      double error = places(y[i], libm(double(x[i])));
+      if (error > worst) worst = error, at = x[i];
+    }
+  }
+  std::printf("%s: %.2f ulp at %a\n", name, worst, double(at));
+  EXPECT_LE(worst, bound) << name << " at " << at;
+}
+
+class Math : public ::testing::Test {
+  void SetUp() override {
+    if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "needs AVX2";
+  }
+};
+
+TEST_F(Math, Exp) { check("exp", [](v16f x) { return exp(x); }, [](double x) { return std::exp(x); }, 1.5); }
+TEST_F(Math, Log) { check("log", [](v16f x) { return log(x); }, [](double x) { return std::log(x); }, 1.5); }
+TEST_F(Math, Tanh) { check("tanh", [](v16f x) { return tanh(x); }, [](double x) { return std::tanh(x); }, 2); }
+TEST_F(Math, Erf) { check("erf", [](v16f x) { return erf(x); }, [](double x) { return std::erf(x); }, 2); }
+TEST_F(Math, Sigmoid) {
+  check("sigmoid", [](v16f x) { return sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }, 3);
+}
+
+}  // namespace

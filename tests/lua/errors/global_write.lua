@@ -1,0 +1,3 @@
+-- SPDX-License-Identifier: Apache-2.0
+model = 3
+--> global_write.lua:2: assignment to undeclared variable 'model'; write local model = ...

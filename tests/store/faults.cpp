@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "faults.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <string>
+
+namespace orrery::faults {
+namespace {
+
+struct State {
+  int count = 0, kill_call = INT_MAX, fail_call = INT_MAX, error = 0, late_fsyncs = 0;
+  bool short_writes = false;
+  std::string trace;
+};
+State state;
+
+bool counted_call_fails(char letter) {
+  state.trace += letter;
+  ++state.count;
+  if (state.count == state.kill_call) ::raise(SIGKILL);
+  if (state.count != state.fail_call) return false;
+  errno = state.error;
+  return true;
+}
+
+}  // namespace
+
+void clear() { state = {}; }
+void kill_at(int call) { clear(), state.kill_call = call; }
+void fail_at(int call, int error) { clear(), state.fail_call = call, state.error = error; }
+void short_writes() { clear(), state.short_writes = true; }
+int calls() { return state.count; }
+const std::string& trace() { return state.trace; }
+int fsyncs_after_failure() { return state.late_fsyncs; }
+
+}  // namespace orrery::faults
+
+namespace faults = orrery::faults;
+
+extern "C" {
+
+int mkdir(const char* path, mode_t mode) {
+  if (faults::counted_call_fails('m')) return -1;
+  return static_cast<int>(::syscall(SYS_mkdirat, AT_FDCWD, path, mode));
+}
+
+ssize_t write(int fd, const void* bytes, size_t count) {
+  if (faults::state.count + 1 == faults::state.kill_call)
+    ::syscall(SYS_write, fd, bytes, count / 2);
+  if (faults::counted_call_fails('w')) return -1;
+  if (faults::state.short_writes) {
+    if (faults::state.count % 3 == 0) return errno = EINTR, -1;
+    count = std::min<size_t>(count, 7);
+  }
+  return ::syscall(SYS_write, fd, bytes, count);
+}
+
+int fsync(int fd) {
+  faults::state.late_fsyncs += faults::state.count >= faults::state.fail_call;
+  if (faults::counted_call_fails('f')) return -1;
+  return static_cast<int>(::syscall(SYS_fsync, fd));
+}
+
+int renameat2(int from_at, const char* from, int to_at, const char* to, unsigned flags) noexcept {
+  if (faults::counted_call_fails('r')) return -1;
+  return static_cast<int>(::syscall(SYS_renameat2, from_at, from, to_at, to, flags));
+}
+
+int unlinkat(int at, const char* path, int flags) noexcept {
+  if (faults::counted_call_fails('u')) return -1;
+  return static_cast<int>(::syscall(SYS_unlinkat, at, path, flags));
+}
+
+}  // extern "C"

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The calls that change a disk (mkdir, write, fsync, renameat2, unlinkat), replaced for the whole
+// test program by ones that can be told to fail, to stop halfway, or to end the process.
+#pragma once
+
+#include <string>
+
+namespace orrery::faults {
+
+// Back to the kernel's own calls, and counting from 0.
+void clear();
+// The `call`-th call from now, counting from 1, ends the process; a write does half its work first.
+void kill_at(int call);
+// The `call`-th call from now fails with `error`.
+void fail_at(int call, int error);
+// Every write moves at most 7 bytes, and every third one is interrupted.
+void short_writes();
+
+// Since clear(): how many calls, and which, by first letter.
+int calls();
+const std::string& trace();
+// Since the failure of fail_at().
+int fsyncs_after_failure();
+
+}  // namespace orrery::faults

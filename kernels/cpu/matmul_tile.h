@@ -156,6 +156,7 @@ struct MatmulSlot {
     int64_t across = (p.tile_n + kCols - 1) / kCols;
     T* base = stack;
     if (p.n_chunks > 1) base += (i / kRows * across + j / kCols) * p.levels * kMicro;
+    if (p.steps[c.last - 1].node >= 0) expect(to + p.steps[c.last - 1].node * s.node, rows, cols);
     for (int32_t x = c.first; x < c.last; ++x) {
       const MatmulStep& step = p.steps[x];
       T* top = base + step.level * kMicro;
@@ -173,6 +174,13 @@ struct MatmulSlot {
   bool direct(int cols) const {
     return sizeof(S) == sizeof(T) && p.shape.leaf_n == 1 && p.shape.y.col == 1 &&
            cols % kLanesOf == 0;
+  }
+
+  // The result is written in one go after the last step: have its lines at hand by then.
+  void expect(const S* to, int rows, int cols) const {
+    for (int r = 0; r < rows; ++r)
+      for (int c = 0; c < cols; c += 64 / int(sizeof(S)))
+        __builtin_prefetch(to + r * p.shape.y.row + c * p.shape.y.col, 1);
   }
 
   static void add(T* to, const T* from, int rows, int vectors) {

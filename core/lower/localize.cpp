@@ -108,7 +108,7 @@ class Localizer {
           from_.value(op.in[0]).batch == Batch::partial ? total_of(op.in[0]) : value(op.in[0]);
       return;
     }
-    if (op.kind == "stop_gradient") {
+    if (op.kind == "stop_gradient" || op.kind == "user_gradient") {
       map_[static_cast<size_t>(op.out[0])] = value(op.in[0]);
       return;
     }

@@ -44,6 +44,7 @@ std::vector<Api> host_api();
 std::vector<Api> state_api();
 std::vector<Api> run_api();
 std::vector<Api> func_api();
+std::vector<Api> gradient_api();
 std::vector<Api> world_api();
 std::vector<Api> data_api();
 std::vector<Api> script_api();

@@ -10,7 +10,8 @@ extern const OpDef pointwise_op, matmul_op, reduce_op, argmax_op, topk_op, softm
     softmax_grad_op, layernorm_op, layernorm_grad_op, rmsnorm_op, rmsnorm_grad_op,
     norm_param_grad_op, attention_op, attention_grad_op, cross_entropy_op, cross_entropy_grad_op,
     gather_op, scatter_add_op, slice_at_op, update_slice_op, iota_op, categorical_op, reshape_op,
-    transpose_op, split_op, concat_op, batch_mean_op, total_op, stop_gradient_op;
+    transpose_op, split_op, concat_op, batch_mean_op, total_op, stop_gradient_op,
+    user_gradient_op;
 
 const std::vector<const OpDef*>& all_op_defs() {
   static const std::vector<const OpDef*> defs = {
@@ -21,7 +22,7 @@ const std::vector<const OpDef*>& all_op_defs() {
       &gather_op,          &scatter_add_op,     &slice_at_op,      &update_slice_op,
       &iota_op,            &categorical_op,     &reshape_op,       &transpose_op,
       &split_op,           &concat_op,          &batch_mean_op,    &total_op,
-      &stop_gradient_op};
+      &stop_gradient_op,   &user_gradient_op};
   return defs;
 }
 

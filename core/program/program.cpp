@@ -165,6 +165,11 @@ void Program::relate_to_batch(Op& op) {
     mean |= value(v).batch == Batch::mean;
   }
   if (op.kind == "batch_mean") return all_outputs(Batch::mean);
+  if (op.kind == "user_gradient") {
+    Value& out = mutable_value(op.out[0]);
+    out.batch = value(op.in[0]).batch, out.batch_dim = value(op.in[0]).batch_dim;
+    return;
+  }
   if (op.kind == "total" || !(sharded || partial || mean)) return;
   if ((sharded || partial) && mean)
     fail_here(op.kind + ": a mean over the batch is known only after all microbatches and cannot "
@@ -296,6 +301,13 @@ ValueId Program::random_uniform(const Type& type, ValueId like) {
     mutable_value(out).batch_dim = value(like).batch_dim;
   }
   return out;
+}
+
+ValueId Program::with_gradient(ValueId y, const std::vector<ValueId>& xs, UserGradient backward) {
+  std::vector<ValueId> in = {y};
+  in.insert(in.end(), xs.begin(), xs.end());
+  user_gradients_.push_back(std::move(backward));
+  return add1("user_gradient", in, {{"index", static_cast<int64_t>(user_gradients_.size()) - 1}});
 }
 
 void Program::update(ValueId state, ValueId next) {

@@ -10,6 +10,7 @@
 // ratio of totals, known only when all leaves are done). Only linear ops accept partial and mean.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -84,6 +85,14 @@ class Program {
   // relation to the batch if that is a value (the element index is then the global one).
   ValueId random_uniform(const Type& type, ValueId like = kNone);
 
+  // y with a gradient of the user's own: `backward` gets y's cotangent and returns one for each of
+  // xs (kNone: none). What y was computed from gets no cotangent through it.
+  using UserGradient = std::function<std::vector<ValueId>(ValueId dy)>;
+  ValueId with_gradient(ValueId y, const std::vector<ValueId>& xs, UserGradient backward);
+  const UserGradient& user_gradient(int64_t index) const {
+    return user_gradients_.at(static_cast<size_t>(index));
+  }
+
   // Declares that `state` holds `value` after the step. Later declarations replace earlier ones.
   void update(ValueId state, ValueId value);
   // Declares a fetched result.
@@ -128,6 +137,7 @@ class Program {
   std::vector<std::pair<ValueId, ValueId>> updates_;
   std::vector<std::pair<std::string, ValueId>> outputs_;
   std::map<std::string, int64_t> rng_ordinals_;
+  std::vector<UserGradient> user_gradients_;
   Site site_;
   Phase phase_ = Phase::forward;
   int64_t batch_size_ = 0;

@@ -10,22 +10,20 @@
 namespace reference {
 namespace {
 
-bool adds(std::string_view fn) { return fn == "sum" || fn == "sumsq"; }
-
 void check(const orr_op& op) {
   require_counts(op, 1, 1);
   const orr_tensor &x = op.in[0], &y = op.out[0];
   require_rank(x, 3, "x");
   std::string_view fn = orr::attr_text(op, "fn", "");
-  require(adds(fn) || fn == "max" || fn == "min",
-          "fn must be \"sum\", \"sumsq\", \"max\" or \"min\"");
-  require(y.dtype == x.dtype || (adds(fn) && y.dtype == (is_real(x.dtype) ? wide_dtype(x.dtype)
-                                                                          : int32_t(ORR_I64))),
+  const bool adds = fn == "sum" || fn == "sumsq";
+  require(adds || fn == "max" || fn == "min", "fn must be \"sum\", \"sumsq\", \"max\" or \"min\"");
+  require(y.dtype == x.dtype || (adds && y.dtype == (is_real(x.dtype) ? wide_dtype(x.dtype)
+                                                                             : int32_t(ORR_I64))),
           "the dtype of y must be that of x, or of a sum its accumulator");
-  require(x.dtype != ORR_BOOL || y.dtype != ORR_BOOL || !adds(fn), "a sum of BOOL must be i64");
-  require(adds(fn) || x.dims[1] > 0, "nothing has no largest or smallest element");
+  require(x.dtype != ORR_BOOL || y.dtype != ORR_BOOL || !adds, "a sum of BOOL must be i64");
+  require(adds || x.dims[1] > 0, "nothing has no largest or smallest element");
   if (!orr::attr(op, "leaf_n")) return require_shape(y, {x.dims[0], x.dims[2]}, "y");
-  require(adds(fn) && x.dims[0] == 1, "leaves need a sum with O = 1");
+  require(fn == "sum" && x.dims[0] == 1, "leaves need a sum with O = 1");
   require_leaves(op, x.dims[1]);
   require_nodes(op, y, {x.dims[2]}, "y");
 }
@@ -34,32 +32,30 @@ uint64_t workspace(const orr_op& op) {
   return leaves_workspace(op, op.in[0].dims[2], op.out[0].dtype);
 }
 
-struct Same {
-  template <class A>
-  static A of(A x) { return x; }
+struct Plain {
+  template <class A> A operator()(A x) const { return x; }
 };
 struct Square {
-  template <class A>
-  static A of(A x) { return x * x; }
-  static int64_t of(int64_t x) { return int64_t(uint64_t(x) * uint64_t(x)); }
+  float operator()(float x) const { return x * x; }
+  double operator()(double x) const { return x * x; }
+  int64_t operator()(int64_t x) const { return int64_t(uint64_t(x) * uint64_t(x)); }
 };
 
-// y[O,I] = the sums of Term::of x[O,length,I], whose outer stride is `outer`.
+// y[O,I] = the sums of term(x[O,length,I]), whose outer stride is `outer`.
 template <class Term, class T, class Y>
 void sum(const T* x, int64_t o, int64_t length, int64_t inner, int64_t outer, Y* y) {
   using A = Acc<T>;
   if (inner == 1)
     return orr::parallel_for(o, [=](int64_t i) {
       const T* row = x + i * outer;
-      put(y[i], row_sum<A>(length, [=](int64_t k) { return Term::of(get(row[k])); }));
+      put(y[i], row_sum<A>(length, [=](int64_t k) { return Term()(get(row[k])); }));
     });
   int64_t tiles = (inner + kColumns - 1) / kColumns;
   orr::parallel_for(o * tiles, [=](int64_t task) {
     int64_t c0 = task % tiles * kColumns, n = std::min<int64_t>(kColumns, inner - c0);
     const T* from = x + task / tiles * outer + c0;
     A total[kColumns];
-    column_sum(0, length, n, total,
-               [=](int64_t k, int64_t c) { return Term::of(get(from[k * inner + c])); });
+    column_sum(0, length, n, total, [=](int64_t k, int64_t c) { return Term()(get(from[k * inner + c])); });
     for (int64_t c = 0; c < n; ++c) put(y[task / tiles * inner + c0 + c], total[c]);
   });
 }
@@ -96,9 +92,9 @@ void sums(const Call& call) {
 void run(const Call& call) {
   std::string_view fn = orr::attr_text(call.op, "fn", "");
   with_any(call.op.in[0].dtype, [&]<class T>(Type<T>) {
-    if (!adds(fn)) return extreme<T>(call, fn == "max");
-    bool narrow = call.op.in[0].dtype == call.op.out[0].dtype;
-    if (fn == "sum") return narrow ? sums<Same, T, T>(call) : sums<Same, T, Acc<T>>(call);
+    if (fn == "max" || fn == "min") return extreme<T>(call, fn == "max");
+    const bool narrow = call.op.in[0].dtype == call.op.out[0].dtype;
+    if (fn == "sum") return narrow ? sums<Plain, T, T>(call) : sums<Plain, T, Acc<T>>(call);
     narrow ? sums<Square, T, T>(call) : sums<Square, T, Acc<T>>(call);
   });
 }

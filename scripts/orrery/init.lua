@@ -34,6 +34,8 @@ local compile = require "orrery.compile"
 orrery.compile, orrery.func = compile.compile, compile.func
 orrery.value_and_grad = compile.value_and_grad
 
+orrery.gradient = require "orrery.gradient"
+
 local module = require "orrery.nn.module_tree"
 orrery.parameters = module.parameters
 

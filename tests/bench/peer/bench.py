@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Races Orrery against PyTorch on this machine; see docs/benchmarks.md. Run by scripts/bench."""
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import machine
+from contestants import CPUS, HERE, Failed, orrery_contestant, pinned, torch_contestant, \
+    torch_environment
+from race import Race
+from workloads import WORKLOADS
+
+RACES = (*WORKLOADS, "microbatches", "ranks")
+
+
+def helper(script, *words):
+    """Runs a script of this folder pinned as PyTorch's contestants are; its last line of output."""
+    done = subprocess.run(pinned(CPUS, [sys.executable, HERE / script, *words]), text=True,
+                          stdout=subprocess.PIPE, env=os.environ | torch_environment(len(CPUS)))
+    if done.returncode:
+        raise Failed(f"{script} {' '.join(map(str, words))} ended with {done.returncode}")
+    return (done.stdout.splitlines() or [""])[-1]
+
+
+def against_torch(work, build):
+    """Orrery, eager, compiled; the ratio is to the better of the last two."""
+    race = Race(work, [orrery_contestant("orrery", work, build),
+                       torch_contestant("eager", work, "eager"),
+                       torch_contestant("compile", work, "compile")])
+    race.run()
+    peer = min("eager", "compile", key=race.best)
+    floor = floor_of(work, build)
+    report = race.report() | {"ratios": [race.ratio(peer, "orrery")], "floor": floor}
+    report["orrery_over_floor"] = race.best("orrery") / sum(floor.values())
+    return report
+
+
+def floor_of(work, build):
+    program = build / "tests/bench/bench_matmul"
+    return json.loads(helper("floor.py", work.name, *([program] if program.exists() else [])))
+
+
+def microbatches(work, build):
+    race = Race(work, [orrery_contestant("microbatches=1", work, build),
+                       orrery_contestant("microbatches=4", work, build, microbatches=4)])
+    race.run()
+    return race.report() | {"ratios": [race.ratio("microbatches=1", "microbatches=4")]}
+
+
+def ranks(work, build):
+    race = Race(work, [orrery_contestant("1 rank x 2 threads", work, build, microbatches=0),
+                       orrery_contestant("2 ranks x 1 thread", work, build, ranks=2, microbatches=0),
+                       torch_contestant("DDP over Gloo", work, "ddp", ranks=2)])
+    race.run()
+    return race.report() | {"ratios": [race.ratio("1 rank x 2 threads", "2 ranks x 1 thread"),
+                                       race.ratio("DDP over Gloo", "2 ranks x 1 thread")]}
+
+
+def run(name, build, rounds):
+    work = WORKLOADS.get(name, WORKLOADS["gpt2"])
+    helper("prepare.py", work.name)
+    if rounds:
+        work = dataclasses.replace(work, rounds=rounds)
+    return {"microbatches": microbatches, "ranks": ranks}.get(name, against_torch)(work, build)
+
+
+def show(name, report):
+    print(f"{name}: {report['workload']}, {report['rounds']} rounds")
+    for who, ms in report["ms"].items():
+        print(f"  {who:<20} {ms['best']:10.3f} ms/step best {ms['median']:10.3f} median")
+    if "floor" in report:
+        floor = report["floor"]
+        print(f"  {'floor':<20} {sum(floor.values()):10.3f} = products {floor['products_ms']:.3f} + "
+              f"AdamW {floor['adamw_ms']:.3f}; orrery is at {report['orrery_over_floor']:.2f} of it")
+    for ratio in report["ratios"]:
+        print(f"  {ratio['of']}: {ratio['median']:.2f} ({ratio['min']:.2f} to {ratio['max']:.2f}), "
+              f"of the bests {ratio['best']:.2f}")
+    if report["others_busy"] > 0.1:
+        print(f"  VOID: other programs took up to {report['others_busy']:.0%} of the CPUs meanwhile")
+    sys.stdout.flush()
+
+
+def options():
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__.split(";")[0])
+    parser.add_argument("--only", metavar="RACE,...", default=",".join(RACES),
+                        help=f"some of {', '.join(RACES)}")
+    parser.add_argument("--rounds", type=int, default=0, help="turns of each contestant")
+    parser.add_argument("--build", type=pathlib.Path, default=HERE.parents[2] / "build")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write the figures here")
+    chosen = parser.parse_args()
+    chosen.only = chosen.only.split(",")
+    for name in chosen.only:
+        if name not in RACES:
+            parser.error(f"there is no race '{name}'; there are: {', '.join(RACES)}")
+    if not (chosen.build / "orrery").exists():
+        parser.error(f"{chosen.build}/orrery does not exist: build it first (ninja -C {chosen.build})")
+    return chosen
+
+
+def main():
+    chosen = options()
+    about, reports, failed = machine.describe(), {}, False
+    print(", ".join(f"{key}: {value}" for key, value in about.items()))
+    for name in chosen.only:
+        try:
+            reports[name] = run(name, chosen.build.resolve(), chosen.rounds)
+            show(name, reports[name])
+        except Failed as failure:
+            failed = True
+            reports[name] = {"error": str(failure)}
+            print(f"{name}: {failure}", file=sys.stderr)
+    if chosen.json:
+        chosen.json.write_text(json.dumps({"machine": about, "races": reports}, indent=1) + "\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

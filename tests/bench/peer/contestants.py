@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contestants: programs that stay alive, wait without using a CPU, and train when asked.
+
+A request is the line "losses 0 N" or "time U N" in the named pipe of every rank; the answer is one
+line of N numbers from rank 0: losses, or milliseconds of N steps after U unrecorded ones. A contestant
+ends when its pipe is closed.
+"""
+import os
+import pathlib
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from workloads import B1, B2, DECAY, EPS, RATE, STEPS
+
+HERE = pathlib.Path(__file__).resolve().parent
+CPUS = sorted(os.sched_getaffinity(0))[:2]
+FIRST_ANSWER_S = 900  # loading, compiling and the first steps
+
+
+class Failed(Exception):
+    pass
+
+
+def pinned(cpus, words):
+    return ["taskset", "-c", ",".join(map(str, cpus)), *map(str, words)]
+
+
+def torch_environment(threads):
+    return {"OMP_NUM_THREADS": str(threads), "OMP_PROC_BIND": "close", "OMP_PLACES": "threads"}
+
+
+class Contestant:
+    def __init__(self, name, work, ranks=1):
+        self.name, self.work, self.ranks = name, work, ranks
+        self.pipes = pathlib.Path(tempfile.mkdtemp(prefix="orrery-bench-"))
+        self.log = open(self.pipes / "log", "w+")
+        self.requests = [self.open_pipe(f"requests.{rank}") for rank in range(ranks)]
+        self.replies = os.fdopen(self.open_pipe("replies"), "r")
+        self.processes = []
+        self.times = []  # one list of milliseconds for each turn
+
+    def open_pipe(self, name):
+        os.mkfifo(self.pipes / name)
+        return os.open(self.pipes / name, os.O_RDWR | os.O_CLOEXEC)  # does not wait for the other end
+
+    def start(self, words, cpus, environment):
+        self.processes.append(subprocess.Popen(
+            pinned(cpus, words), env=os.environ | environment, stdin=subprocess.DEVNULL,
+            stdout=self.log, stderr=self.log))
+
+    def ask(self, word, unrecorded, recorded):
+        for pipe in self.requests:
+            os.write(pipe, f"{word} {unrecorded} {recorded}\n".encode())
+        end = time.monotonic() + FIRST_ANSWER_S
+        while not select.select([self.replies], [], [], 1)[0]:
+            if any(p.poll() is not None for p in self.processes) or time.monotonic() > end:
+                raise Failed(f"{self.name} on {self.work.name} gave no answer: {self.last_words()}")
+        return list(map(float, self.replies.readline().split()))
+
+    def last_words(self):
+        self.log.seek(0)
+        return " | ".join(self.log.read().strip().splitlines()[-3:]) or "it said nothing"
+
+    def check_losses(self, wanted):
+        for step, (x, y) in enumerate(zip(self.ask("losses", 0, STEPS), wanted), 1):
+            if not abs(x - y) <= 1e-4 * abs(y):
+                raise Failed(f"{self.name} on {self.work.name}: the loss of step {step} is {x:.6g}, "
+                             f"PyTorch's is {y:.6g}: no time counts until they agree to 1e-4")
+
+    def take_turn(self):
+        self.times.append(self.ask("time", *self.work.turn))
+
+    def close(self):
+        for pipe in self.requests:
+            os.close(pipe)
+        for process in self.processes:
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self.replies.close()
+        self.log.close()
+        shutil.rmtree(self.pipes)
+
+
+def torch_contestant(name, work, kind, ranks=1):
+    made = Contestant(name, work, ranks)
+    threads = len(CPUS) // ranks
+    for rank in range(ranks):
+        cpus = CPUS[rank * threads:(rank + 1) * threads]
+        made.start([sys.executable, HERE / "torch_worker.py", work.name, kind, threads, made.pipes,
+                    rank, ranks], cpus, torch_environment(threads))
+    return made
+
+
+def orrery_contestant(name, work, build, ranks=1, microbatches=1):
+    made = Contestant(name, work, ranks)
+    words = [build / "orrery", "run", "--threads", len(CPUS) // ranks]
+    if ranks > 1:
+        words += ["-n", ranks]
+    words += [HERE / "worker.lua", f"dir={work.directory}", f"pipes={made.pipes}", f"steps={STEPS}",
+              f"microbatches={microbatches}", f"lr={RATE}", f"decay={DECAY}", f"b1={B1}", f"b2={B2}",
+              f"eps={EPS}", *work.script_arguments()]
+    made.start(words, CPUS, {"ORRERY_LUA_PATH": str(HERE.parents[1])})
+    return made

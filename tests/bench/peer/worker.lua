@@ -1,0 +1,61 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Orrery as a contestant; speaks the protocol of contestants.py.
+local orrery = require "orrery"
+local models = require "golden.models"
+local nn, optim, world = orrery.nn, orrery.optim, orrery.world
+local args = orrery.args {
+  dir = "", pipes = "", steps = 20, batch = 1, microbatches = 1, widths = "",
+  vocab = 0, positions = 0, dim = 0, heads = 0, layers = 0,
+  lr = 1e-3, decay = 0.0, b1 = 0.9, b2 = 0.999, eps = 1e-8,
+}
+
+local model
+if args.widths ~= "" then
+  local widths = {}
+  for width in args.widths:gmatch "%d+" do widths[#widths + 1] = tonumber(width) end
+  model = models.mlp(widths)
+else
+  model = models.gpt(args)
+end
+for _, parameter in ipairs(orrery.parameters(model)) do
+  parameter:write(orrery.load(("%s/%s.npy"):format(args.dir, parameter.name)))
+end
+
+local run = orrery.compile(function(batch) return nn.cross_entropy(model(batch.x), batch.y) end, {
+  params = model, microbatches = args.microbatches,
+  optimizer = optim.adamw {
+    lr = args.lr, decay = args.decay, b1 = args.b1, b2 = args.b2, eps = args.eps,
+    groups = { { match = models.undecayed, decay = 0 } },
+  },
+})
+
+local data = orrery.data.arrays { x = args.dir .. "/x.npy", y = args.dir .. "/y.npy" }
+local batches = {}
+for i = 1, args.steps do batches[i] = data:batch(i, { size = args.batch, shuffle = false }) end
+
+local count = 0
+local function step()
+  count = count + 1
+  return run:step(batches[(count - 1) % args.steps + 1])
+end
+
+local function timed()
+  local start = orrery.time()
+  step():mean()
+  return (orrery.time() - start) * 1000
+end
+
+local function loss() return step():mean() end
+
+local replies = world.rank == 0 and assert(io.open(args.pipes .. "/replies", "w"))
+for line in io.lines(("%s/requests.%d"):format(args.pipes, world.rank)) do
+  local word, unrecorded, recorded = line:match "(%a+) (%d+) (%d+)"
+  for _ = 1, tonumber(unrecorded) do step() end
+  local numbers = {}
+  for i = 1, tonumber(recorded) do numbers[i] = (word == "losses" and loss or timed)() end
+  if replies then
+    replies:write(table.concat(numbers, " "), "\n")
+    replies:flush()
+  end
+end

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is raced: models, batch shapes, how many steps a turn takes, and the matrix products in a step."""
+import os
+import pathlib
+from dataclasses import dataclass
+
+STEPS = 20  # compared losses; also the number of different batches
+RATE, DECAY, B1, B2, EPS = 3e-4, 0.1, 0.9, 0.95, 1e-8
+
+
+@dataclass(frozen=True)
+class Workload:
+    name: str
+    title: str
+    batch: int
+    turn: tuple  # (unrecorded, recorded) steps between two hand-overs
+    rounds: int
+    widths: tuple = ()  # an MLP
+    gpt: dict = None
+    ctx: int = 0
+
+    @property
+    def directory(self):
+        cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+        return pathlib.Path(cache) / "orrery" / "bench" / self.name
+
+    def script_arguments(self):
+        """key=value words for worker.lua."""
+        if self.widths:
+            return ["widths=" + "-".join(map(str, self.widths)), f"batch={self.batch}"]
+        return [f"batch={self.batch}"] + [f"{key}={value}" for key, value in self.gpt.items()]
+
+    def linears(self):
+        """[(rows, outputs, inputs, how often, whether the input needs a gradient)]"""
+        if self.widths:
+            return [(self.batch, o, i, 1, place > 0)
+                    for place, (i, o) in enumerate(zip(self.widths, self.widths[1:]))]
+        rows, dim, layers = self.batch * self.ctx, self.gpt["dim"], self.gpt["layers"]
+        shapes = [(3 * dim, dim), (dim, dim), (4 * dim, dim), (dim, 4 * dim)]
+        return ([(rows, o, i, layers, True) for o, i in shapes] +
+                [(rows, self.gpt["vocab"], dim, 1, True)])
+
+
+WORKLOADS = {w.name: w for w in (
+    Workload("gpt2", "GPT-2 124M, batch 4 x 64", 4, (1, 2), 10, ctx=64,
+             gpt=dict(vocab=50257, positions=1024, dim=768, heads=12, layers=12)),
+    Workload("char-gpt", "char-GPT 4L/4h/128, batch 12 x 64", 12, (4, 16), 20, ctx=64,
+             gpt=dict(vocab=65, positions=64, dim=128, heads=4, layers=4)),
+    Workload("mlp", "MLP 784-512-512-10, batch 128", 128, (20, 80), 20,
+             widths=(784, 512, 512, 10)),
+)}

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training follows PyTorch's losses and gradient norms, and a batch cut into microbatches that are
+uneven, padded and weighted gives the loss of the whole batch.
+
+Arguments: the build tree. The figures come from make.py.
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import unittest
+
+BUILD = pathlib.Path(sys.argv[1])
+HERE = pathlib.Path(__file__).resolve().parent
+FIGURES = json.loads((HERE / "figures.json").read_text())
+KERNELS = ("reference", "cpu")
+
+
+def rows(script, kernels, *arguments, ranks=1):
+    """The script's lines as pairs (loss, gradient norm)."""
+    done = subprocess.run(
+        [BUILD / "orrery", "run", "-n", str(ranks), "--kernels", kernels, HERE / script,
+         f"dir={HERE}", *arguments], capture_output=True, text=True)
+    if done.returncode:
+        raise AssertionError(f"{script} {arguments} ended with {done.returncode}: {done.stderr}")
+    return [tuple(map(float, line.split())) for line in done.stdout.splitlines()]
+
+
+def error(x, wanted):
+    return abs(x - wanted) / abs(wanted)
+
+
+class Golden(unittest.TestCase):
+    def follow(self, model, kernels, microbatches=1):
+        wanted = list(zip(FIGURES[model]["loss"], FIGURES[model]["grad_norm"]))
+        found = rows("train.lua", kernels, f"model={model}", f"microbatches={microbatches}")
+        self.assertEqual(len(found), len(wanted))
+        for step, (ours, theirs) in enumerate(zip(found, wanted), 1):
+            for what, x, y in zip(("loss", "gradient norm"), ours, theirs):
+                self.assertLess(error(x, y), 1e-5, f"{what} of step {step} is {x}, wanted {y}")
+
+    def test_mlp(self):
+        for kernels in KERNELS:
+            with self.subTest(kernels):
+                self.follow("mlp", kernels)
+
+    def test_gpt(self):
+        for kernels in KERNELS:
+            with self.subTest(kernels):
+                self.follow("gpt", kernels)
+
+    def test_gpt_in_microbatches(self):
+        self.follow("gpt", "cpu", microbatches=4)
+
+    def test_gpt_on_ranks(self):
+        # Three microbatches on two ranks: one rank completes a node of the tree, the other a leaf.
+        for kernels in KERNELS:
+            one, two = (rows("train.lua", kernels, "model=gpt", "microbatches=3", ranks=ranks)
+                        for ranks in (1, 2))
+            self.assertEqual(one, two, kernels)
+
+
+class Batches(unittest.TestCase):
+    def agree(self, case):
+        wanted = FIGURES["batches"][case]
+        for kernels in KERNELS:
+            [whole] = rows("batches.lua", kernels, f"case={case}")
+            self.assertLess(error(whole[0], wanted["loss"]), 1e-5)
+            self.assertLess(error(whole[1], wanted["grad_norm"]), 1e-5)
+            for microbatches in (2, 3, 5, 7):
+                with self.subTest(kernels=kernels, microbatches=microbatches):
+                    [cut] = rows("batches.lua", kernels, f"case={case}",
+                                 f"microbatches={microbatches}")
+                    self.assertLess(error(cut[0], whole[0]), 1e-6)
+                    self.assertLess(error(cut[1], whole[1]), 1e-5)
+
+    def test_uneven(self):
+        self.agree("even")
+
+    def test_weighted_and_padded(self):
+        self.agree("weighted")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# PyTorch twins of models.lua. Parameters have Orrery's paths as names: counts begin at 1, functions
+# take a place in a sequence, and a shared table has the first of its paths (head before tok).
+import fnmatch
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+UNDECAYED = ("*.bias", "*ln*", "*norm*")
+
+
+def numbered(modules):
+    return nn.ModuleDict({str(place): module for place, module in modules})
+
+
+class Block(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads = heads
+        self.ln1, self.ln2 = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.qkv, self.proj = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        self.mlp = numbered([(1, nn.Linear(dim, 4 * dim)), (3, nn.Linear(4 * dim, dim))])
+
+    def attention(self, x):
+        batch, time, dim = x.shape
+        q, k, v = (part.view(batch, time, self.heads, dim // self.heads).transpose(1, 2)
+                   for part in self.qkv(x).split(dim, dim=-1))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.proj(y.transpose(1, 2).reshape(batch, time, dim))
+
+    def forward(self, x):
+        x = x + self.attention(self.ln1(x))
+        return x + self.mlp["3"](F.gelu(self.mlp["1"](self.ln2(x)), approximate="tanh"))
+
+
+class GPT(nn.Module):
+    def __init__(self, vocab, positions, dim, heads, layers):
+        super().__init__()
+        self.head = nn.Linear(dim, vocab, bias=False)
+        self.tok, self.pos = nn.Embedding(vocab, dim), nn.Embedding(positions, dim)
+        self.tok.weight = self.head.weight
+        self.blocks = numbered([(i + 1, Block(dim, heads)) for i in range(layers)])
+        self.norm = nn.LayerNorm(dim)
+
+    def forward(self, ids):
+        x = self.tok(ids) + self.pos(torch.arange(ids.shape[-1]))
+        for block in self.blocks.values():
+            x = block(x)
+        return self.head(self.norm(x))
+
+
+class MLP(nn.Module):
+    def __init__(self, widths):
+        super().__init__()
+        self.layers = numbered([(2 * i + 1, nn.Linear(a, b))
+                                for i, (a, b) in enumerate(zip(widths, widths[1:]))])
+
+    def forward(self, x):
+        *hidden, last = self.layers.values()
+        for layer in hidden:
+            x = F.relu(layer(x))
+        return last(x)
+
+
+def parameters(model):
+    """[(Orrery's path, parameter)]"""
+    return [(name.removeprefix("layers."), p) for name, p in model.named_parameters()]
+
+
+def initialise(model, generator):
+    """Small normal weights; norms near 1; biases that are not 0, so that none is untested."""
+    with torch.no_grad():
+        for name, p in parameters(model):
+            deviation = 0.02 if p.dim() == 1 or isinstance(model, GPT) else p.shape[-1] ** -0.5
+            centre = 1.0 if name.endswith("weight") and p.dim() == 1 else 0.0
+            p.copy_(torch.randn(p.shape, generator=generator) * deviation + centre)
+
+
+def groups(model, decay):
+    """Parameter groups for an optimizer: the decayed and the others."""
+    spared = [any(fnmatch.fnmatch(name, pattern) for pattern in UNDECAYED)
+              for name, _ in parameters(model)]
+    split = {True: [], False: []}
+    for (_, p), spare in zip(parameters(model), spared):
+        split[spare].append(p)
+    return [{"params": split[False], "weight_decay": decay},
+            {"params": split[True], "weight_decay": 0.0}]
+
+
+def loss_of(model, x, y):
+    logits = model(x)
+    return F.cross_entropy(logits.flatten(0, -2), y.flatten().long())

@@ -1,0 +1,34 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Trains the MLP or the GPT from the golden weights on the golden batches; a line for each step:
+-- loss, gradient norm.
+local orrery = require "orrery"
+local models, load_weights = require "models", require "weights"
+local nn, optim = orrery.nn, orrery.optim
+local args = orrery.args { dir = "tests/golden", model = { "mlp", "gpt" }, microbatches = 1 }
+
+local model, optimizer
+if args.model == "mlp" then
+  model = models.mlp { 16, 32, 32, 4 }
+  optimizer = optim.momentum {
+    lr = optim.linear { peak = 0.1, warmup = 3, steps = 20, floor = 0.01 },
+    momentum = 0.9, nesterov = true, decay = 1e-2,
+  }
+else
+  model = models.gpt { vocab = 65, positions = 16, dim = 32, heads = 2, layers = 2 }
+  optimizer = optim.adamw {
+    lr = optim.cosine { peak = 1e-2, warmup = 4, steps = 20, floor = 1e-3 },
+    decay = 0.1, b2 = 0.99, groups = { { match = models.undecayed, decay = 0 } },
+  }
+end
+local stem = ("%s/%s"):format(args.dir, args.model)
+load_weights(model, stem .. ".safetensors")
+
+local run = orrery.compile(function(batch) return nn.cross_entropy(model(batch.x), batch.y) end, {
+  params = model, optimizer = optimizer, microbatches = args.microbatches, clip = 1.0,
+})
+local data = orrery.data.arrays { x = stem .. ".x.npy", y = stem .. ".y.npy" }
+for _, batch in data:batches { size = 6, steps = 20, shuffle = false } do
+  local result = run:step(batch)
+  orrery.log("%.9g %.9g", result:mean(), result:get "grad_norm")
+end

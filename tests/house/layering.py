@@ -8,18 +8,11 @@ public headers only libc, one room each knows Lua, Boost.DLL and CLI11, and the 
 import pathlib
 import re
 
-# Room of the core: the rooms that it may include besides itself.
-BELOW = {
-    "base": set(),
-    "plugin": {"base"},
-    "program": {"base"},
-    "lower": {"base", "plugin", "program"},
-    "store": {"base", "program"},
-    "job": {"base", "plugin"},
-    "run": {"base", "program", "lower", "plugin", "store", "job"},
-    "lua": {"base", "program", "lower", "plugin", "run", "store", "job"},
-    "cli": {"base", "program", "lower", "plugin", "run", "store", "job", "lua"},
-}
+# The floors of the core, from the ground up. A room may include every room of the floors below its
+# own, and no other room of its own floor.
+FLOORS = [{"base"}, {"plugin", "program"}, {"lower"}, {"store", "job"}, {"run"}, {"lua"}, {"cli"}]
+BELOW = {room: set().union(*FLOORS[:height]) for height, floor in enumerate(FLOORS)
+         for room in floor}
 
 # Third party: the only file or room that may include it.
 OWNERS = [

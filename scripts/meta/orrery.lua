@@ -583,6 +583,13 @@ function engine.func(body) end
 ---@return orrery.Tensor
 function engine.scalar(name, dtype) end
 
+---`y`, whose cotangent goes through `backward(dy, y, x...)` to the tensors `xs`.
+---@param y orrery.Tensor
+---@param xs table
+---@param backward function
+---@return orrery.Tensor
+function engine.with_gradient(y, xs, backward) end
+
 ---The ranks of this job.
 ---@return orrery.World
 function engine.world() end

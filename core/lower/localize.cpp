@@ -26,7 +26,7 @@ class Localizer {
     for (size_t pass = 0; pass < 2; ++pass)  // the update comes after everything per sample
       for (size_t i = 0; i < from_.ops().size(); ++i)
         if (live_[i] && late_[i] == (pass == 1)) translate(from_.ops()[i], pass == 1);
-    for (auto& [state, next] : from_.updates()) to().update(value(state), value(next));
+    for (auto& [state, next] : from_.updates()) to().update(value(state), own(value(next)));
     for (auto& [name, id] : from_.outputs()) to().output(name, value(id));
     return std::move(local_);
   }
@@ -84,6 +84,13 @@ class Localizer {
     Value& copy = to().mutable_value(found);
     copy.batch = v.batch, copy.batch_dim = v.batch_dim, copy.state = v.state, copy.site = v.site;
     return found;
+  }
+
+  // A state that becomes the old value of another, which may change as well: an op reads it first.
+  ValueId own(ValueId next) {
+    if (!to().value(next).state) return next;
+    to().set_phase(Phase::update);
+    return to().pointwise(ORR_FN_INPUT, {next});
   }
 
   // The whole of a sum over the batch.

@@ -121,7 +121,7 @@ class Placer {
   void place_op(size_t i) {
     const Op op = p_.ops()[i];
     if (is_view(op.kind) && place_view(op)) return;
-    if (op.kind == "reshape" || op.kind == "transpose" || op.kind == "split") return copy_view(op);
+    if (is_view(op.kind)) return copy_view(op, static_cast<int>(i));
     if (op.kind == "concat") return place_concat(op);
     std::vector<Place> in;
     for (ValueId v : op.in) in.push_back(place(v));
@@ -233,17 +233,17 @@ class Placer {
   }
 
   // A shape op that cannot be a view: its elements move.
-  void copy_view(const Op& op) {
+  void copy_view(const Op& op, int op_index) {
     if (op.kind == "split") {
       for (ValueId v : op.out) {
         Place from = plan_.places[static_cast<size_t>(v)];
         plan_.places[static_cast<size_t>(v)] = {};
-        add_copy(op, from, output_place(v, 1 << 30));
+        add_copy(op, from, output_place(v, op_index));
       }
       return;
     }
     Place from = place(op.in[0]);
-    Place to = output_place(op.out[0], 1 << 30);
+    Place to = output_place(op.out[0], op_index);
     if (op.kind == "transpose") {
       Dims perm = attr_ints(op.attrs, "perm");
       Layout view = from.layout;

@@ -131,12 +131,49 @@ ValueId zeros_like(Program& p, ValueId like) {
   return broadcast_like(p, p.constant(0, p.type(like).dtype), like);
 }
 
+ValueId batch_first(Program& p, ValueId x) {
+  const Value& v = p.value(x);
+  if (v.batch != Batch::sharded || v.batch_dim == 0) return x;
+  Dims permutation{v.batch_dim};
+  for (int64_t d = 0; d < static_cast<int64_t>(v.type.dims.size()); ++d)
+    if (d != v.batch_dim) permutation.push_back(d);
+  return transpose(p, x, permutation);
+}
+
+// Whether the order of a sum over `dims` would depend on how many samples a rank holds: leaves must
+// be the outermost of what is summed, and kernels sum in another order when no inner dim is left.
+static bool batch_in_the_way(const Program& p, ValueId x, const Dims& dims) {
+  const Value& v = p.value(x);
+  bool summed = std::count(dims.begin(), dims.end(), v.batch_dim);
+  return v.batch == Batch::sharded && v.batch_dim > 0 && (summed || v.batch_dim > dims.front());
+}
+
+// reduce, keeping dims, of x with its batch dim first, which goes back to its place afterwards.
+static ValueId reduce_batch_first(Program& p, const std::string& fn, ValueId x, Dims dims) {
+  int64_t batch = p.value(x).batch_dim, rank = static_cast<int64_t>(p.type(x).dims.size());
+  for (int64_t& d : dims) d = d == batch ? 0 : d + (d < batch);
+  Dims back;
+  for (int64_t d = 0; d < rank; ++d) back.push_back(d == batch ? 0 : d + (d < batch));
+  return transpose(p, reduce(p, fn, batch_first(p, x), dims, true), back);
+}
+
+static Dims dropped(const Dims& from, const Dims& dims) {
+  Dims kept;
+  for (size_t d = 0; d < from.size(); ++d)
+    if (!std::count(dims.begin(), dims.end(), static_cast<int64_t>(d))) kept.push_back(from[d]);
+  return kept;
+}
+
 ValueId reduce(Program& p, const std::string& fn, ValueId x, Dims dims, bool keep) {
   if (p.type(x).dims.empty()) return x;
   dims = axes(p, fn.c_str(), x, std::move(dims));
   if (p.type(x).dtype == ORR_BOOL || p.type(x).dtype == ORR_U8) x = p.cast(x, ORR_I64);
   Dims kept = p.type(x).dims;
   for (int64_t d : dims) kept[static_cast<size_t>(d)] = 1;
+  if (batch_in_the_way(p, x, dims)) {
+    ValueId y = reduce_batch_first(p, fn, x, dims);
+    return keep ? y : reshape(p, y, dropped(p.type(y).dims, dims));
+  }
   std::string each = fn;
   for (size_t i = dims.size(); i > 0;) {  // runs of neighbouring dims, last first
     size_t end = i--;

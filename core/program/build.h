@@ -23,6 +23,9 @@ ValueId broadcast(Program& p, ValueId x, const Dims& dims);
 ValueId broadcast_like(Program& p, ValueId x, ValueId like);
 ValueId zeros_like(Program& p, ValueId like);
 
+// x with its batch dim first, where sums over the batch want it; x itself if it is or there is none.
+ValueId batch_first(Program& p, ValueId x);
+
 // fn: "sum", "max", "min", "sumsq". Empty dims: all.
 ValueId reduce(Program& p, const std::string& fn, ValueId x, Dims dims, bool keep);
 // The mean. Over the batch dim it is the mean over the samples that count (Batch::mean).

@@ -12,7 +12,7 @@ namespace {
 constexpr std::array kFunctions = {
     ScalarFn{ORR_FN_INPUT, "input", 0, false, true},
     ScalarFn{ORR_FN_CONST, "const", 0, false, false},
-    ScalarFn{ORR_FN_CAST, "cast", 1, false, false},
+    ScalarFn{ORR_FN_CAST, "cast", 1, false, true},
     ScalarFn{ORR_FN_RAND, "rand", 3, false, false},
     ScalarFn{ORR_FN_ADD, "add", 2, false, true},
     ScalarFn{ORR_FN_SUB, "sub", 2, false, true},

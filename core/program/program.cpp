@@ -138,9 +138,14 @@ static void check_linear(const Program& p, const Op& op, Batch kind) {
     int32_t fn = op.expr.instrs.back().fn;
     int varying = 0;
     for (ValueId v : op.in) varying += p.value(v).batch == kind;
-    bool scaled = (fn == ORR_FN_MUL && varying == 1) || fn == ORR_FN_INPUT ||
-                  (fn == ORR_FN_DIV && varying == 1 && p.value(op.in[0]).batch == kind);
-    bool sum = scalar_fn(fn).linear &&
+    const orr_instr& last = op.expr.instrs.back();
+    auto varies = [&](int32_t r) {
+      const orr_instr& i = op.expr.instrs[static_cast<size_t>(r)];
+      return i.fn == ORR_FN_INPUT && p.value(op.in[static_cast<size_t>(i.a)]).batch == kind;
+    };
+    bool scaled = fn == ORR_FN_INPUT || (fn == ORR_FN_MUL && varies(last.a) != varies(last.b)) ||
+                  (fn == ORR_FN_DIV && varies(last.a) && !varies(last.b));
+    bool sum = scalar_fn(fn).linear && is_real(op.expr.instrs.back().dtype) &&
                (kind == Batch::mean || varying == static_cast<int>(op.in.size()));
     bool constants = std::any_of(op.expr.instrs.begin(), op.expr.instrs.end(),
                                  [](const orr_instr& i) { return i.fn == ORR_FN_CONST; });
@@ -151,6 +156,23 @@ static void check_linear(const Program& p, const Op& op, Batch kind) {
   } else if (op.kind != "reduce" && op.kind != "reshape" && op.kind != "transpose" &&
              op.kind != "split" && op.kind != "concat" && op.kind != "stop_gradient") {
     refuse(op.kind);
+  }
+}
+
+// Leaves are consecutive pieces of what a kernel sums over, so nothing may lie outside the batch.
+static void check_sum(const Program& p, const Op& op) {
+  for (size_t i = 0; i < op.in.size(); ++i) {
+    const Value& v = p.value(op.in[i]);
+    if (v.batch != Batch::sharded) continue;
+    size_t outside = static_cast<size_t>(v.batch_dim);
+    if (op.kind == "matmul") {
+      bool merged = p.type(op.in[1]).dims.size() == 2 && !attr_int(op.attrs, "ta", 0);
+      outside = merged ? 0 : v.type.dims.size() - 2;
+    }
+    for (size_t d = 0; d < outside; ++d)
+      if (v.type.dims[d] > 1)
+        p.fail_here(fmt::format("{}: cannot sum dim {} of {} over the batch: put the batch first",
+                                op.kind, v.batch_dim + 1, to_string(v.type.dims)));
   }
 }
 
@@ -215,6 +237,7 @@ void Program::relate_to_batch(Op& op) {
       fail_here("the " + attr_text(op.attrs, "fn", "") +
                 " over the batch is known only after all microbatches and cannot be used in a model");
     } else {
+      check_sum(*this, op);
       v.batch = Batch::partial;
     }
   }

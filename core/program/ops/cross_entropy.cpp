@@ -36,9 +36,16 @@ Sharding sharding(const OpArgs& args, const std::vector<Type>& out) {
 }
 
 void gradient(Gradient& g, const Op& op) {
-  if (g.dy() != kNone && g.wanted(op.in[0]))
-    g.add(op.in[0], g.p.add1("cross_entropy_grad",
-                             {g.dy(), op.in[0], op.in[1], op.in[2], op.out[1]}));
+  Program& p = g.p;
+  ValueId dy = g.dy(), w = op.in[2];
+  if (dy == kNone) return;
+  if (g.wanted(op.in[0]))
+    g.add(op.in[0], p.add1("cross_entropy_grad", {dy, op.in[0], op.in[1], w, op.out[1]}));
+  if (!g.wanted(w)) return;
+  // The loss is linear in its weight; where that is 0 the label may be none, so its slope stays 0.
+  ValueId counts = p.cast(p.pointwise(ORR_FN_NE, {w, Operand::number(0)}), p.type(w).dtype);
+  ValueId loss = p.add("cross_entropy", {op.in[0], op.in[1], counts})[0];
+  g.add(w, p.pointwise(ORR_FN_MUL, {dy, loss}));
 }
 
 KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<Layout>& out) {

@@ -40,9 +40,9 @@ Sharding gather_sharding(const OpArgs& args, const std::vector<Type>&) {
 void gather_gradient(Gradient& g, const Op& op) {
   if (!g.wanted(op.in[0])) return;
   Program& p = g.p;
-  const Dims& table = p.type(op.in[0]).dims;
-  ValueId index = build::reshape(p, op.in[1], {-1});
-  ValueId dy = build::reshape(p, g.dy(), {-1, table[1]});
+  const Dims table = p.type(op.in[0]).dims;
+  ValueId index = build::reshape(p, build::batch_first(p, op.in[1]), {-1});
+  ValueId dy = build::reshape(p, build::batch_first(p, g.dy()), {-1, table[1]});
   g.add(op.in[0], p.add1("scatter_add", {index, dy}, {{"rows", table[0]}}));
 }
 
@@ -130,7 +130,7 @@ void slice_at_gradient(Gradient& g, const Op& op) {
 void update_slice_gradient(Gradient& g, const Op& op) {
   Program& p = g.p;
   int64_t dim = attr_int(op.attrs, "dim", 0);
-  const Type& u = p.type(op.in[1]);
+  const Type u = p.type(op.in[1]);
   if (g.wanted(op.in[0])) {
     ValueId zeros = build::zeros_like(p, op.in[1]);
     g.add(op.in[0], p.add1("update_slice", {g.dy(), zeros, op.in[2]}, {{"dim", dim}}));

@@ -2,6 +2,7 @@
 //
 // matmul: a[..., M, K] x b[..., K, N] -> [..., M, N]. ints "ta", "tb" say that the last two dims of
 // a or b are stored transposed; b of rank 2 is shared by all leading dims of a.
+#include <numeric>
 #include <stdexcept>
 
 #include "program/build.h"
@@ -90,24 +91,30 @@ KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<L
   return f;
 }
 
+// x with its last two dims swapped.
+ValueId swap_last(Program& p, ValueId x) {
+  Dims perm(p.type(x).dims.size());
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  return build::transpose(p, x, perm);
+}
+
 // With A' the matrix a stands for: dA' = dY B'^T, dB' = A'^T dY; stored transposes are swapped in.
 void gradient(Gradient& g, const Op& op) {
   Program& p = g.p;
   bool ta = attr_int(op.attrs, "ta", 0) != 0, tb = attr_int(op.attrs, "tb", 0) != 0;
   ValueId a = op.in[0], b = op.in[1], dy = g.dy();
-  if (g.wanted(a))
-    g.add(a, ta ? build::matmul(p, b, dy, tb, true) : build::matmul(p, dy, b, false, !tb));
+  bool shared = p.type(b).dims.size() == 2 && p.type(a).dims.size() > 2;
+  if (g.wanted(a)) {
+    if (!ta) g.add(a, build::matmul(p, dy, b, false, !tb));
+    else if (!shared) g.add(a, build::matmul(p, b, dy, tb, true));
+    else g.add(a, swap_last(p, build::matmul(p, dy, b, false, !tb)));
+  }
   if (!g.wanted(b)) return;
-  if (p.type(b).dims.size() == 2 && p.type(a).dims.size() > 2) {
-    if (ta) a = [&] {
-      Dims perm;
-      for (size_t i = 0; i + 2 < p.type(a).dims.size(); ++i) perm.push_back(static_cast<int64_t>(i));
-      perm.push_back(static_cast<int64_t>(p.type(a).dims.size()) - 1);
-      perm.push_back(static_cast<int64_t>(p.type(a).dims.size()) - 2);
-      return build::transpose(p, a, perm);
-    }(), ta = false;
-    a = build::reshape(p, a, {-1, p.type(a).dims.back()});
-    dy = build::reshape(p, dy, {-1, p.type(dy).dims.back()});
+  if (shared) {
+    if (ta) a = swap_last(p, a), ta = false;
+    a = build::reshape(p, build::batch_first(p, a), {-1, p.type(a).dims.back()});
+    dy = build::reshape(p, build::batch_first(p, dy), {-1, p.type(dy).dims.back()});
   }
   g.add(b, tb ? build::matmul(p, dy, a, true, ta) : build::matmul(p, a, dy, !ta, false));
 }

@@ -3,6 +3,7 @@
 // layernorm and rmsnorm over the last dim, with their gradients.
 #include <stdexcept>
 
+#include "program/build.h"
 #include "program/op.h"
 
 namespace orrery {
@@ -62,7 +63,8 @@ void layernorm_gradient(Gradient& g, const Op& op) {
   ValueId x = op.in[0], w = op.in[1], b = op.in[2], mean = op.out[1], rstd = op.out[2], dy = g.dy();
   if (g.wanted(x)) g.add(x, g.p.add1("layernorm_grad", {dy, x, w, mean, rstd}));
   if (!g.wanted(w) && !g.wanted(b)) return;
-  auto d = g.p.add("norm_param_grad", {dy, x, mean, rstd});
+  auto first = [&](ValueId v) { return build::batch_first(g.p, v); };
+  auto d = g.p.add("norm_param_grad", {first(dy), first(x), first(mean), first(rstd)});
   if (g.wanted(w)) g.add(w, d[0]);
   if (g.wanted(b)) g.add(b, d[1]);
 }
@@ -70,7 +72,9 @@ void layernorm_gradient(Gradient& g, const Op& op) {
 void rmsnorm_gradient(Gradient& g, const Op& op) {
   ValueId x = op.in[0], w = op.in[1], rstd = op.out[1], dy = g.dy();
   if (g.wanted(x)) g.add(x, g.p.add1("rmsnorm_grad", {dy, x, w, rstd}));
-  if (g.wanted(w)) g.add(w, g.p.add1("norm_param_grad", {dy, x, rstd}, {{"rms", int64_t{1}}}));
+  if (!g.wanted(w)) return;
+  auto first = [&](ValueId v) { return build::batch_first(g.p, v); };
+  g.add(w, g.p.add1("norm_param_grad", {first(dy), first(x), first(rstd)}, {{"rms", int64_t{1}}}));
 }
 
 KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<Layout>& out) {

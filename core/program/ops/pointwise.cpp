@@ -182,6 +182,13 @@ void binary_gradient(Gradient& g, const Op& op, const orr_instr& last, ValueId d
       if (want_a) add_reduced(g, a.input, masked(last.fn == ORR_FN_MIN ? ORR_FN_LE : ORR_FN_GE));
       if (want_b) add_reduced(g, b.input, masked(last.fn == ORR_FN_MIN ? ORR_FN_GT : ORR_FN_LT));
       return;
+    case ORR_FN_MOD:  // a - floor(a/b)*b
+      if (want_a) add_reduced(g, a.input, dy);
+      if (want_b) {
+        ValueId times = f(ORR_FN_FLOOR, {f(ORR_FN_DIV, {a.operand, b.operand})});
+        add_reduced(g, b.input, f(ORR_FN_NEG, {f(ORR_FN_MUL, {dy, times})}));
+      }
+      return;
     case ORR_FN_POW:
       if (want_a) {
         ValueId power = f(ORR_FN_POW, {a.operand, b.input == kNone
@@ -208,6 +215,14 @@ void select_gradient(Gradient& g, const Op& op, const orr_instr& last, ValueId d
     add_reduced(g, c.input, g.p.pointwise(ORR_FN_SELECT, {mask.operand, zero, dy}));
 }
 
+void fma_gradient(Gradient& g, const Op& op, const orr_instr& last, ValueId dy) {
+  Side a = side(op, last.a), b = side(op, last.b), c = side(op, last.c);
+  auto want = [&](const Side& s) { return s.input != kNone && g.wanted(s.input); };
+  if (want(a)) add_reduced(g, a.input, g.p.pointwise(ORR_FN_MUL, {dy, b.operand}));
+  if (want(b)) add_reduced(g, b.input, g.p.pointwise(ORR_FN_MUL, {dy, a.operand}));
+  if (want(c)) add_reduced(g, c.input, dy);
+}
+
 // L1 expressions hold one function; fused ones exist only after lowering.
 void gradient(Gradient& g, const Op& op) {
   const orr_instr& last = op.expr.instrs.back();
@@ -220,6 +235,7 @@ void gradient(Gradient& g, const Op& op) {
   }
   int arity = scalar_fn(last.fn).arity;
   if (last.fn == ORR_FN_SELECT) return select_gradient(g, op, last, dy);
+  if (last.fn == ORR_FN_FMA) return fma_gradient(g, op, last, dy);
   if (arity == 2) return binary_gradient(g, op, last, dy);
   if (arity != 1) return;
   Side x = side(op, last.a);

@@ -18,6 +18,9 @@ std::pair<size_t, size_t> range(const Attrs& attrs) {
 std::vector<Type> infer(const OpArgs& args) {
   auto [begin, end] = range(args.attrs);
   Type out = args.in[0];
+  if (begin > end || end > out.dims.size())
+    throw std::invalid_argument("there are no dims " + std::to_string(begin + 1) + " to " +
+                                std::to_string(end) + " in " + to_string(out));
   std::string fn = attr_text(args.attrs, "fn", "");
   if (out.dtype == ORR_BOOL) throw std::invalid_argument("cannot reduce bool: cast it first");
   if (fn == "sumsq" && !is_real(out.dtype)) throw std::invalid_argument("sumsq needs a real tensor");

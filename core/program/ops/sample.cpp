@@ -28,7 +28,9 @@ std::vector<Type> infer_topk(const OpArgs& args) {
 }
 
 std::vector<Type> infer_iota(const OpArgs& args) {
-  return {{static_cast<int32_t>(attr_int(args.attrs, "dtype", ORR_I32)), {attr_int(args.attrs, "n", 0)}}};
+  int64_t n = attr_int(args.attrs, "n", 0);
+  if (n < 0) throw std::invalid_argument("cannot count to " + std::to_string(n));
+  return {{static_cast<int32_t>(attr_int(args.attrs, "dtype", ORR_I32)), {n}}};
 }
 
 Sharding rows(const OpArgs& args, const std::vector<Type>& out) {

@@ -2,6 +2,7 @@
 //
 // Ops that only rename elements: reshape (ints "dims"), transpose (ints "perm"), split (int "dim",
 // ints "sizes") and concat (int "dim"). Lowering turns them into views where strides allow.
+#include <algorithm>
 #include <numeric>
 #include <stdexcept>
 
@@ -15,7 +16,8 @@ size_t dim_of(const Attrs& attrs) { return static_cast<size_t>(attr_int(attrs, "
 
 std::vector<Type> infer_reshape(const OpArgs& args) {
   Type out{args.in[0].dtype, attr_ints(args.attrs, "dims")};
-  if (out.elements() != args.in[0].elements())
+  bool negative = std::any_of(out.dims.begin(), out.dims.end(), [](int64_t d) { return d < 0; });
+  if (negative || out.elements() != args.in[0].elements())
     throw std::invalid_argument("cannot see " + to_string(args.in[0].dims) + " (" +
                                 std::to_string(args.in[0].elements()) + " elements) as " +
                                 to_string(out.dims));
@@ -87,7 +89,8 @@ std::vector<Type> infer_split(const OpArgs& args) {
   Dims sizes = attr_ints(args.attrs, "sizes");
   const Dims& x = args.in[0].dims;
   int64_t sum = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
-  if (dim >= x.size() || sum != x[dim])
+  bool negative = std::any_of(sizes.begin(), sizes.end(), [](int64_t n) { return n < 0; });
+  if (dim >= x.size() || sum != x[dim] || negative)
     throw std::invalid_argument("parts " + to_string(sizes) + " do not add up to dim " +
                                 std::to_string(dim + 1) + " of " + to_string(x));
   std::vector<Type> out;

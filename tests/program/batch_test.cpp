@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a program may do with the batch, and how gradients keep their parts apart.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/error.h"
+#include "machine.h"
+#include "program/autodiff.h"
+#include "program/build.h"
+#include "program/state.h"
+
+namespace program_test {
+namespace {
+
+using namespace orrery;
+
+class BatchTest : public ::testing::Test {
+ protected:
+  BatchTest() { p.set_site({"net", "model.lua:3"}); }
+
+  template <class Body>
+  std::string error(Body body) {
+    try {
+      body();
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "accepted";
+  }
+
+  ValueId mean(ValueId v) { return build::mean(p, v, {}, false); }
+  ValueId pointwise(int32_t fn, const std::vector<Operand>& in) { return p.pointwise(fn, in); }
+
+  Program p;
+  ValueId x = p.batch_input("x", {ORR_F32, {6, 3}});
+};
+
+TEST_F(BatchTest, RefusesANonlinearFunctionOfAMean) {
+  ValueId m = mean(x);
+  for (int32_t fn : {ORR_FN_EXP, ORR_FN_SQRT, ORR_FN_TANH})
+    EXPECT_EQ(error([&] { pointwise(fn, {m}); }),
+              fmt::format("model.lua:3: net: {0}: a mean over the batch is known only after all "
+                          "microbatches, so only sums and multiples of it can be formed, not a "
+                          "nonlinear function; apply '{0}' to each sample before the mean, or to the "
+                          "result of the step",
+                          scalar_fn(fn).name));
+  EXPECT_NE(error([&] { pointwise(ORR_FN_MUL, {m, m}); }), "accepted");
+  EXPECT_NE(error([&] { pointwise(ORR_FN_DIV, {Operand::number(1), m}); }), "accepted");
+}
+
+TEST_F(BatchTest, TakesSumsAndMultiplesOfMeans) {
+  ValueId m = mean(x);
+  EXPECT_EQ(error([&] { pointwise(ORR_FN_MUL, {m, Operand::number(2)}); }), "accepted");
+  EXPECT_EQ(error([&] { pointwise(ORR_FN_DIV, {m, Operand::number(2)}); }), "accepted");
+  EXPECT_EQ(error([&] { pointwise(ORR_FN_ADD, {m, Operand::number(1)}); }), "accepted");
+  EXPECT_EQ(error([&] { pointwise(ORR_FN_SUB, {mean(pointwise(ORR_FN_MUL, {x, x})), m}); }), "accepted");
+}
+
+TEST_F(BatchTest, TakesMeansOfEveryRealType) {
+  for (int32_t dtype : {ORR_F64, ORR_BF16})
+    EXPECT_EQ(error([&] { p.cast(mean(p.cast(x, dtype)), ORR_F32); }), "accepted") << dtype_name(dtype);
+  EXPECT_NE(error([&] { p.cast(mean(x), ORR_I32); }), "accepted");
+}
+
+TEST_F(BatchTest, RefusesToAddANumberToASum) {
+  ValueId sum = build::reduce(p, "sum", x, {}, false);
+  EXPECT_NE(error([&] { pointwise(ORR_FN_ADD, {sum, Operand::number(1)}); }), "accepted");
+  EXPECT_EQ(error([&] { pointwise(ORR_FN_MUL, {sum, Operand::number(3)}); }), "accepted");
+}
+
+TEST_F(BatchTest, RefusesTheMaximumOverTheBatch) {
+  for (const char* fn : {"max", "min"})
+    EXPECT_EQ(error([&] { build::reduce(p, fn, x, {0}, false); }),
+              fmt::format("model.lua:3: net: the {} over the batch is known only after all "
+                          "microbatches and cannot be used in a model", fn));
+  EXPECT_EQ(error([&] { build::reduce(p, "max", x, {1}, false); }), "accepted");
+}
+
+TEST_F(BatchTest, RefusesWhatWorksAcrossSamples) {
+  ValueId column = build::transpose(p, x, {1, 0});
+  EXPECT_EQ(error([&] { build::softmax(p, column); }),
+            "model.lua:3: net: softmax: works across the samples of a batch along dim 2 of [3,6]; "
+            "every microbatch must be computable alone");
+  EXPECT_NE(error([&] { build::slice(p, x, 0, 0, 3); }).find("works across the samples"), std::string::npos);
+  EXPECT_NE(error([&] { pointwise(ORR_FN_ADD, {x, p.constant(1, ORR_F32, {6, 1})}); })
+                .find("does not depend on the batch but has the batch's extent"),
+            std::string::npos);
+  EXPECT_NE(error([&] { pointwise(ORR_FN_ADD, {x, mean(x)}); }).find("cannot meet values of single samples"),
+            std::string::npos);
+}
+
+TEST_F(BatchTest, RefusesFieldsOfUnequalLength) {
+  EXPECT_EQ(error([&] { p.batch_input("y", {ORR_F32, {5}}); }),
+            "model.lua:3: net: batch field 'y' has 5 rows, the others have 6");
+}
+
+TEST_F(BatchTest, RefusesALossThatIsNoMean) {
+  EXPECT_EQ(error([&] { differentiate(p, build::reduce(p, "sum", x, {}, false), {}); }),
+            "model.lua:3: net: the loss is a sum over the batch; return a mean, such as x:mean()");
+  EXPECT_NE(error([&] { differentiate(p, x, {}); }).find("the loss must be a real scalar"), std::string::npos);
+}
+
+TEST_F(BatchTest, RefusesMeansOfDifferentWeights) {
+  ValueId w = p.input("w", {ORR_F32, {3, 4}});
+  ValueId logits = build::matmul(p, x, w), labels = p.batch_input("y", {ORR_I64, {6}});
+  ValueId token = p.batch_input("token", {ORR_F32, {6}});
+  ValueId loss = pointwise(ORR_FN_ADD, {build::cross_entropy(p, logits, labels, token, std::nullopt), mean(logits)});
+  EXPECT_NE(error([&] { differentiate(p, loss, {w}); }).find("model.lua:3: net: this mean has other weights"),
+            std::string::npos);
+}
+
+class GradientTest : public BatchTest {
+ protected:
+  ValueId w = p.input("w", {ORR_F32, {3, 3}});
+  ValueId product(ValueId a) { return build::matmul(p, a, w); }
+};
+
+TEST_F(GradientTest, KeepsTheUsesOfAWeightApartInOrder) {
+  ValueId loss = mean(product(p.pointwise(ORR_FN_TANH, {product(x)})));
+  Differentiated d = differentiate(p, loss, {w});
+  ASSERT_EQ(d.parts.size(), 1u);
+  ASSERT_EQ(d.parts[0].partial.size(), 2u);
+  EXPECT_EQ(d.parts[0].regular, kNone);
+  // The first use reads x itself, the second tanh of the first product.
+  auto reads = [&](ValueId use) { return p.ops()[static_cast<size_t>(p.value(use).producer)].in[0]; };
+  EXPECT_EQ(reads(d.parts[0].partial[0]), x);
+  EXPECT_NE(reads(d.parts[0].partial[1]), x);
+  for (ValueId use : d.parts[0].partial) EXPECT_EQ(p.value(use).batch, Batch::partial);
+}
+
+TEST_F(GradientTest, KeepsPenaltiesApart) {
+  ValueId penalty = build::reduce(p, "sumsq", w, {}, false);
+  ValueId loss = p.pointwise(ORR_FN_ADD, {mean(product(x)), p.pointwise(ORR_FN_MUL, {penalty, Operand::number(0.5)})});
+  Differentiated d = differentiate(p, loss, {w});
+  ASSERT_EQ(d.parts[0].partial.size(), 1u);
+  ASSERT_NE(d.parts[0].regular, kNone);
+  EXPECT_EQ(p.value(d.parts[0].regular).batch, Batch::none);
+  give(p, "regular", d.parts[0].regular);
+  Values weights = {1, -2, 3, -4, 5, -6, 7, -8, 9}, rows(18, 0.5);
+  EXPECT_EQ(Machine(p, {"reference"}, {1, 0, 1, 6}).run({{"w", weights}, {"x", rows}})["regular"], weights);
+}
+
+TEST_F(GradientTest, OfAPenaltyAloneHasNoBatch) {
+  Differentiated d = differentiate(p, build::reduce(p, "sumsq", w, {}, false), {w});
+  EXPECT_TRUE(d.parts[0].partial.empty());
+  EXPECT_NE(d.parts[0].regular, kNone);
+  EXPECT_EQ(d.weight, kNone);
+}
+
+TEST_F(GradientTest, StopsAtStopGradient) {
+  ValueId loss = mean(build::matmul(p, x, build::stop_gradient(p, w)));
+  Differentiated d = differentiate(p, loss, {w});
+  EXPECT_TRUE(d.parts[0].partial.empty());
+  EXPECT_EQ(d.parts[0].regular, kNone);
+}
+
+TEST(RandomIds, DependOnTheRegionAndItsCallsOnly) {
+  Program a, b;
+  auto id = [](Program& p, const char* region) {
+    p.set_site({region, ""});
+    return p.next_rng_id();
+  };
+  int64_t first = id(a, "net.drop1"), second = id(a, "net.drop1"), other = id(a, "net.drop2");
+  EXPECT_EQ(id(b, "net.drop2"), other);
+  EXPECT_EQ(id(b, "net.drop1"), first);
+  EXPECT_EQ(id(b, "net.drop1"), second);
+  EXPECT_EQ((std::set<int64_t>{first, second, other}).size(), 3u);
+  // Part of what makes a run repeatable for ever: these may not change.
+  EXPECT_EQ(first, 1431377503);
+  EXPECT_EQ(second, 1431374764);
+}
+
+TEST(Print, SaysWhatAProgramDoes) {
+  Program p;
+  p.set_site({"net.fc", "model.lua:7"});
+  ValueId x = p.batch_input("x", {ORR_F32, {6, 3}}), w = p.input("w", {ORR_F32, {3, 2}});
+  ValueId y = p.pointwise(ORR_FN_MAX, {build::matmul(p, x, w), Operand::number(0)});
+  ValueId loss = build::mean(p, y, {}, false);
+  differentiate(p, loss, {w});
+  p.output("loss", loss);
+  EXPECT_EQ(to_string(p), R"(%0:f32[6,3]@1 = batch "x"
+%1:f32[3,2] = input "w"
+%4:f32[6]@1 = batch "$weight"
+-- forward
+%2:f32[6,2]@1 = matmul %0 %1  # net.fc
+%3:f32[6,2]@1 = pointwise %2 {r0=in0 r1=0 r2=maximum(r0,r1) -> r2}  # net.fc
+%5:f32[6,1]@1 = reshape %4 dims=[6,1]  # net.fc
+%6:f32[6,2]@1 = pointwise %3 %5 {r0=in0 r1=in1 r2=mul(r0,r1) -> r2}  # net.fc
+%7:f32[]@sum = reduce %6 begin=0 end=2 fn="sum"  # net.fc
+%8:f32[]@sum = pointwise %7 {r0=in0 r1=0.5 r2=mul(r0,r1) -> r2}  # net.fc
+%9:f32[]@sum = reduce %4 begin=0 end=1 fn="sum"  # net.fc
+%10:f32[]@mean = batch_mean %8 %9  # net.fc
+-- backward
+%11:f32[] = pointwise dims=[] {r0=1 -> r0}  # net.fc
+%12:f32[] = pointwise %11 {r0=in0 r1=0.5 r2=mul(r0,r1) -> r2}  # net.fc
+%13:f32[1,1] = reshape %12 dims=[1,1]  # net.fc
+%14:f32[6,2]@1 = pointwise %13 dims=[6,2] {r0=in0 -> r0}  # net.fc
+%15:f32[6,2]@1 = pointwise %14 %5 {r0=in0 r1=in1 r2=mul(r0,r1) -> r2}  # net.fc
+%16:bool[6,2]@1 = pointwise %2 {r0=in0 r1=0 r2=ge(r0,r1) -> r2}  # net.fc
+%17:f32[6,2]@1 = pointwise %16 %15 {r0=in0 r1=in1 r2=0 r3=where(r0,r1,r2) -> r3}  # net.fc
+%18:f32[3,2]@sum = matmul %0 %17 ta=1  # net.fc
+output "loss" %10
+)");
+}
+
+}  // namespace
+}  // namespace program_test

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lowering keeps bits: fused and unfused programs agree, states change at the end only, and ranks'
+// tree nodes are one tree.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "program/autodiff.h"
+#include "program/build.h"
+#include "random_program.h"
+#include "run/run.h"
+
+namespace program_test {
+namespace {
+
+using namespace orrery;
+
+// Equal, also in NaN and in the sign of zero.
+::testing::AssertionResult same(const Named& a, const Named& b) {
+  for (auto& [name, values] : a) {
+    const Values& other = b.at(name);
+    if (values.size() != other.size()) return ::testing::AssertionFailure() << name << ": sizes differ";
+    for (size_t i = 0; i < values.size(); ++i) {
+      double x = values[i], y = other[i];
+      bool equal = std::isnan(x) ? std::isnan(y) : x == y && std::signbit(x) == std::signbit(y);
+      if (!equal) return ::testing::AssertionFailure() << name << "[" << i << "]: " << x << " and " << y;
+    }
+  }
+  return ::testing::AssertionSuccess();
+}
+
+TEST(Fusion, KeepsTheBitsOfRandomPrograms) {
+  size_t fused = 0, all = 0;
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    RandomProgram random(seed);
+    for (const char* kernels : {"reference", "cpu"})
+      ASSERT_TRUE(same(random.run(kernels, true), random.run(kernels, false)))
+          << "seed " << seed << " on " << kernels << "\n" << to_string(random.program());
+    fused += Machine(random.program(), {"reference"}, {}, true).plan().launches.size();
+    all += Machine(random.program(), {"reference"}, {}, false).plan().launches.size();
+  }
+  EXPECT_LT(fused, all * 2 / 3);
+}
+
+std::shared_ptr<State> state(const char* name, float value) {
+  auto s = std::make_shared<State>();
+  s->name = name, s->type = {ORR_F32, {4}}, s->role = Role::state;
+  s->initial = {Initial::constant, value, 0, {}};
+  materialize({s});
+  return s;
+}
+
+float first(State& s) { return read_state(s).data<float>()[0]; }
+
+TEST(Updates, SeeOldStatesOnly) {
+  auto a = state("a", 1), b = state("b", 2), c = state("c", 3);
+  Program p;
+  ValueId va = p.state_value(a), vb = p.state_value(b), vc = p.state_value(c);
+  p.update(va, vb);
+  p.update(vb, va);
+  p.update(vc, p.pointwise(ORR_FN_ADD, {vc, va}));
+  Machine(p, {"reference"}).run({});
+  EXPECT_EQ(first(*a), 2);
+  EXPECT_EQ(first(*b), 1);
+  EXPECT_EQ(first(*c), 4);
+}
+
+TEST(Updates, KeepTheOldValueOfAStateThatChanges) {
+  auto now = state("now", 8), before = state("before", 0);
+  Program p;
+  ValueId v = p.state_value(now);
+  p.update(v, p.pointwise(ORR_FN_MUL, {v, Operand::number(0.5)}));
+  p.update(p.state_value(before), v);
+  Machine machine(p, {"reference"});
+  machine.run({});
+  EXPECT_EQ(first(*now), 4);
+  EXPECT_EQ(first(*before), 8);
+  machine.run({});
+  EXPECT_EQ(first(*now), 2);
+  EXPECT_EQ(first(*before), 4);
+}
+
+TEST(Leaves, AreDealtEvenlyAndInOrder) {
+  for (int64_t leaves = 1; leaves <= 40; ++leaves)
+    for (int ranks = 1; ranks <= leaves; ++ranks) {
+      std::vector<int64_t> first = deal_leaves(leaves, ranks);
+      ASSERT_EQ(first.size(), static_cast<size_t>(ranks) + 1);
+      EXPECT_EQ(first.front(), 0);
+      EXPECT_EQ(first.back(), leaves);
+      for (size_t r = 0; r + 1 < first.size(); ++r) {
+        int64_t n = first[r + 1] - first[r];
+        EXPECT_TRUE(n == leaves / ranks || n == (leaves + ranks - 1) / ranks) << leaves << " on " << ranks;
+      }
+    }
+}
+
+TEST(Leaves, OfAnyRanksAreOneTree) {
+  for (int64_t leaves : {1, 2, 3, 5, 6, 7, 8, 12, 13}) {
+    Program p;
+    ValueId x = p.batch_input("x", {ORR_F32, {leaves * 2, 5}});
+    give(p, "sum", build::reduce(p, "sum", x, {0}, false));
+    Values rows;
+    std::mt19937 random(static_cast<uint32_t>(leaves));
+    std::uniform_real_distribution<float> spread(-1, 1);
+    for (int64_t i = 0; i < leaves * 10; ++i) rows.push_back(spread(random));
+    auto nodes = [&](int64_t lo, int64_t hi) {
+      Values mine(rows.begin() + lo * 10, rows.begin() + hi * 10);
+      return Machine(p, {"reference"}, {leaves, lo, hi, 2}).run({{"x", mine}})["sum"];
+    };
+    Values whole = nodes(0, leaves);
+    for (int ranks = 1; ranks <= std::min<int64_t>(6, leaves); ++ranks) {
+      std::vector<int64_t> first = deal_leaves(leaves, ranks);
+      NodeTree tree(ORR_F32, leaves);
+      for (size_t r = 0; r + 1 < first.size(); ++r) tree.add(first[r], first[r + 1], nodes(first[r], first[r + 1]));
+      EXPECT_EQ(tree.whole(), whole) << leaves << " leaves on " << ranks << " ranks";
+    }
+  }
+}
+
+// The batch as the second dim, as recurrent models have it: sums over it must still be leaves.
+TEST(Leaves, MayBeTheSecondDim) {
+  Program p;
+  ValueId ids = build::transpose(p, p.batch_input("ids", {ORR_I64, {6, 4}}), {1, 0});
+  ValueId table = p.input("table", {ORR_F32, {7, 5}}), w = p.input("w", {ORR_F32, {5, 5}});
+  ValueId scale = p.input("scale", {ORR_F32, {5}}), shift = p.input("shift", {ORR_F32, {5}});
+  ValueId x = build::matmul(p, build::gather(p, table, ids), w);
+  ValueId y = build::layernorm(p, x, scale, shift, 1e-5);
+  ValueId loss = build::mean(p, p.pointwise(ORR_FN_MUL, {y, p.pointwise(ORR_FN_TANH, {x})}), {}, false);
+  std::vector<ValueId> wrt = {table, w, scale, shift};
+  Differentiated d = differentiate(p, loss, wrt);
+  for (size_t i = 0; i < wrt.size(); ++i) {
+    ASSERT_EQ(d.parts[i].partial.size(), 1u);
+    give(p, p.value(wrt[i]).name, d.parts[i].partial[0]);
+  }
+  Named inputs;
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> spread(-1, 1);
+  for (ValueId v : wrt)
+    for (int64_t i = 0; i < p.type(v).elements(); ++i) inputs[p.value(v).name].push_back(spread(random));
+  auto nodes = [&](int64_t lo, int64_t hi) {
+    Named mine = inputs;
+    for (int64_t i = lo * 4; i < hi * 4; ++i) mine["ids"].push_back(static_cast<double>(i * 5 % 7));
+    mine["$weight"] = Values(static_cast<size_t>(hi - lo), 1);
+    return Machine(p, {"cpu"}, {6, lo, hi, 1}).run(mine);
+  };
+  Named whole = nodes(0, 6);
+  for (int ranks : {2, 3, 6}) {
+    std::vector<int64_t> first = deal_leaves(6, ranks);
+    std::map<std::string, NodeTree> trees;
+    for (size_t r = 0; r + 1 < first.size(); ++r)
+      for (auto& [name, values] : nodes(first[r], first[r + 1]))
+        trees.try_emplace(name, ORR_F32, 6).first->second.add(first[r], first[r + 1], values);
+    for (auto& [name, tree] : trees) EXPECT_EQ(tree.whole(), whole[name]) << name << " on " << ranks;
+  }
+}
+
+}  // namespace
+}  // namespace program_test

@@ -35,16 +35,20 @@ struct CrossEntropy : Kernel {
     parallel_ranges(rows, row_grain(classes), [&](int64_t first, int64_t last) {
       for (int64_t r = first; r < last; ++r) {
         const T* x = logits + r * classes;
-        lse[r] = row_lse(x);
+        lse[r] = row_lse(x, r + 1 < rows ? x + classes : x);
         loss[r] = w[r] == 0 ? S(0) : w[r] * (lse[r] - load_one(x + label(labels, r)));
       }
     });
   }
 
-  S row_lse(const T* x) const {
+  // The sum waits for the CPU and the maximum for the memory: the sum fetches the next row meanwhile.
+  S row_lse(const T* x, const T* next) const {
     S top = row_max(x, classes);
     V t = splat(top);
-    return top + log_one(row_sum<V>(classes, [&](int64_t i, auto n) { return exp(load(x + i, n) - t); }));
+    return top + log_one(row_sum<V>(classes, [&](int64_t i, auto n) {
+      __builtin_prefetch(next + i, 0, 2);
+      return exp(load(x + i, n) - t);
+    }));
   }
 
   Integers label;

@@ -87,28 +87,41 @@ struct Machine {
       run_memory(*step, slot, position);
   }
 
+  template <class T>
+  void fill(int s, T value) const {
+    T* to = (T*)own(s);
+    for (int i = 0; i < kBlock; ++i) to[i] = value;
+  }
+
   void constant(const pointwise::Constant& c) const {
-    for (int i = 0; i < kBlock; ++i) {
-      if (c.dtype == ORR_F32) ((float*)own(c.slot))[i] = float(c.value);
-      if (c.dtype == ORR_F64) ((double*)own(c.slot))[i] = c.value;
-      if (c.dtype == ORR_BOOL) ((int32_t*)own(c.slot))[i] = c.value != 0 ? -1 : 0;
-      if (c.dtype == ORR_I32 || c.dtype == ORR_I64 || c.dtype == ORR_U8)
-        ((int64_t*)own(c.slot))[i] = int64_t(c.value);
+    switch (c.dtype) {
+      case ORR_F32: return fill(c.slot, float(c.value));
+      case ORR_F64: return fill(c.slot, c.value);
+      case ORR_BOOL: return fill(c.slot, c.value != 0 ? -1 : 0);
+      case ORR_BF16: {
+        v16f x = round_bf16(splat(float(c.value)));
+        for (int i = 0; i < kBlock; i += kLanes) store((float*)own(c.slot) + i, x);
+        return;
+      }
+      default: return fill(c.slot, int64_t(c.value));
     }
-    if (c.dtype == ORR_BF16)
-      for (int i = 0; i < kBlock; i += kLanes)
-        store((float*)own(c.slot) + i, round_bf16(splat(float(c.value))));
+  }
+
+  // An input with one element, in the tensor's own format.
+  void uniform(const Walk& w) const {
+    const void* from = in[w.tensor];
+    switch (w.bytes) {
+      case 1: return fill(w.slot, *(const uint8_t*)from);
+      case 2: return fill(w.slot, *(const uint16_t*)from);
+      case 4: return fill(w.slot, *(const uint32_t*)from);
+      default: return fill(w.slot, *(const uint64_t*)from);
+    }
   }
 
   void start() const {
     for (int s = 0; s < p.slots; ++s) slot[s] = own(s);
     for (int i = 0; i < p.constants; ++i) constant(p.constant[i]);
-    for (int i = 0; i < p.uniforms; ++i) {
-      const Walk& w = p.uniform[i];
-      Walk one = w;
-      one.rank = 0, one.run = kBlock, one.inner = 0;
-      kGather[w.bytes](one, in[w.tensor], slot[w.slot], 0, kBlock);
-    }
+    for (int i = 0; i < p.uniforms; ++i) uniform(p.uniform[i]);
     execute(p.prologue, 0);
     for (int i = 0; i < p.inputs; ++i) held[i] = -1;
   }
@@ -121,7 +134,7 @@ struct Machine {
     if (n == kBlock && at.left >= n) {
       if (w.inner == 1) {
         slot[w.slot] = base + at.offset * w.bytes;
-        if (w.flat) prefetch((const char*)slot[w.slot] + kBlock * w.bytes, kBlock * w.bytes);
+        if (w.flat) prefetch((const char*)slot[w.slot] + 2 * kBlock * w.bytes, kBlock * w.bytes);
         return;
       }
       if (w.inner == 0 && held[i] == at.offset) return;
@@ -131,7 +144,8 @@ struct Machine {
     kGather[w.bytes](w, base, slot[w.slot], position, n);
   }
 
-  // The next block: a block's steps fill the CPU's window, so it does not see that far by itself.
+  // Ahead of the steps, which fill the CPU's window so that it does not see that far by itself. Two
+  // blocks were measured to be best.
   static void prefetch(const char* next, int bytes) {
     for (int i = 0; i < bytes; i += 64) __builtin_prefetch(next + i);
   }

@@ -24,6 +24,14 @@ enum Code : uint16_t {
   NEG, ABS, SIGN, SQRT, RSQRT, RECIP, FLOOR, CEIL, ROUND, ROUND_BF16,
   EQ, NE, LT, LE, GT, GE, AND, OR, XOR, NOT, ISFINITE, NONZERO, MASK_TO_ONE,
   SELECT,   // x ? a : b
+  // Several instructions in one step, each rounded by itself.
+  LOAD_ADD,     // a + b
+  LOAD_MUL,     // a*b
+  MUL_ADD,      // (x*a) + b
+  MUL_SUB_R,    // b - (x*a)
+  ADD_MUL,      // x + (a*b)
+  MUL_ADD_MUL,  // (x*a) + (b*c)
+  DIV_ROOT,     // x / (sqrt(a*b) + c)
   FIRST_MEMORY,
   CALL = FIRST_MEMORY,  // c = fn(a, b) of floats
   WIDE_REAL,            // c = fn(a, b, d) of doubles

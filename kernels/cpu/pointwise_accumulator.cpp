@@ -36,6 +36,18 @@ ORR_INLINE v16f sign(v16f x) {
   }                                                    \
   ORR_NEXT
 
+#define ORR_STEP_OF_THREE(code, value)                 \
+  code: {                                              \
+    const float* c = (const float*)slot[step->c];      \
+    ORR_LANES {                                        \
+      const float* pa = a + j * kLanes;                \
+      const float* pb = b + j * kLanes;                \
+      const float* pc = c + j * kLanes;                \
+      x[j] = value;                                    \
+    }                                                  \
+  }                                                    \
+  ORR_NEXT
+
 const pointwise::Step* run_accumulator(const pointwise::Step* step, void* const* slot) {
   // In the order of pointwise::Code.
   static const void* const label[] = {
@@ -44,7 +56,8 @@ const pointwise::Step* run_accumulator(const pointwise::Step* step, void* const*
       &&FMA_ADD, &&NEG,     &&ABS,       &&SIGN,    &&SQRT,       &&RSQRT,       &&RECIP,
       &&FLOOR, &&CEIL,      &&ROUND,     &&ROUND_BF16, &&EQ,      &&NE,          &&LT,
       &&LE,    &&GT,        &&GE,        &&AND,     &&OR,         &&XOR,         &&NOT,
-      &&ISFINITE, &&NONZERO, &&MASK_TO_ONE, &&SELECT, &&LEAVE,    &&LEAVE,       &&LEAVE,
+      &&ISFINITE, &&NONZERO, &&MASK_TO_ONE, &&SELECT, &&LOAD_ADD, &&LOAD_MUL,    &&MUL_ADD,
+      &&MUL_SUB_R, &&ADD_MUL, &&MUL_ADD_MUL, &&DIV_ROOT, &&LEAVE, &&LEAVE,       &&LEAVE,
       &&LEAVE, &&LEAVE,     &&LEAVE,     &&LEAVE};
   static_assert(sizeof label / sizeof label[0] == pointwise::RANDOM + 1);
   v16f x[kAccumulators] = {};
@@ -87,6 +100,13 @@ const pointwise::Step* run_accumulator(const pointwise::Step* step, void* const*
   ORR_STEP(NONZERO, from_mask(x[j] != splat(0.0f)))
   ORR_STEP(MASK_TO_ONE, as_float(as_int(x[j]) & as_int(splat(1.0f))))
   ORR_STEP(SELECT, select(to_mask(x[j]), load(pa), load(pb)))
+  ORR_STEP(LOAD_ADD, load(pa) + load(pb))
+  ORR_STEP(LOAD_MUL, load(pa) * load(pb))
+  ORR_STEP(MUL_ADD, x[j] * load(pa) + load(pb))
+  ORR_STEP(MUL_SUB_R, load(pb) - x[j] * load(pa))
+  ORR_STEP(ADD_MUL, x[j] + load(pa) * load(pb))
+  ORR_STEP_OF_THREE(MUL_ADD_MUL, x[j] * load(pa) + load(pb) * load(pc))
+  ORR_STEP_OF_THREE(DIV_ROOT, x[j] / (sqrt(load(pa) * load(pb)) + load(pc)))
 STORE:
   ORR_LANES store((float*)a + j * kLanes, x[j]);
   ORR_NEXT

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The compiler of pointwise expressions: a depth-first walk from the outputs that keeps the running
-// value in the accumulator and everything used twice in a slot. No step changes a bit of the result:
-// each does one instruction of the expression.
+// value in the accumulator and everything used twice in a slot. Small trees of instructions become
+// one step. No step changes a bit of the result: each instruction in it is rounded by itself.
 #pragma once
 
 #include <vector>

@@ -24,8 +24,35 @@ struct ScatterAdd : Kernel {
     const T* dy = host<T>(in[1]);
     T* y = host<T>(out[0]);
     parallel_ranges(rows, larger(1, 65536 / larger(1, columns)), [&](int64_t first, int64_t last) {
-      for (int64_t v = first; v < last; ++v) row(v, start, order, dy, y);
+      for (int64_t v = first; v < last;) {
+        int64_t end = v;
+        while (end < last && start[end] == start[end + 1]) ++end;
+        if (end > v) clear(v, end, y);
+        for (v = end; v < last && start[v] != start[v + 1]; ++v) row(v, start, order, dy, y);
+      }
     });
+  }
+
+  // Rows [first, last) have no token. Most rows of an embedding have none.
+  void clear(int64_t first, int64_t last, T* y) const {
+    int64_t nodes = orr_tree_nodes(leaves.lo, leaves.lo + leaves.n, leaves.total);
+    for (int64_t k = 0; k < nodes; ++k)
+      zero((char*)(y + (k * rows + first) * columns), size_t((last - first) * columns) * sizeof(T));
+  }
+
+  // Past the caches, which big tables exceed: the memory is then not read before it is written.
+  // Smaller ranges are likely to be read from the cache soon.
+  static void zero(char* to, size_t bytes) {
+    constexpr size_t line = 64, big = 64 << 10;
+    if (bytes < big) {
+      __builtin_memset(to, 0, bytes);
+      return;
+    }
+    size_t head = -(uintptr_t)to % line, tail = (bytes - head) % line;
+    __builtin_memset(to, 0, head);
+    for (char* at = to + head; at < to + bytes - tail; at += line) stream((float*)at, splat(0.0f));
+    __builtin_memset(to + bytes - tail, 0, tail);
+    _mm_sfence();
   }
 
   // order[start[v] .. start[v + 1]) are the tokens of destination v, ascending.
@@ -40,12 +67,6 @@ struct ScatterAdd : Kernel {
   // A leaf without a token of this row contributes +0, which is what an empty sum is.
   void row(int64_t v, const int64_t* start, const int64_t* order, const T* dy, T* y) const {
     const int64_t first = start[v], last = start[v + 1], length = tokens / leaves.n;
-    if (first == last) {
-      int64_t nodes = orr_tree_nodes(leaves.lo, leaves.lo + leaves.n, leaves.total);
-      for (int64_t k = 0; k < nodes; ++k)
-        __builtin_memset(y + (k * rows + v) * columns, 0, size_t(columns) * sizeof(T));
-      return;
-    }
     each_vector(0, columns, [&](int64_t c, auto n) {
       int64_t at = first;
       each_node<T, V>(

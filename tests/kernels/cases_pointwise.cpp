@@ -149,12 +149,14 @@ Case adamw(int32_t dtype) {
   orr_tensor t = tensor(dtype, {1025}), scalar = strided(dtype, {1025}, {0});
   int p = b.input(t), g = b.input(t), m = b.input(t), v = b.input(t, positive());
   int lr = b.input(scalar, values(Values(1025, 1e-2)));
+  int clip = b.input(scalar, values(Values(1025, 0.7)));
   auto binary = [&](int32_t fn, int x, int y) { return b.op(fn, dtype, x, y); };
   auto scale = [&](int x, double by) { return binary(ORR_FN_MUL, x, b.constant(dtype, by)); };
+  g = binary(ORR_FN_MUL, g, clip);
   int m1 = binary(ORR_FN_ADD, scale(m, 0.9), scale(g, 0.1));
   int v1 = binary(ORR_FN_ADD, scale(v, 0.99), scale(binary(ORR_FN_MUL, g, g), 0.01));
-  int root = binary(ORR_FN_ADD, b.op(ORR_FN_SQRT, dtype, v1), b.constant(dtype, 1e-6));
-  int step = binary(ORR_FN_ADD, binary(ORR_FN_DIV, m1, root), scale(p, 0.1));
+  int root = binary(ORR_FN_ADD, b.op(ORR_FN_SQRT, dtype, scale(v1, 1.3)), b.constant(dtype, 1e-6));
+  int step = binary(ORR_FN_ADD, binary(ORR_FN_DIV, scale(m1, 1.1), root), scale(p, 0.1));
   b.store(binary(ORR_FN_SUB, p, binary(ORR_FN_MUL, lr, step)), t);
   b.store(m1, t);
   b.store(v1, t);

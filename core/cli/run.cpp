@@ -8,6 +8,7 @@
 #include "job/environment.h"
 #include "job/launch.h"
 #include "lua/script.h"
+#include "run/profile.h"
 #include "run/run.h"
 #include "run/thread_pool.h"
 
@@ -19,6 +20,7 @@ struct Choice {
   std::string comm = ORRERY_DEFAULT_COMM;
   std::vector<std::string> kernels;
   int threads = 0;
+  bool profile = false;
   std::vector<std::string> words;  // script, key=value...
 };
 
@@ -40,6 +42,7 @@ void apply(const Choice& choice) {
   RuntimeOptions& options = runtime_options();
   options.comm = choice.comm;
   options.kernels = choice.kernels;
+  if (choice.profile) Profile::get().turn_on();
   if (choice.threads > 0) ThreadPool::get().configure(choice.threads);
 }
 
@@ -47,6 +50,7 @@ void apply(const Choice& choice) {
 std::vector<std::string> rank_command(const Choice& choice) {
   std::vector<std::string> argv = {"orrery", "run", "--comm", choice.comm};
   for (const std::string& name : choice.kernels) argv.insert(argv.end(), {"--kernels", name});
+  if (choice.profile) argv.push_back("--profile");
   argv.insert(argv.end(), choice.words.begin(), choice.words.end());
   return argv;
 }
@@ -62,7 +66,9 @@ bool must_launch(const Choice& choice) {
 }
 
 int run_words(const Choice& choice) {
-  return run_script(choice.words.front(), {choice.words.begin() + 1, choice.words.end()});
+  int code = run_script(choice.words.front(), {choice.words.begin() + 1, choice.words.end()});
+  if (choice.profile && detect().rank == 0) std::fputs(Profile::get().text().c_str(), stdout);
+  return code;
 }
 
 }  // namespace
@@ -76,6 +82,7 @@ Examples:
   add_common(command, *choice);
   command->add_option("--threads", choice->threads, "Compute threads of each rank (0: its share)")
       ->envname("ORRERY_THREADS");
+  command->add_flag("--profile", choice->profile, "Print at the end where rank 0 spent its time");
   command->callback([choice, &exit_code] {
     check_ranks(choice->ranks);
     if (choice->threads < 0) fail(ORR_INVALID, "--threads {}: at least 1, or 0", choice->threads);

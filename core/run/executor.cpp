@@ -46,6 +46,7 @@ void Executor::prepare(const Launch& launch) {
     p.workspace = {runtime_.arena().memory(), s.offset, s.bytes};
     p.has_workspace = true;
   }
+  if (Profile::get().on()) p.row = &Profile::get().row(launch);
   prepared_.push_back(std::move(p));
 }
 
@@ -89,20 +90,34 @@ double Executor::scalar(ValueId v) const {
   }
 }
 
-void Executor::run() {
+void Executor::launch(size_t index) {
+  Prepared& p = prepared_[index];
+  const Launch& launch = plan_.launches[index];
+  Profile::Timer timer(profiled_ ? p.row : nullptr, launch.cost.flops);
+  orr_status* status = p.api->launch(p.kernel, nullptr, p.in.data(), p.out.data(),
+                                     p.has_workspace ? &p.workspace : nullptr);
+  if (status) check(status, launch.op.site.prefix() + launch.op.kind);
+}
+
+void Executor::walk() {
   for (const Step& step : plan_.schedule) {
     size_t i = static_cast<size_t>(step.index);
     if (step.kind == Step::launch) {
-      Prepared& p = prepared_[i];
-      orr_status* status = p.api->launch(p.kernel, nullptr, p.in.data(), p.out.data(),
-                                         p.has_workspace ? &p.workspace : nullptr);
-      if (status) check(status, plan_.launches[i].op.site.prefix() + plan_.launches[i].op.kind);
+      launch(i);
     } else if (step.kind == Step::post) {
       tickets_[i] = runtime_.comm().submit({collectives_[i]});
     } else {
+      Profile::Timer timer(profiled_ ? &Profile::get().waiting() : nullptr);
       runtime_.comm().wait(tickets_[i]);
     }
   }
+}
+
+void Executor::run() {
+  profiled_ = Profile::get().on() && ran_;
+  Profile::Timer timer(profiled_ ? &Profile::get().programs() : nullptr);
+  walk();
+  ran_ = true;
 }
 
 }  // namespace orrery

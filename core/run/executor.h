@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lower/rank_plan.h"
+#include "run/profile.h"
 #include "run/runtime.h"
 
 namespace orrery {
@@ -35,9 +36,12 @@ class Executor {
     std::vector<orr_buffer> in, out;
     orr_buffer workspace{};
     bool has_workspace = false;
+    Profile::Row* row = nullptr;  // unless nobody asked
   };
   orr_buffer buffer(const Place& at) const;
   void prepare(const Launch& launch);
+  void launch(size_t index);
+  void walk();
   orr_coll collective(const Bucket& bucket) const;
 
   RankPlan plan_;
@@ -46,6 +50,7 @@ class Executor {
   std::vector<Prepared> prepared_;
   std::vector<orr_coll> collectives_;
   std::vector<WorldComm::Ticket> tickets_;
+  bool profiled_ = false, ran_ = false;
 };
 
 }  // namespace orrery

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace orrery {
+namespace {
+
+// "[1,256,768]", with a ' behind a matrix that lies transposed.
+std::string shape(const orr_tensor& t) {
+  std::string text = to_string(Dims(t.dims, t.dims + t.rank));
+  bool transposed = t.rank >= 2 && t.strides[t.rank - 2] == 1 && t.strides[t.rank - 1] != 1;
+  return transposed ? text + "'" : text;
+}
+
+std::string label(const Launch& launch) {
+  std::string text = launch.op.kind;
+  if (launch.op.kind == "pointwise")
+    return fmt::format("{} {} {} in, {} out, {} instructions", text, shape(launch.out[0]),
+                       launch.in.size(), launch.out.size(), launch.op.expr.instrs.size());
+  for (const orr_tensor& x : launch.in) text += " " + shape(x);
+  return text;
+}
+
+std::string line(const std::string& name, const Profile::Row& row, double whole) {
+  return fmt::format("{:9.2f} {:5.1f} {:7} {:9.2f} {:>8}  {}\n", row.seconds * 1e3,
+                     row.seconds / whole * 100, row.calls,
+                     row.seconds * 1e6 / static_cast<double>(row.calls),
+                     row.flops > 0 ? fmt::format("{:.1f}", row.flops / row.seconds / 1e9) : "", name);
+}
+
+}  // namespace
+
+Profile& Profile::get() {
+  static Profile profile;
+  return profile;
+}
+
+Profile::Row& Profile::row(const Launch& launch) { return rows_[label(launch)]; }
+
+std::string Profile::text() const {
+  if (!programs_.calls) return "profile: no program ran twice, and first runs are not counted\n";
+  std::vector<std::pair<std::string, Row>> rows;
+  Row rest = programs_;
+  rest.flops = 0;
+  for (auto& [name, row] : rows_) {
+    rest.seconds -= row.seconds;
+    if (row.calls) rows.emplace_back(name, row);
+  }
+  rows.emplace_back("between launches", rest);
+  std::sort(rows.begin(), rows.end(),
+            [](auto& a, auto& b) { return a.second.seconds > b.second.seconds; });
+  std::string text = fmt::format("profile: {} runs, {:.2f} ms each\n", programs_.calls,
+                                 programs_.seconds * 1e3 / static_cast<double>(programs_.calls));
+  text += "       ms     %   calls   us/call  GFLOP/s  op\n";
+  for (auto& [name, row] : rows) text += line(name, row, programs_.seconds);
+  return text;
+}
+
+}  // namespace orrery

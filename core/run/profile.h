@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the time of a run went, by op and shapes: `orrery run --profile`. The first run of every
+// program is left out, for it also pays for fresh memory. [main thread]
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "lower/rank_plan.h"
+
+namespace orrery {
+
+class Profile {
+ public:
+  struct Row {
+    int64_t calls = 0;
+    double seconds = 0, flops = 0;
+  };
+
+  // Adds the time of its life to a row, or does nothing if that is null.
+  class Timer {
+   public:
+    explicit Timer(Row* row, double flops = 0) : row_(row), flops_(flops) {
+      if (row_) begin_ = Clock::now();
+    }
+    ~Timer() {
+      if (!row_) return;
+      row_->seconds += std::chrono::duration<double>(Clock::now() - begin_).count();
+      row_->flops += flops_;
+      ++row_->calls;
+    }
+    Timer(const Timer&) = delete;
+
+   private:
+    using Clock = std::chrono::steady_clock;
+    Row* row_;
+    double flops_;
+    Clock::time_point begin_;
+  };
+
+  static Profile& get();
+
+  // Before the first program is made; without it nothing is timed.
+  void turn_on() { on_ = true; }
+  bool on() const { return on_; }
+
+  // The row of launches like this one; it keeps its address.
+  Row& row(const Launch& launch);
+  Row& waiting() { return rows_["waiting for communication"]; }
+  Row& programs() { return programs_; }  // whole runs
+
+  // A table, the slowest first.
+  std::string text() const;
+
+ private:
+  std::map<std::string, Row> rows_;
+  Row programs_;
+  bool on_ = false;
+};
+
+}  // namespace orrery

@@ -4,8 +4,8 @@
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args {
-  data = "", steps = 20, batch = 4, ctx = 64, microbatches = 0, seed = 1,
-  vocab = 50257, dim = 768, heads = 12, layers = 12, lr = 3e-4,
+  data = "", steps = 20, batch = math.max(4, orrery.world.size), ctx = 64, microbatches = 0,
+  seed = 1, vocab = 50257, dim = 768, heads = 12, layers = 12, lr = 3e-4,
 }
 orrery.seed(args.seed)
 
@@ -52,7 +52,7 @@ end
 
 local data
 if args.data == "" then
-  data = random_tokens(64 * (args.ctx + 1))
+  data = random_tokens(math.max(64, args.batch) * (args.ctx + 1))
 else
   data = orrery.data.text(args.data, { ctx = args.ctx, tokens = "bytes" })
 end

@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
@@ -60,6 +61,17 @@ void check_subcommand(const CLI::App& app, const std::string& word) {
        join(known, ", "));
 }
 
+// "--thread (did you mean '--threads'?)" for what the chosen subcommand does not take.
+[[noreturn]] void fail_extra(const CLI::App& app) {
+  const CLI::App& command = *app.get_subcommands().front();
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  const std::string word = app.remaining(true).front();
+  fail(ORR_INVALID, "{} does not take '{}'{}; it takes {}", command.get_name(), word,
+       did_you_mean(word, known), join(known, ", "));
+}
+
 int run(int argc, char** argv) {
   CLI::App app(overview, "orrery");
   app.formatter(std::make_shared<Formatter>());
@@ -75,6 +87,8 @@ int run(int argc, char** argv) {
   if (argc > 1) check_subcommand(app, argv[1]);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ExtrasError&) {
+    fail_extra(app);
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? int(ORR_OK) : int(ORR_INVALID);
   }
@@ -85,6 +99,7 @@ int run(int argc, char** argv) {
 }  // namespace orrery
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file too large is an error of its write, with a sentence
   try {
     orrery::set_up_log();
     return orrery::run(argc, argv);

@@ -8,6 +8,7 @@
 #include "job/environment.h"
 #include "job/launch.h"
 #include "lua/script.h"
+#include "plugin/registry.h"
 #include "run/profile.h"
 #include "run/run.h"
 #include "run/thread_pool.h"
@@ -21,6 +22,7 @@ struct Choice {
   std::vector<std::string> kernels;
   int threads = 0;
   bool profile = false;
+  std::string directory;           // of the run; "" keeps none
   std::vector<std::string> words;  // script, key=value...
 };
 
@@ -38,11 +40,18 @@ void check_ranks(int ranks) {
   if (ranks < 1) fail(ORR_INVALID, "-n {}: the number of ranks is at least 1", ranks);
 }
 
+// A name that no plugin has is a usage error, told before any rank starts.
+void check_names(const CLI::App& command, const Choice& choice) {
+  for (const std::string& name : choice.kernels) Registry::get().kernel(name);
+  if (command.count("--comm")) Registry::get().comm(choice.comm);
+}
+
 void apply(const Choice& choice) {
   RuntimeOptions& options = runtime_options();
   options.comm = choice.comm;
   options.kernels = choice.kernels;
   if (choice.profile) Profile::get().turn_on();
+  options.run_directory = choice.directory;
   if (choice.threads > 0) ThreadPool::get().configure(choice.threads);
 }
 
@@ -51,6 +60,7 @@ std::vector<std::string> rank_command(const Choice& choice) {
   std::vector<std::string> argv = {"orrery", "run", "--comm", choice.comm};
   for (const std::string& name : choice.kernels) argv.insert(argv.end(), {"--kernels", name});
   if (choice.profile) argv.push_back("--profile");
+  if (!choice.directory.empty()) argv.insert(argv.end(), {"--dir", choice.directory});
   argv.insert(argv.end(), choice.words.begin(), choice.words.end());
   return argv;
 }
@@ -83,8 +93,10 @@ Examples:
   command->add_option("--threads", choice->threads, "Compute threads of each rank (0: its share)")
       ->envname("ORRERY_THREADS");
   command->add_flag("--profile", choice->profile, "Print at the end where rank 0 spent its time");
-  command->callback([choice, &exit_code] {
+  command->add_option("--dir", choice->directory, "Run directory, for metrics.jsonl; made if missing");
+  command->callback([choice, command, &exit_code] {
     check_ranks(choice->ranks);
+    check_names(*command, *choice);
     if (choice->threads < 0) fail(ORR_INVALID, "--threads {}: at least 1, or 0", choice->threads);
     if (must_launch(*choice)) {
       exit_code = launch({choice->ranks, rank_command(*choice), "", choice->threads});
@@ -103,8 +115,9 @@ Examples:
   orrery plan examples/gpt.lua
   orrery plan -n 512 examples/gpt2.lua)");
   add_common(command, *choice);
-  command->callback([choice, &exit_code] {
+  command->callback([choice, command, &exit_code] {
     check_ranks(choice->ranks);
+    check_names(*command, *choice);
     apply(*choice);
     runtime_options().plan_only = true;
     runtime_options().plan_ranks = choice->ranks;

@@ -16,14 +16,6 @@ constexpr int64_t kAlign = 16;  // elements; members start on cache lines
 
 int64_t aligned(int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
-// The `local` backend's definition of tree all-reduce traffic: a rank gives its nodes to the owners of
-// the other slices and its finished slice to all others. Slices are cut at multiples of kAlign.
-uint64_t tree_bytes(int64_t count, int64_t nodes, int rank, int ranks, int64_t element) {
-  auto cut = [&](int r) { return std::min(count, aligned((count * r + ranks - 1) / ranks)); };
-  int64_t share = cut(rank + 1) - cut(rank);
-  return static_cast<uint64_t>((nodes * (count - share) + share * (ranks - 1)) * element);
-}
-
 class Filler {
  public:
   Filler(RankPlan& plan, const LowerRequest& request) : plan_(plan), request_(request) {}
@@ -88,7 +80,7 @@ class Filler {
       most = std::max(most, orr_tree_nodes(leaf_first_[static_cast<size_t>(r)],
                                            leaf_first_[static_cast<size_t>(r) + 1], leaf_first_.back()));
     b.name = fmt::format("bucket {}", index);
-    b.bytes_sent = tree_bytes(b.count, b.nodes, request_.rank, ranks_, element);
+    b.bytes_sent = orrery::bytes_sent(b, request_.rank);
     Storage s;
     s.region = Region::comm, s.category = "gradient";
     s.bytes = static_cast<uint64_t>(most * b.count * element);
@@ -144,5 +136,15 @@ class Filler {
 }  // namespace
 
 void fill_buckets(RankPlan& plan, const LowerRequest& request) { Filler(plan, request).run(); }
+
+// The `local` backend's definition of tree all-reduce traffic: a rank gives its nodes to the owners of
+// the other slices and its finished slice to all others. Slices are cut at multiples of kAlign.
+uint64_t bytes_sent(const Bucket& b, int rank) {
+  int64_t ranks = static_cast<int64_t>(b.leaf_first.size()) - 1;
+  auto cut = [&](int64_t r) { return std::min(b.count, aligned((b.count * r + ranks - 1) / ranks)); };
+  int64_t share = cut(rank + 1) - cut(rank);
+  return static_cast<uint64_t>((b.nodes * (b.count - share) + share * (ranks - 1)) *
+                               orr_dtype_bytes(b.dtype));
+}
 
 }  // namespace orrery

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "lua/api.h"
@@ -13,6 +14,7 @@
 #include "lua/host_tensor.h"
 #include "lua/objects.h"
 #include "lua/script.h"
+#include "run/runtime.h"
 
 namespace fs = std::filesystem;
 
@@ -118,12 +120,12 @@ int batch(lua_State* L) {
   return push_batch(L, check<DatasetRef>(L, 1), order_at(L, 3, lua_tointeger(L, 2)));
 }
 
-// upvalues: dataset, options, next step, last step (0: none)
+// upvalues: dataset, options, next step, last step
 int next_batch(lua_State* L) {
   return guard(L, [](lua_State* state) {
     const lua_Integer step = lua_tointeger(state, lua_upvalueindex(3));
     const lua_Integer last = lua_tointeger(state, lua_upvalueindex(4));
-    if (last > 0 && step > last) return 0;
+    if (step > last) return 0;
     lua_pushinteger(state, step + 1);
     lua_replace(state, lua_upvalueindex(3));
     lua_pushinteger(state, step);
@@ -134,8 +136,10 @@ int next_batch(lua_State* L) {
 
 int batches(lua_State* L) {
   const int64_t first = option_int(L, 2, "from");
-  const int64_t last = option_int(L, 2, "steps");
+  const bool ends = lua_getfield(L, 2, "steps") != LUA_TNIL;
+  const int64_t last = ends ? lua_tointeger(L, -1) : std::numeric_limits<int64_t>::max();
   order_at(L, 2, first);
+  Runtime::get().set_planned_steps(ends ? last : 0);
   lua_settop(L, 2);
   lua_pushinteger(L, first);
   lua_pushinteger(L, last);
@@ -303,7 +307,7 @@ std::vector<Api> data_api() {
        batches,
        {self, {"options", "options"}},
        {{"size", "integer", nullptr, "samples in the whole batch, over all ranks"},
-        {"steps", "integer", "0", "last step; 0 goes on for ever"},
+        {"steps", "integer", "nil", "last step; goes on for ever if left out"},
         {"from", "integer", "1", "first step; run.steps + 1 continues a run"},
         {"shuffle", "boolean", "true", "a new order in every epoch; random windows of text"},
         {"seed", "integer", "nil", "the job's seed if left out"}}},

@@ -229,6 +229,19 @@ int load(lua_State* L) {
   return 2;
 }
 
+int counters(lua_State* L) {
+  const Counters now = check<RunRef>(L, 1).run->counters();
+  lua_createtable(L, 0, 3);
+  const auto put = [L](const char* name, uint64_t value) {
+    lua_pushinteger(L, static_cast<lua_Integer>(value));
+    lua_setfield(L, -2, name);
+  };
+  put("steps", static_cast<uint64_t>(now.steps));
+  put("arena_bytes", now.arena_bytes);
+  put("bytes_sent", now.bytes_sent);
+  return 1;
+}
+
 bool run_properties(lua_State* L, const std::string& key) {
   if (key != "steps") return false;
   lua_pushinteger(L, check<RunRef>(L, 1).run->steps_done());
@@ -308,6 +321,13 @@ std::vector<Api> run_api() {
        "What a step on this batch will do; nothing is run.",
        plan,
        with_batch,
+       {}},
+      {"Run",
+       "counters",
+       "table",
+       "What this rank has used: steps trained, arena_bytes allocated, bytes_sent in those steps.",
+       counters,
+       {{"self", "Run"}},
        {}},
       {"Run",
        "save",

@@ -32,6 +32,11 @@ int exit_code(int code) {
 
 int report(int code, const std::string& message) {
   std::fflush(stdout);
+  try {
+    Runtime::get().report(message);
+  } catch (const Error&) {
+    // The launcher or an observer is gone too: the first error is the one to tell.
+  }
   std::fprintf(stderr, "error: %s\n", message.c_str());
   return exit_code(code);
 }

@@ -16,6 +16,7 @@
 #include "lua/objects.h"
 #include "lua/script.h"
 #include "plugin/registry.h"
+#include "run/runtime.h"
 
 namespace orrery::lua {
 namespace {
@@ -118,6 +119,7 @@ int digest(lua_State* L) {
 
 int print_line(lua_State* L) {
   if (world_info().rank != 0) return 0;
+  Runtime::get().observers().log(to_text(L, 1, "line"));
   const std::string line = to_text(L, 1, "line") + "\n";
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fflush(stdout);

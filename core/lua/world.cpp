@@ -6,6 +6,7 @@
 
 #include "lua/api.h"
 #include "lua/objects.h"
+#include "plugin/registry.h"
 
 namespace orrery::lua {
 namespace {
@@ -128,7 +129,10 @@ int world(lua_State* L) {
 
 int init(lua_State* L) {
   const std::string comm = option_text(L, 1, "comm");
-  if (!comm.empty()) runtime_options().comm = comm;
+  if (!comm.empty()) {
+    Registry::get().comm(comm);  // throws if there is none of this name
+    runtime_options().comm = comm;
+  }
   return world(L);
 }
 

@@ -10,6 +10,20 @@
 
 namespace orrery {
 
+namespace {
+
+// "file:line: module: op: why"; a kernel that begins with the op's name is not made to stutter.
+void check_launch(orr_status* status, const Op& op) {
+  try {
+    check(status);
+  } catch (const Error& e) {
+    const std::string kind = op.kind + ": ", why = e.what();
+    throw Error(e.code(), op.site.prefix() + (why.starts_with(kind) ? why : kind + why));
+  }
+}
+
+}  // namespace
+
 Executor::Executor(RankPlan plan, Runtime& runtime) : plan_(std::move(plan)), runtime_(runtime) {
   runtime_.arena().reserve(plan_.arena_bytes);
   if (plan_.comm_bytes) comm_memory_ = runtime_.comm().allocate(plan_.comm_bytes);
@@ -96,7 +110,7 @@ void Executor::launch(size_t index) {
   Profile::Timer timer(profiled_ ? p.row : nullptr, launch.cost.flops);
   orr_status* status = p.api->launch(p.kernel, nullptr, p.in.data(), p.out.data(),
                                      p.has_workspace ? &p.workspace : nullptr);
-  if (status) check(status, launch.op.site.prefix() + launch.op.kind);
+  if (status) check_launch(status, launch.op);
 }
 
 void Executor::walk() {

@@ -58,6 +58,12 @@ void Observers::log(const std::string& line) {
   send(e);
 }
 
+void Observers::failure(const std::string& error) {
+  orr_event_record e{};
+  e.kind = ORR_EVENT_FAILURE, e.text = error.c_str();
+  send(e);
+}
+
 void Observers::stop() {
   orr_event_record e{};
   e.kind = ORR_EVENT_RUN_END;

@@ -18,6 +18,7 @@ class Observers {
   void metric(int64_t step, const std::string& tag, double value);
   void log(const std::string& line);
   void begin(int64_t planned_steps);
+  void failure(const std::string& error);
   void stop();
 
  private:

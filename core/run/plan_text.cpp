@@ -49,9 +49,40 @@ std::string memory_text(const RankPlan& plan) {
   return text;
 }
 
-std::string collectives_text(const RankPlan& plan) {
+// "rank 3", "ranks 0-2, 5": runs of consecutive ranks, the first few of them.
+std::string ranks_text(const std::vector<int>& ranks) {
+  std::vector<std::string> runs;
+  for (size_t i = 0, j; i < ranks.size(); i = j) {
+    for (j = i + 1; j < ranks.size() && ranks[j] == ranks[j - 1] + 1;) ++j;
+    runs.push_back(j == i + 1 ? fmt::format("{}", ranks[i]) : fmt::format("{}-{}", ranks[i], ranks[j - 1]));
+  }
+  constexpr size_t few = 8;
+  if (runs.size() > few) {
+    runs.resize(few);
+    runs.push_back(fmt::format("... ({} in all)", ranks.size()));
+  }
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", join(runs, ", "));
+}
+
+// Shares of a bucket may differ by a cache line, so ranks of one plan may send a little more or less.
+std::string sends_text(const RankPlan& plan, const std::vector<int>& ranks) {
+  std::map<uint64_t, std::vector<int>> by_bytes;
+  for (int rank : ranks) {
+    uint64_t sum = 0;
+    for (const Bucket& b : plan.buckets) sum += bytes_sent(b, rank);
+    by_bytes[sum].push_back(rank);
+  }
+  std::string text;
+  for (auto& [bytes, who] : by_bytes)
+    text += fmt::format("  sends   {:>14} bytes a step in {} collective{}{}\n", bytes, plan.buckets.size(),
+                        plan.buckets.size() == 1 ? "" : "s",
+                        by_bytes.size() == 1 ? "" : ", " + ranks_text(who));
+  return text;
+}
+
+std::string collectives_text(const RankPlan& plan, const std::vector<int>& ranks) {
   if (plan.buckets.empty()) return "  sends nothing\n";
-  std::string text = fmt::format("  sends   {:>14} bytes a step in {} collectives\n", plan.bytes_sent(), plan.buckets.size());
+  std::string text = sends_text(plan, ranks);
   for (const Bucket& b : plan.buckets)
     text += fmt::format("    {:<12} tree all_reduce  {} x {}  {} tensors  {} node{}  sends {} bytes  by {} {}\n",
                         b.name, b.count, dtype_name(b.dtype), b.totals.size(), b.nodes, b.nodes == 1 ? "" : "s",
@@ -87,18 +118,16 @@ std::string plan_text(const Blueprint& b, const std::vector<StrategyUse>& stack,
   text += "\n";
   for (const std::string& remark : b.spread.remarks) text += "  " + remark + "\n";
   std::vector<int64_t> first = deal_leaves(b.microbatches, ranks);
-  std::map<Kind, std::pair<int, int>> kinds;  // -> first such rank, how many
+  std::map<Kind, std::vector<int>> kinds;
   for (int r = 0; r < ranks; ++r) {
     int64_t lo = first[static_cast<size_t>(r)], hi = first[static_cast<size_t>(r) + 1];
-    auto [at, fresh] = kinds.emplace(Kind{hi - lo, orr_tree_nodes(lo, hi, b.microbatches)}, std::pair{r, 0});
-    ++at->second.second;
+    kinds[{hi - lo, orr_tree_nodes(lo, hi, b.microbatches)}].push_back(r);
   }
   for (auto& [kind, who] : kinds) {
-    LowerRequest request{&b.program, &b.spread, b.microbatches, who.first, kernels};
+    LowerRequest request{&b.program, &b.spread, b.microbatches, who.front(), kernels};
     RankPlan plan = lower(request);
-    text += fmt::format("rank {}{}\n", who.first, who.second > 1 ? fmt::format(" and {} like it", who.second - 1) : "");
-    text += memory_text(plan) + collectives_text(plan);
-    if (!plan.buckets.empty()) text += predicted_text(plan, b, stack, who.first);
+    text += ranks_text(who) + "\n" + memory_text(plan) + collectives_text(plan, who);
+    if (!plan.buckets.empty()) text += predicted_text(plan, b, stack, who.front());
     text += fmt::format("  compute {:.4g} GFLOP a step in {} launches\n", plan.flops() * 1e-9, plan.launches.size());
   }
   return text;

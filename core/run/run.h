@@ -57,6 +57,13 @@ class StepResult {
   int64_t step = 0;
 };
 
+// What a run has really used, to be held against its plan.
+struct Counters {
+  int64_t steps = 0;         // trained by this process
+  uint64_t arena_bytes = 0;  // allocated for transients, shared by all programs of the process
+  uint64_t bytes_sent = 0;   // by this rank in those steps; set-up and evaluation left out
+};
+
 class Run {
  public:
   virtual ~Run() = default;
@@ -71,6 +78,8 @@ class Run {
   // caller's `extra` (data position and the like, as text). Collective.
   virtual void save(const std::string& directory, const std::string& extra) = 0;
   virtual std::string load(const std::string& directory) = 0;  // returns `extra`
+
+  virtual Counters counters() const = 0;
 
   // What `orrery plan` prints for the shapes of this batch; runs and allocates nothing.
   virtual std::string plan(const BatchFields& batch) = 0;

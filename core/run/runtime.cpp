@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/runtime.h"
 
+#include <filesystem>
+
 #include "base/error.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
@@ -59,6 +61,26 @@ const std::vector<std::string>& Runtime::kernels() {
   return kernels_;
 }
 
-void Runtime::close() { comm_.reset(); }
+void Runtime::begin_run() {
+  if (begun_) return;
+  const std::string& directory = runtime_options().run_directory;
+  std::error_code error;
+  if (!directory.empty() && !std::filesystem::create_directories(directory, error) && error)
+    fail(ORR_FAILED, "--dir {}: {}; name a directory that can be made", directory, error.message());
+  begun_ = true;
+  observers_.start(world().rank, world().size, directory);
+  observers_.begin(planned_steps_);
+}
+
+void Runtime::report(const std::string& error) {
+  if (begun_) observers_.failure(error);
+  if (comm_) comm_->store().report(error);
+}
+
+void Runtime::close() {
+  if (begun_) observers_.stop();
+  begun_ = false, planned_steps_ = 0;
+  comm_.reset();
+}
 
 }  // namespace orrery

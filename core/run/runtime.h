@@ -22,6 +22,7 @@ class SharedArena {
  public:
   void reserve(uint64_t bytes);
   const orr_memory* memory() const { return &view_; }
+  uint64_t bytes() const { return view_.bytes; }  // allocated
 
  private:
   orr_memory view_{};
@@ -38,7 +39,13 @@ class Runtime {
   const std::vector<std::string>& kernels();  // plugins that work here, by name
   SharedArena& arena() { return arena_; }
   Observers& observers() { return observers_; }
-  // Drops the communicator in order; REQUIRES: every program is gone.
+  // The last step that the script's newest loop over batches will take; 0: unknown.
+  void set_planned_steps(int64_t last) { planned_steps_ = last; }
+  // Starts the observers, once; they hear of the run from its first training step on.
+  void begin_run();
+  // Tells observers and the launcher what this rank fails with.
+  void report(const std::string& error);
+  // Stops the observers and drops the communicator in order; REQUIRES: every program is gone.
   void close();
 
  private:
@@ -47,6 +54,8 @@ class Runtime {
   std::vector<std::string> kernels_;
   SharedArena arena_;
   Observers observers_;
+  int64_t planned_steps_ = 0;
+  bool begun_ = false;
 };
 
 }  // namespace orrery

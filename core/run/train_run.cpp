@@ -57,10 +57,13 @@ class TrainRun : public Run {
       std::fputs(plan(batch).c_str(), stdout);
       throw PlanDone{};
     }
+    if (!spec_.local) runtime_.begin_run();
     auto begin = Clock::now();
     Variant& variant = variant_for(batch, true);
+    const uint64_t sent = sent_so_far();
     auto result = run_variant(variant, batch, steps_ + 1, false);
-    ++steps_;
+    ++steps_, ++counters_.steps;
+    counters_.bytes_sent += sent_so_far() - sent;
     if (!spec_.local) {
       double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
       for (const std::string& name : result->names())
@@ -75,6 +78,12 @@ class TrainRun : public Run {
   }
 
   int64_t steps_done() const override { return steps_; }
+
+  Counters counters() const override {
+    Counters now = counters_;
+    now.arena_bytes = runtime_.arena().bytes();
+    return now;
+  }
 
   // Data-parallel ranks hold the same states: rank 0 writes, the others wait for the outcome.
   void save(const std::string& directory, const std::string& extra) override {
@@ -98,6 +107,9 @@ class TrainRun : public Run {
       auto found = c.tensors.find(s->name);
       if (found == c.tensors.end())
         fail(ORR_FAILED, "checkpoint '{}' has no tensor '{}' {}", directory, s->name, to_string(s->type));
+      if (found->second.type != s->type)
+        fail(ORR_FAILED, "checkpoint '{}': '{}' is {}, but {} here; load it into the model that was saved",
+             directory, s->name, to_string(found->second.type), to_string(s->type));
       write_state(*s, found->second);
       c.tensors.erase(found);
     }
@@ -116,6 +128,7 @@ class TrainRun : public Run {
  private:
   int ranks() const { return spec_.local ? 1 : runtime_.world().size; }
   int rank() const { return spec_.local ? 0 : runtime_.world().rank; }
+  uint64_t sent_so_far() const { return runtime_.has_comm() ? runtime_.comm().bytes_sent() : 0; }
 
   std::shared_ptr<StepResult> run_variant(Variant& variant, const BatchFields& batch, int64_t step,
                                           bool evaluation) {
@@ -244,6 +257,7 @@ class TrainRun : public Run {
   std::vector<std::shared_ptr<State>> known_states_;
   std::map<std::string, HostTensor> pending_;
   int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;
+  Counters counters_;
 };
 
 }  // namespace

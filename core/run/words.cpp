@@ -76,6 +76,7 @@ std::vector<int64_t> extents(const HostTensor& x, const std::string& line) {
 }  // namespace
 
 WorldInfo world_info() {
+  if (runtime_options().plan_only) return {0, runtime_options().plan_ranks, 0, runtime_options().plan_ranks};
   const World& w = Runtime::get().world();
   return {w.rank, w.size, w.local_rank, w.local_size};
 }

@@ -790,7 +790,7 @@ function Dataset:batch(step, options) end
 
 ---@class orrery.Dataset.batches.Options
 ---@field size integer samples in the whole batch, over all ranks
----@field steps? integer last step; 0 goes on for ever (default 0)
+---@field steps? integer last step; goes on for ever if left out (default 0)
 ---@field from? integer first step; run.steps + 1 continues a run (default 1)
 ---@field shuffle? boolean a new order in every epoch; random windows of text (default true)
 ---@field seed? integer the job's seed if left out

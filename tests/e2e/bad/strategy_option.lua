@@ -1,0 +1,7 @@
+-- SPDX-License-Identifier: Apache-2.0
+local b = require "lib"
+local run = b.orrery.compile(function(batch) return b.model(batch.x):mean() end, {
+  params = b.model, optimizer = b.optim.sgd { lr = 0.1 },
+  strategy = b.strategy.data { siez = 2 }, -- here
+})
+run:step { x = b.x }

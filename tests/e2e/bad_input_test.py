@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user can get wrong ends with one clear sentence: place, value, remedy, exit code.
+
+A fragment "HERE" stands for the script's line that is marked "-- here". Arguments: the build tree.
+"""
+import os
+import pathlib
+import resource
+import shutil
+import sys
+import tempfile
+import unittest
+
+from program import BUILD, HERE, SOURCE, orrery
+
+BAD = HERE / "bad"
+REGRESSION, GPT = SOURCE / "examples/regression.lua", SOURCE / "examples/gpt.lua"
+
+
+def place(path, text):
+    """name:line: of the first line that holds a text."""
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if text in line:
+            return f"{path.name}:{number}:"
+    raise AssertionError(f"{path} has no line with {text}")
+
+
+def marked(script, mark="here"):
+    return place(BAD / script, f"-- {mark}")
+
+
+# Words after `orrery`, the exit code, what stderr must hold.
+USAGE = [
+    (["run", "nosuch.lua"], 2, ["nosuch.lua: there is no such script"]),
+    (["run", "-n", "2", "nosuch.lua"], 2, ["nosuch.lua: there is no such script"]),
+    (["run", "syntax.lua"], 1, ["HERE", "<name> expected near '='"]),
+    (["run", "global.lua"], 1, ["HERE", "undeclared variable 'undeclared_name'"]),
+    (["run", "-n", "0", REGRESSION], 2, ["-n 0", "at least 1"]),
+    (["run", "-n", "-3", REGRESSION], 2, ["-n -3", "at least 1"]),
+    (["plan", "-n", "0", REGRESSION], 2, ["-n 0", "at least 1"]),
+    (["run", "-n", "two", REGRESSION], 2, ["two"]),
+    (["run", "-n", "100000", REGRESSION], 2, ["-n 100000", "1 to 1024"]),
+    (["run", "--thread", "2", REGRESSION], 2, ["'--thread'", "did you mean '--threads'?"]),
+    (["run", "--threads", "-1", REGRESSION], 2, ["--threads -1", "at least 1"]),
+    (["run", "--kernels", "cup", REGRESSION], 2, ["kernel 'cup'", "did you mean 'cpu'?"]),
+    (["run", "--kernels", "local", REGRESSION], 2, ["kernel 'local'", "found:"]),
+    (["run", "-n", "3", "--kernels", "cup", REGRESSION], 2, ["did you mean 'cpu'?"]),
+    (["plan", "--kernels", "refrence", REGRESSION], 2, ["did you mean 'reference'?"]),
+    (["run", "--comm", "lcoal", REGRESSION], 2, ["comm 'lcoal'", "did you mean 'local'?"]),
+    (["run", "-n", "2", "--comm", "lcoal", REGRESSION], 2, ["did you mean 'local'?"]),
+    (["run", "init_comm.lua"], 1, ["HERE", "comm 'lcoal'", "did you mean 'local'?"]),
+    (["run", "strategy_name.lua"], 1, ["HERE", "'dtaa'", "did you mean 'data'?"]),
+    (["run", "strategy_option.lua"], 1, ["HERE", "'siez'", "did you mean 'size'?"]),
+    (["run", "compile_option.lua"], 1, ["HERE", "'microbatch'", "did you mean 'microbatches'?"]),
+    (["run", REGRESSION, "step=3"], 2, ["'step'", "did you mean 'steps'?"]),
+    (["run", REGRESSION, "batch=abc"], 2, ["batch=abc", "an integer"]),
+    (["run", REGRESSION, "batch=0"], 1, ["regression.lua:", "size 0", "at least 1"]),
+]
+
+MODEL = [
+    (["run", "inner_sizes.lua"], 1, ["HERE", "matmul", "inner sizes differ: [8,2] x [8,2]"]),
+    (["run", "dtype.lua"], 1, ["HERE", "cross_entropy", "f32"]),
+    (["run", "label.lua"], 1, ["HERE", "label 3", "the 3 classes (0..2)"]),
+    (["run", "-n", "2", "label.lua"], 1, ["HERE", "label 3", "the 3 classes (0..2)", "rank 1"]),
+    (["run", "nonlinear.lua"], 1, ["HERE", "log", "after all microbatches"]),
+    (["run", "upvalue.lua"], 1, ["HERE", "'scale'", "was 1", "is 2 now", "orrery.input"]),
+    (["run", "not_finite.lua"], 1, ["HERE", "the loss of step 1 is", "learning rate"]),
+    (["run", REGRESSION, "batch=4", "microbatches=8"], 1,
+     ["regression.lua:", "batch of 4", "8 microbatches"]),
+    (["run", "-n", "4", REGRESSION, "microbatches=2"], 1,
+     ["regression.lua:", "2 microbatches", "4 data-parallel ranks"]),
+    (["plan", "-n", "4", REGRESSION, "microbatches=2"], 1, ["2 microbatches", "at least 4"]),
+    (["run", GPT, "dim=32", "heads=3", "data=lib.lua", "ctx=8"], 1,
+     [place(GPT, "nn.attention(") + " GPT.blocks.1: attention", "32", "3 heads"]),
+]
+
+RANKS = [
+    (["run", "-n", "2", "differ.lua"], 1, ["HERE", "different programs", "rank 1", "world.rank"]),
+    (["run", "-n", "2", "differ_in_words.lua"], 1,
+     ["HERE", "ranks post different operations", "all_reduce", "barrier"]),
+    (["run", "-n", "2", "leaves_early.lua"], 75, ["HERE", "rank 1 died"]),
+    (["run", "-n", "2", "raises_on_one.lua"], 1,
+     ["HERE", "cheese", "orrery: rank 1 failed with exit code 1"]),
+]
+
+
+class Refused(unittest.TestCase):
+    def check(self, words, code, fragments, **options):
+        with self.subTest(words=words):
+            script = next((str(w) for w in words if str(w).endswith(".lua")), "")
+            done = orrery(*words, cwd=BAD, timeout=60, ORRERY_DEADLINE="5", **options)
+            self.assertEqual(done.code, code, done.err)
+            for fragment in fragments:
+                self.assertIn(marked(script) if fragment == "HERE" else fragment, done.err)
+            self.assertNotIn("stack traceback", done.err)
+            self.assertEqual(done.orphans(), [])
+            self.assertEqual([n for n in os.listdir("/dev/shm") if "orrery" in n], [])
+
+    def test_usage(self):
+        for case in USAGE:
+            self.check(*case)
+
+    def test_model(self):
+        for case in MODEL:
+            self.check(*case)
+
+    def test_ranks_that_disagree(self):
+        for case in RANKS:
+            self.check(*case)
+
+    def test_data_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (("empty", ""), ("short", "hi\n")):
+                (pathlib.Path(folder) / name).write_text(text)
+            for name, why in (("missing", "cannot open: No such file"), ("empty", "is empty"),
+                              ("short", "the text has 3 chars, ctx = 64 needs at least 65")):
+                path = f"{folder}/{name}"
+                self.check(["run", GPT, f"data={path}"], 1, [place(GPT, "data.text("), path, why])
+
+    def test_plugins(self):
+        whole = (BUILD / "kernels/cpu/orrery-kernel-cpu.so").read_bytes()
+        files = {"truncated": whole[:5000], "text": b"text",
+                 "symbolless": (BUILD / "orrery").read_bytes()}
+        with tempfile.TemporaryDirectory() as folder:
+            for name, data in files.items():
+                path = pathlib.Path(folder) / f"orrery-kernel-{name}.so"
+                path.write_bytes(data)
+                self.check(["run", "--kernels", name, REGRESSION], 69, [str(path)],
+                           ORRERY_PLUGIN_PATH=folder)
+
+
+class Accepted(unittest.TestCase):
+    def test_unused_and_shared_parameters(self):
+        for ranks in (1, 2):
+            done = orrery("run", "-n", ranks, "unused.lua", cwd=BAD)
+            self.assertEqual((done.code, done.out), (0, "unused unchanged\n"), done.err)
+
+
+class Checkpoints(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.saved = self.folder / "saved"
+        done = orrery("run", "save.lua", f"save={self.saved}", cwd=BAD)
+        self.assertEqual(done.code, 0, done.err)
+
+    def refused(self, fragment, *words):
+        done = orrery("run", "save.lua", f"load={self.saved}", *words, cwd=BAD)
+        self.assertEqual(done.code, 1, done.err)
+        for text in (marked("save.lua", "load"), str(self.saved), fragment):
+            self.assertIn(text, done.err)
+
+    def test_each_file_truncated_or_altered(self):
+        for name in ("checkpoint.json", "model.safetensors", "optimizer.safetensors"):
+            path = self.saved / name
+            whole = path.read_bytes()
+            for how, damaged in (("truncated", whole[:len(whole) // 2]),
+                                 ("altered", whole[:-3] + bytes([whole[-3] ^ 1]) + whole[-2:])):
+                with self.subTest(name=name, how=how):
+                    path.write_bytes(damaged)
+                    self.refused(name)
+            path.write_bytes(whole)
+
+    def test_a_file_or_all_of_it_missing(self):
+        (self.saved / "model.safetensors").unlink()
+        self.refused("model.safetensors")
+        shutil.rmtree(self.saved)
+        self.refused("No such file")
+
+    def test_another_model(self):
+        self.refused("f32[64]", "width=32")
+
+    def test_disk_full_keeps_the_old_one(self):
+        before = {p.name: p.read_bytes() for p in self.saved.iterdir()}
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+        for ranks in (1, 2):
+            with self.subTest(ranks=ranks):
+                done = orrery("run", "-n", ranks, "save.lua", f"load={self.saved}",
+                              f"save={self.saved}", cwd=BAD, limit=limit)
+                self.assertEqual(done.code, 1, done.err)
+                for text in (marked("save.lua", "save"), str(self.saved), "File too large"):
+                    self.assertIn(text, done.err)
+                self.assertEqual({p.name: p.read_bytes() for p in self.saved.iterdir()}, before)
+                self.assertEqual([p.name for p in self.folder.iterdir()], ["saved"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

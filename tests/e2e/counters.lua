@@ -1,0 +1,28 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Trains a small GPT for a few steps; every rank prints what it has counted.
+local orrery = require "orrery"
+local nn, optim = orrery.nn, orrery.optim
+local args = orrery.args { steps = 3, dim = 24, ctx = 8, batch = 24, microbatches = 12 }
+orrery.seed(1)
+
+local data = orrery.data.text("counters.lua", { ctx = args.ctx, tokens = "bytes" })
+local embed, norm = nn.embedding(256, args.dim), nn.layernorm(args.dim)
+local qkv = nn.linear(args.dim, { args.dim, args.dim, args.dim })
+local GPT = nn.module("GPT", function(m)
+  m.embed, m.norm, m.qkv, m.drop = embed, norm, qkv, nn.dropout(0.1)
+  m.head = nn.linear(args.dim, 256, { bias = false, tie = embed.weight })
+  return function(ids)
+    local q, k, v = m.qkv(m.norm(m.embed(ids)))
+    return m.head(m.drop(nn.attention(q, k, v, { heads = 2, causal = true })))
+  end
+end)
+local model = GPT()
+
+local run = orrery.compile(function(batch) return nn.cross_entropy(model(batch.x), batch.y) end, {
+  params = model, optimizer = optim.adamw { lr = 1e-3 }, clip = 1, microbatches = args.microbatches,
+})
+for _, batch in data:batches { size = args.batch, steps = args.steps } do run:step(batch) end
+local c = run:counters()
+print(("counted by %d: steps %d arena_bytes %d bytes_sent %d"):format(
+  orrery.world.rank, c.steps, c.arena_bytes, c.bytes_sent))

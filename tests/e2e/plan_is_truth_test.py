@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `orrery plan` says is what a run counts, to the byte; and it says it fast for 512 ranks.
+
+Arguments: the build tree.
+"""
+import re
+import resource
+import sys
+import unittest
+
+from program import HERE, orrery
+
+NUMBERS = re.compile(r"\d+(?:-\d+)?")
+
+
+def ranks_in(text):
+    """'0-2, 5' as a list."""
+    ranks = []
+    for part in NUMBERS.findall(text):
+        first, _, last = part.partition("-")
+        ranks += range(int(first), int(last or first) + 1)
+    return ranks
+
+
+def planned(text):
+    """{rank: (arena bytes, bytes sent a step)} of what `orrery plan` prints."""
+    found = {}
+    for part in re.split(r"^(?=ranks? \d)", text, flags=re.MULTILINE)[1:]:
+        who = ranks_in(part.partition("\n")[0])
+        arena = int(re.search(r"arena peak +(\d+)", part)[1])
+        found |= {rank: (arena, 0) for rank in who}
+        for sent, some in re.findall(r"^  sends +(\d+) bytes a step in \d+ collectives?(.*)$", part,
+                                     re.MULTILINE):
+            found |= {rank: (arena, int(sent)) for rank in ranks_in(some) or who}
+    return found
+
+
+def counted(text):
+    """The same from what counters.lua prints, and the steps that it has counted."""
+    lines = re.findall(r"counted by (\d+): steps (\d+) arena_bytes (\d+) bytes_sent (\d+)", text)
+    return {int(rank): (int(arena), int(sent) // int(steps)) for rank, steps, arena, sent in lines}
+
+
+class PlanIsTruth(unittest.TestCase):
+    def check(self, ranks, *words):
+        with self.subTest(ranks=ranks, words=words):
+            plan = orrery("plan", "-n", ranks, "counters.lua", *words, cwd=HERE)
+            self.assertEqual((plan.code, plan.err), (0, ""))
+            run = orrery("run", "-n", ranks, "counters.lua", *words, cwd=HERE)
+            self.assertEqual(run.code, 0, run.err)
+            self.assertEqual(sorted(counted(run.out)), list(range(ranks)))
+            self.assertEqual(counted(run.out), planned(plan.out), plan.out)
+
+    def test_even_ranks(self):
+        for ranks in (1, 2, 4):
+            self.check(ranks)
+
+    def test_uneven_leaves_and_shares(self):
+        self.check(3, "dim=20")
+        self.check(5, "microbatches=7", "batch=15")
+
+    def test_nothing_runs(self):
+        plan = orrery("plan", "-n", 4, "counters.lua", cwd=HERE)
+        self.assertNotIn("counted", plan.out)
+        self.assertIn("as counted", plan.out)
+
+    def test_gpt2_on_512_ranks_takes_less_than_two_seconds(self):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        plan = orrery("plan", "-n", 512, "examples/gpt2.lua")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.assertEqual(plan.code, 0, plan.err)
+        self.assertIn("plan: 512 ranks", plan.out)
+        # Of the processor: how long that takes by the clock depends on what else runs here.
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        self.assertLess(used, 2.0)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The built program as the end-to-end tests start it: `orrery` runs to its end, `Job` runs beside.
+
+The first argument of every test script is the build tree. Each start is a session of its own, so
+that what it leaves behind can be found and is ended with it.
+"""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+BUILD = pathlib.Path(sys.argv[1])
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def session_members(session):
+    """Processes of a session that have not ended; those that wait to be reaped have."""
+    members = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            state, _, _, sid = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
+        except OSError:
+            continue
+        if int(sid) == session and state not in "ZX":
+            members.append(int(entry.name))
+    return members
+
+
+class Job:
+    """A running `orrery WORDS...`. Variables with the value None are taken out."""
+
+    def __init__(self, *words, cwd=SOURCE, limit=None, **variables):
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
+        self.process = subprocess.Popen(
+            [BUILD / "orrery", *map(str, words)], cwd=cwd, env=kept | variables, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            start_new_session=True, preexec_fn=limit)
+
+    def ranks(self):
+        """Process ids of the ranks, in order."""
+        pid = self.process.pid
+        return [int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+    def finish(self, timeout=120):
+        try:
+            self.out, self.err = self.process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired as late:
+            self.end()
+            raise AssertionError(f"no end within {timeout} s: {self.process.args}") from late
+        self.code = self.process.returncode
+        return self
+
+    def end(self):
+        for pid in session_members(self.process.pid):
+            os.kill(pid, signal.SIGKILL)
+        self.process.communicate()
+
+    def orphans(self, patience=5.0):
+        """What of it still runs after the program has ended."""
+        until = time.monotonic() + patience
+        while (left := session_members(self.process.pid)) and time.monotonic() < until:
+            time.sleep(0.02)
+        return left
+
+
+def orrery(*words, timeout=120, **options):
+    return Job(*words, **options).finish(timeout)

@@ -638,6 +638,10 @@ function Run:eval(batch) end
 ---@return string
 function Run:plan(batch) end
 
+---What this rank has used: steps trained, arena_bytes allocated, bytes_sent in those steps.
+---@return table
+function Run:counters() end
+
 ---Writes a checkpoint directory; all ranks call it.
 ---@param directory string
 ---@param extra? string
@@ -790,7 +794,7 @@ function Dataset:batch(step, options) end
 
 ---@class orrery.Dataset.batches.Options
 ---@field size integer samples in the whole batch, over all ranks
----@field steps? integer last step; goes on for ever if left out (default 0)
+---@field steps? integer last step; goes on for ever if left out
 ---@field from? integer first step; run.steps + 1 continues a run (default 1)
 ---@field shuffle? boolean a new order in every epoch; random windows of text (default true)
 ---@field seed? integer the job's seed if left out

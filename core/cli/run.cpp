@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // orrery run and orrery plan: the same script, trained or planned; orrery stubs for editors.
+#include <algorithm>
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/machine.h"
 #include "cli/commands.h"
 #include "job/environment.h"
 #include "job/launch.h"
@@ -119,6 +121,8 @@ Examples:
     check_ranks(choice->ranks);
     check_names(*command, *choice);
     apply(*choice);
+    // Workspaces depend on the threads of a rank: plan with those that `run -n` would give it.
+    ThreadPool::get().configure(std::max(1, static_cast<int>(allowed_cpus().size()) / choice->ranks));
     runtime_options().plan_only = true;
     runtime_options().plan_ranks = choice->ranks;
     exit_code = run_words(*choice);

@@ -176,15 +176,14 @@ class Checkpoints(unittest.TestCase):
 
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
-        for ranks in (1, 2):
-            with self.subTest(ranks=ranks):
-                done = orrery("run", "-n", ranks, "save.lua", f"load={self.saved}",
-                              f"save={self.saved}", cwd=BAD, limit=limit)
-                self.assertEqual(done.code, 1, done.err)
-                for text in (marked("save.lua", "save"), str(self.saved), "File too large"):
-                    self.assertIn(text, done.err)
-                self.assertEqual({p.name: p.read_bytes() for p in self.saved.iterdir()}, before)
-                self.assertEqual([p.name for p in self.folder.iterdir()], ["saved"])
+        # One rank: the limit would also stop the memory that several ranks share.
+        done = orrery("run", "save.lua", f"load={self.saved}", f"save={self.saved}", cwd=BAD,
+                      limit=limit)
+        self.assertEqual(done.code, 1, done.err)
+        for text in (marked("save.lua", "save"), str(self.saved), "File too large"):
+            self.assertIn(text, done.err)
+        self.assertEqual({p.name: p.read_bytes() for p in self.saved.iterdir()}, before)
+        self.assertEqual([p.name for p in self.folder.iterdir()], ["saved"])
 
 
 if __name__ == "__main__":

@@ -197,6 +197,12 @@ void add_batch(std::vector<Entry>& rows) {
     return Ids{p.add1("total", {sum(p, in[0])})};
   }));
   rows.back().gradient = rows.back().sharding = false;
+  rows.push_back(row("user_gradient", {real({6, 3})}, {same({6, 3})}, [](Program& p, const Ids& in) {
+    ValueId y = p.pointwise(ORR_FN_MUL, {in[0], in[0]});
+    return Ids{p.with_gradient(y, {in[0]}, [&p, x = in[0]](ValueId dy) {
+      return std::vector<ValueId>{p.pointwise(ORR_FN_MUL, {dy, p.pointwise(ORR_FN_MUL, {x, Operand::number(2)})})};
+    })};
+  }));
   rows.push_back(row("stop_gradient", {real({6, 3})}, {same({6, 3})}));
   rows.back().gradient = false;
 }

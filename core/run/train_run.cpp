@@ -18,8 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 class Result : public StepResult {
  public:
-  Result(std::map<std::string, double> values, std::string line)
-      : values_(std::move(values)), line_(std::move(line)) {}
+  explicit Result(std::map<std::string, double> values) : values_(std::move(values)) {}
 
   double get(const std::string& name) override {
     auto at = values_.find(name);
@@ -36,7 +35,6 @@ class Result : public StepResult {
 
  private:
   std::map<std::string, double> values_;
-  std::string line_;
 };
 
 uint64_t digest(const std::string& text) {
@@ -135,7 +133,7 @@ class TrainRun : public Run {
     variant.set_scalars(spec_.scalars ? spec_.scalars(step) : std::map<std::string, double>{}, step);
     variant.set_batch(batch);
     variant.run();
-    auto result = std::make_shared<Result>(variant.fetch_scalars(), spec_.line);
+    auto result = std::make_shared<Result>(variant.fetch_scalars());
     result->step = step;
     double loss = result->get("loss");
     if (!std::isfinite(loss) && !evaluation)

@@ -41,7 +41,7 @@ std::vector<Type> infer(const OpArgs& args) {
   return {{a.dtype, lead}};
 }
 
-Sharding sharding(const OpArgs& args, const std::vector<Type>& out) {
+Sharding sharding(const OpArgs& args, const std::vector<Type>&) {
   Sizes s = sizes(args);
   int lead = static_cast<int>(args.in[0].dims.size()) - 2, m = lead, n = lead + 1, k = lead + 2;
   Sharding r;
@@ -52,7 +52,6 @@ Sharding sharding(const OpArgs& args, const std::vector<Type>& out) {
   b.push_back(s.tb ? n : k), b.push_back(s.tb ? k : n);
   y.push_back(m), y.push_back(n);
   r.in = {a, b}, r.out = {y};
-  (void)out;
   return r;
 }
 

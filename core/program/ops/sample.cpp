@@ -54,14 +54,13 @@ void topk_gradient(Gradient& g, const Op& op) {
   if (g.dy() == kNone || !g.wanted(op.in[0])) return;
   Program& p = g.p;
   const Dims x = p.type(op.in[0]).dims, y = p.type(op.out[0]).dims;
-  int64_t n = x.back(), k = y.back();
+  int64_t n = x.back();
   // One-hot of every chosen index, [..., k, n], times dy, summed over k.
   Dims wide = y;
   wide.push_back(1);
   ValueId index = build::reshape(p, op.out[1], wide), dy = build::reshape(p, g.dy(), wide);
   ValueId hit = p.pointwise(ORR_FN_EQ, {index, build::iota(p, n, ORR_I64)});
   ValueId spread = p.pointwise(ORR_FN_SELECT, {hit, dy, Operand::number(0)});
-  (void)k;
   g.add(op.in[0], build::reduce(p, "sum", spread, {static_cast<int64_t>(y.size()) - 1}, false));
 }
 

@@ -42,7 +42,7 @@ void copy_to_self(const std::vector<orr_coll>& ops) {
 }  // namespace
 
 WorldComm::WorldComm(const World& world, const std::string& backend)
-    : world_(world), store_(Store::open(world)) {
+    : world_(world), store_(Store::open(world)), groups_(1) {
   if (world.size == 1) return;
   api_ = &Registry::get().comm(backend);
   char reason[256] = "";
@@ -52,7 +52,7 @@ WorldComm::WorldComm(const World& world, const std::string& backend)
   if (caps_.max_ranks > 0 && world.size > caps_.max_ranks)
     fail(ORR_INVALID, "comm '{}' joins at most {} ranks, not {}", backend, caps_.max_ranks, world.size);
   const orr_comm_boot boot = store_->boot(world);
-  check(api_->world(api_->self, &boot, &comm_), "comm '" + backend + "'");
+  check(api_->world(api_->self, &boot, &groups_[0].comm), "comm '" + backend + "'");
   thread_ = std::thread([this] { lane(); });
 }
 
@@ -66,22 +66,34 @@ WorldComm::~WorldComm() {
     thread_.join();
   }
   while (!memories_.empty()) free(memories_.back());
-  if (comm_) api_->destroy(comm_);
+  for (size_t i = groups_.size(); i-- > 0;)
+    if (groups_[i].comm) api_->destroy(groups_[i].comm);
 }
 
-WorldComm::Ticket WorldComm::submit(std::vector<orr_coll> ops) {
-  std::unique_lock lock(mutex_);
+int WorldComm::split(int color) {
+  orr_comm* part = nullptr;
+  wait(enqueue([&] {
+    if (groups_[0].comm) check(api_->split(groups_[0].comm, color, rank(), &part));
+  }));
+  groups_.push_back({part, 0});
+  return static_cast<int>(groups_.size()) - 1;
+}
+
+WorldComm::Ticket WorldComm::submit(std::vector<orr_coll> ops, int group) {
+  Group& to = groups_[static_cast<size_t>(group)];
   for (orr_coll& c : ops)
-    if (c.op != ORR_COLL_SEND && c.op != ORR_COLL_RECV) c.sequence = ++sequence_;
-  const Ticket ticket = ++submitted_;
-  if (!comm_) {
-    lock.unlock();
-    execute(ops);
-    lock.lock();
-    completed_ = ticket;
-    return ticket;
+    if (c.op != ORR_COLL_SEND && c.op != ORR_COLL_RECV) c.sequence = ++to.sequence;
+  return enqueue([this, ops = std::move(ops), comm = to.comm] { execute(ops, comm); });
+}
+
+WorldComm::Ticket WorldComm::enqueue(std::function<void()> work) {
+  if (!thread_.joinable()) {
+    work();
+    return completed_ = ++submitted_;
   }
-  queue_.push_back(std::move(ops));
+  std::unique_lock lock(mutex_);
+  const Ticket ticket = ++submitted_;
+  queue_.push_back(std::move(work));
   lock.unlock();
   posted_.notify_one();
   return ticket;
@@ -104,13 +116,13 @@ void WorldComm::lane() {
   for (;;) {
     posted_.wait(lock, [&] { return closing_ || !queue_.empty(); });
     if (queue_.empty()) return;
-    const std::vector<orr_coll> ops = std::move(queue_.front());
+    const std::function<void()> work = std::move(queue_.front());
     queue_.pop_front();
     std::exception_ptr error = error_;
     lock.unlock();
     if (!error) {
       try {
-        execute(ops);
+        work();
       } catch (...) {
         error = std::current_exception();
       }
@@ -122,16 +134,16 @@ void WorldComm::lane() {
   }
 }
 
-void WorldComm::execute(const std::vector<orr_coll>& ops) {
-  if (!comm_) {
+void WorldComm::execute(const std::vector<orr_coll>& ops, orr_comm* group) {
+  if (!group) {
     copy_to_self(ops);
     for (const orr_coll& c : ops)
       if (c.op != ORR_COLL_SEND && c.op != ORR_COLL_RECV) copy_own(c);
     return;
   }
   orr_work* work = nullptr;
-  check(api_->post(comm_, ops.data(), static_cast<int32_t>(ops.size()), &work));
-  check(api_->wait(comm_, work));
+  check(api_->post(group, ops.data(), static_cast<int32_t>(ops.size()), &work));
+  check(api_->wait(group, work));
 }
 
 void WorldComm::drain() {
@@ -146,8 +158,8 @@ void WorldComm::drain() {
 orr_memory* WorldComm::allocate(uint64_t bytes) {
   drain();
   orr_memory* memory = nullptr;
-  if (comm_ && (caps_.flags & ORR_COMM_REGISTERED)) {
-    check(api_->allocate(comm_, bytes, &memory));
+  if (groups_[0].comm && (caps_.flags & ORR_COMM_REGISTERED)) {
+    check(api_->allocate(groups_[0].comm, bytes, &memory));
   } else {
     const orr_device_api& host = Registry::get().device("host");
     check(host.allocate(host.self, ORR_TIER_HOST, bytes, &memory));
@@ -159,17 +171,22 @@ orr_memory* WorldComm::allocate(uint64_t bytes) {
 void WorldComm::free(orr_memory* memory) {
   std::erase(memories_, memory);
   if (memory->tier == ORR_TIER_COMM) {
-    api_->free(comm_, memory);
+    api_->free(groups_[0].comm, memory);
     return;
   }
   const orr_device_api& host = Registry::get().device("host");
   host.free(host.self, memory);
 }
 
-uint64_t WorldComm::bytes_sent() const { return comm_ ? api_->bytes_sent(comm_) : 0; }
+uint64_t WorldComm::bytes_sent() const {
+  uint64_t sum = 0;
+  for (const Group& g : groups_)
+    if (g.comm) sum += api_->bytes_sent(g.comm);
+  return sum;
+}
 
 void WorldComm::abort(const std::string& reason) {
-  if (comm_) api_->abort(comm_, reason.c_str());
+  if (groups_[0].comm) api_->abort(groups_[0].comm, reason.c_str());
 }
 
 }  // namespace orrery

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -39,9 +40,13 @@ class WorldComm {
   const orr_comm_caps& caps() const { return caps_; }
   Store& store() { return *store_; }
 
-  // Posts the operations as one group. Collectives are numbered here (sends and receives are not: not
+  // The ranks that give equal colors, in the order of their ranks, as a group of their own: its number
+  // for submit. Group 0 is the world. Collective, after all submitted work. [main thread]
+  int split(int color);
+
+  // Posts the operations to a group, together. Collectives are numbered here (sends and receives are not: not
   // all ranks take part in them). The descriptors are copied; what they point to is borrowed until the work is done. Never blocks. [compute thread]
-  Ticket submit(std::vector<orr_coll> ops);
+  Ticket submit(std::vector<orr_coll> ops, int group = 0);
   // Returns when the work is done; throws Error, the same again and again, once any work has failed.
   // [compute thread]
   void wait(Ticket ticket);
@@ -58,21 +63,25 @@ class WorldComm {
 
  private:
   void lane();
-  void execute(const std::vector<orr_coll>& ops);
+  Ticket enqueue(std::function<void()> work);
+  void execute(const std::vector<orr_coll>& ops, orr_comm* group);
   void drain();
 
   World world_;
   std::unique_ptr<Store> store_;
   const orr_comm_api* api_ = nullptr;  // null in a world of one
-  orr_comm* comm_ = nullptr;
+  struct Group {
+    orr_comm* comm = nullptr;  // null in a world of one
+    uint64_t sequence = 0;
+  };
+  std::vector<Group> groups_;
   orr_comm_caps caps_{};
   std::vector<orr_memory*> memories_;
 
   mutable std::mutex mutex_;
   std::condition_variable posted_, finished_;
-  std::deque<std::vector<orr_coll>> queue_;
+  std::deque<std::function<void()>> queue_;
   Ticket submitted_ = 0, completed_ = 0;
-  uint64_t sequence_ = 0;
   std::exception_ptr error_;
   bool closing_ = false;
   std::thread thread_;

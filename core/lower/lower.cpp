@@ -26,8 +26,8 @@ RankPlan lower(const LowerRequest& request) {
   std::vector<int64_t> first = deal_leaves(leaves, ranks);
   Leaves mine;
   mine.total = leaves;
-  mine.first = first[static_cast<size_t>(request.rank)];
-  mine.last = first[static_cast<size_t>(request.rank) + 1];
+  size_t me = static_cast<size_t>(request.spread->coordinate(request.spread->batch_axis, request.rank));
+  mine.first = first[me], mine.last = first[me + 1];
   int64_t batch = request.logical->batch_size();
   if (batch && batch < leaves)
     fail(ORR_INVALID, "a batch of {} is smaller than the {} microbatches", batch, leaves);

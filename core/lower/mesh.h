@@ -27,11 +27,15 @@ struct Reduction {
 
 struct Spread {
   int world = 1;
-  std::vector<Axis> axes;
+  std::vector<Axis> axes;                 // outermost first: the last one varies fastest with the rank
   std::string batch_axis;                 // the axis that deals the batch, "" if none
   std::map<ValueId, Reduction> reduced;   // gradients
   std::vector<std::string> remarks;
   int batch_ranks() const;                // size of the batch axis, 1 if none
+  int size_of(const std::string& axis) const;        // 1 if there is none
+  int coordinate(const std::string& axis, int rank) const;  // 0 if there is none
+  // The rank that differs from `rank` only in its coordinate on `axis`.
+  int peer(const std::string& axis, int coordinate, int rank) const;
 };
 
 // The leaves [first[r], first[r+1]) belong to rank r of the batch axis; as even as possible.

@@ -50,8 +50,10 @@ class Reverse : public Gradient {
       if (op.kind == "batch_mean") weights_.push_back({op.in[1], op.site});
       op_ = &op;
       p.set_site(op.site);
+      p.set_twin(static_cast<OpId>(i));
       def.gradient(*this, op);
     }
+    p.set_twin(kNone);
     p.set_site(before);
   }
 

@@ -11,7 +11,7 @@ extern const OpDef pointwise_op, matmul_op, reduce_op, argmax_op, topk_op, softm
     norm_param_grad_op, attention_op, attention_grad_op, cross_entropy_op, cross_entropy_grad_op,
     gather_op, scatter_add_op, slice_at_op, update_slice_op, iota_op, categorical_op, reshape_op,
     transpose_op, split_op, concat_op, batch_mean_op, total_op, stop_gradient_op,
-    user_gradient_op;
+    user_gradient_op, all_reduce_op, all_gather_op, reduce_scatter_op, broadcast_op, send_op, recv_op;
 
 const std::vector<const OpDef*>& all_op_defs() {
   static const std::vector<const OpDef*> defs = {
@@ -22,7 +22,8 @@ const std::vector<const OpDef*>& all_op_defs() {
       &gather_op,          &scatter_add_op,     &slice_at_op,      &update_slice_op,
       &iota_op,            &categorical_op,     &reshape_op,       &transpose_op,
       &split_op,           &concat_op,          &batch_mean_op,    &total_op,
-      &stop_gradient_op,   &user_gradient_op};
+      &stop_gradient_op,   &user_gradient_op,   &all_reduce_op,    &all_gather_op,
+      &reduce_scatter_op,  &broadcast_op,       &send_op,          &recv_op};
   return defs;
 }
 

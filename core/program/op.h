@@ -65,6 +65,9 @@ struct OpDef {
 const OpDef& op_def(const std::string& kind);
 const std::vector<const OpDef*>& all_op_defs();
 
+// Whether the communicator, not a kernel, carries out this kind (ops/comm.cpp).
+bool is_exchange(const std::string& kind);
+
 OpArgs args_of(const Program& p, const Op& op);
 std::vector<Type> out_types(const Program& p, const Op& op);
 

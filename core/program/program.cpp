@@ -106,6 +106,7 @@ ValueId Program::add1(const std::string& kind, const std::vector<ValueId>& in, A
 }
 
 void Program::append(Op op) {
+  if (op.twin == kNone) op.twin = twin_;
   if (op.out.empty()) {
     const OpDef& def = op_def(op.kind);
     std::vector<Type> types;

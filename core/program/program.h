@@ -50,6 +50,8 @@ struct Op {
   Expr expr;  // pointwise
   Phase phase = Phase::forward;
   Site site;
+  OpId twin = kNone;   // backward: the forward op whose gradient this belongs to
+  int32_t stage = 0;   // pipeline stage (lower/stage.h), from 0
 };
 
 // A number that may stand where a value is expected.
@@ -103,6 +105,8 @@ class Program {
   const Site& site() const { return site_; }
   void set_phase(Phase phase) { phase_ = phase; }
   Phase phase() const { return phase_; }
+  // Ops added from now on differentiate this forward op; kNone: none.
+  void set_twin(OpId op) { twin_ = op; }
 
   // -- reading -------------------------------------------------------------------------------------
   const std::vector<Op>& ops() const { return ops_; }
@@ -140,6 +144,7 @@ class Program {
   std::vector<UserGradient> user_gradients_;
   Site site_;
   Phase phase_ = Phase::forward;
+  OpId twin_ = kNone;
   int64_t batch_size_ = 0;
 };
 

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "traffic.h"
+#include <orrery/sdk/traffic.hpp>
 
 struct orr_comm {
   int32_t rank, size;
@@ -57,17 +57,17 @@ void run(orr_comm& comm, const orr_coll& c) {
     case ORR_COLL_ALL_REDUCE: keep(c, 0, 0, c.count); break;
     case ORR_COLL_BROADCAST:
     case ORR_COLL_REDUCE: keep(c, 0, 0, r == c.root_or_peer ? c.count : 0); break;
-    case ORR_COLL_REDUCE_SCATTER: keep(c, traffic::sum(c.counts, r), 0, c.counts[r]); break;
-    case ORR_COLL_ALL_GATHER: keep(c, 0, traffic::sum(c.counts, r), c.counts[r]); break;
+    case ORR_COLL_REDUCE_SCATTER: keep(c, orr::traffic::sum(c.counts, r), 0, c.counts[r]); break;
+    case ORR_COLL_ALL_GATHER: keep(c, 0, orr::traffic::sum(c.counts, r), c.counts[r]); break;
     case ORR_COLL_ALL_TO_ALL:
-      keep(c, traffic::sum(c.counts, r), traffic::sum(c.recv_counts, r), c.counts[r]);
+      keep(c, orr::traffic::sum(c.counts, r), orr::traffic::sum(c.recv_counts, r), c.counts[r]);
       break;
     case ORR_COLL_TREE_ALL_REDUCE:
-      if (traffic::nodes(c, r, comm.size) > 0) keep(c, 0, 0, c.count);
+      if (orr::traffic::nodes(c, r, comm.size) > 0) keep(c, 0, 0, c.count);
       break;
     default: break;
   }
-  comm.sent.fetch_add(traffic::bytes_sent(c, r, comm.size), std::memory_order_relaxed);
+  comm.sent.fetch_add(orr::traffic::bytes_sent(c, r, comm.size), std::memory_order_relaxed);
 }
 
 orr_status* post(orr_comm* comm, const orr_coll* ops, int32_t n, orr_work** out) {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "../../plugins/comm/traffic.h"
+#include <orrery/sdk/traffic.hpp>
 #include "fixture.h"
 #include "model.h"
 #include "ranks.h"
@@ -52,7 +52,7 @@ struct Bench {
     const uint64_t before = peer.api.bytes_sent(peer.comm);
     peer.post(c);
     const uint64_t sent = peer.api.bytes_sent(peer.comm) - before;
-    if (sent != traffic::bytes_sent(c, me, P)) fail(ORR_FAILED, "counted {} bytes sent", sent);
+    if (sent != orr::traffic::bytes_sent(c, me, P)) fail(ORR_FAILED, "counted {} bytes sent", sent);
     return slab.at(to);
   }
 
@@ -60,7 +60,7 @@ struct Bench {
   std::vector<int64_t> parts(int64_t n) const {
     std::vector<int64_t> out(P, 0);
     for (int r = 0; r < P; ++r) out[r] = r == 1 && P > 2 ? 0 : n / (r + 2);
-    out[P - 1] += n - traffic::sum(out.data(), P);
+    out[P - 1] += n - orr::traffic::sum(out.data(), P);
     return out;
   }
 
@@ -76,7 +76,7 @@ struct Bench {
     c = Peer::make(ORR_COLL_REDUCE_SCATTER, k.dtype, k.redop);
     const std::vector<int64_t> n = parts(k.count);
     c.counts = n.data();
-    const int64_t at = traffic::sum(n.data(), me) * unit, own = n[me] * unit;
+    const int64_t at = orr::traffic::sum(n.data(), me) * unit, own = n[me] * unit;
     got = post(c, k, mine, own, at);
     expect("reduce_scatter", k, got, {want.begin() + at, want.begin() + at + own});
   }
@@ -93,7 +93,7 @@ struct Bench {
     const int64_t unit = orr_dtype_bytes(k.dtype);
     const std::vector<int64_t> n = parts(k.count);
     const std::vector<char> all = numbers(k.dtype, 9, k.count);
-    const int64_t at = traffic::sum(n.data(), me) * unit;
+    const int64_t at = orr::traffic::sum(n.data(), me) * unit;
     const std::vector<char> mine(all.begin() + at, all.begin() + at + n[me] * unit);
     orr_coll c = Peer::make(ORR_COLL_ALL_GATHER, k.dtype);
     c.counts = n.data();

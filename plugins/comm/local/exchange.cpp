@@ -4,7 +4,7 @@
 // second question costs nothing extra, for it travels with the first publication of the data.
 #include <orrery/sdk/plugin.hpp>
 
-#include "../traffic.h"
+#include <orrery/sdk/traffic.hpp>
 #include "arithmetic.h"
 #include "comm.h"
 
@@ -89,15 +89,15 @@ void Comm::check(const orr_coll& c) const {
   switch (c.op) {
     case ORR_COLL_BROADCAST: (root ? out : in) = 0; break;
     case ORR_COLL_REDUCE: out = root ? c.count : 0; break;
-    case ORR_COLL_REDUCE_SCATTER: in = traffic::sum(c.counts, size_); out = c.counts[rank_]; break;
-    case ORR_COLL_ALL_GATHER: in = c.counts[rank_]; out = traffic::sum(c.counts, size_); break;
+    case ORR_COLL_REDUCE_SCATTER: in = orr::traffic::sum(c.counts, size_); out = c.counts[rank_]; break;
+    case ORR_COLL_ALL_GATHER: in = c.counts[rank_]; out = orr::traffic::sum(c.counts, size_); break;
     case ORR_COLL_ALL_TO_ALL:
-      in = traffic::sum(c.counts, size_);
-      out = traffic::sum(c.recv_counts, size_);
+      in = orr::traffic::sum(c.counts, size_);
+      out = orr::traffic::sum(c.recv_counts, size_);
       break;
     case ORR_COLL_SEND: out = 0; break;
     case ORR_COLL_RECV: in = 0; break;
-    case ORR_COLL_TREE_ALL_REDUCE: in = c.count * traffic::nodes(c, rank_, size_); break;
+    case ORR_COLL_TREE_ALL_REDUCE: in = c.count * orr::traffic::nodes(c, rank_, size_); break;
     default: break;
   }
   check_bytes(c, "send", c.send, in);
@@ -201,7 +201,7 @@ void Comm::run(const orr_coll* ops, int n) {
     if (!paired(ops[i])) collective(ops[i]);
   current_ = nullptr;
   uint64_t sent = 0;
-  for (int i = 0; i < n; ++i) sent += traffic::bytes_sent(ops[i], rank_, size_);
+  for (int i = 0; i < n; ++i) sent += orr::traffic::bytes_sent(ops[i], rank_, size_);
   bytes_sent_.fetch_add(sent, std::memory_order_relaxed);
 }
 

@@ -4,7 +4,7 @@
 // every receiver fetches its piece from wherever that sender has them.
 #include <orrery/sdk/plugin.hpp>
 
-#include "../traffic.h"
+#include <orrery/sdk/traffic.hpp>
 #include "comm.h"
 
 namespace local {
@@ -91,7 +91,7 @@ void Comm::move(const orr_coll& c) {
     direct |= p.path == path_direct;
     if (p.path == path_staged) staged = std::max(staged, static_cast<int64_t>(p.most));
     Piece& piece = m.in[r];
-    if (!m.shared) piece.from = orr_dtype_bytes(c.dtype) * traffic::sum(segment_.counts(r, step_ & 1), rank_);
+    if (!m.shared) piece.from = orr_dtype_bytes(c.dtype) * orr::traffic::sum(segment_.counts(r, step_ & 1), rank_);
     const char* from = r == rank_ ? m.send
                        : p.path == path_small ? segment_.small(r, step_ & 1)
                        : p.path == path_direct && piece.bytes > 0 ? peer_address(p.send, r) : nullptr;

@@ -5,7 +5,7 @@
 // all ranks, to the root or to itself. The three paths differ only in where operands are read.
 #include <orrery/sdk/plugin.hpp>
 
-#include "../traffic.h"
+#include <orrery/sdk/traffic.hpp>
 #include "arithmetic.h"
 #include "comm.h"
 
@@ -78,7 +78,7 @@ Comm::Reduction::Reduction(const orr_coll& coll, int rank, int ranks)
   begin.assign(ranks + 1, 0);
   first.assign(ranks + 1, 0);
   for (int r = 0; r < ranks; ++r) {
-    first[r + 1] = first[r] + static_cast<int>(traffic::nodes(c, r, ranks));
+    first[r + 1] = first[r] + static_cast<int>(orr::traffic::nodes(c, r, ranks));
     most_nodes = std::max(most_nodes, first[r + 1] - first[r]);
   }
   if (c.op == ORR_COLL_REDUCE_SCATTER) {
@@ -86,7 +86,7 @@ Comm::Reduction::Reduction(const orr_coll& coll, int rank, int ranks)
     for (int r = 0; r < ranks; ++r) begin[r + 1] = begin[r] + c.counts[r];
     total = begin[ranks];
   } else {
-    for (int r = 0; r <= ranks; ++r) begin[r] = traffic::share_begin(total, r, ranks);
+    for (int r = 0; r <= ranks; ++r) begin[r] = orr::traffic::share_begin(total, r, ranks);
   }
   if (c.op == ORR_COLL_REDUCE) {
     deliver = Deliver::root;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a rank sends, by definition: the bytes of its data that other ranks read. The backends of
-// this folder count by these formulas, whatever path the bytes take, so that a plan can predict the
+// What a rank sends, by definition: the bytes of its data that other ranks read. Backends
+// count by these formulas, whatever path the bytes take, so that a plan can predict the
 // counter exactly. With P ranks, N elements and
 //
 //   share r = [b(r), b(r+1)),  b(r) = min(N, roundup16(ceil(N * r / P)))
@@ -23,7 +23,7 @@
 
 #include <algorithm>
 
-namespace traffic {
+namespace orr::traffic {
 
 // First element of rank r's share of n elements; b(P) = n. Shares start on cache lines.
 inline int64_t share_begin(int64_t n, int64_t r, int64_t ranks) {
@@ -61,4 +61,4 @@ inline uint64_t bytes_sent(const orr_coll& c, int rank, int ranks) {
   return static_cast<uint64_t>(elements * orr_dtype_bytes(c.dtype));
 }
 
-}  // namespace traffic
+}  // namespace orr::traffic

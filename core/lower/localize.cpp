@@ -18,6 +18,8 @@ class Localizer {
     local_.nodes = orr_tree_nodes(leaves.first, leaves.last, leaves.total);
     rows_ = (leaves.last - leaves.first) * leaves.rows;
     map_.assign(from_.values().size(), kNone);
+    for (const Value& v : from_.values())
+      if (v.state) local_.parts.push_back({v.state, v.part});
   }
 
   LocalProgram run() {
@@ -82,7 +84,7 @@ class Localizer {
     const Value& v = from_.value(id);
     found = to().new_value(local_type(v), v.role, v.name);
     Value& copy = to().mutable_value(found);
-    copy.batch = v.batch, copy.batch_dim = v.batch_dim, copy.state = v.state, copy.site = v.site;
+    copy.batch = v.batch, copy.batch_dim = v.batch_dim, copy.state = v.state, copy.part = v.part, copy.site = v.site;
     return found;
   }
 

@@ -41,7 +41,7 @@ Executor::~Executor() {
 orr_buffer Executor::buffer(const Place& at) const {
   const Storage& s = plan_.storages[static_cast<size_t>(at.storage)];
   switch (s.region) {
-    case Region::state: return {s.state->memory, s.state->offset + at.offset, s.bytes - at.offset};
+    case Region::state: return {s.state->memory.get(), s.state->offset + at.offset, s.bytes - at.offset};
     case Region::comm: return {comm_memory_, s.offset + at.offset, s.bytes - at.offset};
     case Region::arena: break;
   }

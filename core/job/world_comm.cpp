@@ -16,7 +16,9 @@ void copy_own(const orr_coll& c) {
   if (!c.send.memory || !c.recv.memory) return;
   const int64_t n = c.counts ? c.counts[0] : c.count;
   const size_t bytes = static_cast<size_t>(n * orr_dtype_bytes(c.dtype));
-  void *to = orr_buffer_host(&c.recv), *from = orr_buffer_host(&c.send);
+  const char* from = static_cast<const char*>(orr_buffer_host(&c.send));
+  void* to = orr_buffer_host(&c.recv);
+  if (c.op == ORR_COLL_TREE_REDUCE_SCATTER) from += c.recv_counts[0] * orr_dtype_bytes(c.dtype);
   if (to != from && bytes > 0) std::memmove(to, from, bytes);
 }
 

@@ -18,6 +18,8 @@ class Localizer {
     local_.nodes = orr_tree_nodes(leaves.first, leaves.last, leaves.total);
     rows_ = leaves.rows_per_call();
     map_.assign(from_.values().size(), kNone);
+    for (const Value& v : from_.values())
+      if (v.state) local_.parts.push_back({v.state, v.part});
   }
 
   LocalProgram run() {

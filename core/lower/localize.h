@@ -5,6 +5,8 @@
 // result is a Program whose ops kernels can run, in execution order.
 #pragma once
 
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "program/program.h"
@@ -32,6 +34,7 @@ struct Total {
 struct LocalProgram {
   Program program;
   std::vector<Total> totals;  // in the order in which the partials are complete
+  std::vector<std::pair<std::shared_ptr<State>, Part>> parts;  // of all states that were named
   Leaves leaves;
   int64_t nodes = 1;          // tree nodes that this rank's leaves complete in the end
 };

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "program/program.h"
@@ -45,11 +44,16 @@ struct State {
   Initial initial;
   bool frozen = false;  // params: no gradient, no update
   Site site;
-  Part part;  // this rank's; decided by the strategies when the first program that uses it is compiled
 
-  // Where it lives; set when a program that uses it is compiled. Bytes at memory->host + offset on
-  // the host device.
-  const orr_memory* memory = nullptr;
+  // What this rank holds, and every rank of the world, by rank; `parts` is empty while all hold the
+  // whole. Decided when the first program that uses the state is compiled (run/states.h).
+  Part part;
+  std::vector<Part> parts;
+  bool bound = false;  // a compiled program works on the memory: it stays where it is
+
+  // Where the part lives: at memory->host + offset on the host device. States that were made together
+  // share one block, freed with the last of them.
+  std::shared_ptr<const orr_memory> memory;
   uint64_t offset = 0;
 };
 

@@ -53,7 +53,7 @@ Executor::Bound Executor::bound(const Place& at) const {
   b.by = s.by, b.stride = s.bytes, b.slots = s.slots;
   uint64_t bytes = b.by == Slots::one ? s.whole() - at.offset : s.bytes;
   b.first = {runtime_.arena().memory(), s.offset + at.offset, bytes};
-  if (s.region == Region::state) b.first.memory = s.state->memory, b.first.offset = s.state->offset + at.offset;
+  if (s.region == Region::state) b.first.memory = s.state->memory.get(), b.first.offset = s.state->offset + at.offset;
   if (s.region == Region::comm) b.first.memory = comm_memory_;
   return b;
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "lower/lower.h"
+#include "run/states.h"
 
 namespace orrery {
 namespace {
@@ -13,9 +14,10 @@ Program* traced = nullptr;
 bool traced_training = false;
 
 RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime) {
-  materialize(states_of(b.program));
   LowerRequest request{&b.program, &b.spread, b.microbatches, rank, runtime.kernels()};
-  return lower(request);
+  RankPlan plan = lower(request);
+  hold(plan.local.parts, b.spread.world);
+  return plan;
 }
 
 }  // namespace

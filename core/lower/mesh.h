@@ -25,11 +25,18 @@ struct Reduction {
   std::string cause;  // strategy
 };
 
+// The region that an activation belongs to when regions are computed again in backward.
+struct Life {
+  std::string region;
+  bool kept = false;
+};
+
 struct Spread {
   int world = 1;
   std::vector<Axis> axes;                 // outermost first: the last one varies fastest with the rank
   std::string batch_axis;                 // the axis that deals the batch, "" if none
   std::map<ValueId, Reduction> reduced;   // gradients
+  std::map<ValueId, Life> lives;          // activations of regions (lower/recompute.h)
   std::vector<std::string> remarks;
   int batch_ranks() const;                // size of the batch axis, 1 if none
   int size_of(const std::string& axis) const;        // 1 if there is none

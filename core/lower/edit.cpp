@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "lower/recompute.h"
 #include "lower/stage.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
@@ -33,8 +34,11 @@ orr_status* guarded(Body body) {
   }
 }
 
-orr_value_info info_of(const Value& v) {
+orr_value_info info_of(const Program& p, const Value& v) {
   orr_value_info info{};
+  const Op* maker = v.producer == kNone ? nullptr : &p.ops()[static_cast<size_t>(v.producer)];
+  info.kind = maker ? maker->kind.c_str() : "";
+  info.phase = static_cast<int32_t>(maker ? maker->phase : Phase::forward);
   info.size = sizeof info;
   info.role = static_cast<int32_t>(v.role);
   info.type = Layout::contiguous(v.type).abi();
@@ -47,7 +51,7 @@ orr_status* each(orr_program* e, uint32_t roles, void* arg,
   for (size_t i = 0; i < e->program->values().size(); ++i) {
     const Value& v = e->program->values()[i];
     if (!(roles >> static_cast<int>(v.role) & 1)) continue;
-    orr_value_info info = info_of(v);
+    orr_value_info info = info_of(*e->program, v);
     if (orr_status* s = visit(arg, static_cast<int32_t>(i), &info)) return s;
   }
   return nullptr;
@@ -103,6 +107,14 @@ orr_status* reduce(orr_program* e, int32_t value, const char* axis_name, int64_t
 orr_status* diag(orr_program* e, const char* message) {
   e->spread->remarks.push_back(e->strategy + ": " + message);
   return nullptr;
+}
+
+orr_status* life(orr_program* e, int32_t value, const char* region, int32_t life) {
+  return guarded([&] {
+    e->program->value(value);
+    if (life != ORR_LIFE_KEEP && life != ORR_LIFE_RECOMPUTE) fail(ORR_INVALID, "there is no life {}", life);
+    e->spread->lives[value] = {region, life == ORR_LIFE_KEEP};
+  });
 }
 
 // The user's options as the ABI asks for them.
@@ -178,7 +190,7 @@ orr_status* loop(orr_program* e) {
   return nullptr;
 }
 
-constexpr orr_edit kEdit = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag, loop, stage};
+constexpr orr_edit kEdit = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag, loop, stage, life};
 
 void check_options(const StrategyUse& use, const orr_strategy_info& info) {
   std::vector<std::string> known;
@@ -241,6 +253,7 @@ Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int w
       throw Error(e.code(), (use.line.empty() ? "" : use.line + ": ") + e.what());
     }
   }
+  recompute(p, spread);
   int taken = 1;
   std::string product;
   for (const Axis& axis : spread.axes) {

@@ -143,29 +143,6 @@ orr_options options_of(const StrategyUse& use) {
   return o;
 }
 
-// The cells of every coordinate, as the strategy orders them.
-std::vector<std::vector<Cell>> tables_of(const StrategyUse& use, int ranks, int leaves) {
-  const orr_strategy_api& api = Registry::get().strategy(use.name);
-  orr_options options = options_of(use);
-  std::vector<std::vector<Cell>> tables;
-  for (int32_t r = 0; r < ranks; ++r) {
-    int32_t n = 0;
-    std::vector<orr_cell> cells;
-    do {
-      cells.resize(static_cast<size_t>(n));
-      check(api.schedule(api.self, &options, r, ranks, leaves, cells.data(), static_cast<int32_t>(cells.size()), &n),
-            "strategy." + use.name);
-    } while (n > static_cast<int32_t>(cells.size()));
-    tables.emplace_back();
-    for (const orr_cell& c : cells) {
-      if (c.kind < ORR_CELL_FORWARD || c.kind > ORR_CELL_WEIGHT)
-        fail(ORR_INVALID, "strategy.{}: there is no kind of cell {}", use.name, c.kind);
-      tables.back().push_back({static_cast<Segment>(c.kind), c.chunk, c.leaf});
-    }
-  }
-  return tables;
-}
-
 orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_t* where,
                   const char* const* modules) {
   return guarded([&] {
@@ -233,6 +210,28 @@ void check_contract(const StrategyUse& use, const orr_strategy_info& info, std::
 }
 
 }  // namespace
+
+std::vector<std::vector<Cell>> tables_of(const StrategyUse& use, int ranks, int leaves) {
+  const orr_strategy_api& api = Registry::get().strategy(use.name);
+  orr_options options = options_of(use);
+  std::vector<std::vector<Cell>> tables;
+  for (int32_t r = 0; r < ranks; ++r) {
+    int32_t n = 0;
+    std::vector<orr_cell> cells;
+    do {
+      cells.resize(static_cast<size_t>(n));
+      check(api.schedule(api.self, &options, r, ranks, leaves, cells.data(), static_cast<int32_t>(cells.size()), &n),
+            "strategy." + use.name);
+    } while (n > static_cast<int32_t>(cells.size()));
+    tables.emplace_back();
+    for (const orr_cell& c : cells) {
+      if (c.kind < ORR_CELL_FORWARD || c.kind > ORR_CELL_WEIGHT)
+        fail(ORR_INVALID, "strategy.{}: there is no kind of cell {}", use.name, c.kind);
+      tables.back().push_back({static_cast<Segment>(c.kind), c.chunk, c.leaf});
+    }
+  }
+  return tables;
+}
 
 Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world) {
   Spread spread;

@@ -116,7 +116,8 @@ RuntimeOptions& runtime_options();
 struct PlanDone {};
 
 // States: allocation and access. `materialize` gives a state memory and its initial value if it has
-// none yet; reading and writing copy whole tensors.
+// none yet; reading and writing copy whole tensors. Reading is collective where ranks hold parts; a
+// writer keeps its own part of what all ranks give alike.
 void materialize(const std::vector<std::shared_ptr<State>>& states);
 HostTensor read_state(State& state);
 void write_state(State& state, const HostTensor& value);

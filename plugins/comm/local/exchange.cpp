@@ -20,9 +20,11 @@ void cut(char* to, size_t capacity, const char* from) {
 // Everything that must agree and has no field of its own.
 uint64_t digest_of(const orr_coll& c, int ranks) {
   uint64_t h = c.name ? hash(c.name, strlen(c.name), 1) : 0;
-  const bool counted = c.op == ORR_COLL_REDUCE_SCATTER || c.op == ORR_COLL_ALL_GATHER;
+  const bool sliced = c.op == ORR_COLL_TREE_REDUCE_SCATTER;
+  const bool counted = c.op == ORR_COLL_REDUCE_SCATTER || c.op == ORR_COLL_ALL_GATHER || sliced;
   if (counted) h = hash(c.counts, ranks * sizeof(int64_t), h);
-  if (c.op == ORR_COLL_TREE_ALL_REDUCE) h = hash(c.leaf_first, (ranks + 1) * sizeof(int64_t), h);
+  if (sliced) h = hash(c.recv_counts, ranks * sizeof(int64_t), h);
+  if (orr::traffic::is_tree(c.op)) h = hash(c.leaf_first, (ranks + 1) * sizeof(int64_t), h);
   return h;
 }
 
@@ -51,6 +53,19 @@ void check_bytes(const orr_coll& c, const char* which, const orr_buffer& b, int6
                    std::to_string(need));
 }
 
+// Owners write while others read: no element has two.
+void check_slices(const orr_coll& c, int ranks) {
+  std::vector<std::pair<int64_t, int64_t>> slices;
+  for (int r = 0; r < ranks; ++r)
+    if (c.counts[r] > 0) slices.push_back({c.recv_counts[r], c.recv_counts[r] + c.counts[r]});
+  std::sort(slices.begin(), slices.end());
+  int64_t end = 0;
+  for (auto& [first, last] : slices) {
+    if (first < end || last > c.count) invalid(c, "its slices overlap or pass its end");
+    end = last;
+  }
+}
+
 }  // namespace
 
 void set_label(Label& label, const orr_coll& c) {
@@ -61,8 +76,8 @@ void set_label(Label& label, const orr_coll& c) {
 const char* op_name(int32_t op) {
   static const char* const names[] = {"nothing",    "barrier",    "broadcast", "all_reduce",
                                       "reduce_scatter", "all_gather", "all_to_all", "send",
-                                      "recv",       "reduce",     "tree_all_reduce"};
-  return op > 0 && op <= ORR_COLL_TREE_ALL_REDUCE ? names[op] : "an unknown operation";
+                                      "recv",       "reduce",     "tree_all_reduce", "tree_reduce_scatter"};
+  return op > 0 && op <= ORR_COLL_TREE_REDUCE_SCATTER ? names[op] : "an unknown operation";
 }
 
 const char* dtype_name(int32_t dtype) {
@@ -71,19 +86,20 @@ const char* dtype_name(int32_t dtype) {
 }
 
 void Comm::check(const orr_coll& c) const {
-  if (c.op < ORR_COLL_BARRIER || c.op > ORR_COLL_TREE_ALL_REDUCE)
+  if (c.op < ORR_COLL_BARRIER || c.op > ORR_COLL_TREE_REDUCE_SCATTER)
     throw orr::Error(ORR_UNIMPLEMENTED, "comm 'local' has no operation " + std::to_string(c.op));
   if (c.op == ORR_COLL_BARRIER) return;
   if (orr_dtype_bytes(c.dtype) == 0) invalid(c, "unknown dtype " + std::to_string(c.dtype));
   const bool root_or_peer = has_root(c.op) || c.op == ORR_COLL_SEND || c.op == ORR_COLL_RECV;
   if (root_or_peer && (c.root_or_peer < 0 || c.root_or_peer >= size_))
     invalid(c, "no rank " + std::to_string(c.root_or_peer) + " among " + std::to_string(size_));
-  const bool tree = c.op == ORR_COLL_TREE_ALL_REDUCE;
+  const bool tree = orr::traffic::is_tree(c.op);
   const bool adds = tree || c.op == ORR_COLL_ALL_REDUCE || c.op == ORR_COLL_REDUCE ||
                     c.op == ORR_COLL_REDUCE_SCATTER;
   if (adds && !fold_for(c.dtype, tree ? ORR_RED_SUM : c.redop))
     invalid(c, "cannot reduce " + std::string(dtype_name(c.dtype)) + " with redop " + std::to_string(c.redop));
   if (tree && (!c.leaf_first || c.leaf_first[size_] < 1)) invalid(c, "there are no leaves");
+  if (c.op == ORR_COLL_TREE_REDUCE_SCATTER) check_slices(c, size_);
   const bool root = has_root(c.op) && c.root_or_peer == rank_;
   int64_t in = c.count, out = c.count;
   switch (c.op) {
@@ -97,6 +113,7 @@ void Comm::check(const orr_coll& c) const {
       break;
     case ORR_COLL_SEND: out = 0; break;
     case ORR_COLL_RECV: in = 0; break;
+    case ORR_COLL_TREE_REDUCE_SCATTER: out = c.counts[rank_]; [[fallthrough]];
     case ORR_COLL_TREE_ALL_REDUCE: in = c.count * orr::traffic::nodes(c, rank_, size_); break;
     default: break;
   }

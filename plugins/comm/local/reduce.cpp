@@ -45,7 +45,7 @@ struct Comm::Reduction {
   int64_t total;           // elements of one operand
   Deliver deliver = Deliver::all;
   bool here = true;        // this rank gets a result
-  std::vector<int64_t> begin;          // shares
+  std::vector<int64_t> begin, length;  // shares
   std::vector<int> first;              // rank r's operands are [first[r], first[r + 1])
   int most_nodes = 1;
   bool tree = false;
@@ -58,9 +58,10 @@ struct Comm::Reduction {
   std::vector<char> scratch;
 
   Reduction(const orr_coll& coll, int rank, int ranks);
+  void plan_shares();
   void plan_tree();
   int owned() const { return first[rank + 1] - first[rank]; }
-  int64_t share(int r) const { return begin[r + 1] - begin[r]; }
+  int64_t share(int r) const { return length[r]; }
   // Where element i of the result lies in recv.
   char* result(int64_t i) const {
     return recv + (deliver == Deliver::owner ? i - begin[rank] : i) * unit;
@@ -71,29 +72,35 @@ struct Comm::Reduction {
 
 Comm::Reduction::Reduction(const orr_coll& coll, int rank, int ranks)
     : c(coll), rank(rank), ranks(ranks), unit(orr_dtype_bytes(coll.dtype)), total(coll.count) {
-  tree = c.op == ORR_COLL_TREE_ALL_REDUCE;
+  tree = orr::traffic::is_tree(c.op);
   fold = fold_for(c.dtype, tree ? int32_t{ORR_RED_SUM} : c.redop);
   send = c.send.memory ? orr::data<char>(c.send) : nullptr;
   recv = c.recv.memory ? orr::data<char>(c.recv) : nullptr;
-  begin.assign(ranks + 1, 0);
   first.assign(ranks + 1, 0);
   for (int r = 0; r < ranks; ++r) {
     first[r + 1] = first[r] + static_cast<int>(orr::traffic::nodes(c, r, ranks));
     most_nodes = std::max(most_nodes, first[r + 1] - first[r]);
   }
-  if (c.op == ORR_COLL_REDUCE_SCATTER) {
-    deliver = Deliver::owner;
-    for (int r = 0; r < ranks; ++r) begin[r + 1] = begin[r] + c.counts[r];
-    total = begin[ranks];
-  } else {
-    for (int r = 0; r <= ranks; ++r) begin[r] = orr::traffic::share_begin(total, r, ranks);
-  }
+  plan_shares();
   if (c.op == ORR_COLL_REDUCE) {
     deliver = Deliver::root;
     here = rank == c.root_or_peer;
   }
   if (tree) plan_tree();
   in.resize(first[ranks]);
+}
+
+void Comm::Reduction::plan_shares() {
+  const bool slices = c.op == ORR_COLL_TREE_REDUCE_SCATTER;
+  if (slices || c.op == ORR_COLL_REDUCE_SCATTER) deliver = Deliver::owner;
+  if (c.op == ORR_COLL_REDUCE_SCATTER) total = orr::traffic::sum(c.counts, ranks);
+  for (int r = 0; r < ranks; ++r) {
+    const int64_t shared = orr::traffic::share_begin(total, r, ranks);
+    begin.push_back(slices ? c.recv_counts[r]
+                    : deliver == Deliver::owner ? orr::traffic::sum(c.counts, r) : shared);
+    length.push_back(deliver == Deliver::owner ? c.counts[r]
+                                               : orr::traffic::share_begin(total, r + 1, ranks) - shared);
+  }
 }
 
 void Comm::Reduction::plan_tree() {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lower/edit.h"
 
+#include <algorithm>
 #include <set>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "lower/recompute.h"
 #include "lower/stage.h"
+#include "lower/tensor.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
 #include "program/op.h"
@@ -82,16 +84,71 @@ const Axis& find_axis(orr_program* e, const char* name) {
   fail(ORR_INVALID, "there is no axis '{}'", name);
 }
 
+void deal_batch(orr_program* e, const Value& v, const std::string& axis_name, int32_t dim) {
+  if (dim != 0)
+    fail(ORR_UNIMPLEMENTED, "only the batch dim of batch fields can be sharded, not dim {} of '{}'", dim + 1, v.name);
+  if (!e->spread->batch_axis.empty() && e->spread->batch_axis != axis_name)
+    fail(ORR_INVALID, "the batch is already dealt over axis '{}'", e->spread->batch_axis);
+  e->spread->batch_axis = axis_name;
+}
+
+// The ranks of one axis share the work on every sample.
+TensorAsk& tensor_on(orr_program* e, const std::string& axis_name) {
+  TensorAsk& ask = e->spread->tensor;
+  if (!ask.axis.empty() && ask.axis != axis_name)
+    fail(ORR_INVALID, "parameters are already cut over axis '{}'", ask.axis);
+  if (e->spread->batch_axis == axis_name)
+    fail(ORR_INVALID, "axis '{}' deals the batch: parameters cannot be cut over it", axis_name);
+  ask.axis = axis_name, ask.cause = e->strategy;
+  return ask;
+}
+
 orr_status* place(orr_program* e, int32_t value, const char* axis_name, int32_t dim) {
   return guarded([&] {
     const Value& v = e->program->value(value);
     find_axis(e, axis_name);
     if (dim < 0) return;  // replicated is how everything starts
-    if (v.role != Role::batch || dim != 0)
-      fail(ORR_UNIMPLEMENTED, "only the batch dim of batch fields can be sharded, not dim {} of '{}'", dim + 1, v.name);
-    if (!e->spread->batch_axis.empty() && e->spread->batch_axis != axis_name)
-      fail(ORR_INVALID, "the batch is already dealt over axis '{}'", e->spread->batch_axis);
-    e->spread->batch_axis = axis_name;
+    if (v.role == Role::batch) return deal_batch(e, v, axis_name, dim);
+    if (v.role != Role::param || dim >= static_cast<int32_t>(v.type.dims.size()))
+      fail(ORR_UNIMPLEMENTED, "only batch fields and parameters can be sharded, not dim {} of '{}' {}", dim + 1,
+           v.name, to_string(v.type));
+    auto [at, fresh] = tensor_on(e, axis_name).cuts.emplace(value, dim);
+    if (at->second != dim)
+      fail(ORR_INVALID, "'{}' is cut along dim {} already and cannot be cut along dim {} as well", v.name,
+           at->second + 1, dim + 1);
+  });
+}
+
+// The op that makes a value, null if it is given or there is no such value.
+const Op* maker_of(orr_program* e, int32_t value) {
+  const Program& p = *e->program;
+  if (value < 0 || static_cast<size_t>(value) >= p.values().size()) return nullptr;
+  OpId maker = p.value(value).producer;
+  return maker == kNone ? nullptr : &p.ops()[static_cast<size_t>(maker)];
+}
+
+int32_t copied(const std::vector<int32_t>& from, int32_t* to, int32_t capacity) {
+  const int32_t n = static_cast<int32_t>(from.size());
+  std::copy_n(from.begin(), std::min(n, capacity), to);
+  return n;
+}
+
+int32_t inputs(orr_program* e, int32_t value, int32_t* out, int32_t capacity) {
+  const Op* op = maker_of(e, value);
+  return op ? copied(op->in, out, capacity) : 0;
+}
+
+int32_t rule(orr_program* e, int32_t value, int32_t input, int32_t* factors, int32_t capacity) {
+  const Op* op = maker_of(e, value);
+  if (!op || input >= static_cast<int32_t>(op->in.size())) return 0;
+  Sharding s = op_def(op->kind).sharding(args_of(*e->program, *op), out_types(*e->program, *op));
+  return copied(input < 0 ? s.out[0] : s.in[static_cast<size_t>(input)], factors, capacity);
+}
+
+orr_status* scatter(orr_program* e, const char* axis_name, int32_t dim) {
+  return guarded([&] {
+    find_axis(e, axis_name);
+    tensor_on(e, axis_name).scatter = dim;
   });
 }
 
@@ -190,7 +247,8 @@ orr_status* loop(orr_program* e) {
   return nullptr;
 }
 
-constexpr orr_edit kEdit = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag, loop, stage, life};
+constexpr orr_edit kEdit = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag, loop, stage, life,
+                            inputs, rule, scatter};
 
 void check_options(const StrategyUse& use, const orr_strategy_info& info) {
   std::vector<std::string> known;
@@ -232,6 +290,19 @@ void check_contract(const StrategyUse& use, const orr_strategy_info& info, std::
   for (auto& word : words(info.provides)) provided.insert(word);
 }
 
+// The axes must make up the job.
+void check_taken(const Spread& spread) {
+  int taken = 1;
+  std::string product;
+  for (const Axis& axis : spread.axes) {
+    taken *= axis.size;
+    product += fmt::format("{}{} {}", product.empty() ? "" : " x ", axis.name, axis.size);
+  }
+  if (taken != spread.world)
+    fail(ORR_INVALID, "the strategies use {} ranks ({}) but the job has {}: change a size or -n", taken,
+         product.empty() ? "none" : product, spread.world);
+}
+
 }  // namespace
 
 Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world) {
@@ -254,18 +325,12 @@ Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int w
     }
   }
   recompute(p, spread);
-  int taken = 1;
-  std::string product;
-  for (const Axis& axis : spread.axes) {
-    taken *= axis.size;
-    product += fmt::format("{}{} {}", product.empty() ? "" : " x ", axis.name, axis.size);
-  }
-  if (taken != world)
-    fail(ORR_INVALID, "the strategies use {} ranks ({}) but the job has {}: change a size or -n", taken,
-         product.empty() ? "none" : product, world);
+  check_taken(spread);
+  if (!spread.tensor.axis.empty())
+    for (const std::string& remark : cut_program(p, spread, 0).remarks)
+      spread.remarks.push_back(spread.tensor.cause + ": " + remark);
   return spread;
 }
-
 uint64_t predict_bytes(const std::vector<StrategyUse>& stack, const Spread& spread,
                        const PredictRequest& request) {
   uint64_t sum = 0;

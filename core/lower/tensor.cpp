@@ -77,7 +77,7 @@ void TensorPass::declare_state(ValueId v) {
   int dim = spread_.tensor.cuts.at(param->second);
   Cut cut = Cut::of(dim, segments_of(param->second, dim));
   at_[static_cast<size_t>(v)] = cut;
-  out_.parts[value.state->name] = part_of(cut, me_);
+  to_.mutable_value(v).part = part_of(cut, me_);
   to_.mutable_value(v).type = held(value.type, cut, me_);
 }
 

@@ -5,8 +5,6 @@
 // factor maps; where they do not meet, the cheapest exchange is put in.
 #pragma once
 
-#include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,9 +14,8 @@
 namespace orrery {
 
 struct TensorProgram {
-  Program program;  // values keep their ids; states have the types of their parts
-  std::map<std::string, Part> parts;  // by state name; those that are not whole
-  std::vector<std::string> remarks;   // exchanges that no split of a layer calls for
+  Program program;  // values keep their ids; states have their parts
+  std::vector<std::string> remarks;  // exchanges that no split of a layer calls for
 };
 
 // REQUIRES: spread.tensor.axis is an axis. Throws Error with the Lua line of the op where heads or a

@@ -55,6 +55,8 @@ double TensorPass::cost_of(const Op& op, const Way& way) const {
     const ValueId v = op.in[i];
     double each = moved_.count(move_of(v, way.in[i])) ? 0 : move_cost(cut(v), way.in[i], me_.ranks);
     bool held = from_.value(v).state && cut(v).kind == Cut::parts && way.in[i].kind != Cut::parts;
+    bool uneven = cut(v).kind == Cut::parts && !cut(v).is_even(me_.ranks) && from_.value(v).batch != Batch::none;
+    if (uneven && cut(v) != way.in[i]) each = 2 * kNever;
     if (way.in[i].kind == Cut::sum && !from_.type(v).dims.empty() && cut(v).kind != Cut::sum) each = 2 * kNever;
     sum += each * bytes(v) * (held ? 1e3 : 1);
   }

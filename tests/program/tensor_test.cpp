@@ -49,13 +49,12 @@ Together ranks_of(const Split& split, std::vector<std::string>* remarks = nullpt
   Gpt gpt = make_gpt(split.shape);
   Spread spread = spread_of(gpt, split);
   std::vector<Program> programs;
-  std::vector<std::map<std::string, Part>> parts;
   for (int r = 0; r < split.ranks; ++r) {
     TensorProgram cut = cut_program(gpt.program, spread, r);
-    programs.push_back(std::move(cut.program)), parts.push_back(std::move(cut.parts));
+    programs.push_back(std::move(cut.program));
     if (remarks) *remarks = cut.remarks;
   }
-  return Together(std::move(programs), std::move(parts));
+  return Together(std::move(programs));
 }
 
 void expect_close(const Values& got, const Values& want, double tolerance, const std::string& what) {
@@ -67,7 +66,7 @@ void expect_close(const Values& got, const Values& want, double tolerance, const
 
 void expect_equal_training(const Split& split) {
   Gpt gpt = make_gpt(split.shape);
-  Together alone({gpt.program}, {{}}), ranks = ranks_of(split);
+  Together alone({gpt.program}), ranks = ranks_of(split);
   for (int step = 1; step <= 3; ++step) {
     Named want = alone.step(gpt_batch(split.shape, step)), got = ranks.step(gpt_batch(split.shape, step));
     expect_close(got.at("loss"), want.at("loss"), 1e-5, "loss of step " + std::to_string(step));

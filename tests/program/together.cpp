@@ -50,14 +50,15 @@ Values reduced(const std::vector<Values>& each, const std::string& fn) {
 
 }  // namespace
 
-Together::Together(std::vector<Program> ranks, std::vector<std::map<std::string, Part>> parts) {
-  for (size_t r = 0; r < ranks.size(); ++r) {
+Together::Together(std::vector<Program> ranks) {
+  for (Program& program : ranks) {
     Rank rank;
-    rank.program = std::move(ranks[r]), rank.parts = std::move(parts[r]);
+    rank.program = std::move(program);
     for (const Value& v : rank.program.values()) {
       if (!v.state) continue;
       types_[v.state->name] = v.state->type;
-      rank.states[v.state->name] = held_values(*v.state, rank.parts[v.state->name]);
+      rank.parts[v.state->name] = v.part;
+      rank.states[v.state->name] = held_values(*v.state, v.part);
     }
     rank.machines.resize(rank.program.ops().size());
     ranks_.push_back(std::move(rank));
@@ -171,8 +172,7 @@ Values Together::state(const std::string& name) const {
   HostTensor whole = HostTensor::make(type);
   std::fill_n(whole.data<float>(), type.elements(), NAN);
   for (const Rank& rank : ranks_) {
-    auto found = rank.parts.find(name);
-    const Part part = found == rank.parts.end() ? Part{} : found->second;
+    const Part& part = rank.parts.at(name);
     const Values& mine = rank.states.at(name);
     std::vector<float> here(mine.begin(), mine.end()), there(mine.size());
     take_part(whole, part, reinterpret_cast<std::byte*>(there.data()));

@@ -16,11 +16,11 @@ namespace program_test {
 
 class Together {
  public:
-  // One program a rank, in rank order; `parts[r]` says what rank r holds of a state, by name. States
-  // begin with their initial data, zeros without. Fails where the ranks' exchanges differ.
-  Together(std::vector<Program> ranks, std::vector<std::map<std::string, orrery::Part>> parts);
+  // One program a rank, in rank order. States begin with their initial data, zeros without.
+  explicit Together(std::vector<Program> ranks);
 
-  // Runs a step on the batch fields; the outputs, which must be the same on all ranks.
+  // Runs a step on the batch fields; the outputs, which must be the same on all ranks. Fails where
+  // the ranks' exchanges differ.
   Named step(const Named& inputs);
 
   // A state, put together from the parts; copies of the same element must be the same.

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "lower/stage.h"
+#include "lower/tensor.h"
 
 namespace orrery {
 
@@ -55,6 +56,12 @@ void choose_cells(RankPlan& plan) {
   plan.cells = plan.tables[static_cast<size_t>(spread.coordinate(spread.pipe_axis, plan.rank))];
 }
 
+// What one rank does of the logical program, over all axes but the batch's.
+Program share_of(const Program& logical, const Spread& spread, int rank) {
+  Program p = spread.tensor.axis.empty() ? logical : cut_program(logical, spread, rank).program;
+  return spread.pipe_axis.empty() ? p : split_stages(p, spread, rank);
+}
+
 }  // namespace
 
 RankPlan lower(const LowerRequest& request) {
@@ -78,7 +85,7 @@ RankPlan lower(const LowerRequest& request) {
   plan.kernel_names = request.kernels;
   plan.spread = *request.spread, plan.rank = request.rank;
   const Spread& spread = *request.spread;
-  plan.local = localize(spread.pipe_axis.empty() ? *request.logical : split_stages(*request.logical, spread, request.rank), mine);
+  plan.local = localize(share_of(*request.logical, spread, request.rank), mine);
   fuse_pointwise(plan.local);
   if (mine.sliced) choose_cells(plan);
   place_values(plan);

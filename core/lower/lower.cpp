@@ -40,12 +40,6 @@ orr_coll Exchange::descriptor() const {
   return c;
 }
 
-bool Storage::alive_at(int step) const {
-  for (auto& [first, last] : alive)
-    if (first <= step && step <= last) return true;
-  return false;
-}
-
 namespace {
 
 void choose_cells(RankPlan& plan) {

@@ -67,7 +67,7 @@ WorldComm::~WorldComm() {
     posted_.notify_one();
     thread_.join();
   }
-  while (!memories_.empty()) free(memories_.back());
+  while (!memories_.empty()) free(memories_.back().first);
   for (size_t i = groups_.size(); i-- > 0;)
     if (groups_[i].comm) api_->destroy(groups_[i].comm);
 }
@@ -157,27 +157,29 @@ void WorldComm::drain() {
   wait(last);
 }
 
-orr_memory* WorldComm::allocate(uint64_t bytes) {
+orr_memory* WorldComm::allocate(uint64_t bytes, int group) {
   drain();
   orr_memory* memory = nullptr;
-  if (groups_[0].comm && (caps_.flags & ORR_COMM_REGISTERED)) {
-    check(api_->allocate(groups_[0].comm, bytes, &memory));
+  orr_comm* comm = groups_[static_cast<size_t>(group)].comm;
+  if (comm && (caps_.flags & ORR_COMM_REGISTERED)) {
+    check(api_->allocate(comm, bytes, &memory));
   } else {
     const orr_device_api& host = Registry::get().device("host");
     check(host.allocate(host.self, ORR_TIER_HOST, bytes, &memory));
   }
-  memories_.push_back(memory);
+  memories_.emplace_back(memory, group);
   return memory;
 }
 
 void WorldComm::free(orr_memory* memory) {
-  std::erase(memories_, memory);
+  auto at = std::find_if(memories_.begin(), memories_.end(), [&](auto& m) { return m.first == memory; });
   if (memory->tier == ORR_TIER_COMM) {
-    api_->free(groups_[0].comm, memory);
-    return;
+    api_->free(groups_[static_cast<size_t>(at->second)].comm, memory);
+  } else {
+    const orr_device_api& host = Registry::get().device("host");
+    host.free(host.self, memory);
   }
-  const orr_device_api& host = Registry::get().device("host");
-  host.free(host.self, memory);
+  memories_.erase(at);
 }
 
 uint64_t WorldComm::bytes_sent() const {

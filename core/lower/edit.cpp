@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "lower/stage.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
 #include "program/op.h"
@@ -14,6 +15,7 @@ struct orr_program {
   orrery::Program* program;
   orrery::Spread* spread;
   std::string strategy;
+  const orrery::StrategyUse* use;
 };
 
 namespace orrery {
@@ -103,8 +105,6 @@ orr_status* diag(orr_program* e, const char* message) {
   return nullptr;
 }
 
-constexpr orr_edit kEdit = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag};
-
 // The user's options as the ABI asks for them.
 const Attr* option(const void* self, const char* name) {
   auto& options = static_cast<const StrategyUse*>(self)->options;
@@ -130,6 +130,55 @@ orr_options options_of(const StrategyUse& use) {
   };
   return o;
 }
+
+// The cells of every coordinate, as the strategy orders them.
+std::vector<std::vector<Cell>> tables_of(const StrategyUse& use, int ranks, int leaves) {
+  const orr_strategy_api& api = Registry::get().strategy(use.name);
+  orr_options options = options_of(use);
+  std::vector<std::vector<Cell>> tables;
+  for (int32_t r = 0; r < ranks; ++r) {
+    int32_t n = 0;
+    std::vector<orr_cell> cells;
+    do {
+      cells.resize(static_cast<size_t>(n));
+      check(api.schedule(api.self, &options, r, ranks, leaves, cells.data(), static_cast<int32_t>(cells.size()), &n),
+            "strategy." + use.name);
+    } while (n > static_cast<int32_t>(cells.size()));
+    tables.emplace_back();
+    for (const orr_cell& c : cells) {
+      if (c.kind < ORR_CELL_FORWARD || c.kind > ORR_CELL_WEIGHT)
+        fail(ORR_INVALID, "strategy.{}: there is no kind of cell {}", use.name, c.kind);
+      tables.back().push_back({static_cast<Segment>(c.kind), c.chunk, c.leaf});
+    }
+  }
+  return tables;
+}
+
+orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_t* where,
+                  const char* const* modules) {
+  return guarded([&] {
+    if (!e->spread->pipe_axis.empty()) fail(ORR_INVALID, "the model is already dealt to stages by {}", find_axis(e, e->spread->pipe_axis.c_str()).strategy);
+    int ranks = find_axis(e, axis_name).size;
+    std::vector<std::string> patterns;
+    for (int32_t c = 0; c < n; ++c) {
+      if (where[c] < 0 || where[c] >= ranks)
+        fail(ORR_INVALID, "chunk {} is given to coordinate {} of axis '{}', which has {}", c, where[c], axis_name, ranks);
+      if (modules) patterns.push_back(modules[c]);
+    }
+    e->spread->pipe_axis = axis_name, e->spread->sliced = true;
+    e->spread->chunk_at.assign(where, where + n);
+    e->spread->scheduler = e->strategy;
+    e->spread->make_tables = [use = *e->use, ranks](int leaves) { return tables_of(use, ranks, leaves); };
+    assign_stages(*e->program, n, patterns);
+  });
+}
+
+orr_status* loop(orr_program* e) {
+  e->spread->sliced = true;
+  return nullptr;
+}
+
+constexpr orr_edit kEdit = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag, loop, stage};
 
 void check_options(const StrategyUse& use, const orr_strategy_info& info) {
   std::vector<std::string> known;
@@ -185,7 +234,7 @@ Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int w
       check(api.describe(api.self, &info));
       check_options(use, info);
       check_contract(use, info, provided);
-      orr_program edited{&p, &spread, use.name};
+      orr_program edited{&p, &spread, use.name, &use};
       orr_options options = options_of(use);
       check(api.transform(api.self, &edited, &kEdit, &options), "strategy." + use.name);
     } catch (const Error& e) {

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "lower/slices.h"
 #include "program/program.h"
 
 namespace orrery {
@@ -30,6 +32,11 @@ struct Spread {
   std::vector<Axis> axes;                 // outermost first: the last one varies fastest with the rank
   std::string batch_axis;                 // the axis that deals the batch, "" if none
   std::map<ValueId, Reduction> reduced;   // gradients
+  bool sliced = false;                    // leaves run one after another, not in one call
+  std::string pipe_axis;                  // the axis that deals the stages, "" if none
+  std::vector<int> chunk_at;              // by chunk of the model: the coordinate that holds it
+  std::string scheduler;                  // the strategy that deals them and orders the cells:
+  std::function<std::vector<std::vector<Cell>>(int leaves)> make_tables;  // by coordinate
   std::vector<std::string> remarks;
   int batch_ranks() const;                // size of the batch axis, 1 if none
   int size_of(const std::string& axis) const;        // 1 if there is none

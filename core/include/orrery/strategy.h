@@ -67,7 +67,22 @@ typedef struct orr_edit {
   orr_status* (*reduce)(orr_program*, int32_t value, const char* axis, int64_t bucket);
   /* Records a remark for `orrery plan`. */
   orr_status* (*diag)(orr_program*, const char* message);
+  /* Runs a rank's leaves one after another instead of in one call: less memory, more calls. */
+  orr_status* (*loop)(orr_program*);
+  /* Deals the model to `n` chunks, chunk c to the ranks with coordinate where[c] on `axis`, and runs
+   * the leaves one after another in the order that the strategy's `schedule` gives. modules[c] names
+   * the chunk's modules: "tok,pos,blocks.1-6". modules NULL: about equal cost for each chunk. */
+  orr_status* (*stage)(orr_program*, const char* axis, int32_t n, const int32_t* where,
+                       const char* const* modules);
 } orr_edit;
+
+/* Parts of a step of one chunk: all of backward in one, or its part for earlier stages (backward) and
+ * the rest (weight) apart. */
+enum { ORR_CELL_FORWARD = 1, ORR_CELL_BACKWARD = 2, ORR_CELL_WEIGHT = 3 };
+
+typedef struct orr_cell {
+  int32_t kind, chunk, leaf; /* leaf: from 0, of this rank's */
+} orr_cell;
 
 /* The user's options for one use of the strategy; unset ones hold their fallback. */
 typedef struct orr_options {
@@ -101,6 +116,11 @@ typedef struct orr_strategy_api {
   orr_status* (*transform)(void* self, orr_program*, const orr_edit*, const orr_options*);
   /* Pure. Compared by the core with the counted program. [main thread] */
   orr_status* (*predict)(void* self, const orr_predict_query*, orr_prediction* out);
+  /* What the ranks with `coordinate`, of `ranks`, on the axis given to `stage` do with `leaves` leaves,
+   * in order: every leaf of every chunk they hold once. Writes at most `capacity` cells, sets *n to their
+   * number. Pure. [main thread] */
+  orr_status* (*schedule)(void* self, const orr_options*, int32_t coordinate, int32_t ranks,
+                          int32_t leaves, orr_cell* out, int32_t capacity, int32_t* n);
 } orr_strategy_api;
 
 #ifdef __cplusplus

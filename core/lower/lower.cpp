@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "lower/shard.h"
 #include "lower/stage.h"
 
 namespace orrery {
@@ -34,6 +35,7 @@ orr_coll Exchange::descriptor() const {
   c.op = op, c.dtype = dtype, c.redop = redop, c.root_or_peer = root_or_peer, c.tag = tag;
   c.count = count;
   c.counts = counts.empty() ? nullptr : counts.data();
+  c.recv_counts = begins.empty() ? nullptr : begins.data();
   c.leaf_first = leaf_first.empty() ? nullptr : leaf_first.data();
   c.name = name.c_str(), c.where = where.c_str();
   return c;
@@ -78,7 +80,10 @@ RankPlan lower(const LowerRequest& request) {
   plan.kernel_names = request.kernels;
   plan.spread = *request.spread, plan.rank = request.rank;
   const Spread& spread = *request.spread;
-  plan.local = localize(spread.pipe_axis.empty() ? *request.logical : split_stages(*request.logical, spread, request.rank), mine);
+  Program p = *request.logical;
+  if (!spread.pipe_axis.empty()) p = split_stages(p, spread, request.rank);
+  if (!spread.sharded.empty() && ranks > 1) p = shard(p, spread, request.rank);
+  plan.local = localize(p, mine);
   fuse_pointwise(plan.local);
   if (mine.sliced) choose_cells(plan);
   place_values(plan);

@@ -27,7 +27,7 @@ class Placer {
     sliced_ = plan_.local.leaves.sliced;
     for (const Total& t : plan_.local.totals) {  // a slice is a node of its own
       nodes_[t.partial] = sliced_ ? 1 : plan_.local.nodes;
-      if (nodes_[t.partial] == 1) same_[t.whole] = t.partial;
+      if (nodes_[t.partial] == 1 && !t.is_cut()) same_[t.whole] = t.partial;
     }
     for (auto& [state, next] : p_.updates()) next_state_[next] = state;
     for (size_t i = 0; i < p_.ops().size(); ++i)

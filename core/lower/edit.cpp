@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "lower/recompute.h"
 #include "lower/stage.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
@@ -35,8 +36,11 @@ orr_status* guarded(Body body) {
   }
 }
 
-orr_value_info info_of(const Value& v) {
+orr_value_info info_of(const Program& p, const Value& v) {
   orr_value_info info{};
+  const Op* maker = v.producer == kNone ? nullptr : &p.ops()[static_cast<size_t>(v.producer)];
+  info.kind = maker ? maker->kind.c_str() : "";
+  info.phase = static_cast<int32_t>(maker ? maker->phase : Phase::forward);
   info.size = sizeof info;
   info.role = static_cast<int32_t>(v.role);
   info.type = Layout::contiguous(v.type).abi();
@@ -53,7 +57,7 @@ orr_status* each(orr_program* e, uint32_t roles, void* arg,
     return natural_less(e->program->value(a).name, e->program->value(b).name);
   });
   for (ValueId v : found) {
-    orr_value_info info = info_of(e->program->value(v));
+    orr_value_info info = info_of(*e->program, e->program->value(v));
     if (orr_status* s = visit(arg, v, &info)) return s;
   }
   return nullptr;
@@ -111,6 +115,14 @@ orr_status* diag(orr_program* e, const char* message) {
   return nullptr;
 }
 
+orr_status* life(orr_program* e, int32_t value, const char* region, int32_t life) {
+  return guarded([&] {
+    e->program->value(value);
+    if (life != ORR_LIFE_KEEP && life != ORR_LIFE_RECOMPUTE) fail(ORR_INVALID, "there is no life {}", life);
+    e->spread->lives[value] = {region, life == ORR_LIFE_KEEP};
+  });
+}
+
 // The user's options as the ABI asks for them.
 const Attr* option(const void* self, const char* name) {
   auto& options = static_cast<const StrategyUse*>(self)->options;
@@ -135,29 +147,6 @@ orr_options options_of(const StrategyUse& use) {
     return a && std::holds_alternative<std::string>(*a) ? std::get<std::string>(*a).c_str() : fallback;
   };
   return o;
-}
-
-// The cells of every coordinate, as the strategy orders them.
-std::vector<std::vector<Cell>> tables_of(const StrategyUse& use, int ranks, int leaves) {
-  const orr_strategy_api& api = Registry::get().strategy(use.name);
-  orr_options options = options_of(use);
-  std::vector<std::vector<Cell>> tables;
-  for (int32_t r = 0; r < ranks; ++r) {
-    int32_t n = 0;
-    std::vector<orr_cell> cells;
-    do {
-      cells.resize(static_cast<size_t>(n));
-      check(api.schedule(api.self, &options, r, ranks, leaves, cells.data(), static_cast<int32_t>(cells.size()), &n),
-            "strategy." + use.name);
-    } while (n > static_cast<int32_t>(cells.size()));
-    tables.emplace_back();
-    for (const orr_cell& c : cells) {
-      if (c.kind < ORR_CELL_FORWARD || c.kind > ORR_CELL_WEIGHT)
-        fail(ORR_INVALID, "strategy.{}: there is no kind of cell {}", use.name, c.kind);
-      tables.back().push_back({static_cast<Segment>(c.kind), c.chunk, c.leaf});
-    }
-  }
-  return tables;
 }
 
 orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_t* where,
@@ -217,7 +206,7 @@ orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
   });
 }
 
-constexpr orr_edit kEdit = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag, loop, stage,
+constexpr orr_edit kEdit = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag, loop, stage, life,
                             axis_size, halve, shard};
 
 void check_options(const StrategyUse& use, const orr_strategy_info& info) {
@@ -262,6 +251,28 @@ void check_contract(const StrategyUse& use, const orr_strategy_info& info, std::
 
 }  // namespace
 
+std::vector<std::vector<Cell>> tables_of(const StrategyUse& use, int ranks, int leaves) {
+  const orr_strategy_api& api = Registry::get().strategy(use.name);
+  orr_options options = options_of(use);
+  std::vector<std::vector<Cell>> tables;
+  for (int32_t r = 0; r < ranks; ++r) {
+    int32_t n = 0;
+    std::vector<orr_cell> cells;
+    do {
+      cells.resize(static_cast<size_t>(n));
+      check(api.schedule(api.self, &options, r, ranks, leaves, cells.data(), static_cast<int32_t>(cells.size()), &n),
+            "strategy." + use.name);
+    } while (n > static_cast<int32_t>(cells.size()));
+    tables.emplace_back();
+    for (const orr_cell& c : cells) {
+      if (c.kind < ORR_CELL_FORWARD || c.kind > ORR_CELL_WEIGHT)
+        fail(ORR_INVALID, "strategy.{}: there is no kind of cell {}", use.name, c.kind);
+      tables.back().push_back({static_cast<Segment>(c.kind), c.chunk, c.leaf});
+    }
+  }
+  return tables;
+}
+
 Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world) {
   Spread spread;
   spread.world = world;
@@ -281,6 +292,7 @@ Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int w
       throw Error(e.code(), (use.line.empty() ? "" : use.line + ": ") + e.what());
     }
   }
+  recompute(p, spread);
   int taken = 1;
   std::string product;
   for (const Axis& axis : spread.axes) {

@@ -23,6 +23,9 @@ struct StrategyUse {
 // and that the mesh takes every rank. Throws Error with the Lua line of the strategy at fault.
 Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world);
 
+// The cells of every coordinate of a pipeline of `ranks`, as the strategy orders `leaves` leaves.
+std::vector<std::vector<Cell>> tables_of(const StrategyUse& use, int ranks, int leaves);
+
 // What the strategies say this rank sends per step, for comparison with the counted plan.
 struct PredictRequest {
   int rank = 0;

@@ -42,6 +42,12 @@ struct Halves {
   int inner_size = 1;
 };
 
+// The region that an activation belongs to when regions are computed again in backward.
+struct Life {
+  std::string region;
+  bool kept = false;
+};
+
 struct Spread {
   int world = 1;
   std::vector<Axis> axes;                 // outermost first: the last one varies fastest with the rank
@@ -54,6 +60,7 @@ struct Spread {
   std::vector<int> chunk_at;              // by chunk of the model: the coordinate that holds it
   std::string scheduler;                  // the strategy that deals them and orders the cells:
   std::function<std::vector<std::vector<Cell>>(int leaves)> make_tables;  // by coordinate
+  std::map<ValueId, Life> lives;          // activations of regions (lower/recompute.h)
   std::vector<std::string> remarks;
   int batch_ranks() const;                // size of the batch axis, 1 if none
   int size_of(const std::string& axis) const;        // 1 if there is none

@@ -140,8 +140,9 @@ class Table {
     }
   }
 
-  // Built in time: each rank does what is ready, backward first, then forward while fewer than 2p
-  // chunk activations are alive, then weight. All ranks are simulated; this one's row is kept.
+  // Built in time: each rank does the first that is ready of this list, forward only while fewer than
+  // 2p chunk activations are alive; with this list nothing idles but the p - 1 steps in which the first
+  // microbatch comes down. All ranks are simulated, this one's row is kept.
   void zero_bubble_v() {
     const int p = s_.ranks, chunks = 2 * p;
     struct Row {
@@ -180,7 +181,7 @@ class Table {
           if (r == rank_) add(ORR_CELL_WEIGHT, chunk_of(r, c), i);
           return true;
         };
-        left -= try_backward(1) || try_backward(0) || try_forward(1) || try_forward(0) || try_weight(1) || try_weight(0);
+        left -= try_backward(0) || try_forward(1) || try_forward(0) || try_backward(1) || try_weight(1) || try_weight(0);
       }
   }
 

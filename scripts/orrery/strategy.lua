@@ -4,13 +4,23 @@
 local _, orrery = ...
 local engine = orrery.engine
 
+-- Lists of names ({ "qkv", "mlp.1" }) travel as text with commas between.
+local function flat(options)
+  local given = {}
+  for name, value in pairs(options or {}) do
+    local list = type(value) == "table" and type(value[1]) == "string"
+    given[name] = list and table.concat(value, ", ") or value
+  end
+  return given
+end
+
 return setmetatable({}, {
   __index = function(_, name)
     local known = engine.strategies()
     for _, strategy in ipairs(known) do
       if strategy == name then
         return function(options)
-          return { name = name, options = options or {}, line = engine.here() }
+          return { name = name, options = flat(options), line = engine.here() }
         end
       end
     end

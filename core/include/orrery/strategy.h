@@ -19,6 +19,10 @@ enum { ORR_CLASS_EXACT = 1, ORR_CLASS_STALE = 2, ORR_CLASS_APPROX = 3 };
 enum { ORR_ROLE_ACTIVATION = 0, ORR_ROLE_PARAM = 1, ORR_ROLE_GRAD = 2, ORR_ROLE_STATE = 3,
        ORR_ROLE_INPUT = 4, ORR_ROLE_LOSS = 5, ORR_ROLE_SCALAR = 6, ORR_ROLE_BATCH = 7 };
 
+enum { ORR_PHASE_FORWARD = 0, ORR_PHASE_BACKWARD = 1, ORR_PHASE_UPDATE = 2 };
+
+enum { ORR_LIFE_KEEP = 0, ORR_LIFE_RECOMPUTE = 1 };
+
 /* One option of a strategy: what the user may write in its table. */
 typedef struct orr_option {
   const char* name;
@@ -48,6 +52,8 @@ typedef struct orr_value_info {
   const char* name;     /* parameter or input path, "" for activations */
   const char* region;   /* module path */
   const char* where;    /* Lua file:line */
+  const char* kind;     /* the op that makes it, "" if it is given */
+  int32_t phase;        /* of that op: ORR_PHASE_* */
 } orr_value_info;
 
 /* What of a parameter's training lies in pieces; each includes the ones before. */
@@ -93,6 +99,13 @@ typedef struct orr_edit {
   orr_status* (*stage)(orr_program*, const char* axis, int32_t n, const int32_t* where,
                        const char* const* modules);
 
+  /* -- lives of activations ---- */
+  /* Puts a forward activation into a region whose activations backward computes again instead of
+   * keeping them: the same ops, random numbers and rounding. What the region takes from outside,
+   * what is read outside of it and, with ORR_LIFE_KEEP, this one are kept. */
+  orr_status* (*life)(orr_program*, int32_t value, const char* region, int32_t life);
+
+  /* -- pieces of training state ---- */
   /* Ranks on an axis; 0 if there is none of that name. */
   int32_t (*axis_size)(orr_program*, const char* axis);
   /* Sees an axis as two: `inner_size` neighbours form `inner`, equal places in them `outer`. */

@@ -305,24 +305,12 @@ Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int w
   return spread;
 }
 
-uint64_t predict_bytes(const std::vector<StrategyUse>& stack, const Spread& spread,
-                       const PredictRequest& request) {
-  uint64_t sum = 0;
-  for (const StrategyUse& use : stack) {
-    const orr_strategy_api& api = Registry::get().strategy(use.name);
-    orr_predict_query query{};
-    query.size = sizeof query;
-    query.axis_size = spread.batch_ranks();
-    query.rank = request.rank;
-    query.reduced_elements = request.reduced_elements;
-    query.reduced_bytes = request.reduced_bytes;
-    query.nodes = request.nodes, query.total_nodes = request.total_nodes;
-    orr_prediction prediction{};
-    prediction.size = sizeof prediction;
-    check(api.predict(api.self, &query, &prediction), "strategy." + use.name + ": predict");
-    sum += prediction.bytes_sent;
-  }
-  return sum;
+uint64_t predict_bytes(const StrategyUse& use, const orr_predict_query& query) {
+  const orr_strategy_api& api = Registry::get().strategy(use.name);
+  orr_prediction prediction{};
+  prediction.size = sizeof prediction;
+  check(api.predict(api.self, &query, &prediction), "strategy." + use.name + ": predict");
+  return prediction.bytes_sent;
 }
 
 }  // namespace orrery

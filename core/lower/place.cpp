@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "base/error.h"
 #include "lower/launcher.h"
@@ -263,7 +264,10 @@ class Placer {
     const Type& type = p_.type(op.in.empty() ? op.out[0] : op.in[0]);
     e.count = type.elements();
     int ranks = plan_.spread.size_of(e.axis), me = plan_.spread.coordinate(e.axis, plan_.rank);
-    if (op.attrs.count("counts")) e.counts = attr_ints(op.attrs, "counts");
+    if (op.attrs.count("counts")) {
+      e.counts = attr_ints(op.attrs, "counts");
+      e.count = std::accumulate(e.counts.begin(), e.counts.end(), int64_t{0});  // the same on all ranks
+    }
     else if (op.kind == "all_gather") e.counts.assign(static_cast<size_t>(ranks), e.count);
     else if (op.kind == "reduce_scatter") e.counts.assign(static_cast<size_t>(ranks), e.count / ranks);
     e.bytes_sent = orr::traffic::bytes_sent(e.descriptor(), me, ranks);

@@ -130,15 +130,18 @@ typedef struct orr_options {
   const char* (*text)(const void* self, const char* name, const char* fallback);
 } orr_options;
 
-/* Closed-form traffic, asked on the final program: sizes are what this strategy's own edits reduced. */
+/* Closed-form traffic, asked on the final program for each exchange that this strategy's edits caused. */
 typedef struct orr_predict_query {
   uint32_t size;
   int32_t axis_size;        /* ranks on the strategy's axis */
   int32_t rank;             /* coordinate of the asked rank on it */
-  uint64_t reduced_elements;/* elements whose reduction it asked for, per rank */
+  uint64_t reduced_elements;/* of the exchange: elements, of one tree node if it adds over the batch */
   uint64_t reduced_bytes;   /* the same in bytes of their dtype */
   int64_t nodes;            /* tree nodes that this rank exports (ops.h, LEAVES) */
   int64_t total_nodes;      /* of all ranks */
+  int32_t op;               /* ORR_COLL_* (comm.h) */
+  int32_t element_bytes;
+  const int64_t* counts;    /* elements of each rank where they differ, else NULL */
 } orr_predict_query;
 
 typedef struct orr_prediction {

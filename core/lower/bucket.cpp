@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "base/error.h"
@@ -188,12 +189,15 @@ class Filler {
       return std::any_of(l.out_at.begin(), l.out_at.end(),
                          [&](const Place& at) { return at.storage == from.storage; });
     });
-    auto after = maker + 1 - plan_.order.begin(), end = static_cast<int64_t>(plan_.order.size());
+    auto next = maker + 1;  // copies of one maker in the order of the buckets, as on every rank
+    while (next != plan_.order.end() && next->kind == Step::launch && packs_.count(next->index)) ++next;
+    auto after = next - plan_.order.begin(), end = static_cast<int64_t>(plan_.order.size());
     Place source{from.storage, from.offset, {b.dtype, {b.nodes, n}, {n, 1}}};
     Place target{storage, offset, {b.dtype, {b.nodes, n}, {b.count, 1}}};
     Launcher launcher(plan_);
     launcher.at(maker->segment, maker->chunk);
     launcher.copy(plan_.launches[static_cast<size_t>(maker->index)].op, source, target);
+    for (auto s = plan_.order.begin() + end; s != plan_.order.end(); ++s) packs_.insert(s->index);
     std::rotate(plan_.order.begin() + after, plan_.order.begin() + end, plan_.order.end());
   }
 
@@ -222,6 +226,7 @@ class Filler {
   std::vector<int64_t> leaf_first_;
   std::vector<Exchange> buckets_;
   std::map<ValueId, int64_t> offsets_;
+  std::set<int> packs_;  // launches that copy into buckets
 };
 
 }  // namespace

@@ -10,10 +10,6 @@
 namespace orrery {
 namespace {
 
-bool cut_inside(const Dims& cuts) {
-  return std::any_of(cuts.begin(), cuts.end(), [&](int64_t c) { return c > 0 && c < cuts.back(); });
-}
-
 // Joins the tensors of the update that one op reads and writes.
 class Joiner {
  public:
@@ -98,7 +94,7 @@ Chains::Chains(const Program& p, const std::vector<Unit>& units) : p_(p), chain_
     for (size_t m = 0; m < units[u].params.size(); ++m) {
       ValueId param = units[u].params[m];
       int& known = by_root[static_cast<size_t>(joined.root(param))];
-      const Dims& cuts = units[u].cuts[m];
+      const Dims& cuts = units[u].shards[m];
       OpId rigid = joined.rigid(param);
       const std::string who = p.value(param).state->site.prefix() + "'" + p.value(param).name + "'";
       if (rigid != kNone && cut_inside(cuts))

@@ -13,7 +13,7 @@ namespace orrery {
 
 struct Chain {
   size_t unit = 0, member = 0;  // which parameter: units[unit].params[member]
-  const Dims* cuts = nullptr;   // of that unit
+  const Dims* cuts = nullptr;   // its shards
   OpId rigid = kNone;           // an op that cannot work on a piece of its tensors
 };
 

@@ -39,14 +39,14 @@ ParamGather::ParamGather(const Program& from, Program& to, const std::vector<Uni
 }
 
 void ParamGather::hold(const Unit& unit) {
-  int per = pieces_per_shard(spread_, unit.how), me = spread_.coordinate(unit.how.axis, rank_);
+  size_t me = static_cast<size_t>(spread_.coordinate(unit.how.axis, rank_));
   for (size_t m = 0; m < unit.params.size(); ++m) {
     ValueId param = unit.params[m];
     const Value& whole = from_.value(param);
     ValueId held = to_.new_value(whole.type, whole.role, whole.name);
     Value& v = to_.mutable_value(held);
     v.state = whole.state, v.part = whole.part, v.site = whole.site;
-    cut_value(v, unit.cuts[m][static_cast<size_t>(me * per)], unit.cuts[m][static_cast<size_t>((me + 1) * per)]);
+    cut_value(v, unit.shards[m][me], unit.shards[m][me + 1]);
     Value& gathered = to_.mutable_value(param);
     gathered.state = nullptr, gathered.part = {}, gathered.role = Role::activation;
     held_[param] = held;
@@ -99,13 +99,11 @@ void ParamGather::emit_early() {
 void ParamGather::gather(const Unit& unit, Phase phase) {
   const Value& first = from_.value(unit.params[0]);
   to_.set_phase(phase), to_.set_site(first.site);
-  int shards = spread_.size_of(unit.how.axis), per = pieces_per_shard(spread_, unit.how);
-  Dims counts(static_cast<size_t>(shards), 0), sizes;
+  Dims counts(static_cast<size_t>(spread_.size_of(unit.how.axis)), 0), sizes;
   std::vector<ValueId> own;
   for (size_t m = 0; m < unit.params.size(); ++m) {
-    for (int s = 0; s < shards; ++s)
-      counts[static_cast<size_t>(s)] += unit.cuts[m][static_cast<size_t>((s + 1) * per)] - unit.cuts[m][static_cast<size_t>(s * per)];
-    sizes.push_back(unit.cuts[m].back());
+    for (size_t s = 0; s < counts.size(); ++s) counts[s] += unit.shards[m][s + 1] - unit.shards[m][s];
+    sizes.push_back(unit.shards[m].back());
     ValueId held = held_.at(unit.params[m]);
     if (int64_t n = to_.type(held).elements(); n > 0) own.push_back(build::reshape(to_, held, {n}));
   }

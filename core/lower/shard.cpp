@@ -49,15 +49,9 @@ class Sharder {
   static size_t at(int32_t i) { return static_cast<size_t>(i); }
   const Unit& unit_of(const Chain& c) const { return units_[c.unit]; }
 
-  // What this rank holds of a chain's tensors, and what shard `s` of its unit does.
-  Range held_by(const Unit& unit, const Dims& cuts, int s) const {
-    int per = pieces_per_shard(spread_, unit.how);
-    return {cuts[at(s * per)], cuts[at((s + 1) * per)]};
-  }
-  Range mine(const Unit& unit, const Dims& cuts) const {
-    return held_by(unit, cuts, spread_.coordinate(unit.how.axis, rank_));
-  }
-  Range mine(const Chain& c) const { return mine(unit_of(c), *c.cuts); }
+  // What shard `s` holds of a chain's tensors, and what this rank does.
+  static Range held_by(const Dims& cuts, int s) { return {cuts[at(s)], cuts[at(s + 1)]}; }
+  Range mine(const Chain& c) const { return held_by(*c.cuts, spread_.coordinate(unit_of(c).how.axis, rank_)); }
   static bool is_all(const Range& r, const Dims& cuts) { return r.begin == 0 && r.end == cuts.back(); }
 
   // Optimizer states become parts; the parameters' own are cut by ParamGather.
@@ -127,11 +121,11 @@ class Sharder {
   // A sum over the batch of which every rank gets its piece. All ranks give their nodes of all of it.
   void emit_total(const Op& op, const Chain& c) {
     const Unit& unit = unit_of(c);
+    const Dims cuts = pieces_of(op.out[0], c);
     Dims begin, count;
     for (int r = 0; r < spread_.batch_ranks(); ++r) {
-      size_t piece = at(piece_of(spread_, unit.how, r));
-      begin.push_back((*c.cuts)[piece]);
-      count.push_back((*c.cuts)[piece + 1] - begin.back());
+      Range piece = held_by(cuts, piece_of(spread_, unit.how, r));
+      begin.push_back(piece.begin), count.push_back(piece.size());
     }
     Op cut = op;
     cut.twin = kNone;
@@ -141,13 +135,20 @@ class Sharder {
     cut.attrs["cause"] = unit.how.cause;
     cut.attrs["free"] = int64_t{unit.how.what >= ORR_SHARD_GRADIENT};
     int64_t own = count[at(spread_.coordinate(spread_.batch_axis, rank_))];
-    if (own < c.cuts->back()) {
+    if (own < cuts.back()) {
       cut.out = {to_.new_value({from_.type(op.out[0]).dtype, {own}}, Role::activation)};
       if (pieces_per_shard(spread_, unit.how) == 1 && own > 0) pieces_[op.out[0]] = cut.out[0];
     }
     ValueId out = cut.out[0];
     to_.append(std::move(cut));
     if (pieces_per_shard(spread_, unit.how) > 1) from_replicas(op.out[0], out, c);
+  }
+
+  // Chains of several parameters have one owner, whatever their sizes.
+  Dims pieces_of(ValueId v, const Chain& c) const {
+    const Dims& cuts = unit_of(c).pieces[c.member];
+    int64_t n = from_.type(v).elements();
+    return n == cuts.back() ? cuts : cut_alike(cuts, n);
   }
 
   // The pieces of a shard, which its replicas own, on all of them.
@@ -159,8 +160,9 @@ class Sharder {
     for (const Halves& h : spread_.halves)
       if (h.inner == unit.how.axis) outer = h.outer;
     int per = pieces_per_shard(spread_, unit.how), first = spread_.coordinate(unit.how.axis, rank_) * per;
+    const Dims cuts = pieces_of(original, c);
     Dims counts;
-    for (int i = 0; i < per; ++i) counts.push_back((*c.cuts)[at(first + i + 1)] - (*c.cuts)[at(first + i)]);
+    for (int i = 0; i < per; ++i) counts.push_back(held_by(cuts, first + i).size());
     ValueId flat = to_.type(own).dims.size() == 1 ? own : build::reshape(to_, own, {to_.type(own).elements()});
     ValueId all = add_gather(to_, {flat}, to_.type(flat).dtype, counts, spread_.coordinate(outer, rank_), outer, unit.how.cause);
     if (is_all(shard, *c.cuts)) all = build::reshape(to_, all, from_.type(original).dims);
@@ -221,20 +223,17 @@ class Sharder {
     for (auto& [key, members] : groups) reduce_together(members);
   }
 
-  static bool cut_inside(const Chain& c) {
-    return std::any_of(c.cuts->begin(), c.cuts->end(), [&](int64_t x) { return x > 0 && x < c.cuts->back(); });
-  }
   static bool adds(const Op& op) { return attr_text(op.attrs, "fn", "").starts_with("sum"); }
 
   // Block sums keep the accumulator's width; a tensor in one place is reduced there.
   int32_t partial_dtype(const Op& op, const Chain& c) const {
     int32_t dtype = from_.type(op.in[0]).dtype;
     bool narrow = dtype == ORR_BF16 || dtype == ORR_F16;
-    return cut_inside(c) && adds(op) && narrow ? int32_t{ORR_F32} : from_.type(op.out[0]).dtype;
+    return cut_inside(*c.cuts) && adds(op) && narrow ? int32_t{ORR_F32} : from_.type(op.out[0]).dtype;
   }
 
   static int64_t partials_in(const Chain& c, const Range& r) {
-    if (!cut_inside(c)) return r.size() > 0;
+    if (!cut_inside(*c.cuts)) return r.size() > 0;
     return (r.size() + ORR_SUM_BLOCK - 1) / ORR_SUM_BLOCK;
   }
 
@@ -246,7 +245,7 @@ class Sharder {
       to_.set_site(r.op->site);
       int64_t all = 0;
       for (int s = 0; s < spread_.size_of(unit.how.axis); ++s) {
-        int64_t n = partials_in(*r.chain, held_by(unit, *r.chain->cuts, s));
+        int64_t n = partials_in(*r.chain, held_by(*r.chain->cuts, s));
         counts[at(s)] += n, all += n;
       }
       sizes.push_back(all);
@@ -280,7 +279,7 @@ class Sharder {
   void partials(const Op& op, const Chain& c, std::vector<ValueId>& into) {
     ValueId x = part(op.in[0], c);
     int32_t dtype = partial_dtype(op, c);
-    if (!cut_inside(c)) {
+    if (!cut_inside(*c.cuts)) {
       into.push_back(build::reshape(to_, reduced(op, x, 0, dtype), {1}));
       return;
     }
@@ -348,8 +347,8 @@ class Sharder {
     for (auto& [m, mine] : members) {
       if (mine != kNone) own.push_back(build::reshape(to_, mine, {to_.type(mine).elements()}));
       for (size_t s = 0; s < counts.size(); ++s)
-        counts[s] += held_by(unit, unit.cuts[m], static_cast<int>(s)).size();
-      sizes.push_back(unit.cuts[m].back());
+        counts[s] += held_by(unit.shards[m], static_cast<int>(s)).size();
+      sizes.push_back(unit.shards[m].back());
     }
     ValueId all = add_gather(to_, own, from_.type(unit.params[0]).dtype, counts,
                              spread_.coordinate(unit.how.axis, rank_), unit.how.axis, unit.how.cause);

@@ -61,13 +61,25 @@ std::vector<Unit> find_units(const Program& p, const Spread& spread) {
   for (auto& [key, unit] : found) {
     Dims sizes;
     for (ValueId v : unit.params) sizes.push_back(p.type(v).elements());
-    int pieces = spread.batch_ranks();
-    unit.cuts = unit.how.owner == kNone
-                    ? cut_evenly(sizes, pieces)
-                    : cut_for(sizes, pieces, unit.how.owner * pieces_per_shard(spread, unit.how));
+    int pieces = spread.batch_ranks(), per = pieces_per_shard(spread, unit.how);
+    unit.pieces = unit.how.owner == kNone ? cut_evenly(sizes, pieces) : cut_for(sizes, pieces, unit.how.owner * per);
+    for (const Dims& cuts : unit.pieces) {
+      unit.shards.emplace_back();
+      for (size_t i = 0; i < cuts.size(); i += static_cast<size_t>(per)) unit.shards.back().push_back(cuts[i]);
+    }
     units.push_back(std::move(unit));
   }
   return units;
+}
+
+bool cut_inside(const Dims& cuts) {
+  return std::any_of(cuts.begin(), cuts.end(), [&](int64_t c) { return c > 0 && c < cuts.back(); });
+}
+
+Dims cut_alike(const Dims& like, int64_t n) {
+  Dims cuts;
+  for (int64_t c : like) cuts.push_back(c == like.back() ? n : 0);
+  return cuts;
 }
 
 int pieces_per_shard(const Spread& spread, const Sharded& how) {

@@ -15,11 +15,12 @@
 namespace orrery {
 
 // A parameter's cuts: piece i is its elements [cuts[i], cuts[i + 1]). There is one piece for each rank
-// of the axis that deals the batch; those of a shard are neighbours.
+// of the axis that deals the batch, which owns it of the sums over the batch; the ranks with coordinate
+// s on Sharded::axis, one or several, hold shard s, which is the pieces of all of them.
 struct Unit {
   Sharded how;
-  std::vector<ValueId> params;  // in the natural order of names
-  std::vector<Dims> cuts;       // parallel
+  std::vector<ValueId> params;         // in the natural order of names
+  std::vector<Dims> pieces, shards;    // their cuts, parallel to params
 };
 
 // The cuts of tensors with these numbers of elements.
@@ -29,9 +30,13 @@ std::vector<Dims> cut_evenly(const Dims& sizes, int pieces);
 // scalars. Equal on all ranks that share the batch, and in every program that names the parameters.
 std::vector<Unit> find_units(const Program& p, const Spread& spread);
 
-// Who holds what: a rank of the batch axis owns one piece of the sums over the batch, a shard (a
-// coordinate of Sharded::axis) the pieces of all ranks with that coordinate.
+// The piece of a rank by its coordinate on the axis that deals the batch.
 int piece_of(const Spread& spread, const Sharded& how, int batch_coordinate);
 int pieces_per_shard(const Spread& spread, const Sharded& how);
+
+// Whether a cut lies inside the tensor.
+bool cut_inside(const Dims& cuts);
+// Cuts of n elements, of which one piece has all: the one that has the last of `like`.
+Dims cut_alike(const Dims& like, int64_t n);
 
 }  // namespace orrery

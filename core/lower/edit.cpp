@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "lower/options.h"
 #include "lower/recompute.h"
 #include "lower/stage.h"
 #include "lower/tensor.h"
@@ -174,55 +175,6 @@ orr_status* life(orr_program* e, int32_t value, const char* region, int32_t life
   });
 }
 
-// The user's options as the ABI asks for them.
-const Attr* option(const void* self, const char* name) {
-  auto& options = static_cast<const StrategyUse*>(self)->options;
-  auto at = options.find(name);
-  return at == options.end() ? nullptr : &at->second;
-}
-
-orr_options options_of(const StrategyUse& use) {
-  orr_options o{};
-  o.self = &use;
-  o.integer = [](const void* self, const char* name, int64_t fallback) {
-    const Attr* a = option(self, name);
-    return a && std::holds_alternative<int64_t>(*a) ? std::get<int64_t>(*a) : fallback;
-  };
-  o.real = [](const void* self, const char* name, double fallback) {
-    const Attr* a = option(self, name);
-    if (a && std::holds_alternative<int64_t>(*a)) return static_cast<double>(std::get<int64_t>(*a));
-    return a && std::holds_alternative<double>(*a) ? std::get<double>(*a) : fallback;
-  };
-  o.text = [](const void* self, const char* name, const char* fallback) {
-    const Attr* a = option(self, name);
-    return a && std::holds_alternative<std::string>(*a) ? std::get<std::string>(*a).c_str() : fallback;
-  };
-  return o;
-}
-
-// The cells of every coordinate, as the strategy orders them.
-std::vector<std::vector<Cell>> tables_of(const StrategyUse& use, int ranks, int leaves) {
-  const orr_strategy_api& api = Registry::get().strategy(use.name);
-  orr_options options = options_of(use);
-  std::vector<std::vector<Cell>> tables;
-  for (int32_t r = 0; r < ranks; ++r) {
-    int32_t n = 0;
-    std::vector<orr_cell> cells;
-    do {
-      cells.resize(static_cast<size_t>(n));
-      check(api.schedule(api.self, &options, r, ranks, leaves, cells.data(), static_cast<int32_t>(cells.size()), &n),
-            "strategy." + use.name);
-    } while (n > static_cast<int32_t>(cells.size()));
-    tables.emplace_back();
-    for (const orr_cell& c : cells) {
-      if (c.kind < ORR_CELL_FORWARD || c.kind > ORR_CELL_WEIGHT)
-        fail(ORR_INVALID, "strategy.{}: there is no kind of cell {}", use.name, c.kind);
-      tables.back().push_back({static_cast<Segment>(c.kind), c.chunk, c.leaf});
-    }
-  }
-  return tables;
-}
-
 orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_t* where,
                   const char* const* modules) {
   return guarded([&] {
@@ -237,7 +189,9 @@ orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_
     e->spread->pipe_axis = axis_name, e->spread->sliced = true;
     e->spread->chunk_at.assign(where, where + n);
     e->spread->scheduler = e->strategy;
-    e->spread->make_tables = [use = *e->use, ranks](int leaves) { return tables_of(use, ranks, leaves); };
+    e->spread->make_tables = [use = *e->use, at = e->spread->chunk_at](int leaves) {
+      return tables_of(use, at, leaves);
+    };
     assign_stages(*e->program, n, patterns);
   });
 }
@@ -249,27 +203,6 @@ orr_status* loop(orr_program* e) {
 
 constexpr orr_edit kEdit = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag, loop, stage, life,
                             inputs, rule, scatter};
-
-void check_options(const StrategyUse& use, const orr_strategy_info& info) {
-  std::vector<std::string> known;
-  for (int i = 0; i < info.n_options; ++i) known.push_back(info.options[i].name);
-  for (auto& [name, value] : use.options) {
-    bool found = false;
-    for (int i = 0; i < info.n_options; ++i) {
-      if (name != info.options[i].name) continue;
-      found = true;
-      bool text = std::holds_alternative<std::string>(value);
-      bool whole = std::holds_alternative<int64_t>(value);
-      int32_t want = info.options[i].type;
-      if ((want == ORR_ATTR_TEXT) != text || (want == ORR_ATTR_INT && !whole))
-        fail(ORR_INVALID, "strategy.{}: option '{}' must be {}", use.name, name,
-             want == ORR_ATTR_TEXT ? "a string" : want == ORR_ATTR_INT ? "an integer" : "a number");
-    }
-    if (!found)
-      fail(ORR_INVALID, "strategy.{}: unknown option '{}'{}; it has {}", use.name, name,
-           did_you_mean(name, known), known.empty() ? "none" : join(known, ", "));
-  }
-}
 
 void check_contract(const StrategyUse& use, const orr_strategy_info& info, std::set<std::string>& provided) {
   auto words = [](const char* text) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "base/error.h"
 #include "lower/stage.h"
@@ -26,18 +27,17 @@ class Splitter {
 
   Program run() {
     find_early();
-    for (size_t before = SIZE_MAX, now = 0; before != now;) {  // homes of states settle
-      before = now;
-      place_update();
-      now = 0;
-      for (auto& [v, ranks] : homes_) now += ranks.size();
-    }
+    settle_update();
+    for (auto& [state, next] : from_.updates())
+      if (homes_[state].empty()) homes_[state] = {*everyone_.begin()};  // nobody reads it
+    settle_update();
     place_scalars();
     find_readers();
     to_ = from_;
     to_.mutable_ops().clear();
     for (size_t v = 0; v < to_.values().size(); ++v) to_.mutable_value(static_cast<ValueId>(v)).producer = kNone;
     for (size_t i = 0; i < from_.ops().size(); ++i) emit(i);
+    flush();
     drop_foreign();
     return std::move(to_);
   }
@@ -92,12 +92,18 @@ class Splitter {
     if (value(v).state) homes_[v].insert(ranks.begin(), ranks.end());
   }
 
+  // What an update reads has a home where it is made; that may be where more is updated.
+  void settle_update() {
+    for (size_t before = SIZE_MAX, now = 0; before != now;) {
+      before = now, now = 0;
+      place_update();
+      for (auto& [v, ranks] : homes_) now += ranks.size();
+    }
+  }
+
   // Tensors of the update, backwards from the states that they become.
   void place_update() {
-    for (auto& [state, next] : from_.updates()) {
-      if (homes_[state].empty()) homes_[state] = {*everyone_.begin()};  // nobody reads it
-      need(next, homes_[state]);
-    }
+    for (auto& [state, next] : from_.updates()) need(next, homes_[state]);
     for (size_t i = from_.ops().size(); i-- > 0;) {
       const Op& op = from_.ops()[i];
       if (!is_late(i) || partial_input(op) || all_scalars(op)) continue;
@@ -145,7 +151,18 @@ class Splitter {
       }
   }
 
+  // Ops of scalars alone wait, with the messages that they need, until a tensor needs one of them.
   void emit(size_t i) {
+    const Op& op = from_.ops()[i];
+    if (is_late(i) && !partial_input(op) && all_scalars(op) && run_at_[i] == everyone_) {
+      delayed_.push_back(i);
+      return;
+    }
+    if (reads_waiting(op)) flush();
+    emit_now(i);
+  }
+
+  void emit_now(size_t i) {
     const Op& op = from_.ops()[i];
     bool mine = run_at_[i].count(me_) > 0;
     if (mine) {
@@ -158,6 +175,10 @@ class Splitter {
       int source = *run_at_[i].begin();
       for (int there : needed_[static_cast<size_t>(v)]) {
         if (run_at_[i].count(there)) continue;
+        if (is_late(i) && scalar(v)) {
+          waiting_[{source, there, value(v).type.dtype}].push_back({i, v});
+          continue;
+        }
         if (source == me_) send(i, v, there);
         if (there == me_) receive(i, v, source);
       }
@@ -185,6 +206,61 @@ class Splitter {
     Op m = message(i, v, "send", peer);
     m.in = {v};
     append(std::move(m));
+  }
+
+  // Scalars of the update (norms) wait for one another and travel together, until someone reads one.
+  struct Waiting {
+    size_t maker;
+    ValueId v;
+  };
+  using Route = std::tuple<int, int, int32_t>;  // from, to, dtype
+
+  bool reads_waiting(const Op& op) const {
+    auto read = [&](ValueId v) { return std::find(op.in.begin(), op.in.end(), v) != op.in.end(); };
+    for (auto& [route, scalars] : waiting_)
+      for (const Waiting& w : scalars)
+        if (read(w.v)) return true;
+    for (size_t i : delayed_)
+      if (std::any_of(from_.ops()[i].out.begin(), from_.ops()[i].out.end(), read)) return true;
+    return false;
+  }
+
+  void flush() {
+    for (auto& [route, scalars] : waiting_) {
+      auto [source, there, dtype] = route;
+      if (source == me_ || there == me_) move_together(scalars, dtype, source == me_ ? there : source, source == me_);
+    }
+    waiting_.clear();
+    std::vector<size_t> now = std::move(delayed_);
+    delayed_.clear();
+    for (size_t i : now) emit_now(i);
+  }
+
+  void move_together(const std::vector<Waiting>& scalars, int32_t dtype, int peer, bool away) {
+    int64_t n = static_cast<int64_t>(scalars.size());
+    Op all = message(scalars[0].maker, scalars[0].v, away ? "send" : "recv", peer);
+    std::vector<ValueId> parts;
+    for (size_t k = 0; k < scalars.size(); ++k) parts.push_back(to_.new_value({dtype, {1}}, Role::activation));
+    ValueId row = to_.new_value({dtype, {n}}, Role::activation);
+    auto add = [&](const char* kind, const Attrs& attrs, std::vector<ValueId> in, std::vector<ValueId> out) {
+      Op op;
+      op.kind = kind, op.attrs = attrs, op.in = std::move(in), op.out = std::move(out);
+      op.phase = Phase::update, op.site = all.site;
+      append(std::move(op));
+    };
+    auto shape = [&](ValueId from, ValueId to) { add("reshape", {{"dims", to_.type(to).dims}}, {from}, {to}); };
+    if (away) {
+      for (size_t k = 0; k < scalars.size(); ++k) shape(scalars[k].v, parts[k]);
+      add("concat", {{"dim", int64_t{0}}}, parts, {row});
+      all.in = {row};
+      return append(std::move(all));
+    }
+    all.attrs["dtype"] = int64_t{dtype};
+    all.attrs["dims"] = Dims{n};
+    all.out = {row};
+    append(std::move(all));
+    add("split", {{"dim", int64_t{0}}, {"sizes", Dims(static_cast<size_t>(n), 1)}}, {row}, parts);
+    for (size_t k = 0; k < scalars.size(); ++k) shape(parts[k], scalars[k].v);
   }
 
   // Where the first of this rank's chunks needs it: forward in order, backward in reverse.
@@ -223,6 +299,8 @@ class Splitter {
   std::vector<Ranks> run_at_, needed_;
   std::map<ValueId, Ranks> homes_;  // of states
   std::map<ValueId, std::vector<size_t>> readers_;
+  std::map<Route, std::vector<Waiting>> waiting_;
+  std::vector<size_t> delayed_;
 };
 
 }  // namespace

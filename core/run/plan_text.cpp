@@ -4,11 +4,13 @@
 #include <orrery/sdk/traffic.hpp>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "lower/lower.h"
+#include "run/schedule_picture.h"
 
 namespace orrery {
 namespace {
@@ -150,19 +152,33 @@ std::string predicted_text(const RankPlan& plan, const Blueprint& b, const std::
                      predicted == counted ? ", as counted" : fmt::format(", but counted {}", counted));
 }
 
+// The schedule of the ranks that have most microbatches.
+std::string pipeline_text(const Blueprint& b, const std::vector<int64_t>& first) {
+  int64_t most = 0;
+  for (size_t r = 0; r + 1 < first.size(); ++r) most = std::max(most, first[r + 1] - first[r]);
+  auto tables = b.spread.make_tables(static_cast<int>(most));
+  if (const std::string& path = runtime_options().plan_svg; !path.empty()) {
+    std::ofstream file(path);
+    file << schedule_svg(tables);
+    if (!file.flush()) fail(ORR_FAILED, "--svg {}: cannot be written; name a file in a directory that is there", path);
+  }
+  return schedule_text(tables);
+}
+
 }  // namespace
 
 std::string plan_text(const Blueprint& b, const std::vector<StrategyUse>& stack,
                       const std::vector<std::string>& kernels) {
   int ranks = b.spread.world;
+  std::vector<int64_t> first = deal_leaves(b.microbatches, b.spread.batch_ranks());
   std::string text = fmt::format("plan: {} rank{}, {} microbatch{} of {} sample{}", ranks, ranks == 1 ? "" : "s",
                                  b.microbatches, b.microbatches == 1 ? "" : "es",
                                  (b.program.batch_size() + b.microbatches - 1) / b.microbatches,
                                  b.program.batch_size() == b.microbatches ? "" : "s");
   for (const Axis& axis : b.spread.axes) text += fmt::format(", axis {} {}", axis.name, axis.size);
   text += "\n";
+  if (!b.spread.pipe_axis.empty()) text += pipeline_text(b, first);
   for (const std::string& remark : b.spread.remarks) text += "  " + remark + "\n";
-  std::vector<int64_t> first = deal_leaves(b.microbatches, b.spread.batch_ranks());
   std::map<Kind, std::vector<int>> kinds;
   for (int r = 0; r < ranks; ++r) kinds[kind_of(b, first, r)].push_back(r);
   for (auto& [kind, who] : kinds) {

@@ -5,7 +5,7 @@
 
 #include "fixture.h"
 #include "model.h"
-#include "ranks.h"
+#include "settings.h"
 
 namespace comm_test {
 namespace {
@@ -60,9 +60,9 @@ void tags_out_of_order(Peer& peer, Slab& slab, int64_t n) {
   peer.barrier();
 }
 
-const ranks::Body pairs("pairs", [](const std::string& backend) {
+const Body pairs("pairs", [](const std::string& backend, const std::string&) {
   Peer peer(backend);
-  for (bool registered : {false, true}) {
+  for (bool registered : peer.places()) {
     Slab slab(peer, registered, 8 << 20);
     for (int64_t n : {0, 1, 1000, 8192, 16384, 300000}) shift_around(peer, slab, n);
     for (int64_t n : {10, 60000}) tags_out_of_order(peer, slab, n);
@@ -70,14 +70,12 @@ const ranks::Body pairs("pairs", [](const std::string& backend) {
   return 0;
 });
 
-class Pairs : public testing::TestWithParam<int> {};
-
-TEST_P(Pairs, Arrive) {
-  const auto outcome = ranks::run(GetParam(), "pairs", "local", {"ORRERY_DEADLINE=10"});
-  EXPECT_EQ(outcome.code, 0) << outcome.output;
+TEST_P(Everywhere, MessagesArrive) {
+  for (int n = 2; n <= 4; ++n) {
+    const auto outcome = run(GetParam(), n, "pairs", "", {"ORRERY_DEADLINE=10"});
+    EXPECT_EQ(outcome.code, 0) << n << " ranks: " << outcome.output;
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(Ranks, Pairs, testing::Range(2, 5));
 
 }  // namespace
 }  // namespace comm_test

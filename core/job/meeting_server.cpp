@@ -84,8 +84,14 @@ void MeetingServer::serve() {
     if (fds[1].revents) let_in();
     std::erase_if(visitors_, [this](int visitor) { return hear(visitor); });
     for (int r = 0; r < ranks_; ++r)
-      if (store_.server_end(r) >= 0 && !store_.serve(r)) store_.drop(r);
+      if (store_.server_end(r) >= 0 && !store_.serve(r)) lose(r);
   }
+}
+
+// Said here and now: the launcher may end this process too before it comes to its own error.
+void MeetingServer::lose(int rank) {
+  store_.drop(rank);
+  if (!store_.left(rank)) fmt::print(stderr, "orrery: rank {} died\n", rank);
 }
 
 // A stranger is shown the door before a byte of his is read.

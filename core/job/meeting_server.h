@@ -21,6 +21,7 @@ class MeetingServer {
  private:
   void serve();
   void let_in();
+  void lose(int rank);
   bool hear(int visitor);
   bool admit(int visitor, const wire::Frame& hello, const std::string& size);
 

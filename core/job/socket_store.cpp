@@ -31,6 +31,8 @@ SocketStore::SocketStore(Server server, int socket, int board, int size, std::st
 }
 
 SocketStore::~SocketStore() {
+  const wire::Frame bye{wire::leave, 0, 0, 0};
+  ::send(socket_, &bye, sizeof bye, MSG_NOSIGNAL | MSG_DONTWAIT);
   munmap(const_cast<wire::Board*>(board_), sizeof(wire::Board));
   close(socket_);
 }

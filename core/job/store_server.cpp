@@ -83,6 +83,7 @@ void StoreServer::handle(int rank, const wire::Frame& frame, const char* payload
     case wire::report:
       if (words_[rank].empty()) words_[rank] = value;
       break;
+    case wire::leave: ends_[rank].left = true; break;
     default: break;
   }
 }

@@ -35,10 +35,13 @@ class StoreServer {
   bool serve(int rank);
   void mark_ended(int rank);
   const std::string& last_words(int rank) const { return words_[rank]; }
+  // Whether the rank has said that it ends its connection.
+  bool left(int rank) const { return ends_[rank].left; }
 
  private:
   struct Ends {
     int server = -1, client = -1;
+    bool left = false;
   };
   struct Question {
     int rank;

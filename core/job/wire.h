@@ -18,7 +18,8 @@ enum Kind : uint32_t {
   report = 4,  // rank: value is the sentence that it ends with
   join = 5,    // rank: id is its rank, value its world's size in decimal
   welcome = 6, // server: the page comes with it
-  refuse = 7   // server: value says why the rank may not join
+  refuse = 7,  // server: value says why the rank may not join
+  leave = 8    // rank: ends its connection in order
 };
 
 struct Frame {

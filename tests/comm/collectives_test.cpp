@@ -195,9 +195,7 @@ const Body splits("splits", [](const std::string& backend, const std::string&) {
   return 0;
 });
 
-// Bits do not hang on who starts the ranks: a backend that our launcher starts is put to it there.
-TEST_P(Everywhere, CollectivesEqualTheScalarModel) {
-  if (!is_main(GetParam())) GTEST_SKIP() << "the same code as under our own launcher";
+TEST_P(OnMain, CollectivesEqualTheScalarModel) {
   for (int n = 1; n <= 5; ++n) {
     const auto outcome = run(GetParam(), n, "collectives", "", {"ORRERY_DEADLINE=20"});
     EXPECT_EQ(outcome.code, 0) << n << " ranks: " << outcome.output;

@@ -145,7 +145,8 @@ Body::Body(const char* name, int (*run)(const std::string&, const std::string&))
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, Everywhere, testing::ValuesIn(settings()),
-                         [](const auto& info) { return name_of(info.param); });
+const auto names = [](const testing::TestParamInfo<Setting>& info) { return name_of(info.param); };
+INSTANTIATE_TEST_SUITE_P(Backends, Everywhere, testing::ValuesIn(settings()), names);
+INSTANTIATE_TEST_SUITE_P(Backends, OnMain, testing::ValuesIn(settings()), names);
 
 }  // namespace comm_test

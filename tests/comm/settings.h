@@ -42,6 +42,15 @@ class Everywhere : public testing::TestWithParam<Setting> {
   void SetUp() override {
     if (const std::string why = why_not(GetParam()); !why.empty()) GTEST_SKIP() << why;
   }
+};
+
+// What hangs on the backend, not on who starts its ranks: under its main launchers only.
+class OnMain : public Everywhere {
+ protected:
+  void SetUp() override {
+    Everywhere::SetUp();
+    if (!IsSkipped() && !is_main(GetParam())) GTEST_SKIP() << "the same code as under our own launcher";
+  }
   // Under a launcher that ends the job with its first failing rank, the others may not come to speak.
   bool all_speak() const { return GetParam().launcher == "orrery"; }
   int speakers(int n) const { return all_speak() ? n : 1; }

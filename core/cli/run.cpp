@@ -117,6 +117,7 @@ Examples:
   orrery plan examples/gpt.lua
   orrery plan -n 512 examples/gpt2.lua)");
   add_common(command, *choice);
+  command->add_option("--svg", runtime_options().plan_svg, "Draw the schedule of a pipeline into this file");
   command->callback([choice, command, &exit_code] {
     check_ranks(choice->ranks);
     check_names(*command, *choice);

@@ -16,7 +16,9 @@ void copy_own(const orr_coll& c) {
   if (!c.send.memory || !c.recv.memory) return;
   const int64_t n = c.counts ? c.counts[0] : c.count;
   const size_t bytes = static_cast<size_t>(n * orr_dtype_bytes(c.dtype));
-  void *to = orr_buffer_host(&c.recv), *from = orr_buffer_host(&c.send);
+  const char* from = static_cast<const char*>(orr_buffer_host(&c.send));
+  void* to = orr_buffer_host(&c.recv);
+  if (c.op == ORR_COLL_TREE_REDUCE_SCATTER) from += c.recv_counts[0] * orr_dtype_bytes(c.dtype);
   if (to != from && bytes > 0) std::memmove(to, from, bytes);
 }
 
@@ -65,7 +67,7 @@ WorldComm::~WorldComm() {
     posted_.notify_one();
     thread_.join();
   }
-  while (!memories_.empty()) free(memories_.back());
+  while (!memories_.empty()) free(memories_.back().first);
   for (size_t i = groups_.size(); i-- > 0;)
     if (groups_[i].comm) api_->destroy(groups_[i].comm);
 }
@@ -155,27 +157,29 @@ void WorldComm::drain() {
   wait(last);
 }
 
-orr_memory* WorldComm::allocate(uint64_t bytes) {
+orr_memory* WorldComm::allocate(uint64_t bytes, int group) {
   drain();
   orr_memory* memory = nullptr;
-  if (groups_[0].comm && (caps_.flags & ORR_COMM_REGISTERED)) {
-    check(api_->allocate(groups_[0].comm, bytes, &memory));
+  orr_comm* comm = groups_[static_cast<size_t>(group)].comm;
+  if (comm && (caps_.flags & ORR_COMM_REGISTERED)) {
+    check(api_->allocate(comm, bytes, &memory));
   } else {
     const orr_device_api& host = Registry::get().device("host");
     check(host.allocate(host.self, ORR_TIER_HOST, bytes, &memory));
   }
-  memories_.push_back(memory);
+  memories_.emplace_back(memory, group);
   return memory;
 }
 
 void WorldComm::free(orr_memory* memory) {
-  std::erase(memories_, memory);
+  auto at = std::find_if(memories_.begin(), memories_.end(), [&](auto& m) { return m.first == memory; });
   if (memory->tier == ORR_TIER_COMM) {
-    api_->free(groups_[0].comm, memory);
-    return;
+    api_->free(groups_[static_cast<size_t>(at->second)].comm, memory);
+  } else {
+    const orr_device_api& host = Registry::get().device("host");
+    host.free(host.self, memory);
   }
-  const orr_device_api& host = Registry::get().device("host");
-  host.free(host.self, memory);
+  memories_.erase(at);
 }
 
 uint64_t WorldComm::bytes_sent() const {

@@ -53,9 +53,9 @@ class WorldComm {
   bool done(Ticket ticket) const;  // or failed [any thread]
   void run(std::vector<orr_coll> ops) { wait(submit(std::move(ops))); }
 
-  // Memory that the backend's ranks use in place, else ordinary memory. Collective, after all
-  // submitted work. Freed by `free`, or with this object. [main thread]
-  orr_memory* allocate(uint64_t bytes);
+  // Memory that the ranks of a group use in place, else ordinary memory. Collective over the group,
+  // after all submitted work. Freed by `free`, or with this object. [main thread]
+  orr_memory* allocate(uint64_t bytes, int group = 0);
   void free(orr_memory* memory);
 
   uint64_t bytes_sent() const;           // [any thread]
@@ -76,7 +76,7 @@ class WorldComm {
   };
   std::vector<Group> groups_;
   orr_comm_caps caps_{};
-  std::vector<orr_memory*> memories_;
+  std::vector<std::pair<orr_memory*, int>> memories_;  // and its group
 
   mutable std::mutex mutex_;
   std::condition_variable posted_, finished_;

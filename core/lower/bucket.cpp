@@ -2,11 +2,16 @@
 //
 // Collects the totals of a step into buckets (design sections 5 and 8): in the order in which they
 // are complete, of one dtype, up to the size that the strategy asked for. A rank with one tree node
-// computes straight into the bucket; with several, a copy puts node after node.
+// computes straight into the bucket; with several, a copy puts node after node. In slices the bucket
+// is the stack of the nodes that wait (lower/slices.h): every slice computes straight into its top.
+#include <orrery/sdk/traffic.hpp>
+
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "base/error.h"
+#include "lower/launcher.h"
 #include "lower/lower.h"
 
 namespace orrery {
@@ -18,46 +23,61 @@ int64_t aligned(int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
 class Filler {
  public:
-  Filler(RankPlan& plan, const LowerRequest& request) : plan_(plan), request_(request) {}
+  explicit Filler(RankPlan& plan) : plan_(plan), spread_(plan.spread), leaves_(plan.local.leaves) {}
 
   void run() {
-    const Spread& spread = *request_.spread;
-    ranks_ = spread.batch_ranks();
-    if (ranks_ == 1) return;
-    leaf_first_ = deal_leaves(plan_.local.leaves.total, ranks_);
-    std::map<int32_t, size_t> open;  // dtype -> bucket still taking members
+    ranks_ = spread_.batch_ranks();
+    if (ranks_ == 1 && !leaves_.sliced) return;
+    leaf_first_ = deal_leaves(leaves_.total, ranks_);
+    collect();
+    std::stable_sort(buckets_.begin(), buckets_.end(),
+                     [&](const Exchange& a, const Exchange& b) { return completed(a) < completed(b); });
+    for (Exchange& b : buckets_) settle(b);
+  }
+
+ private:
+  // Members of a bucket are complete in the same segment and chunk, or, in one call, at any time.
+  using Key = std::tuple<int32_t, Segment, int>;
+
+  Key key_of(const Total& t) const {
+    const Value& v = plan_.local.program.value(t.partial);
+    size_t maker = static_cast<size_t>(v.producer);
+    if (!leaves_.sliced) return {v.type.dtype, Segment::backward, 0};
+    return {v.type.dtype, plan_.segments[maker], plan_.local.program.ops()[maker].stage};
+  }
+
+  void collect() {
+    std::map<Key, size_t> open;  // the bucket still taking members
     for (const Total& t : plan_.local.totals) {
       const Value& v = plan_.local.program.value(t.whole);
-      auto reduced = spread.reduced.find(t.origin);
-      if (v.role == Role::grad && reduced == spread.reduced.end())
+      auto reduced = spread_.reduced.find(t.origin);
+      if (v.role == Role::grad && ranks_ > 1 && reduced == spread_.reduced.end())
         fail(ORR_FAILED, "{}no strategy reduces the gradient of '{}' over the {} ranks that share the batch",
              v.site.prefix(), v.name, ranks_);
-      int64_t limit = reduced == spread.reduced.end() ? 0 : reduced->second.bucket;
-      size_t& at = open.try_emplace(v.type.dtype, SIZE_MAX).first->second;
-      if (at == SIZE_MAX || full(plan_.buckets[at], limit)) {
-        at = plan_.buckets.size();
-        plan_.buckets.push_back(fresh(v.type.dtype));
+      int64_t limit = reduced == spread_.reduced.end() ? 0 : reduced->second.bucket;
+      size_t& at = open.try_emplace(key_of(t), SIZE_MAX).first->second;
+      if (at == SIZE_MAX || full(buckets_[at], limit)) {
+        at = buckets_.size();
+        buckets_.push_back(fresh(v.type.dtype));
       }
-      Bucket& b = plan_.buckets[at];
-      if (reduced != spread.reduced.end()) b.cause = reduced->second.cause, b.where = v.site.line;
+      Exchange& b = buckets_[at];
+      if (reduced != spread_.reduced.end()) b.cause = reduced->second.cause, b.where = v.site.line;
       b.totals.push_back(t.whole);
       offsets_[t.whole] = b.count;
       b.count += aligned(v.type.elements());
     }
-    std::stable_sort(plan_.buckets.begin(), plan_.buckets.end(),
-                     [&](const Bucket& a, const Bucket& b) { return completed(a) < completed(b); });
-    for (size_t i = 0; i < plan_.buckets.size(); ++i) settle(plan_.buckets[i], i);
   }
 
- private:
-  static bool full(const Bucket& b, int64_t limit) {
+  static bool full(const Exchange& b, int64_t limit) {
     return limit > 0 && b.count * orr_dtype_bytes(b.dtype) >= limit;
   }
 
-  Bucket fresh(int32_t dtype) const {
-    Bucket b;
+  Exchange fresh(int32_t dtype) const {
+    Exchange b;
+    b.op = ORR_COLL_TREE_ALL_REDUCE;
+    if (ranks_ > 1) b.axis = spread_.batch_axis;
     b.dtype = dtype, b.nodes = plan_.local.nodes, b.leaf_first = leaf_first_;
-    b.cause = request_.spread->batch_axis;
+    b.cause = spread_.batch_axis;
     return b;
   }
 
@@ -67,36 +87,49 @@ class Filler {
     fail(ORR_FAILED, "a bucket holds a value that is no total");
   }
 
-  OpId completed(const Bucket& b) const {
+  OpId completed(const Exchange& b) const {
     OpId last = kNone;
     for (ValueId v : b.totals)
       last = std::max(last, plan_.local.program.value(total(v).partial).producer);
     return last;
   }
 
-  void settle(Bucket& b, size_t index) {
-    int64_t element = orr_dtype_bytes(b.dtype), most = 1;
-    for (int r = 0; r < ranks_; ++r)
-      most = std::max(most, orr_tree_nodes(leaf_first_[static_cast<size_t>(r)],
-                                           leaf_first_[static_cast<size_t>(r) + 1], leaf_first_.back()));
-    b.name = fmt::format("bucket {}", index);
-    b.bytes_sent = orrery::bytes_sent(b, request_.rank);
+  // Nodes that the bucket has room for: the most of any rank, for registered memory is symmetric.
+  int64_t room() const {
+    int64_t most = 1;
+    for (size_t r = 0; r + 1 < leaf_first_.size(); ++r)
+      most = std::max<int64_t>(most, leaves_.sliced
+                                         ? NodeStack(leaf_first_[r], leaf_first_[r + 1], leaf_first_.back()).slots
+                                         : orr_tree_nodes(leaf_first_[r], leaf_first_[r + 1], leaf_first_.back()));
+    return most;
+  }
+
+  void settle(Exchange& b) {
+    int64_t element = orr_dtype_bytes(b.dtype);
     Storage s;
-    s.region = Region::comm, s.category = "gradient";
-    s.bytes = static_cast<uint64_t>(most * b.count * element);
+    s.region = ranks_ > 1 ? Region::comm : Region::arena, s.category = "gradient";
+    s.bytes = static_cast<uint64_t>(b.count * element);
+    s.slots = room();
+    if (leaves_.sliced) s.by = Slots::stack;
     plan_.storages.push_back(s);
-    b.storage = static_cast<int>(plan_.storages.size()) - 1;
+    int storage = static_cast<int>(plan_.storages.size()) - 1;
+    b.send = b.recv = {storage, 0, Layout::contiguous({b.dtype, {b.count}})};
     for (ValueId whole : b.totals) {
       uint64_t offset = static_cast<uint64_t>(offsets_[whole] * element);
       ValueId partial = total(whole).partial;
-      if (b.nodes == 1) {
-        move(plan_.places[static_cast<size_t>(partial)].storage, b.storage, offset);
+      if (leaves_.sliced || b.nodes == 1) {
+        move(plan_.places[static_cast<size_t>(partial)].storage, storage, offset);
         plan_.places[static_cast<size_t>(whole)] = plan_.places[static_cast<size_t>(partial)];
       } else {
-        move(plan_.places[static_cast<size_t>(whole)].storage, b.storage, offset);
+        move(plan_.places[static_cast<size_t>(whole)].storage, storage, offset);
         pack(b, partial, offset);
       }
     }
+    b.name = fmt::format("bucket {}", plan_.buckets());
+    int me = spread_.coordinate(spread_.batch_axis, plan_.rank);
+    b.bytes_sent = orr::traffic::bytes_sent(b.descriptor(), me, ranks_);
+    if (leaves_.sliced) add_merge(b);
+    plan_.exchanges.push_back(std::move(b));
   }
 
   // Everything in storage `from` now lies in `to`.
@@ -109,42 +142,58 @@ class Filler {
       for (Place& at : l.in_at) fix(at);
       for (Place& at : l.out_at) fix(at);
     }
-    plan_.storages[static_cast<size_t>(from)].bytes = 0;
+    for (Exchange& e : plan_.exchanges) fix(e.send), fix(e.recv);
+    plan_.storage(from).bytes = 0;
   }
 
   // Copies [nodes, n] into the bucket, `count` elements apart, right after its maker.
-  void pack(const Bucket& b, ValueId partial, uint64_t offset) {
+  void pack(const Exchange& b, ValueId partial, uint64_t offset) {
     const Place& from = plan_.places[static_cast<size_t>(partial)];
     int64_t n = plan_.local.program.type(partial).elements();
-    auto maker = std::find_if(plan_.launches.begin(), plan_.launches.end(), [&](const Launch& l) {
+    auto maker = std::find_if(plan_.order.begin(), plan_.order.end(), [&](const Step& s) {
+      if (s.kind != Step::launch) return false;
+      const Launch& l = plan_.launches[static_cast<size_t>(s.index)];
       return std::any_of(l.out_at.begin(), l.out_at.end(),
                          [&](const Place& at) { return at.storage == from.storage; });
     });
+    auto after = maker + 1 - plan_.order.begin(), end = static_cast<int64_t>(plan_.order.size());
     Place source{from.storage, from.offset, {b.dtype, {b.nodes, n}, {n, 1}}};
-    Place target{b.storage, offset, {b.dtype, {b.nodes, n}, {b.count, 1}}};
-    std::vector<Launch> copies = copy_launches(plan_, maker->op, source, target);
-    plan_.launches.insert(maker + 1, copies.begin(), copies.end());
+    Place target{b.send.storage, offset, {b.dtype, {b.nodes, n}, {b.count, 1}}};
+    Launcher launcher(plan_);
+    launcher.at(maker->segment, maker->chunk);
+    launcher.copy(plan_.launches[static_cast<size_t>(maker->index)].op, source, target);
+    std::rotate(plan_.order.begin() + after, plan_.order.begin() + end, plan_.order.end());
+  }
+
+  // The launch that adds the node on top of the stack to the one below it; its step says where.
+  void add_merge(Exchange& b) {
+    Op add;
+    add.kind = "pointwise", add.phase = Phase::backward;
+    add.site.line = b.where;
+    int32_t left = add.expr.push(ORR_FN_INPUT, b.dtype, 0), right = add.expr.push(ORR_FN_INPUT, b.dtype, 1);
+    add.expr.outputs = {add.expr.push(ORR_FN_ADD, b.dtype, left, right)};
+    Place top = b.send, below = b.send;
+    below.offset -= plan_.storage(b.send.storage).bytes;
+    auto [dtype, segment, chunk] = key_of(total(b.totals[0]));
+    Launcher launcher(plan_);
+    launcher.at(segment, chunk);
+    launcher.add(add, {below, top}, {below});
+    b.merge = plan_.order.back().index;
+    b.segment = segment, b.chunk = chunk;
+    plan_.order.pop_back();
   }
 
   RankPlan& plan_;
-  const LowerRequest& request_;
+  const Spread& spread_;
+  const Leaves& leaves_;
   int ranks_ = 1;
   std::vector<int64_t> leaf_first_;
+  std::vector<Exchange> buckets_;
   std::map<ValueId, int64_t> offsets_;
 };
 
 }  // namespace
 
-void fill_buckets(RankPlan& plan, const LowerRequest& request) { Filler(plan, request).run(); }
-
-// The `local` backend's definition of tree all-reduce traffic: a rank gives its nodes to the owners of
-// the other slices and its finished slice to all others. Slices are cut at multiples of kAlign.
-uint64_t bytes_sent(const Bucket& b, int rank) {
-  int64_t ranks = static_cast<int64_t>(b.leaf_first.size()) - 1;
-  auto cut = [&](int64_t r) { return std::min(b.count, aligned((b.count * r + ranks - 1) / ranks)); };
-  int64_t share = cut(rank + 1) - cut(rank);
-  return static_cast<uint64_t>((b.nodes * (b.count - share) + share * (ranks - 1)) *
-                               orr_dtype_bytes(b.dtype));
-}
+void fill_buckets(RankPlan& plan) { Filler(plan).run(); }
 
 }  // namespace orrery

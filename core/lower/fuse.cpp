@@ -69,8 +69,15 @@ class Fuser {
   bool fits(size_t producer, size_t user) const {
     const Op &a = op(producer), &b = op(user);
     if (b.kind != "pointwise" || per_sample(a) != per_sample(b)) return false;
-    return constant(a) || dims(producer) == dims(user);
+    return constant(a) || (dims(producer) == dims(user) && run_together(a, b));
   }
+
+  // In slices, what runs at other times cannot be joined.
+  bool run_together(const Op& a, const Op& b) const {
+    if (!local_.leaves.sliced || !per_sample(a)) return true;
+    return a.phase == b.phase && a.stage == b.stage && once(a) == once(b);
+  }
+  bool once(const Op& op) const { return p_.value(op.out[0]).batch == Batch::none; }
 
   bool has_room(size_t i, size_t host) const {
     size_t instrs = op(i).expr.instrs.size();

@@ -16,8 +16,10 @@ class Localizer {
   Localizer(const Program& logical, const Leaves& leaves) : from_(logical), leaves_(leaves) {
     local_.leaves = leaves;
     local_.nodes = orr_tree_nodes(leaves.first, leaves.last, leaves.total);
-    rows_ = (leaves.last - leaves.first) * leaves.rows;
+    rows_ = leaves.rows_per_call();
     map_.assign(from_.values().size(), kNone);
+    for (const Value& v : from_.values())
+      if (v.state) local_.parts.push_back({v.state, v.part});
   }
 
   LocalProgram run() {
@@ -39,6 +41,11 @@ class Localizer {
     std::vector<ValueId> todo;
     for (auto& [name, id] : from_.outputs()) todo.push_back(id);
     for (auto& [state, next] : from_.updates()) todo.push_back(next);
+    for (size_t i = 0; i < from_.ops().size(); ++i)
+      if (from_.ops()[i].kind == "send") {
+        live_[i] = true;
+        todo.insert(todo.end(), from_.ops()[i].in.begin(), from_.ops()[i].in.end());
+      }
     while (!todo.empty()) {
       OpId op = from_.value(todo.back()).producer;
       todo.pop_back();
@@ -82,7 +89,7 @@ class Localizer {
     const Value& v = from_.value(id);
     found = to().new_value(local_type(v), v.role, v.name);
     Value& copy = to().mutable_value(found);
-    copy.batch = v.batch, copy.batch_dim = v.batch_dim, copy.state = v.state, copy.site = v.site;
+    copy.batch = v.batch, copy.batch_dim = v.batch_dim, copy.state = v.state, copy.part = v.part, copy.site = v.site;
     return found;
   }
 
@@ -108,6 +115,12 @@ class Localizer {
   }
 
   void translate(const Op& op, bool late) {
+    size_t before = to().ops().size();
+    emit(op, late);
+    for (size_t i = before; i < to().ops().size(); ++i) to().mutable_ops()[i].stage = op.stage;
+  }
+
+  void emit(const Op& op, bool late) {
     to().set_site(op.site);
     to().set_phase(late ? Phase::update : op.phase);
     if (op.kind == "total") {
@@ -133,40 +146,68 @@ class Localizer {
   }
 
   void fit_attributes(const Op& op, Op& copy) {
+    if (op.out.empty()) return;
     const Value& out = from_.value(op.out[0]);
     if (copy.attrs.count("dims")) copy.attrs["dims"] = to().type(copy.out[0]).dims;
-    if (out.batch == Batch::partial && in_any(op, Batch::sharded)) {
+    if (out.batch == Batch::partial && in_any(op, Batch::sharded) && !leaves_.sliced) {
       copy.attrs["leaf_lo"] = leaves_.first;
-      copy.attrs["leaf_n"] = leaves_.last - leaves_.first;
+      copy.attrs["leaf_n"] = leaves_.count();
       copy.attrs["leaf_total"] = leaves_.total;
     }
-    for (orr_instr& i : copy.expr.instrs)
-      if (i.fn == ORR_FN_RAND && out.batch == Batch::sharded)
-        copy.expr.instrs[static_cast<size_t>(i.c)].imm = static_cast<double>(element_base(out, op));
-    if (op.kind == "categorical" && out.batch == Batch::sharded) {
-      Op base;
-      base.kind = "pointwise", base.phase = copy.phase, base.site = op.site;
-      base.attrs["dims"] = Dims{};
-      base.expr.outputs = {base.expr.push(ORR_FN_CONST, ORR_I64, -1, -1, -1,
-                                          static_cast<double>(element_base(out, op)))};
-      base.out = {to().new_value({ORR_I64, {}}, Role::activation)};
-      copy.in[3] = base.out[0];
-      to().append(std::move(base));
-    }
+    if (out.batch != Batch::sharded) return;
+    for (const orr_instr& i : op.expr.instrs)
+      if (i.fn == ORR_FN_RAND) key_random(copy, copy.expr.instrs[static_cast<size_t>(i.c)], out, op);
+    if (op.kind == "categorical") copy.in[3] = first_element(out, op);
   }
 
-  // The global index of this rank's first element: random numbers are keyed by it.
-  int64_t element_base(const Value& v, const Op& op) const {
+  // Random numbers are keyed by the global element: the register `base` becomes the first one's.
+  void key_random(Op& copy, orr_instr& base, const Value& out, const Op& op) {
+    if (!leaves_.sliced) {
+      base.imm = static_cast<double>(leaves_.first * leaves_.rows * elements_per_row(out, op));
+      return;
+    }
+    copy.in.push_back(first_element(out, op));
+    base.fn = ORR_FN_INPUT, base.a = static_cast<int32_t>(copy.in.size()) - 1, base.imm = 0;
+  }
+
+  // The global index of the first element that a call computes, as an i64 scalar.
+  ValueId first_element(const Value& v, const Op& op) {
+    int64_t per_row = elements_per_row(v, op);
+    if (auto known = first_elements_.find({op.stage, per_row}); known != first_elements_.end()) return known->second;
+    ValueId first;
+    if (leaves_.sliced) {
+      Op times;
+      times.kind = "pointwise", times.phase = to().phase(), times.site = op.site;
+      times.in = {to().scalar_input("$row", ORR_I64)};
+      int32_t row = times.expr.push(ORR_FN_INPUT, ORR_I64, 0);
+      int32_t width = times.expr.push(ORR_FN_CONST, ORR_I64, -1, -1, -1, static_cast<double>(per_row));
+      times.expr.outputs = {times.expr.push(ORR_FN_MUL, ORR_I64, row, width)};
+      times.attrs["dims"] = Dims{};
+      first = append(std::move(times));
+      to().mutable_value(first).batch = Batch::sharded;  // another one for every slice
+    } else {
+      first = to().constant(static_cast<double>(leaves_.first * leaves_.rows * per_row), ORR_I64);
+    }
+    return first_elements_[{op.stage, per_row}] = first;
+  }
+
+  ValueId append(Op op) {
+    op.out = {to().new_value({ORR_I64, {}}, Role::activation)};
+    ValueId out = op.out[0];
+    to().append(std::move(op));
+    return out;
+  }
+
+  int64_t elements_per_row(const Value& v, const Op& op) const {
     int64_t outer = 1, per_row = 1;
     for (size_t d = 0; d < v.type.dims.size(); ++d) {
       if (static_cast<int32_t>(d) < v.batch_dim) outer *= v.type.dims[d];
       if (static_cast<int32_t>(d) > v.batch_dim) per_row *= v.type.dims[d];
     }
-    per_row *= v.type.dims[static_cast<size_t>(v.batch_dim)] / from_.batch_size();
-    if (outer != 1 && leaves_.last - leaves_.first != leaves_.total)
+    if (outer != 1 && rows_ < from_.batch_size())
       throw Error(ORR_FAILED, op.site.prefix() + "random numbers need the batch in the first dim of " +
                                   to_string(v.type.dims));
-    return leaves_.first * leaves_.rows * per_row;
+    return per_row * (v.type.dims[static_cast<size_t>(v.batch_dim)] / from_.batch_size());
   }
 
   const Program& from_;
@@ -175,6 +216,7 @@ class Localizer {
   LocalProgram local_;
   std::vector<ValueId> map_;
   std::map<ValueId, ValueId> totals_;
+  std::map<std::pair<int, int64_t>, ValueId> first_elements_;  // by stage and elements per row
   std::vector<char> live_, late_;
 };
 

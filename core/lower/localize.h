@@ -5,6 +5,8 @@
 // result is a Program whose ops kernels can run, in execution order.
 #pragma once
 
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "program/program.h"
@@ -15,6 +17,11 @@ struct Leaves {
   int64_t total = 1;       // microbatches of the step
   int64_t first = 0, last = 1;  // this rank's
   int64_t rows = 0;        // samples per leaf; the last leaf may be padded
+  bool sliced = false;     // one leaf a call (lower/slices.h), else all in one
+
+  int64_t count() const { return last - first; }
+  int64_t slices() const { return sliced ? count() : 1; }
+  int64_t rows_per_call() const { return (sliced ? 1 : count()) * rows; }
 };
 
 // A sum over the batch to be completed over all ranks: `partial` holds this rank's tree nodes, one
@@ -27,8 +34,9 @@ struct Total {
 struct LocalProgram {
   Program program;
   std::vector<Total> totals;  // in the order in which the partials are complete
+  std::vector<std::pair<std::shared_ptr<State>, Part>> parts;  // of all states that were named
   Leaves leaves;
-  int64_t nodes = 1;          // tree nodes that this rank's leaves complete
+  int64_t nodes = 1;          // tree nodes that this rank's leaves complete in the end
 };
 
 LocalProgram localize(const Program& logical, const Leaves& leaves);

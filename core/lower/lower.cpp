@@ -1,21 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lower/lower.h"
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "lower/stage.h"
+#include "lower/tensor.h"
 
 namespace orrery {
 
 uint64_t RankPlan::bytes_sent() const {
   uint64_t sum = 0;
-  for (const Bucket& b : buckets) sum += b.bytes_sent;
+  for (const Step& s : schedule)
+    if (s.kind == Step::post) sum += exchanges[static_cast<size_t>(s.index)].bytes_sent;
   return sum;
 }
 
 double RankPlan::flops() const {
   double sum = 0;
-  for (const Launch& l : launches) sum += l.cost.flops;
+  for (const Step& s : schedule)
+    if (s.kind == Step::launch) sum += launches[static_cast<size_t>(s.index)].cost.flops;
   return sum;
 }
+
+int RankPlan::buckets() const {
+  int n = 0;
+  for (const Exchange& e : exchanges) n += e.is_bucket();
+  return n;
+}
+
+orr_coll Exchange::descriptor() const {
+  orr_coll c{};
+  c.size = sizeof c;
+  c.op = op, c.dtype = dtype, c.redop = redop, c.root_or_peer = root_or_peer, c.tag = tag;
+  c.count = count;
+  c.counts = counts.empty() ? nullptr : counts.data();
+  c.leaf_first = leaf_first.empty() ? nullptr : leaf_first.data();
+  c.name = name.c_str(), c.where = where.c_str();
+  return c;
+}
+
+bool Storage::alive_at(int step) const {
+  for (auto& [first, last] : alive)
+    if (first <= step && step <= last) return true;
+  return false;
+}
+
+namespace {
+
+void choose_cells(RankPlan& plan) {
+  const Spread& spread = plan.spread;
+  int slices = static_cast<int>(plan.local.leaves.slices());
+  plan.tables = spread.make_tables ? spread.make_tables(slices)
+                                   : std::vector<std::vector<Cell>>{one_after_another(plan.local.program, slices)};
+  plan.cells = plan.tables[static_cast<size_t>(spread.coordinate(spread.pipe_axis, plan.rank))];
+}
+
+// What one rank does of the logical program, over all axes but the batch's.
+Program share_of(const Program& logical, const Spread& spread, int rank) {
+  Program p = spread.tensor.axis.empty() ? logical : cut_program(logical, spread, rank).program;
+  return spread.pipe_axis.empty() ? p : split_stages(p, spread, rank);
+}
+
+}  // namespace
 
 RankPlan lower(const LowerRequest& request) {
   int ranks = request.spread->batch_ranks();
@@ -32,13 +79,17 @@ RankPlan lower(const LowerRequest& request) {
   if (batch && batch < leaves)
     fail(ORR_INVALID, "a batch of {} is smaller than the {} microbatches", batch, leaves);
   mine.rows = (batch + leaves - 1) / leaves;
+  mine.sliced = request.spread->sliced;
 
   RankPlan plan;
   plan.kernel_names = request.kernels;
-  plan.local = localize(*request.logical, mine);
+  plan.spread = *request.spread, plan.rank = request.rank;
+  const Spread& spread = *request.spread;
+  plan.local = localize(share_of(*request.logical, spread, request.rank), mine);
   fuse_pointwise(plan.local);
+  if (mine.sliced) choose_cells(plan);
   place_values(plan);
-  fill_buckets(plan, request);
+  fill_buckets(plan);
   make_schedule(plan);
   plan_memory(plan);
   verify(plan);

@@ -22,14 +22,11 @@ struct LowerRequest {
 RankPlan lower(const LowerRequest& request);
 
 // The stages, for tests: each leaves the plan ready for the next.
-void place_values(RankPlan& plan);                                   // storages, views, launches
-// A copy as launches, with kernels chosen; storages that they need are added to the plan.
-std::vector<Launch> copy_launches(RankPlan& plan, const Op& reason, const Place& from, const Place& to);
-void fill_buckets(RankPlan& plan, const LowerRequest& request);      // totals into buckets
-// What a rank sends in one exchange of the bucket, were it the one that the bucket was made for.
-uint64_t bytes_sent(const Bucket& bucket, int rank);
-void make_schedule(RankPlan& plan);                                  // order of all lanes
-void plan_memory(RankPlan& plan);                                    // offsets, peaks
-void verify(const RankPlan& plan);  // throws Error on a read before write, overlap or open bucket
+void place_values(RankPlan& plan);    // storages, views, launches
+void fill_buckets(RankPlan& plan);    // totals into buckets
+void order_slices(RankPlan& plan);    // part of make_schedule: the cells of a sliced plan
+void make_schedule(RankPlan& plan);   // order of all lanes
+void plan_memory(RankPlan& plan);     // slots, offsets, peaks
+void verify(const RankPlan& plan);  // throws Error on a read before write, overlap or open exchange
 
 }  // namespace orrery

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Offsets for everything, before the run: a storage lives from its first write to its last read in
-// the schedule; the largest are placed first, each at the lowest offset free for all its life.
+// the schedule, once for every slice; lives that overlap need slots of their own. The largest are
+// placed first, each at the lowest offset free for all its life.
 #include <algorithm>
+#include <map>
 
 #include "lower/lower.h"
 
@@ -13,50 +15,99 @@ constexpr uint64_t kAlign = 64;
 
 uint64_t aligned(uint64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
-void touch(Storage& s, int step) {
-  if (s.first < 0 || step < s.first) s.first = step;
-  s.last = std::max(s.last, step);
-}
+using Life = std::pair<int, int>;      // steps [first, last]
+using Lives = std::map<int, Life>;     // by slice; slice 0 for what has one slot
 
-void find_lives(RankPlan& plan) {
-  auto at = [&](int storage) -> Storage& { return plan.storages[static_cast<size_t>(storage)]; };
-  int end = static_cast<int>(plan.schedule.size());
-  for (int step = 0; step < end; ++step) {
-    const Step& s = plan.schedule[static_cast<size_t>(step)];
-    if (s.kind != Step::launch) {
-      touch(at(plan.buckets[static_cast<size_t>(s.index)].storage), step);
-      continue;
-    }
-    const Launch& l = plan.launches[static_cast<size_t>(s.index)];
-    for (const Place& x : l.in_at) touch(at(x.storage), step);
-    for (const Place& x : l.out_at) touch(at(x.storage), step);
-    if (l.workspace != kNone) touch(at(l.workspace), step);
+class LifeFinder {
+ public:
+  explicit LifeFinder(RankPlan& plan) : plan_(plan), lives_(plan.storages.size()) {}
+
+  void run() {
+    int end = static_cast<int>(plan_.schedule.size());
+    for (int step = 0; step < end; ++step) touch_all(plan_.schedule[static_cast<size_t>(step)], step);
+    const Program& p = plan_.local.program;
+    for (auto& [name, id] : p.outputs())
+      if (int storage = plan_.places[static_cast<size_t>(id)].storage; storage != kNone) touch(storage, 0, end);
+    for (size_t i = 0; i < lives_.size(); ++i) settle(plan_.storages[i], lives_[i]);
+    for (size_t v = 0; v < p.values().size(); ++v)  // what is given from outside is there from the start
+      if (p.values()[v].producer == kNone && plan_.places[v].storage != kNone) {
+        Storage& s = plan_.storage(plan_.places[v].storage);
+        if (s.category == "input" && !s.alive.empty()) s.alive = {{0, s.alive.back().second}};
+      }
   }
-  const Program& p = plan.local.program;
-  for (size_t v = 0; v < p.values().size(); ++v)  // what is given from outside is there from the start
-    if (p.values()[v].producer == kNone && plan.places[v].storage != kNone) {
-      Storage& s = at(plan.places[v].storage);
-      if (s.last >= 0 && s.category == "input") s.first = 0;
+
+ private:
+  void touch(int storage, int slice, int step) {
+    auto [at, fresh] = lives_[static_cast<size_t>(storage)].try_emplace(slice, step, step);
+    if (!fresh) at->second.second = step;
+  }
+
+  void touch_all(const Step& s, int step) {
+    auto at = [&](const Place& x) {
+      if (x.storage != kNone) touch(x.storage, plan_.storage(x.storage).by == Slots::ring ? s.slice : 0, step);
+    };
+    if (s.kind == Step::launch) {
+      const Launch& l = plan_.launches[static_cast<size_t>(s.index)];
+      for (const Place& x : l.in_at) at(x);
+      for (const Place& x : l.out_at) at(x);
+      if (l.workspace != kNone) touch(l.workspace, s.slice, step);
+    } else {
+      at(plan_.exchanges[static_cast<size_t>(s.index)].send);
+      at(plan_.exchanges[static_cast<size_t>(s.index)].recv);
     }
-  for (auto& [name, id] : p.outputs())
-    if (int storage = plan.places[static_cast<size_t>(id)].storage; storage != kNone)
-      touch(at(storage), end);
+  }
+
+  // Slices live in slots by turns: as many as lie between the oldest and the newest alive together.
+  static void settle(Storage& s, const Lives& lives) {
+    if (lives.empty()) return;
+    bool given = s.category == "input";
+    if (s.by == Slots::ring && !given) {
+      for (auto& [slice, life] : lives)
+        for (auto& [other, its] : lives) {
+          if (other >= slice) break;
+          if (its.second >= life.first && life.second >= its.first)
+            s.slots = std::max<int64_t>(s.slots, slice - other + 1);
+        }
+    }
+    for (auto& [slice, life] : lives) s.alive.push_back(life);
+    std::sort(s.alive.begin(), s.alive.end());
+    if (s.slots > 1) s.alive = {{s.alive.front().first, last_of(s.alive)}};
+  }
+
+  static int last_of(const std::vector<Life>& spans) {
+    int last = 0;
+    for (auto& [first, end] : spans) last = std::max(last, end);
+    return last;
+  }
+
+  RankPlan& plan_;
+  std::vector<Lives> lives_;
+};
+
+// Both in order.
+bool meet(const std::vector<Life>& a, const std::vector<Life>& b) {
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    if (a[i].second < b[j].first) ++i;
+    else if (b[j].second < a[i].first) ++j;
+    else return true;
+  }
+  return false;
 }
 
 uint64_t lay_out(std::vector<Storage*>& storages) {
   std::stable_sort(storages.begin(), storages.end(),
-                   [](const Storage* a, const Storage* b) { return a->bytes > b->bytes; });
+                   [](const Storage* a, const Storage* b) { return a->whole() > b->whole(); });
   std::vector<Storage*> placed;  // by offset
   uint64_t peak = 0;
   for (Storage* s : storages) {
     uint64_t offset = 0;
     for (const Storage* other : placed) {
-      if (other->last < s->first || other->first > s->last) continue;
-      if (offset + s->bytes <= other->offset) break;
-      offset = std::max(offset, aligned(other->offset + other->bytes));
+      if (!meet(other->alive, s->alive)) continue;
+      if (offset + s->whole() <= other->offset) break;
+      offset = std::max(offset, aligned(other->offset + other->whole()));
     }
     s->offset = offset;
-    peak = std::max(peak, aligned(offset + s->bytes));
+    peak = std::max(peak, aligned(offset + s->whole()));
     placed.insert(std::upper_bound(placed.begin(), placed.end(), s,
                                    [](const Storage* a, const Storage* b) { return a->offset < b->offset; }),
                   s);
@@ -67,15 +118,15 @@ uint64_t lay_out(std::vector<Storage*>& storages) {
 }  // namespace
 
 void plan_memory(RankPlan& plan) {
-  find_lives(plan);
+  LifeFinder(plan).run();
   std::vector<Storage*> arena;
   for (Storage& s : plan.storages) {
     if (s.region == Region::state) {
       plan.state_bytes += aligned(s.bytes);
     } else if (s.region == Region::comm) {  // buckets travel while others are filled: never shared
       s.offset = plan.comm_bytes;
-      plan.comm_bytes += aligned(s.bytes);
-    } else if (s.bytes && s.last >= 0) {
+      plan.comm_bytes += aligned(s.whole());
+    } else if (s.bytes && !s.alive.empty()) {
       arena.push_back(&s);
     }
   }

@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "lower/slices.h"
 #include "program/program.h"
 
 namespace orrery {
@@ -25,11 +27,31 @@ struct Reduction {
   std::string cause;  // strategy
 };
 
+// The region that an activation belongs to when regions are computed again in backward.
+struct Life {
+  std::string region;
+  bool kept = false;
+};
+
+// What a strategy asks of the ranks of one axis that share the work on every sample.
+struct TensorAsk {
+  std::string axis, cause;
+  std::map<ValueId, int> cuts;  // parameter -> dim
+  int scatter = kNone;          // activations that are sums may be scattered over this dim
+};
+
 struct Spread {
   int world = 1;
   std::vector<Axis> axes;                 // outermost first: the last one varies fastest with the rank
   std::string batch_axis;                 // the axis that deals the batch, "" if none
   std::map<ValueId, Reduction> reduced;   // gradients
+  bool sliced = false;                    // leaves run one after another, not in one call
+  std::string pipe_axis;                  // the axis that deals the stages, "" if none
+  std::vector<int> chunk_at;              // by chunk of the model: the coordinate that holds it
+  std::string scheduler;                  // the strategy that deals them and orders the cells:
+  std::function<std::vector<std::vector<Cell>>(int leaves)> make_tables;  // by coordinate
+  std::map<ValueId, Life> lives;          // activations of regions (lower/recompute.h)
+  TensorAsk tensor;
   std::vector<std::string> remarks;
   int batch_ranks() const;                // size of the batch axis, 1 if none
   int size_of(const std::string& axis) const;        // 1 if there is none

@@ -2,16 +2,15 @@
 //
 // Gives every value a place: shape ops become views, parts of a concat are written where they
 // belong, updates are written into the state they replace; then asks the kernel plugins for each
-// op and inserts copies where a kernel wants its input contiguous.
+// op and inserts copies where a kernel wants its input contiguous. Communication becomes exchanges.
+#include <orrery/sdk/traffic.hpp>
+
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "base/error.h"
-#include "lower/abi_op.h"
+#include "lower/launcher.h"
 #include "lower/lower.h"
-#include "plugin/host.h"
-#include "plugin/registry.h"
 
 namespace orrery {
 
@@ -21,19 +20,14 @@ bool is_view(const std::string& kind) {
   return kind == "reshape" || kind == "transpose" || kind == "split";
 }
 
-std::vector<orr_tensor> abi(const std::vector<Layout>& layouts) {
-  std::vector<orr_tensor> out;
-  for (const Layout& x : layouts) out.push_back(x.abi());
-  return out;
-}
-
 class Placer {
  public:
-  explicit Placer(RankPlan& plan) : plan_(plan), p_(plan.local.program) {
+  explicit Placer(RankPlan& plan) : plan_(plan), p_(plan.local.program), launcher_(plan) {
     plan_.places.assign(p_.values().size(), {});
-    for (const Total& t : plan_.local.totals) {
-      nodes_[t.partial] = plan_.local.nodes;
-      if (plan_.local.nodes == 1) same_[t.whole] = t.partial;
+    sliced_ = plan_.local.leaves.sliced;
+    for (const Total& t : plan_.local.totals) {  // a slice is a node of its own
+      nodes_[t.partial] = sliced_ ? 1 : plan_.local.nodes;
+      if (nodes_[t.partial] == 1) same_[t.whole] = t.partial;
     }
     for (auto& [state, next] : p_.updates()) next_state_[next] = state;
     for (size_t i = 0; i < p_.ops().size(); ++i)
@@ -45,18 +39,17 @@ class Placer {
   }
 
   void run() {
+    bool split = std::any_of(plan_.cells.begin(), plan_.cells.end(),
+                             [](const Cell& c) { return c.segment == Segment::weight; });
+    plan_.segments = segments_of(p_, sliced_, split);
     for (size_t i = 0; i < p_.values().size(); ++i)
       if (p_.values()[i].producer == kNone) place_input(static_cast<ValueId>(i));
     reserve_concats();
-    for (size_t i = 0; i < p_.ops().size(); ++i) place_op(i);
+    for (size_t i = 0; i < p_.ops().size(); ++i) {
+      launcher_.at(plan_.segments[i], p_.ops()[i].stage);
+      place_op(i);
+    }
     for (auto& [state, next] : p_.updates()) finish_update(state, next);
-  }
-
-  void add_copy(const Op& reason, const Place& from, const Place& to) {
-    Op copy;
-    copy.kind = "pointwise", copy.phase = reason.phase, copy.site = reason.site;
-    copy.expr.outputs = {copy.expr.push(ORR_FN_INPUT, from.layout.dtype, 0)};
-    add_launch(copy, {from}, {to});
   }
 
  private:
@@ -67,13 +60,6 @@ class Placer {
     return at;
   }
 
-  int new_storage(uint64_t bytes, const std::string& category) {
-    Storage s;
-    s.bytes = bytes, s.category = category;
-    plan_.storages.push_back(s);
-    return static_cast<int>(plan_.storages.size()) - 1;
-  }
-
   void place_input(ValueId v) {
     const Value& value = p_.value(v);
     if (same_.count(v)) return;  // a total that is its own partial
@@ -81,7 +67,10 @@ class Placer {
     at.layout = Layout::contiguous(value.type);
     bool total = std::any_of(plan_.local.totals.begin(), plan_.local.totals.end(),
                              [&](const Total& t) { return t.whole == v; });
-    at.storage = new_storage(value.type.bytes(), total ? "gradient" : "input");
+    bool per_slice = value.role == Role::batch || value.name == "$row";
+    launcher_.at(per_slice ? Segment::forward : Segment::update, 0);
+    at.storage = launcher_.new_storage(value.type.bytes(), total ? "gradient" : "input");
+    if (per_slice) plan_.storages.back().slots = plan_.local.leaves.slices();
     if (value.state) {
       Storage& s = plan_.storages.back();
       s.region = Region::state, s.state = value.state;
@@ -112,6 +101,7 @@ class Placer {
         begin += view.dims[dim];
         OpId maker = p_.value(part).producer;
         bool alone = maker != kNone && reads[part] == 1 && !nodes_.count(part) &&
+                     !is_exchange(p_.ops()[static_cast<size_t>(maker)].kind) &&
                      !next_state_.count(part) && !is_view(p_.ops()[static_cast<size_t>(maker)].kind);
         if (alone) wanted_[part] = {op.out[0], offset, view};
       }
@@ -123,11 +113,12 @@ class Placer {
     if (is_view(op.kind) && place_view(op)) return;
     if (is_view(op.kind)) return copy_view(op, static_cast<int>(i));
     if (op.kind == "concat") return place_concat(op);
+    if (is_exchange(op.kind)) return place_exchange(op, static_cast<int>(i));
     std::vector<Place> in;
     for (ValueId v : op.in) in.push_back(place(v));
     std::vector<Place> out;
     for (ValueId v : op.out) out.push_back(output_place(v, static_cast<int>(i)));
-    add_launch(op, in, out);
+    launcher_.add(op, in, out);
   }
 
   // The place where an op writes: inside a concat, over the state it replaces, or fresh.
@@ -141,7 +132,7 @@ class Placer {
       at = place(s->second);
     } else {
       uint64_t nodes = nodes_.count(v) ? static_cast<uint64_t>(nodes_[v]) : 1;
-      at.storage = new_storage(p_.type(v).bytes() * nodes, category(v));
+      at.storage = launcher_.new_storage(p_.type(v).bytes() * nodes, category(v));
     }
     return at;
   }
@@ -159,7 +150,7 @@ class Placer {
     Place& at = plan_.places[static_cast<size_t>(v)];
     if (at.storage == kNone) {
       at.layout = Layout::contiguous(p_.type(v));
-      at.storage = new_storage(p_.type(v).bytes(), category(v));
+      at.storage = launcher_.new_storage(p_.type(v).bytes(), category(v));
     }
     return at;
   }
@@ -174,7 +165,7 @@ class Placer {
       to.offset += static_cast<uint64_t>(begin * whole.layout.strides[dim] *
                                          orr_dtype_bytes(whole.layout.dtype));
       begin += to.layout.dims[dim];
-      if (!wanted_.count(part)) add_copy(op, place(part), to);
+      if (!wanted_.count(part)) launcher_.copy(op, place(part), to);
     }
   }
 
@@ -238,7 +229,7 @@ class Placer {
       for (ValueId v : op.out) {
         Place from = plan_.places[static_cast<size_t>(v)];
         plan_.places[static_cast<size_t>(v)] = {};
-        add_copy(op, from, output_place(v, op_index));
+        launcher_.copy(op, from, output_place(v, op_index));
       }
       return;
     }
@@ -255,92 +246,49 @@ class Placer {
     } else {
       to.layout = Layout::contiguous({from.layout.dtype, from.layout.dims});
     }
-    add_copy(op, from, to);
+    launcher_.copy(op, from, to);
   }
 
-  void add_launch(const Op& op, std::vector<Place> in, const std::vector<Place>& out) {
-    Launch launch;
-    launch.op = op;
-    for (int attempt = 0;; ++attempt) {
-      std::vector<Layout> ins, outs;
-      for (const Place& x : in) ins.push_back(x.layout);
-      for (const Place& x : out) outs.push_back(x.layout);
-      KernelForm form = op_def(op.kind).form(op, ins, outs);
-      std::set<int> copies(form.copy.begin(), form.copy.end());
-      if (copies.empty()) {
-        launch.in = abi(form.in), launch.out = abi(form.out);
-        orr_support support = choose(launch);
-        for (size_t i = 0; i < form.in.size(); ++i)
-          if (!form.in[i].is_contiguous() && !(support.strided_in >> i & 1))
-            copies.insert(static_cast<int>(i));
-        bool out_fits = form.out_ok;
-        for (size_t i = 0; i < form.out.size(); ++i)
-          out_fits = out_fits && (form.out[i].is_contiguous() || (support.strided_out >> i & 1));
-        if (copies.empty() && !out_fits) return launch_beside(op, in, out);
-      }
-      if (copies.empty()) break;
-      if (attempt > 2) fail(ORR_FAILED, "{}{}: no layout suits the kernel", op.site.prefix(), op.kind);
-      for (int i : copies) in[static_cast<size_t>(i)] = contiguous_copy(op, in[static_cast<size_t>(i)]);
+  void place_exchange(const Op& op, int op_index) {
+    Exchange e = described(op);
+    if (!op.in.empty()) {
+      e.send = place(op.in[0]);
+      if (!e.send.layout.is_contiguous()) e.send = launcher_.contiguous_copy(op, e.send);
+      e.dtype = e.send.layout.dtype;
     }
-    launch.in_at = std::move(in), launch.out_at = out;
-    finish_launch(std::move(launch));
-  }
-
-  Place contiguous_copy(const Op& reason, const Place& from) {
-    Type type{from.layout.dtype, from.layout.dims};
-    Place to{new_storage(type.bytes(), "activation"), 0, Layout::contiguous(type)};
-    add_copy(reason, from, to);
-    return to;
-  }
-
-  // The kernel cannot write with strides: it writes beside, a copy follows.
-  void launch_beside(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out) {
-    std::vector<Place> beside;
-    for (const Place& x : out) {
-      Type type{x.layout.dtype, x.layout.dims};
-      beside.push_back(x.layout.is_contiguous()
-                           ? x
-                           : Place{new_storage(type.bytes(), "activation"), 0, Layout::contiguous(type)});
+    if (!op.out.empty()) {
+      e.recv = output_place(op.out[0], op_index);
+      e.dtype = e.recv.layout.dtype;
     }
-    add_launch(op, in, beside);
-    for (size_t i = 0; i < out.size(); ++i)
-      if (beside[i].storage != out[i].storage) add_copy(op, beside[i], out[i]);
+    const Type& type = p_.type(op.in.empty() ? op.out[0] : op.in[0]);
+    e.count = type.elements();
+    int ranks = plan_.spread.size_of(e.axis), me = plan_.spread.coordinate(e.axis, plan_.rank);
+    if (op.attrs.count("counts")) e.counts = attr_ints(op.attrs, "counts");
+    else if (op.kind == "all_gather") e.counts.assign(static_cast<size_t>(ranks), e.count);
+    else if (op.kind == "reduce_scatter") e.counts.assign(static_cast<size_t>(ranks), e.count / ranks);
+    e.bytes_sent = orr::traffic::bytes_sent(e.descriptor(), me, ranks);
+    launcher_.post(std::move(e));
   }
 
-  // The best kernel plugin for the launch; an error that lists every plugin's reason if none.
-  orr_support choose(Launch& launch) {
-    orr_support best{};
-    std::string reasons;
-    AbiOp op(launch);
-    for (size_t k = 0; k < plan_.kernel_names.size(); ++k) {
-      const orr_kernel_api& api = Registry::get().kernel(plan_.kernel_names[k]);
-      orr_support s{};
-      s.size = sizeof s;
-      api.supports(api.self, op.get(), &s);
-      if (s.score > best.score) best = s, launch.kernels = static_cast<int>(k);
-      if (!s.score) reasons += fmt::format("\n  {}: {}", plan_.kernel_names[k], s.reason);
-    }
-    if (!best.score)
-      fail(ORR_UNAVAILABLE, "{}no kernel plugin computes {}{}", launch.op.site.prefix(),
-           launch.op.kind, reasons);
-    launch.numerics = best.numerics;
-    return best;
-  }
-
-  void finish_launch(Launch launch) {
-    const orr_kernel_api& api =
-        Registry::get().kernel(plan_.kernel_names[static_cast<size_t>(launch.kernels)]);
-    orr_kernel_size size{};
-    size.size = sizeof size;
-    AbiOp op(launch);
-    check(api.measure(api.self, op.get(), &size), launch.op.site.prefix() + launch.op.kind);
-    if (size.workspace) launch.workspace = new_storage(size.workspace, "workspace");
-    OpArgs args{launch.op.kind, launch.op.attrs, launch.op.expr, {}};
-    std::vector<Type> outs;
-    for (const Place& x : launch.in_at) args.in.push_back({x.layout.dtype, x.layout.dims});
-    for (const Place& x : launch.out_at) outs.push_back({x.layout.dtype, x.layout.dims});
-    launch.cost = op_def(launch.op.kind).cost(args, outs);
-    plan_.launches.push_back(std::move(launch));
+  static Exchange described(const Op& op) {
+    static const std::map<std::string, int32_t> ops = {
+        {"all_reduce", ORR_COLL_ALL_REDUCE}, {"all_gather", ORR_COLL_ALL_GATHER},
+        {"reduce_scatter", ORR_COLL_REDUCE_SCATTER}, {"broadcast", ORR_COLL_BROADCAST},
+        {"send", ORR_COLL_SEND}, {"recv", ORR_COLL_RECV}};
+    static const std::map<std::string, int32_t> redops = {
+        {"sum", ORR_RED_SUM}, {"min", ORR_RED_MIN}, {"max", ORR_RED_MAX}};
+    Exchange e;
+    e.op = ops.at(op.kind), e.redop = redops.at(attr_text(op.attrs, "fn", "sum"));
+    e.axis = attr_text(op.attrs, "axis", ""), e.cause = attr_text(op.attrs, "cause", "");
+    e.where = op.site.line;
+    e.name = op.site.region.empty() ? op.kind : op.site.region;
+    bool paired = op.kind == "send" || op.kind == "recv";
+    e.root_or_peer = static_cast<int32_t>(attr_int(op.attrs, paired ? "peer" : "root", 0));
+    e.tag = static_cast<int32_t>(attr_int(op.attrs, "tag", 0));
+    e.chunk = static_cast<int>(attr_int(op.attrs, "from_chunk", 0));
+    bool forward = attr_int(op.attrs, "from_phase", 0) == static_cast<int64_t>(Phase::forward);
+    e.segment = forward ? Segment::forward : Segment::backward;
+    return e;
   }
 
   // Updates that could not be written in place are copied over the state at the end.
@@ -350,7 +298,7 @@ class Placer {
     Op reason;
     reason.phase = Phase::update, reason.site = p_.value(next).site;
     if (from.layout.dims.empty()) from.layout.strides.clear();
-    add_copy(reason, from, to);
+    launcher_.copy(reason, from, to);
   }
 
   struct Inside {
@@ -365,19 +313,12 @@ class Placer {
   std::map<ValueId, ValueId> same_, next_state_;
   std::map<ValueId, Inside> wanted_;
   std::map<ValueId, int> last_read_;
+  Launcher launcher_;
+  bool sliced_ = false;
 };
 
 }  // namespace
 
 void place_values(RankPlan& plan) { Placer(plan).run(); }
-
-std::vector<Launch> copy_launches(RankPlan& plan, const Op& reason, const Place& from, const Place& to) {
-  RankPlan beside;
-  beside.kernel_names = plan.kernel_names;
-  beside.storages = std::move(plan.storages);
-  Placer(beside).add_copy(reason, from, to);
-  plan.storages = std::move(beside.storages);
-  return std::move(beside.launches);
-}
 
 }  // namespace orrery

@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// L2: what one rank will do in a step, as data. Launches and collectives refer to storages; storages
+// L2: what one rank will do in a step, as data. Launches and exchanges refer to storages; storages
 // have offsets in regions; the schedule says in which order each lane works. The executor runs this
 // very object, `orrery plan` prints it.
+//
+// Slices. A rank's leaves run in one call, or slice by slice (one leaf each) where a strategy orders
+// microbatches in time. Launches and storages are then templates: a step of the schedule names its
+// slice, and a storage that lives from step to step has several slots.
 #pragma once
+
+#include <orrery/comm.h>
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lower/localize.h"
 #include "lower/mesh.h"
+#include "lower/slices.h"
 #include "program/op.h"
 #include "program/state.h"
 
@@ -19,18 +27,27 @@ namespace orrery {
 // Memory regions of a rank. `state` storages live in their State, for longer than the plan.
 enum class Region { arena, comm, state };
 
+// Which slot of a storage a step means: there is one; slice modulo slots; or the step's depth in the
+// stack of tree nodes that wait for their right neighbours (lower/slices.h).
+enum class Slots { one, ring, stack };
+
 struct Storage {
   Region region = Region::arena;
-  uint64_t bytes = 0, offset = 0;
-  int first = -1, last = -1;  // steps of the schedule between which it is alive
-  std::string category;       // "input", "activation", "gradient", "workspace", "metric"
+  uint64_t bytes = 0, offset = 0;  // of one slot; slots follow one another
+  Slots by = Slots::one;
+  int64_t slots = 1;
+  std::vector<std::pair<int, int>> alive;  // spans of steps [first, last], apart and in order
+  std::string category;  // "input", "activation", "gradient", "workspace", "metric"
   std::shared_ptr<State> state;
+
+  uint64_t whole() const { return bytes * static_cast<uint64_t>(slots); }
+  bool alive_at(int step) const;
 };
 
 // A tensor inside a storage.
 struct Place {
   int storage = kNone;
-  uint64_t offset = 0;  // bytes
+  uint64_t offset = 0;  // bytes; relative to the step's slot, may wrap to point into the one before
   Layout layout;
 };
 
@@ -44,39 +61,57 @@ struct Launch {
   Cost cost;
 };
 
-// One bucket: totals that travel together.
-struct Bucket {
+// One operation of the communicator. Those that sum over the batch are buckets: totals that travel
+// together, `count` elements for each of `nodes` tree nodes.
+struct Exchange {
   std::string name, cause, where;
-  int32_t dtype = ORR_F32;
-  int64_t count = 0;            // elements of one tree node
-  int64_t nodes = 1;            // of this rank
-  std::vector<int64_t> leaf_first;
-  int storage = kNone;
-  int ready = -1;               // schedule step after which it can be sent
-  uint64_t bytes_sent = 0;      // by this rank, per step
-  std::vector<ValueId> totals;  // members, in order
+  std::string axis;               // mesh axis whose ranks take part
+  int32_t op = 0, dtype = ORR_F32, redop = ORR_RED_SUM, root_or_peer = 0, tag = 0;
+  int64_t count = 0;
+  std::vector<int64_t> counts, leaf_first;
+  Place send, recv;               // storage kNone: nothing
+  uint64_t bytes_sent = 0;        // by this rank, each time
+  int64_t nodes = 1;
+  std::vector<ValueId> totals;    // members, in order
+  int merge = kNone;              // in slices: the launch that adds a node to the one below it
+  Segment segment = Segment::backward;  // in slices: the cells in which the nodes or the message are
+  int chunk = 0;                        // made, the sender's for a message
+
+  bool is_bucket() const { return !totals.empty(); }
+  // As the backend sees it, but for the buffers. REQUIRES: this object outlives it.
+  orr_coll descriptor() const;
 };
 
-// The schedule: segments of the step in order (design section 5), each a run of launches; `post`
-// hands a bucket to the communication lane, `wait` blocks the compute lane until it is back.
-enum class Segment { forward, backward, update };
+// The schedule: launches in order; `post` hands an exchange to the communication lane, `wait` blocks
+// the compute lane until it is done.
 struct Step {
-  enum Kind { launch, post, wait } kind;
-  int index;
+  enum Kind : int8_t { launch, post, wait } kind;
   Segment segment;
+  int index;
+  int chunk = 0, slice = 0, depth = 0;
 };
 
 struct RankPlan {
   LocalProgram local;
+  Spread spread;  // the mesh that the plan is for
+  int rank = 0;
   std::vector<Storage> storages;
   std::vector<Launch> launches;
-  std::vector<Bucket> buckets;
-  std::vector<Step> schedule;
-  std::vector<Place> places;  // by ValueId of the local program; storage kNone if never stored
+  std::vector<Exchange> exchanges;
+  std::vector<Segment> segments;  // by op of the local program
+  std::vector<Step> order;     // every launch and post once, in program order: the template
+  std::vector<Step> schedule;  // the step
+  std::vector<Cell> cells;     // its slices; empty if all leaves run in one call
+  std::vector<std::vector<Cell>> tables;  // those of all coordinates of the pipeline, of one if there is none
+  std::vector<Place> places;   // by ValueId of the local program; storage kNone if never stored
   uint64_t arena_bytes = 0, comm_bytes = 0, state_bytes = 0;
   std::vector<std::string> kernel_names;
-  uint64_t bytes_sent() const;
-  double flops() const;
+
+  Storage& storage(int i) { return storages[static_cast<size_t>(i)]; }
+  const Storage& storage(int i) const { return storages[static_cast<size_t>(i)]; }
+  uint64_t bytes_sent() const;  // per step
+  double flops() const;         // per step
+  int buckets() const;
 };
 
 }  // namespace orrery

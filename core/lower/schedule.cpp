@@ -1,83 +1,136 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Orders the lanes. Compute follows the program; a bucket is posted as soon as its last member is
-// complete; the update is reordered so that what needs only early buckets runs while later ones
-// still travel. Hazards on storages keep their order.
+// Orders the lanes. Compute follows the program, or its cells slice by slice (order_slices); a bucket
+// is posted as soon as its last member is complete; the update is reordered so that what needs only
+// early buckets runs while later ones still travel. Waits come last: before the first step that
+// touches what travels.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "lower/lower.h"
 
 namespace orrery {
 namespace {
 
-Segment segment_of(const Launch& l) {
-  return l.op.phase == Phase::forward ? Segment::forward
-         : l.op.phase == Phase::backward ? Segment::backward
-                                         : Segment::update;
+bool travels(const Exchange& e) { return !e.axis.empty(); }
+
+// All leaves in one call.
+void order_one_call(RankPlan& plan) {
+  for (const Step& s : plan.order)
+    if (s.segment != Segment::update) plan.schedule.push_back(s);
 }
 
-// For each update launch the last bucket that must be back before it may run, -1 for none.
-std::vector<int> needed_buckets(const RankPlan& plan, const std::vector<int>& update) {
-  std::map<int, int> written, touched;  // storage -> need of its last writer / of any user
-  for (size_t b = 0; b < plan.buckets.size(); ++b)
-    written[plan.buckets[b].storage] = static_cast<int>(b);
+// Posts each bucket after the last step that writes it.
+void post_buckets(RankPlan& plan) {
+  std::map<int, size_t> last_write;
+  for (size_t i = 0; i < plan.schedule.size(); ++i)
+    if (plan.schedule[i].kind == Step::launch)
+      for (const Place& x : plan.launches[static_cast<size_t>(plan.schedule[i].index)].out_at)
+        last_write[x.storage] = i;
+  std::multimap<size_t, int> after;
+  for (size_t e = 0; e < plan.exchanges.size(); ++e)
+    if (plan.exchanges[e].is_bucket() && travels(plan.exchanges[e]))
+      after.emplace(last_write.at(plan.exchanges[e].send.storage), static_cast<int>(e));
+  std::vector<Step> steps;
+  for (size_t i = 0; i < plan.schedule.size(); ++i) {
+    steps.push_back(plan.schedule[i]);
+    auto [begin, end] = after.equal_range(i);
+    for (auto e = begin; e != end; ++e) steps.push_back({Step::post, plan.schedule[i].segment, e->second});
+  }
+  plan.schedule = std::move(steps);
+}
+
+// Inputs and outputs of a step, by storage.
+struct Touched {
+  std::vector<int> in, out;
+};
+
+Touched touched(const RankPlan& plan, const Step& step) {
+  Touched t;
+  if (step.kind == Step::launch) {
+    const Launch& l = plan.launches[static_cast<size_t>(step.index)];
+    for (const Place& x : l.in_at) t.in.push_back(x.storage);
+    for (const Place& x : l.out_at) t.out.push_back(x.storage);
+  } else {
+    const Exchange& e = plan.exchanges[static_cast<size_t>(step.index)];
+    if (e.send.storage != kNone) t.in.push_back(e.send.storage);
+    if (e.recv.storage != kNone) t.out.push_back(e.recv.storage);
+  }
+  return t;
+}
+
+// The update sorted by the last bucket that each step needs; exchanges keep their order.
+void order_update(RankPlan& plan) {
+  std::map<int, int> written, used;  // storage -> need of its last writer / of any user
+  int bucket = 0, posted = -1;
+  for (const Step& s : plan.schedule)
+    if (s.kind == Step::post && plan.exchanges[static_cast<size_t>(s.index)].is_bucket())
+      written[plan.exchanges[static_cast<size_t>(s.index)].send.storage] = bucket++;
   auto level = [](const std::map<int, int>& m, int storage) {
     auto at = m.find(storage);
     return at == m.end() ? -1 : at->second;
   };
-  std::vector<int> need;
-  for (int i : update) {
-    const Launch& l = plan.launches[static_cast<size_t>(i)];
-    int n = -1;
-    for (const Place& x : l.in_at) n = std::max(n, level(written, x.storage));
-    for (const Place& x : l.out_at)
-      n = std::max({n, level(touched, x.storage), level(written, x.storage)});
-    for (const Place& x : l.in_at) touched[x.storage] = std::max(level(touched, x.storage), n);
-    for (const Place& x : l.out_at) written[x.storage] = std::max(level(written, x.storage), n);
-    need.push_back(n);
+  std::vector<std::pair<int, Step>> update;
+  for (const Step& s : plan.order) {
+    if (s.segment != Segment::update) continue;
+    Touched t = touched(plan, s);
+    int need = s.kind == Step::post ? posted : -1;
+    for (int x : t.in) need = std::max(need, level(written, x));
+    for (int x : t.out) need = std::max({need, level(used, x), level(written, x)});
+    for (int x : t.in) used[x] = std::max(level(used, x), need);
+    for (int x : t.out) written[x] = std::max(level(written, x), need);
+    if (s.kind == Step::post) posted = need;
+    update.emplace_back(need, s);
   }
-  return need;
+  std::stable_sort(update.begin(), update.end(), [](auto& a, auto& b) { return a.first < b.first; });
+  for (auto& [need, s] : update) plan.schedule.push_back(s);
+}
+
+// Which copy of a storage a step means, while slots are not counted yet.
+int instance(const Storage& s, const Step& step) {
+  return s.by == Slots::ring ? step.slice : s.by == Slots::stack ? step.depth : 0;
+}
+
+void insert_waits(RankPlan& plan) {
+  std::map<std::pair<int, int>, std::vector<Step>> travelling;  // (storage, instance) -> posts
+  std::set<std::pair<int, int>> waited;                         // (exchange, slice)
+  std::vector<Step> steps, posts;
+  auto wait = [&](Step post, Segment segment) {
+    if (!waited.insert({post.index, post.slice}).second) return;
+    post.kind = Step::wait, post.segment = segment;
+    steps.push_back(post);
+  };
+  for (const Step& s : plan.schedule) {
+    if (s.kind == Step::wait) {
+      wait(s, s.segment);
+      continue;
+    }
+    Touched t = touched(plan, s);
+    t.in.insert(t.in.end(), t.out.begin(), t.out.end());
+    for (int x : t.in) {
+      auto at = travelling.find({x, instance(plan.storage(x), s)});
+      if (at == travelling.end()) continue;
+      for (const Step& post : at->second) wait(post, s.segment);
+      travelling.erase(at);
+    }
+    steps.push_back(s);
+    if (s.kind != Step::post) continue;
+    for (int x : t.in) travelling[{x, instance(plan.storage(x), s)}].push_back(s);
+    posts.push_back(s);
+  }
+  for (const Step& post : posts) wait(post, Segment::update);
+  plan.schedule = std::move(steps);
 }
 
 }  // namespace
 
 void make_schedule(RankPlan& plan) {
-  std::vector<int> early, update;
-  for (size_t i = 0; i < plan.launches.size(); ++i)
-    (segment_of(plan.launches[i]) == Segment::update ? update : early).push_back(static_cast<int>(i));
-  std::map<int, int> last_write;
-  for (int i : early)
-    for (const Place& x : plan.launches[static_cast<size_t>(i)].out_at) last_write[x.storage] = i;
-
-  auto& schedule = plan.schedule;
-  std::vector<int> posted;
-  for (int i : early) {
-    Segment segment = segment_of(plan.launches[static_cast<size_t>(i)]);
-    schedule.push_back({Step::launch, i, segment});
-    for (size_t b = 0; b < plan.buckets.size(); ++b) {
-      auto last = last_write.find(plan.buckets[b].storage);
-      if (last == last_write.end() || last->second != i) continue;
-      plan.buckets[b].ready = static_cast<int>(schedule.size()) - 1;
-      schedule.push_back({Step::post, static_cast<int>(b), segment});
-      posted.push_back(static_cast<int>(b));
-    }
-  }
-  std::vector<int> need = needed_buckets(plan, update), order(update.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return need[static_cast<size_t>(a)] < need[static_cast<size_t>(b)];
-  });
-  size_t waited = 0;
-  auto wait_until = [&](int bucket) {
-    while (waited < posted.size() && posted[waited] <= bucket)
-      schedule.push_back({Step::wait, posted[waited++], Segment::update});
-  };
-  for (int k : order) {
-    wait_until(need[static_cast<size_t>(k)]);
-    schedule.push_back({Step::launch, update[static_cast<size_t>(k)], Segment::update});
-  }
-  wait_until(static_cast<int>(plan.buckets.size()));
+  if (plan.local.leaves.sliced) order_slices(plan);
+  else order_one_call(plan);
+  post_buckets(plan);
+  order_update(plan);
+  insert_waits(plan);
 }
 
 }  // namespace orrery

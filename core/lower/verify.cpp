@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Proves a plan before its first step: nothing is read before it is written, nothing that is alive
-// shares bytes, every bucket is posted once, awaited once and not touched in between.
+// shares bytes, every exchange is awaited and not touched in between, every bucket is sent once.
 #include <map>
 #include <set>
 
@@ -17,59 +17,100 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const RankPlan& plan) : plan_(plan) {
-    for (size_t i = 0; i < plan.storages.size(); ++i)
-      if (plan.storages[i].category == "input" || plan.storages[i].region == Region::state)
-        written_.insert(static_cast<int>(i));
-  }
+  explicit Verifier(const RankPlan& plan) : plan_(plan) {}
 
   void run() {
     for (const Step& s : plan_.schedule) {
-      if (s.kind == Step::launch) launch(plan_.launches[static_cast<size_t>(s.index)]);
-      else bucket(s);
+      if (s.kind == Step::launch) launch(s);
+      else if (s.kind == Step::post) post(s);
+      else wait(s);
     }
-    if (!travelling_.empty()) fail(ORR_FAILED, "the plan never waits for {}", travelling_.begin()->second);
-    if (posts_ != plan_.buckets.size()) fail(ORR_FAILED, "the plan posts {} of {} buckets", posts_, plan_.buckets.size());
+    if (!travelling_.empty())
+      fail(ORR_FAILED, "the plan never waits for {}", travelling_.begin()->second);
+    for (size_t e = 0; e < plan_.exchanges.size(); ++e) {
+      const Exchange& b = plan_.exchanges[e];
+      if (b.is_bucket() && !b.axis.empty() && posts_[static_cast<int>(e)] != 1)
+        fail(ORR_FAILED, "the plan posts {} {} times", b.name, posts_[static_cast<int>(e)]);
+    }
     overlaps();
   }
 
  private:
-  void launch(const Launch& l) {
+  using Copy = std::pair<int, int>;  // storage, slice
+
+  Copy copy(const Place& x, const Step& s) const {
+    return {x.storage, plan_.storage(x.storage).by == Slots::ring ? s.slice : 0};
+  }
+
+  bool is_written(const Copy& c) const {
+    const Storage& s = plan_.storage(c.first);
+    return s.category == "input" || s.region == Region::state || written_.count(c);
+  }
+
+  // A bucket in slices travels only when all of it is complete, whatever its slots hold.
+  const std::string* on_its_way(const Copy& c) const {
+    auto at = travelling_.find(c);
+    return at == travelling_.end() ? nullptr : &at->second;
+  }
+
+  void launch(const Step& s) {
+    const Launch& l = plan_.launches[static_cast<size_t>(s.index)];
     for (const Place& x : l.in_at) {
-      if (!written_.count(x.storage)) broken(l, "it reads what nobody wrote");
-      if (travelling_.count(x.storage)) broken(l, "it reads " + travelling_[x.storage] + " on its way");
+      if (!is_written(copy(x, s))) broken(l, "it reads what nobody wrote");
+      if (auto* name = on_its_way(copy(x, s))) broken(l, "it reads " + *name + " on its way");
     }
     for (const Place& x : l.out_at) {
-      if (travelling_.count(x.storage)) broken(l, "it writes " + travelling_[x.storage] + " on its way");
-      written_.insert(x.storage);
+      if (auto* name = on_its_way(copy(x, s))) broken(l, "it writes " + *name + " on its way");
+      written_.insert(copy(x, s));
     }
   }
 
-  void bucket(const Step& s) {
-    const Bucket& b = plan_.buckets[static_cast<size_t>(s.index)];
-    if (s.kind == Step::post) {
-      ++posts_;
-      if (!written_.count(b.storage)) fail(ORR_FAILED, "the plan sends {} empty", b.name);
-      if (!travelling_.emplace(b.storage, b.name).second) fail(ORR_FAILED, "the plan posts {} twice", b.name);
-    } else if (!travelling_.erase(b.storage)) {
-      fail(ORR_FAILED, "the plan waits for {} before it is posted", b.name);
+  // Sending twice what is only read is fine; receiving into what travels is not.
+  void post(const Step& s) {
+    const Exchange& e = plan_.exchanges[static_cast<size_t>(s.index)];
+    ++posts_[s.index];
+    if (e.send.storage != kNone && !is_written(copy(e.send, s))) fail(ORR_FAILED, "the plan sends {} empty", e.name);
+    for (const Place* x : {&e.send, &e.recv}) {
+      if (x->storage == kNone) continue;
+      if (auto* name = on_its_way(copy(*x, s)); name && (x == &e.recv || *name != e.name))
+        fail(ORR_FAILED, "the plan posts {} {}", e.name, *name == e.name ? "twice" : "into " + *name + " on its way");
     }
+    if (e.send.storage != kNone) travelling_[copy(e.send, s)] = e.name;
+    if (e.recv.storage != kNone) {
+      travelling_[copy(e.recv, s)] = e.name;
+      written_.insert(copy(e.recv, s));
+    }
+  }
+
+  void wait(const Step& s) {
+    const Exchange& e = plan_.exchanges[static_cast<size_t>(s.index)];
+    size_t known = 0;
+    if (e.send.storage != kNone) known += travelling_.erase(copy(e.send, s));
+    if (e.recv.storage != kNone) known += travelling_.erase(copy(e.recv, s));
+    if (!known) fail(ORR_FAILED, "the plan waits for {} before it is posted", e.name);
   }
 
   void overlaps() const {
     std::multimap<uint64_t, const Storage*> by_offset;
     for (const Storage& s : plan_.storages)
-      if (s.region == Region::arena && s.bytes && s.last >= 0) by_offset.emplace(s.offset, &s);
+      if (s.region == Region::arena && s.bytes && !s.alive.empty()) by_offset.emplace(s.offset, &s);
     for (auto a = by_offset.begin(); a != by_offset.end(); ++a)
-      for (auto b = std::next(a); b != by_offset.end() && b->first < a->first + a->second->bytes; ++b)
-        if (a->second->first <= b->second->last && b->second->first <= a->second->last)
-          fail(ORR_FAILED, "the memory plan gives the same bytes to two living tensors");
+      for (auto b = std::next(a); b != by_offset.end() && b->first < a->first + a->second->whole(); ++b)
+        for (auto& [first, last] : a->second->alive)
+          if (b->second->alive_at(first) || b->second->alive_at(last) || covers(*b->second, first, last))
+            fail(ORR_FAILED, "the memory plan gives the same bytes to two living tensors");
+  }
+
+  static bool covers(const Storage& s, int first, int last) {
+    for (auto& [begin, end] : s.alive)
+      if (first <= begin && end <= last) return true;
+    return false;
   }
 
   const RankPlan& plan_;
-  std::set<int> written_;
-  std::map<int, std::string> travelling_;
-  size_t posts_ = 0;
+  std::set<Copy> written_;
+  std::map<Copy, std::string> travelling_;
+  std::map<int, int> posts_;
 };
 
 }  // namespace

@@ -87,6 +87,7 @@ void fill_holes(orr_strategy_api& t) {
   fill<"describe">(t, &T::describe);
   fill<"transform">(t, &T::transform);
   fill<"predict">(t, &T::predict);
+  fill<"schedule">(t, &T::schedule);
 }
 
 void fill_holes(orr_observer_api& t) {

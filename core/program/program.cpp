@@ -152,6 +152,8 @@ static void check_linear(const Program& p, const Op& op, Batch kind) {
                                  [](const orr_instr& i) { return i.fn == ORR_FN_CONST; });
     if (kind == Batch::partial && sum && constants) sum = false;
     if (!scaled && !sum) refuse(scalar_fn(fn).name);
+  } else if (is_exchange(op.kind)) {
+    return;  // moves or sums
   } else if (op.kind == "reduce" && attr_text(op.attrs, "fn", "") != "sum") {
     refuse(attr_text(op.attrs, "fn", ""));
   } else if (op.kind != "reduce" && op.kind != "reshape" && op.kind != "transpose" &&

@@ -17,13 +17,13 @@
 #include <vector>
 
 #include "program/expr.h"
+#include "program/part.h"
 #include "program/types.h"
 
 namespace orrery {
 
 using ValueId = int32_t;
 using OpId = int32_t;
-constexpr int32_t kNone = -1;
 
 enum class Role : int32_t { activation, param, grad, state, input, loss, scalar, batch };
 enum class Phase : int32_t { forward, backward, update };
@@ -40,6 +40,7 @@ struct Value {
   int32_t out_index = 0;
   std::string name;  // parameter path, batch field, scalar name
   std::shared_ptr<State> state;  // params and states
+  Part part;                     // what of the state this program has; `type` is the part's
   Site site;
 };
 
@@ -116,6 +117,7 @@ class Program {
   Value& mutable_value(ValueId id) { return values_.at(static_cast<size_t>(id)); }
   const Type& type(ValueId id) const { return value(id).type; }
   const std::vector<std::pair<ValueId, ValueId>>& updates() const { return updates_; }
+  std::vector<std::pair<ValueId, ValueId>>& mutable_updates() { return updates_; }
   const std::vector<std::pair<std::string, ValueId>>& outputs() const { return outputs_; }
   int64_t batch_size() const { return batch_size_; }  // 0 before the first batch_input
   // The weight of every sample: f32 [batch], 1, or 0 for padding. Made on first use.

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "program/program.h"
@@ -34,21 +33,6 @@ struct Initial {
   HostTensor tensor;  // kind data
 };
 
-// What a rank holds of a state: along `dim` the index ranges, in order (kNone: every index), and of
-// what that leaves, in row-major order, the elements [begin, end) (end -1: to the last). Whole by
-// default; begin = end = 0 is nothing at all.
-struct Part {
-  int32_t dim = kNone;
-  std::vector<std::pair<int64_t, int64_t>> ranges;
-  int64_t begin = 0, end = -1;
-
-  bool is_whole() const { return dim == kNone && begin == 0 && end == -1; }
-  bool is_flat() const { return begin != 0 || end != -1; }
-  // The tensor that lies in memory: fewer indices of `dim`, or [end - begin] if flat.
-  Type type(const Type& whole) const;
-  bool operator==(const Part&) const = default;
-};
-
 // The part's elements out of the whole tensor, and back into it.
 void take_part(const HostTensor& whole, const Part& part, std::byte* to);
 void put_part(HostTensor& whole, const Part& part, const std::byte* from);
@@ -60,11 +44,16 @@ struct State {
   Initial initial;
   bool frozen = false;  // params: no gradient, no update
   Site site;
-  Part part;  // this rank's; decided by the strategies when the first program that uses it is compiled
 
-  // Where it lives; set when a program that uses it is compiled. Bytes at memory->host + offset on
-  // the host device.
-  const orr_memory* memory = nullptr;
+  // What this rank holds, and every rank of the world, by rank; `parts` is empty while all hold the
+  // whole. Decided when the first program that uses the state is compiled (run/states.h).
+  Part part;
+  std::vector<Part> parts;
+  bool bound = false;  // a compiled program works on the memory: it stays where it is
+
+  // Where the part lives: at memory->host + offset on the host device. States that were made together
+  // share one block, freed with the last of them.
+  std::shared_ptr<const orr_memory> memory;
   uint64_t offset = 0;
 };
 

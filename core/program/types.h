@@ -14,6 +14,7 @@
 namespace orrery {
 
 using Dims = std::vector<int64_t>;
+constexpr int32_t kNone = -1;  // no value, op or dim
 
 // A static shape and an element type.
 struct Type {

@@ -26,11 +26,12 @@ void check_launch(orr_status* status, const Op& op) {
 
 Executor::Executor(RankPlan plan, Runtime& runtime) : plan_(std::move(plan)), runtime_(runtime) {
   runtime_.arena().reserve(plan_.arena_bytes);
-  if (plan_.comm_bytes) comm_memory_ = runtime_.comm().allocate(plan_.comm_bytes);
+  for (const Axis& axis : plan_.spread.axes) runtime_.group(plan_.spread, axis.name);  // in one order everywhere
+  if (plan_.comm_bytes)
+    comm_memory_ = runtime_.comm().allocate(plan_.comm_bytes, runtime_.group(plan_.spread, plan_.spread.batch_axis));
   prepared_.reserve(plan_.launches.size());
   for (const Launch& launch : plan_.launches) prepare(launch);
-  for (const Bucket& bucket : plan_.buckets) collectives_.push_back(collective(bucket));
-  tickets_.resize(plan_.buckets.size());
+  for (const Exchange& exchange : plan_.exchanges) prepare(exchange);
 }
 
 Executor::~Executor() {
@@ -38,14 +39,23 @@ Executor::~Executor() {
     if (p.kernel) p.api->release(p.api->self, p.kernel);
 }
 
-orr_buffer Executor::buffer(const Place& at) const {
-  const Storage& s = plan_.storages[static_cast<size_t>(at.storage)];
-  switch (s.region) {
-    case Region::state: return {s.state->memory, s.state->offset + at.offset, s.bytes - at.offset};
-    case Region::comm: return {comm_memory_, s.offset + at.offset, s.bytes - at.offset};
-    case Region::arena: break;
-  }
-  return {runtime_.arena().memory(), s.offset + at.offset, s.bytes - at.offset};
+orr_buffer Executor::Bound::at(const Step& step) const {
+  orr_buffer b = first;
+  if (by == Slots::ring) b.offset += static_cast<uint64_t>(step.slice % slots) * stride;
+  if (by == Slots::stack) b.offset += static_cast<uint64_t>(step.depth) * stride;
+  return b;
+}
+
+Executor::Bound Executor::bound(const Place& at) const {
+  if (at.storage == kNone) return {};
+  const Storage& s = plan_.storage(at.storage);
+  Bound b;
+  b.by = s.by, b.stride = s.bytes, b.slots = s.slots;
+  uint64_t bytes = b.by == Slots::one ? s.whole() - at.offset : s.bytes;
+  b.first = {runtime_.arena().memory(), s.offset + at.offset, bytes};
+  if (s.region == Region::state) b.first.memory = s.state->memory.get(), b.first.offset = s.state->offset + at.offset;
+  if (s.region == Region::comm) b.first.memory = comm_memory_;
+  return b;
 }
 
 void Executor::prepare(const Launch& launch) {
@@ -53,35 +63,33 @@ void Executor::prepare(const Launch& launch) {
   p.api = &Registry::get().kernel(plan_.kernel_names[static_cast<size_t>(launch.kernels)]);
   AbiOp op(launch);
   check(p.api->prepare(p.api->self, op.get(), &p.kernel), launch.op.site.prefix() + launch.op.kind);
-  for (const Place& x : launch.in_at) p.in.push_back(buffer(x));
-  for (const Place& x : launch.out_at) p.out.push_back(buffer(x));
-  if (launch.workspace != kNone) {
-    const Storage& s = plan_.storages[static_cast<size_t>(launch.workspace)];
-    p.workspace = {runtime_.arena().memory(), s.offset, s.bytes};
-    p.has_workspace = true;
+  p.n_in = launch.in_at.size(), p.n_out = launch.out_at.size();
+  for (const Place& x : launch.in_at) p.bound.push_back(bound(x));
+  for (const Place& x : launch.out_at) p.bound.push_back(bound(x));
+  if (launch.workspace != kNone) p.bound.push_back(bound({launch.workspace, 0, {}}));
+  for (const Bound& b : p.bound) {
+    p.now.push_back(b.first);
+    p.moves |= b.by != Slots::one;
   }
   if (Profile::get().on()) p.row = &Profile::get().row(launch);
   prepared_.push_back(std::move(p));
 }
 
-orr_coll Executor::collective(const Bucket& bucket) const {
-  orr_coll c{};
-  c.size = sizeof c;
-  c.op = ORR_COLL_TREE_ALL_REDUCE;
-  c.dtype = bucket.dtype, c.redop = ORR_RED_SUM;
-  c.count = bucket.count;
-  c.leaf_first = bucket.leaf_first.data();
-  const Storage& s = plan_.storages[static_cast<size_t>(bucket.storage)];
-  c.send = c.recv = {comm_memory_, s.offset, s.bytes};
-  c.name = bucket.name.c_str();
-  c.where = bucket.where.c_str();
-  return c;
+void Executor::prepare(const Exchange& exchange) {
+  Posted p;
+  p.coll = exchange.descriptor();
+  p.send = bound(exchange.send), p.recv = bound(exchange.recv);
+  if (exchange.is_bucket())  // all slots of it: its nodes follow one another
+    p.send.first.bytes = p.recv.first.bytes = plan_.storage(exchange.send.storage).whole();
+  if (!exchange.axis.empty()) p.group = runtime_.group(plan_.spread, exchange.axis);
+  p.tickets.resize(static_cast<size_t>(plan_.local.leaves.slices()));
+  posted_.push_back(std::move(p));
 }
 
 std::byte* Executor::address(ValueId v) const {
   const Place& at = plan_.places[static_cast<size_t>(v)];
   if (at.storage == kNone) return nullptr;
-  orr_buffer b = buffer(at);
+  orr_buffer b = bound(at).first;
   return static_cast<std::byte*>(orr_buffer_host(&b));
 }
 
@@ -104,25 +112,34 @@ double Executor::scalar(ValueId v) const {
   }
 }
 
-void Executor::launch(size_t index) {
-  Prepared& p = prepared_[index];
-  const Launch& launch = plan_.launches[index];
+void Executor::launch(const Step& step) {
+  Prepared& p = prepared_[static_cast<size_t>(step.index)];
+  const Launch& launch = plan_.launches[static_cast<size_t>(step.index)];
+  if (p.moves)
+    for (size_t i = 0; i < p.bound.size(); ++i) p.now[i] = p.bound[i].at(step);
+  const orr_buffer *in = p.now.data(), *out = in + p.n_in, *workspace = out + p.n_out;
   Profile::Timer timer(profiled_ ? p.row : nullptr, launch.cost.flops);
-  orr_status* status = p.api->launch(p.kernel, nullptr, p.in.data(), p.out.data(),
-                                     p.has_workspace ? &p.workspace : nullptr);
+  orr_status* status =
+      p.api->launch(p.kernel, nullptr, in, out, launch.workspace != kNone ? workspace : nullptr);
   if (status) check_launch(status, launch.op);
+}
+
+void Executor::post(const Step& step) {
+  Posted& p = posted_[static_cast<size_t>(step.index)];
+  orr_coll c = p.coll;
+  c.send = p.send.at(step), c.recv = p.recv.at(step);
+  p.tickets[static_cast<size_t>(step.slice)] = runtime_.comm().submit({c}, p.group);
 }
 
 void Executor::walk() {
   for (const Step& step : plan_.schedule) {
-    size_t i = static_cast<size_t>(step.index);
     if (step.kind == Step::launch) {
-      launch(i);
+      launch(step);
     } else if (step.kind == Step::post) {
-      tickets_[i] = runtime_.comm().submit({collectives_[i]});
+      post(step);
     } else {
       Profile::Timer timer(profiled_ ? &Profile::get().waiting() : nullptr);
-      runtime_.comm().wait(tickets_[i]);
+      runtime_.comm().wait(posted_[static_cast<size_t>(step.index)].tickets[static_cast<size_t>(step.slice)]);
     }
   }
 }

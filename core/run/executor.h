@@ -30,26 +30,41 @@ class Executor {
   void run();
 
  private:
+  // A tensor's memory; where its storage has slots, the first one's.
+  struct Bound {
+    orr_buffer first{};
+    uint64_t stride = 0;
+    int64_t slots = 1;
+    Slots by = Slots::one;
+    orr_buffer at(const Step& step) const;
+  };
   struct Prepared {
     const orr_kernel_api* api = nullptr;
     orr_kernel* kernel = nullptr;
-    std::vector<orr_buffer> in, out;
-    orr_buffer workspace{};
-    bool has_workspace = false;
+    std::vector<Bound> bound;     // inputs, outputs, the workspace if there is one
+    std::vector<orr_buffer> now;  // the same for the step at hand
+    size_t n_in = 0, n_out = 0;
+    bool moves = false;           // some storage has slots
     Profile::Row* row = nullptr;  // unless nobody asked
   };
-  orr_buffer buffer(const Place& at) const;
+  struct Posted {
+    orr_coll coll;
+    Bound send, recv;
+    int group = 0;
+    std::vector<WorldComm::Ticket> tickets;  // by slice
+  };
+  Bound bound(const Place& at) const;
   void prepare(const Launch& launch);
-  void launch(size_t index);
+  void prepare(const Exchange& exchange);
+  void launch(const Step& step);
+  void post(const Step& step);
   void walk();
-  orr_coll collective(const Bucket& bucket) const;
 
   RankPlan plan_;
   Runtime& runtime_;
   const orr_memory* comm_memory_ = nullptr;
   std::vector<Prepared> prepared_;
-  std::vector<orr_coll> collectives_;
-  std::vector<WorldComm::Ticket> tickets_;
+  std::vector<Posted> posted_;
   bool profiled_ = false, ran_ = false;
 };
 

@@ -1,20 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/plan_text.h"
 
+#include <orrery/sdk/traffic.hpp>
+
+#include <algorithm>
+#include <fstream>
 #include <map>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "lower/lower.h"
+#include "run/schedule_picture.h"
 
 namespace orrery {
 namespace {
 
-// Ranks whose leaves complete the same tree nodes run the same program: one plan serves them all.
-struct Kind {
-  int64_t leaves, nodes;
-  bool operator<(const Kind& o) const { return std::tie(leaves, nodes) < std::tie(o.leaves, o.nodes); }
-};
+// Ranks of equal coordinates, but for the batch axis, whose leaves complete the same tree nodes run
+// the same program: one plan serves them all.
+using Kind = std::vector<int64_t>;
+
+Kind kind_of(const Blueprint& b, const std::vector<int64_t>& first, int rank) {
+  Kind kind;
+  for (const Axis& axis : b.spread.axes)
+    if (axis.name != b.spread.batch_axis) kind.push_back(b.spread.coordinate(axis.name, rank));
+  size_t me = static_cast<size_t>(b.spread.coordinate(b.spread.batch_axis, rank));
+  kind.push_back(first[me + 1] - first[me]);
+  kind.push_back(orr_tree_nodes(first[me], first[me + 1], b.microbatches));
+  return kind;
+}
 
 std::map<std::string, uint64_t> peak_by_category(const RankPlan& plan) {
   std::map<int, uint64_t> at_step;
@@ -22,14 +35,13 @@ std::map<std::string, uint64_t> peak_by_category(const RankPlan& plan) {
   for (int step = 0; step <= static_cast<int>(plan.schedule.size()); ++step) {
     uint64_t alive = 0;
     for (const Storage& s : plan.storages)
-      if (s.region == Region::arena && s.first <= step && step <= s.last) alive += s.bytes;
+      if (s.region == Region::arena && s.alive_at(step)) alive += s.whole();
     at_step[step] = alive;
     if (alive > at_step[peak_step]) peak_step = step;
   }
   std::map<std::string, uint64_t> parts;
   for (const Storage& s : plan.storages)
-    if (s.region == Region::arena && s.first <= peak_step && peak_step <= s.last && s.bytes)
-      parts[s.category] += s.bytes;
+    if (s.region == Region::arena && s.bytes && s.alive_at(peak_step)) parts[s.category] += s.whole();
   return parts;
 }
 
@@ -64,37 +76,72 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", join(runs, ", "));
 }
 
-// Shares of a bucket may differ by a cache line, so ranks of one plan may send a little more or less.
+// Bytes that a rank sends in a step; those of one plan may differ by a cache line in a bucket's share.
+uint64_t sent_by(const RankPlan& plan, int rank) {
+  uint64_t sum = 0;
+  for (const Step& s : plan.schedule) {
+    if (s.kind != Step::post) continue;
+    const Exchange& e = plan.exchanges[static_cast<size_t>(s.index)];
+    sum += orr::traffic::bytes_sent(e.descriptor(), plan.spread.coordinate(e.axis, rank), plan.spread.size_of(e.axis));
+  }
+  return sum;
+}
+
+std::map<int, int64_t> times_posted(const RankPlan& plan) {
+  std::map<int, int64_t> times;
+  for (const Step& s : plan.schedule)
+    if (s.kind == Step::post) ++times[s.index];
+  return times;
+}
+
 std::string sends_text(const RankPlan& plan, const std::vector<int>& ranks) {
   std::map<uint64_t, std::vector<int>> by_bytes;
-  for (int rank : ranks) {
-    uint64_t sum = 0;
-    for (const Bucket& b : plan.buckets) sum += bytes_sent(b, rank);
-    by_bytes[sum].push_back(rank);
-  }
+  for (int rank : ranks) by_bytes[sent_by(plan, rank)].push_back(rank);
+  int64_t posts = 0;
+  for (auto& [index, n] : times_posted(plan)) posts += n;
   std::string text;
   for (auto& [bytes, who] : by_bytes)
-    text += fmt::format("  sends   {:>14} bytes a step in {} collective{}{}\n", bytes, plan.buckets.size(),
-                        plan.buckets.size() == 1 ? "" : "s",
+    text += fmt::format("  sends   {:>14} bytes a step in {} operation{}{}\n", bytes, posts, posts == 1 ? "" : "s",
                         by_bytes.size() == 1 ? "" : ", " + ranks_text(who));
   return text;
 }
 
+const char* op_name(int32_t op) {
+  switch (op) {
+    case ORR_COLL_BROADCAST: return "broadcast";
+    case ORR_COLL_ALL_REDUCE: return "all_reduce";
+    case ORR_COLL_REDUCE_SCATTER: return "reduce_scatter";
+    case ORR_COLL_ALL_GATHER: return "all_gather";
+    case ORR_COLL_ALL_TO_ALL: return "all_to_all";
+    case ORR_COLL_SEND: return "send";
+    case ORR_COLL_RECV: return "recv";
+    case ORR_COLL_TREE_ALL_REDUCE: return "tree all_reduce";
+    default: return "exchange";
+  }
+}
+
 std::string collectives_text(const RankPlan& plan, const std::vector<int>& ranks) {
-  if (plan.buckets.empty()) return "  sends nothing\n";
+  std::map<int, int64_t> times = times_posted(plan);
+  if (times.empty()) return "  sends nothing\n";
   std::string text = sends_text(plan, ranks);
-  for (const Bucket& b : plan.buckets)
-    text += fmt::format("    {:<12} tree all_reduce  {} x {}  {} tensors  {} node{}  sends {} bytes  by {} {}\n",
-                        b.name, b.count, dtype_name(b.dtype), b.totals.size(), b.nodes, b.nodes == 1 ? "" : "s",
-                        b.bytes_sent, b.cause, b.where.empty() ? "" : "(" + b.where + ")");
+  for (auto& [index, n] : times) {
+    const Exchange& e = plan.exchanges[static_cast<size_t>(index)];
+    text += fmt::format("    {:<12} {}{}  {} x {}", e.name, n == 1 ? "" : fmt::format("{} x ", n), op_name(e.op),
+                        e.count, dtype_name(e.dtype));
+    if (e.is_bucket())
+      text += fmt::format("  {} tensors  {} node{}", e.totals.size(), e.nodes, e.nodes == 1 ? "" : "s");
+    text += fmt::format("  sends {} bytes  by {} {}\n", e.bytes_sent * static_cast<uint64_t>(n), e.cause,
+                        e.where.empty() ? "" : "(" + e.where + ")");
+  }
   return text;
 }
 
 std::string predicted_text(const RankPlan& plan, const Blueprint& b, const std::vector<StrategyUse>& stack, int rank) {
   uint64_t predicted = 0, counted = 0;
-  for (const Bucket& bucket : plan.buckets) {
+  for (const Exchange& bucket : plan.exchanges) {
+    if (!bucket.is_bucket() || bucket.axis.empty()) continue;
     PredictRequest request;
-    request.rank = rank;
+    request.rank = b.spread.coordinate(bucket.axis, rank);
     request.reduced_elements = static_cast<uint64_t>(bucket.count);
     request.reduced_bytes = request.reduced_elements * static_cast<uint64_t>(orr_dtype_bytes(bucket.dtype));
     request.nodes = bucket.nodes;
@@ -105,30 +152,43 @@ std::string predicted_text(const RankPlan& plan, const Blueprint& b, const std::
                      predicted == counted ? ", as counted" : fmt::format(", but counted {}", counted));
 }
 
+// The schedule of the ranks that have most microbatches.
+std::string pipeline_text(const Blueprint& b, const std::vector<int64_t>& first) {
+  int64_t most = 0;
+  for (size_t r = 0; r + 1 < first.size(); ++r) most = std::max(most, first[r + 1] - first[r]);
+  auto tables = b.spread.make_tables(static_cast<int>(most));
+  if (const std::string& path = runtime_options().plan_svg; !path.empty()) {
+    std::ofstream file(path);
+    file << schedule_svg(tables);
+    if (!file.flush()) fail(ORR_FAILED, "--svg {}: cannot be written; name a file in a directory that is there", path);
+  }
+  return schedule_text(tables);
+}
+
 }  // namespace
 
 std::string plan_text(const Blueprint& b, const std::vector<StrategyUse>& stack,
                       const std::vector<std::string>& kernels) {
-  int ranks = b.spread.batch_ranks();
+  int ranks = b.spread.world;
+  std::vector<int64_t> first = deal_leaves(b.microbatches, b.spread.batch_ranks());
   std::string text = fmt::format("plan: {} rank{}, {} microbatch{} of {} sample{}", ranks, ranks == 1 ? "" : "s",
                                  b.microbatches, b.microbatches == 1 ? "" : "es",
                                  (b.program.batch_size() + b.microbatches - 1) / b.microbatches,
                                  b.program.batch_size() == b.microbatches ? "" : "s");
   for (const Axis& axis : b.spread.axes) text += fmt::format(", axis {} {}", axis.name, axis.size);
   text += "\n";
+  if (!b.spread.pipe_axis.empty()) text += pipeline_text(b, first);
   for (const std::string& remark : b.spread.remarks) text += "  " + remark + "\n";
-  std::vector<int64_t> first = deal_leaves(b.microbatches, ranks);
   std::map<Kind, std::vector<int>> kinds;
-  for (int r = 0; r < ranks; ++r) {
-    int64_t lo = first[static_cast<size_t>(r)], hi = first[static_cast<size_t>(r) + 1];
-    kinds[{hi - lo, orr_tree_nodes(lo, hi, b.microbatches)}].push_back(r);
-  }
+  for (int r = 0; r < ranks; ++r) kinds[kind_of(b, first, r)].push_back(r);
   for (auto& [kind, who] : kinds) {
     LowerRequest request{&b.program, &b.spread, b.microbatches, who.front(), kernels};
     RankPlan plan = lower(request);
     text += ranks_text(who) + "\n" + memory_text(plan) + collectives_text(plan, who);
-    if (!plan.buckets.empty()) text += predicted_text(plan, b, stack, who.front());
-    text += fmt::format("  compute {:.4g} GFLOP a step in {} launches\n", plan.flops() * 1e-9, plan.launches.size());
+    if (plan.bytes_sent()) text += predicted_text(plan, b, stack, who.front());
+    text += fmt::format("  compute {:.4g} GFLOP a step in {} launches\n", plan.flops() * 1e-9,
+                        std::count_if(plan.schedule.begin(), plan.schedule.end(),
+                                      [](const Step& s) { return s.kind == Step::launch; }));
   }
   return text;
 }

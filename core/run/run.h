@@ -107,6 +107,7 @@ struct RuntimeOptions {
   std::string comm = ORRERY_DEFAULT_COMM;  // overridden by orrery.init{comm=}
   bool plan_only = false;            // stop with PlanDone at the first step
   int plan_ranks = 1;
+  std::string plan_svg;              // where the picture of a pipeline's schedule goes, "" nowhere
   uint64_t seed = 1;
   std::string run_directory;         // "" keeps none
 };
@@ -116,7 +117,8 @@ RuntimeOptions& runtime_options();
 struct PlanDone {};
 
 // States: allocation and access. `materialize` gives a state memory and its initial value if it has
-// none yet; reading and writing copy whole tensors.
+// none yet; reading and writing copy whole tensors. Reading is collective where ranks hold parts; a
+// writer keeps its own part of what all ranks give alike.
 void materialize(const std::vector<std::shared_ptr<State>>& states);
 HostTensor read_state(State& state);
 void write_state(State& state, const HostTensor& value);

@@ -39,6 +39,15 @@ WorldComm& Runtime::comm() {
   return *comm_;
 }
 
+int Runtime::group(const Spread& spread, const std::string& axis) {
+  int rank = world().rank, size = spread.size_of(axis);
+  if (size == world().size) return 0;
+  int first = spread.peer(axis, 0, rank), stride = spread.peer(axis, 1, rank) - first;
+  auto [at, fresh] = groups_.try_emplace({size, stride}, 0);
+  if (fresh) at->second = comm().split(first);
+  return at->second;
+}
+
 const std::vector<std::string>& Runtime::kernels() {
   if (!kernels_.empty()) return kernels_;
   bool chosen = !runtime_options().kernels.empty();
@@ -81,6 +90,7 @@ void Runtime::close() {
   if (begun_) observers_.stop();
   begun_ = false, planned_steps_ = 0;
   comm_.reset();
+  groups_.clear();
 }
 
 }  // namespace orrery

@@ -6,11 +6,14 @@
 
 #include <orrery/device.h>
 
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "job/world_comm.h"
+#include "lower/mesh.h"
 #include "run/observers.h"
 #include "run/run.h"
 
@@ -35,6 +38,9 @@ class Runtime {
 
   const World& world();          // as the launcher said
   WorldComm& comm();             // opened on first use; collective
+  // The group of the ranks that share all coordinates with this one but that on `axis`: for
+  // WorldComm::submit. Made on first use; collective.
+  int group(const Spread& spread, const std::string& axis);
   bool has_comm() const { return comm_ != nullptr; }
   const std::vector<std::string>& kernels();  // plugins that work here, by name
   SharedArena& arena() { return arena_; }
@@ -51,6 +57,7 @@ class Runtime {
  private:
   std::unique_ptr<World> world_;
   std::unique_ptr<WorldComm> comm_;
+  std::map<std::pair<int, int>, int> groups_;  // by size and distance of neighbours
   std::vector<std::string> kernels_;
   SharedArena arena_;
   Observers observers_;

@@ -1,115 +1,153 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// States on the host device: one block of memory for all that are materialized together, first
-// values by a small program of their own, so that they are the same on any number of ranks.
-#include <cmath>
+// States on the host device: one block of memory for all that are materialized together; reading and
+// writing whole tensors of which each rank may hold a part.
+#include "run/states.h"
+
+#include <algorithm>
 #include <cstring>
-#include <numbers>
 
 #include "base/error.h"
-#include "lower/lower.h"
 #include "plugin/host.h"
-#include "run/executor.h"
 #include "run/host_device.h"
+#include "run/run.h"
 
 namespace orrery {
 namespace {
 
 constexpr uint64_t kAlign = 64;
 
-std::byte* address(const State& state) {
-  return static_cast<std::byte*>(state.memory->host) + state.offset;
+uint64_t bytes_of(const State& s) { return s.part.type(s.type).bytes(); }
+uint64_t aligned(uint64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+
+std::shared_ptr<const orr_memory> allocate(uint64_t bytes) {
+  const orr_device_api& device = host_device();
+  orr_memory* memory = nullptr;
+  check(device.allocate(device.self, ORR_TIER_HOST, std::max(bytes, kAlign), &memory),
+        "memory for parameters and states");
+  return {memory, [&device](orr_memory* m) { device.free(device.self, m); }};
 }
 
-ValueId initial_value(Program& p, const State& s) {
-  p.set_site({"initial " + s.name, s.site.line});
-  const Initial& init = s.initial;
-  int32_t dtype = s.type.dtype == ORR_F64 ? ORR_F64 : ORR_F32;
-  Type type{dtype, s.type.dims};
-  ValueId u = p.random_uniform(type);
-  if (init.kind == Initial::uniform) {
-    ValueId scaled = p.pointwise(ORR_FN_MUL, {u, Operand::number(init.b - init.a)});
-    return p.cast(p.pointwise(ORR_FN_ADD, {scaled, Operand::number(init.a)}), s.type.dtype);
-  }
-  // Box and Muller, Ann. Math. Statist. 29 (1958).
-  ValueId angle = p.pointwise(ORR_FN_MUL, {p.random_uniform(type), Operand::number(2 * std::numbers::pi)});
-  ValueId log = p.pointwise(ORR_FN_LOG, {p.pointwise(ORR_FN_SUB, {p.constant(1, dtype), u})});
-  ValueId radius = p.pointwise(ORR_FN_SQRT, {p.pointwise(ORR_FN_MUL, {log, Operand::number(-2)})});
-  ValueId normal = p.pointwise(ORR_FN_MUL, {radius, p.pointwise(ORR_FN_COS, {angle})});
-  ValueId scaled = p.pointwise(ORR_FN_MUL, {normal, Operand::number(init.b)});
-  return p.cast(p.pointwise(ORR_FN_ADD, {scaled, Operand::number(init.a)}), s.type.dtype);
-}
-
-void draw(const std::shared_ptr<State>& state) {
-  Program p;
-  p.update(p.state_value(state), initial_value(p, *state));
-  Spread alone;
-  LowerRequest request{&p, &alone, 1, 0, Runtime::get().kernels()};
-  Executor executor(lower(request), Runtime::get());
-  const Program& local = executor.plan().local.program;
-  for (size_t v = 0; v < local.values().size(); ++v) {
-    if (local.values()[v].role != Role::scalar) continue;
-    int64_t x = local.values()[v].name == "$seed" ? static_cast<int64_t>(runtime_options().seed) : 0;
-    std::memcpy(executor.address(static_cast<ValueId>(v)), &x, sizeof x);
-  }
-  executor.run();
-}
-
-void set_constant(const State& s) {
-  Program p;
-  double value = s.initial.kind == Initial::constant ? s.initial.a : 0;
-  auto fill = [&](auto x) {
-    auto* to = reinterpret_cast<decltype(x)*>(address(s));
-    std::fill(to, to + s.type.elements(), x);
-  };
-  switch (s.type.dtype) {
-    case ORR_F32: return fill(static_cast<float>(value));
-    case ORR_F64: return fill(value);
-    case ORR_I32: return fill(static_cast<int32_t>(value));
-    case ORR_I64: return fill(static_cast<int64_t>(value));
-    case ORR_BF16: {
-      float x = static_cast<float>(value);
-      uint32_t bits;
-      std::memcpy(&bits, &x, 4);
-      return fill(static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16));
-    }
-    default:
-      if (value != 0) fail(ORR_INVALID, "state '{}': {} can only begin as zeros or data", s.name, dtype_name(s.type.dtype));
-      std::memset(address(s), 0, s.type.bytes());
-  }
-}
-
-}  // namespace
-
-void materialize(const std::vector<std::shared_ptr<State>>& states) {
+// Gives memory to those that have none, and returns them.
+std::vector<std::shared_ptr<State>> settle(const std::vector<std::shared_ptr<State>>& states) {
   uint64_t bytes = 0;
   std::vector<std::shared_ptr<State>> fresh;
   for (auto& s : states)
     if (!s->memory && std::find(fresh.begin(), fresh.end(), s) == fresh.end()) {
       fresh.push_back(s);
-      bytes += (s->type.bytes() + kAlign - 1) / kAlign * kAlign;
+      bytes += aligned(bytes_of(*s));
     }
-  if (fresh.empty()) return;
-  orr_memory* memory = nullptr;
-  const orr_device_api& device = host_device();
-  check(device.allocate(device.self, ORR_TIER_HOST, std::max<uint64_t>(bytes, kAlign), &memory),
-        "memory for parameters and states");
+  if (fresh.empty()) return fresh;
+  std::shared_ptr<const orr_memory> block = allocate(bytes);
   uint64_t offset = 0;
   for (auto& s : fresh) {
-    s->memory = memory, s->offset = offset;
-    offset += (s->type.bytes() + kAlign - 1) / kAlign * kAlign;
+    s->memory = block, s->offset = offset;
+    offset += aligned(bytes_of(*s));
   }
-  for (auto& s : fresh) {
-    if (s->initial.kind == Initial::data) write_state(*s, s->initial.tensor);
-    else if (s->initial.kind == Initial::uniform || s->initial.kind == Initial::normal) draw(s);
-    else if (s->initial.kind == Initial::constant) set_constant(*s);  // zeros: memory comes zeroed
+  return fresh;
+}
+
+// A part that happens to be everything is written as such.
+Part plain(const Part& part, const Type& whole) {
+  return part.dim == kNone && part.begin == 0 && part.end == whole.elements() ? Part{} : part;
+}
+
+// Every rank's parts of the states, in their order, by rank.
+void tell_parts(const std::vector<std::shared_ptr<State>>& states) {
+  std::vector<int64_t> words;
+  for (auto& s : states) {
+    const Part& p = s->part;
+    words.insert(words.end(), {p.dim, p.begin, p.end, static_cast<int64_t>(p.ranges.size())});
+    for (auto& [lo, hi] : p.ranges) words.insert(words.end(), {lo, hi});
+  }
+  HostTensor mine = HostTensor::make({ORR_I64, {static_cast<int64_t>(words.size())}});
+  std::copy(words.begin(), words.end(), mine.data<int64_t>());
+  HostTensor all = world_allgather(mine, "the ranks' parts of states");
+  const int64_t* at = all.data<int64_t>();
+  for (int r = 0; r < world_info().size; ++r)
+    for (auto& s : states) {
+      Part p{static_cast<int32_t>(at[0]), {}, at[1], at[2]};
+      int64_t ranges = at[3];
+      for (at += 4; ranges-- > 0; at += 2) p.ranges.push_back({at[0], at[1]});
+      s->parts.push_back(std::move(p));
+    }
+  for (auto& s : states)
+    if (std::all_of(s->parts.begin(), s->parts.end(), [](const Part& p) { return p.is_whole(); }))
+      s->parts.clear();
+}
+
+// The ranks that give their parts to a reader of the whole: the lowest that holds each, or the lowest
+// that holds everything.
+std::vector<int> givers(const State& s) {
+  std::vector<int> found;
+  for (auto p = s.parts.begin(); p != s.parts.end(); ++p) {
+    if (p->is_whole()) return {static_cast<int>(p - s.parts.begin())};
+    if (p->type(s.type).elements() > 0 && std::find(s.parts.begin(), p, *p) == p)
+      found.push_back(static_cast<int>(p - s.parts.begin()));
+  }
+  return found;
+}
+
+HostTensor gathered(const State& s) {
+  std::vector<int> from = givers(s);
+  bool gives = std::find(from.begin(), from.end(), world_info().rank) != from.end();
+  HostTensor mine = HostTensor::make({ORR_U8, {gives ? static_cast<int64_t>(bytes_of(s)) : 0}});
+  std::memcpy(mine.bytes->data(), state_address(s), mine.bytes->size());
+  HostTensor all = world_allgather(mine, "state '" + s.name + "'"), whole = HostTensor::make(s.type);
+  const std::byte* at = all.bytes->data();
+  for (int rank : from) {
+    const Part& part = s.parts[static_cast<size_t>(rank)];
+    put_part(whole, part, at);
+    at += part.type(s.type).bytes();
+  }
+  return whole;
+}
+
+// Whether a state must take another part than it has; an error if a program works on what it has.
+bool must_move(const State& s, const Part& wanted, int world) {
+  bool fits = wanted == s.part && (world > 1 || s.parts.empty());
+  if (s.bound && !fits)
+    fail(ORR_INVALID, "{}'{}' is held {} by a program that was compiled before, and this one wants {}: use "
+         "run:eval, or a strategy that leaves whole parameters on every rank", s.site.prefix(), s.name,
+         s.parts.empty() ? "whole" : "in parts", wanted.is_whole() ? "the whole here" : "a part");
+  return s.memory && !fits;
+}
+
+}  // namespace
+
+std::byte* state_address(const State& state) {
+  return static_cast<std::byte*>(state.memory->host) + state.offset;
+}
+
+void materialize(const std::vector<std::shared_ptr<State>>& states) {
+  for (auto& s : settle(states)) set_initial(s);
+}
+
+void hold(const HeldParts& parts, int world) {
+  std::vector<std::shared_ptr<State>> states, fresh;
+  std::vector<std::pair<std::shared_ptr<State>, HostTensor>> moving;
+  for (auto& [s, part] : parts) {
+    Part wanted = plain(part, s->type);
+    if (must_move(*s, wanted, world)) {
+      moving.push_back({s, read_state(*s)});
+      s->memory.reset();
+    }
+    if (!s->bound) fresh.push_back(s);
+    s->part = wanted, s->bound = true;
+    states.push_back(s);
+  }
+  if (world > 1 && !fresh.empty()) tell_parts(fresh);
+  for (auto& s : settle(states)) {
+    auto moved = std::find_if(moving.begin(), moving.end(), [&](auto& m) { return m.first == s; });
+    moved == moving.end() ? set_initial(s) : write_state(*s, moved->second);
   }
 }
 
 HostTensor read_state(State& state) {
   if (!state.memory) fail(ORR_FAILED, "state '{}' has no value yet", state.name);
+  if (!state.parts.empty()) return gathered(state);
   HostTensor out = HostTensor::make(state.type);
-  std::memcpy(out.bytes->data(), address(state), state.type.bytes());
+  std::memcpy(out.bytes->data(), state_address(state), state.type.bytes());
   return out;
 }
 
@@ -117,7 +155,7 @@ void write_state(State& state, const HostTensor& value) {
   if (value.type != state.type)
     fail(ORR_INVALID, "state '{}' is {}, the value given {}", state.name, to_string(state.type), to_string(value.type));
   if (!state.memory) fail(ORR_FAILED, "state '{}' has no memory yet", state.name);
-  std::memcpy(address(state), value.bytes->data(), state.type.bytes());
+  take_part(value, state.part, state_address(state));
 }
 
 }  // namespace orrery

@@ -83,32 +83,44 @@ class TrainRun : public Run {
     return now;
   }
 
-  // Data-parallel ranks hold the same states: rank 0 writes, the others wait for the outcome.
+  // Rank 0 writes, one tensor at a time; the others give it their parts, then wait for the outcome.
   void save(const std::string& directory, const std::string& extra) override {
     std::string error;
+    size_t read = 0;
+    std::vector<NamedTensor> tensors;
+    for (auto& s : all_states())
+      tensors.push_back({s->name, s->role == Role::param, {s->type, [&read, s] {
+        ++read;
+        return read_state(*s);
+      }}});
+    sort_for_checkpoint(tensors);
     if (rank() == 0) {
       try {
-        std::vector<NamedTensor> tensors;
-        for (auto& s : all_states()) tensors.push_back({s->name, s->role == Role::param, read_state(*s)});
         save_checkpoint(directory, {steps_, microbatches_, runtime_options().seed, extra}, tensors);
       } catch (const Error& e) {
         error = e.what();
       }
     }
+    if (ranks() > 1)  // all that rank 0 could not write, too: the others are waiting
+      while (read < tensors.size()) tensors[read].tensor.read();
     if (ranks() > 1) error = agree_on(error);
     if (!error.empty()) throw Error(ORR_FAILED, error);
   }
 
   std::string load(const std::string& directory) override {
     LoadedCheckpoint c = load_checkpoint(directory);
-    for (auto& s : all_states()) {
+    for (auto& s : spec_.params) remember(s);
+    for (auto& s : known_states_) {
       auto found = c.tensors.find(s->name);
       if (found == c.tensors.end())
         fail(ORR_FAILED, "checkpoint '{}' has no tensor '{}' {}", directory, s->name, to_string(s->type));
       if (found->second.type != s->type)
         fail(ORR_FAILED, "checkpoint '{}': '{}' is {}, but {} here; load it into the model that was saved",
              directory, s->name, to_string(found->second.type), to_string(s->type));
-      write_state(*s, found->second);
+    }
+    for (auto& s : known_states_) {
+      auto found = c.tensors.find(s->name);
+      s->memory ? write_state(*s, found->second) : begin_with(s, found->second);
       c.tensors.erase(found);
     }
     pending_ = std::move(c.tensors);  // optimizer states, until the first step makes them
@@ -203,6 +215,7 @@ class TrainRun : public Run {
     if (ranks() > 1) compare_across_ranks(b);
     for (auto& s : states_of(b.program)) remember(s);
     found = std::make_unique<Variant>(b, rank(), runtime_);
+    forget_loaded();
     return *found;
   }
 
@@ -228,8 +241,21 @@ class TrainRun : public Run {
     if (loaded->second.type != s->type)
       fail(ORR_FAILED, "the checkpoint's '{}' is {}, this run wants {}", s->name,
            to_string(loaded->second.type), to_string(s->type));
-    s->initial = {Initial::data, 0, 0, loaded->second};
+    begin_with(s, loaded->second);
     pending_.erase(loaded);
+  }
+
+  // Its part is not known yet.
+  void begin_with(const std::shared_ptr<State>& s, const HostTensor& value) {
+    s->initial = {Initial::data, 0, 0, value};
+    loaded_.push_back(s);
+  }
+
+  // What a checkpoint gave lies in the states' memory now.
+  void forget_loaded() {
+    for (auto& s : loaded_)
+      if (s->memory) s->initial.tensor = {};
+    std::erase_if(loaded_, [](auto& s) { return s->memory != nullptr; });
   }
 
   // Rank 0's text on every rank.
@@ -252,7 +278,7 @@ class TrainRun : public Run {
   RunSpec spec_;
   Runtime& runtime_;
   std::map<std::string, std::unique_ptr<Variant>> variants_;
-  std::vector<std::shared_ptr<State>> known_states_;
+  std::vector<std::shared_ptr<State>> known_states_, loaded_;
   std::map<std::string, HostTensor> pending_;
   int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;
   Counters counters_;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "lower/lower.h"
+#include "run/states.h"
 
 namespace orrery {
 namespace {
@@ -13,9 +14,10 @@ Program* traced = nullptr;
 bool traced_training = false;
 
 RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime) {
-  materialize(states_of(b.program));
   LowerRequest request{&b.program, &b.spread, b.microbatches, rank, runtime.kernels()};
-  return lower(request);
+  RankPlan plan = lower(request);
+  hold(plan.local.parts, b.spread.world);
+  return plan;
 }
 
 }  // namespace
@@ -45,6 +47,10 @@ void Variant::set_scalars(const std::map<std::string, double>& scalars, int64_t 
     const Value& v = p.values()[i];
     std::byte* to = v.role == Role::scalar ? executor_.address(static_cast<ValueId>(i)) : nullptr;
     if (!to) continue;
+    if (v.name == "$row") {
+      set_rows(reinterpret_cast<int64_t*>(to));
+      continue;
+    }
     int64_t whole = v.name == "$step" ? step : static_cast<int64_t>(runtime_options().seed);
     double real = 0;
     if (v.name != "$step" && v.name != "$seed") {
@@ -60,6 +66,12 @@ void Variant::set_scalars(const std::map<std::string, double>& scalars, int64_t 
   }
 }
 
+// The first sample of every slice.
+void Variant::set_rows(int64_t* to) {
+  const Leaves& leaves = plan().local.leaves;
+  for (int64_t s = 0; s < leaves.slices(); ++s) to[s] = (leaves.first + s) * leaves.rows;
+}
+
 void Variant::load_field(const BatchField& field, ValueId v) {
   std::byte* to = executor_.address(v);
   if (!to) return;  // the program does not read it
@@ -70,7 +82,8 @@ void Variant::load_field(const BatchField& field, ValueId v) {
   uint64_t row = field.type.bytes() / static_cast<uint64_t>(batch);
   if (begin < end) field.load(begin, end, to);
   uint64_t used = static_cast<uint64_t>(end - begin) * row;
-  std::memset(to + used, 0, plan().local.program.type(v).bytes() - used);
+  uint64_t all = plan().local.program.type(v).bytes() * static_cast<uint64_t>(leaves.slices());
+  std::memset(to + used, 0, all - used);
 }
 
 // 1 for every sample, 0 for the padding of the last leaf.
@@ -78,7 +91,7 @@ void Variant::load_weight(ValueId v, int64_t batch) {
   auto* to = reinterpret_cast<float*>(executor_.address(v));
   if (!to) return;
   const Leaves& leaves = plan().local.leaves;
-  int64_t begin = leaves.first * leaves.rows, n = plan().local.program.type(v).elements();
+  int64_t begin = leaves.first * leaves.rows, n = leaves.count() * leaves.rows;
   for (int64_t i = 0; i < n; ++i) to[i] = begin + i < batch ? 1.0f : 0.0f;
 }
 

@@ -34,6 +34,7 @@ class Variant {
   const RankPlan& plan() const { return executor_.plan(); }
 
  private:
+  void set_rows(int64_t* to);
   void load_field(const BatchField& field, ValueId v);
   void load_weight(ValueId v, int64_t batch);
   Executor executor_;

@@ -111,11 +111,12 @@ HostTensor world_allgather(const HostTensor& x, const std::string& line) {
   std::vector<int64_t> rows = extents(x, line), counts;
   Type type = x.type;
   type.dims[0] = 0;
-  int64_t row = x.type.dims[0] ? x.type.elements() / x.type.dims[0] : 0;
+  int64_t row = Type{x.type.dtype, {x.type.dims.begin() + 1, x.type.dims.end()}}.elements();
   for (int64_t n : rows) type.dims[0] += n, counts.push_back(n * row);
   HostTensor y = HostTensor::make(type);
   Borrowed from(x), to(y);
   orr_coll c = make(ORR_COLL_ALL_GATHER, x, "allgather", line);
+  c.count = 0;  // differs from rank to rank
   c.counts = counts.data(), c.send = from.all(), c.recv = to.all();
   comm().run({c});
   return y;

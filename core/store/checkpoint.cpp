@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -11,7 +12,6 @@
 #include "base/error.h"
 #include "store/file.h"
 #include "store/manifest.h"
-#include "store/safetensors.h"
 #include "store/staged_directory.h"
 
 namespace orrery {
@@ -133,6 +133,13 @@ class OpenDirectory {
 };
 
 }  // namespace
+
+void sort_for_checkpoint(std::vector<NamedTensor>& tensors) {
+  std::sort(tensors.begin(), tensors.end(), [](const NamedTensor& a, const NamedTensor& b) {
+    if (a.parameter != b.parameter) return a.parameter;
+    return earlier_in_file(a.name, a.tensor.type, b.name, b.tensor.type);
+  });
+}
 
 void save_checkpoint(const std::string& directory, const CheckpointFacts& facts,
                      const std::vector<NamedTensor>& tensors) {

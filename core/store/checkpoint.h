@@ -7,11 +7,10 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "program/state.h"
+#include "store/safetensors.h"
 
 namespace orrery {
 
@@ -24,10 +23,14 @@ struct CheckpointFacts {
 struct NamedTensor {
   std::string name;
   bool parameter = true;
-  HostTensor tensor;
+  TensorSource tensor;
 };
 
-// Throws Error naming file, reason and remedy; the directory then holds what it held before.
+// The order in which a save reads tensors: parameters first.
+void sort_for_checkpoint(std::vector<NamedTensor>& tensors);
+
+// Reads each tensor once, in that order. Throws Error naming file, reason and remedy; the directory
+// then holds what it held before.
 void save_checkpoint(const std::string& directory, const CheckpointFacts& facts,
                      const std::vector<NamedTensor>& tensors);
 

@@ -19,17 +19,20 @@ void check_writable(const NamedTensors& sorted) {
   for (auto& [name, tensor] : sorted) {
     if (name.empty() || name == "__metadata__" || name.find('\0') != std::string::npos)
       fail(ORR_INVALID, "safetensors cannot hold a tensor named '{}'; rename it", name);
-    auto bytes = static_cast<uint64_t>(tensor.type.elements() * orr_dtype_bytes(tensor.type.dtype));
-    if (tensor.bytes->size() != bytes)
-      fail(ORR_INVALID,
-           "tensor '{}' holds {} bytes instead of the {} of {}; give it all its elements", name,
-           tensor.bytes->size(), bytes, to_string(tensor.type));
     names.push_back(name);
   }
   std::sort(names.begin(), names.end());
   auto twice = std::adjacent_find(names.begin(), names.end());
   if (twice != names.end())
     fail(ORR_INVALID, "two tensors are named '{}'; rename one of them", *twice);
+}
+
+void write_tensor(File& file, const std::string& name, const Type& type, const HostTensor& tensor) {
+  if (tensor.type != type || tensor.bytes->size() != type.bytes())
+    fail(ORR_INVALID,
+         "tensor '{}' holds {} bytes instead of the {} of {}; give it all its elements", name,
+         tensor.bytes->size(), type.bytes(), to_string(type));
+  file.write(tensor.bytes->data(), tensor.bytes->size());
 }
 
 std::string read_header(const File& file, Digest& digest) {
@@ -54,16 +57,20 @@ std::string read_header(const File& file, Digest& digest) {
 
 }  // namespace
 
+bool earlier_in_file(const std::string& a, const Type& type_of_a, const std::string& b, const Type& type_of_b) {
+  int x = safetensors_order(type_of_a.dtype), y = safetensors_order(type_of_b.dtype);
+  return x != y ? x > y : a < b;
+}
+
 void write_safetensors(File& file, NamedTensors tensors) {
   std::sort(tensors.begin(), tensors.end(), [](auto& a, auto& b) {
-    int x = safetensors_order(a.second.type.dtype), y = safetensors_order(b.second.type.dtype);
-    return x != y ? x > y : a.first < b.first;
+    return earlier_in_file(a.first, a.second.type, b.first, b.second.type);
   });
   check_writable(tensors);
   std::vector<SafetensorsEntry> entries;
   uint64_t at = 0;
   for (auto& [name, tensor] : tensors) {
-    entries.push_back({name, tensor.type, at, at + tensor.bytes->size()});
+    entries.push_back({name, tensor.type, at, at + tensor.type.bytes()});
     at = entries.back().end;
   }
   std::string header = render_safetensors_header(entries);
@@ -73,7 +80,7 @@ void write_safetensors(File& file, NamedTensors tensors) {
          file.label(), tensors.size(), length, kMostHeaderBytes);
   file.write(&length, kPrefix);
   file.write(header.data(), header.size());
-  for (auto& [name, tensor] : tensors) file.write(tensor.bytes->data(), tensor.bytes->size());
+  for (auto& [name, tensor] : tensors) write_tensor(file, name, tensor.type, tensor.read());
 }
 
 SafetensorsContents read_safetensors(const File& file) {

@@ -3,6 +3,7 @@
 // safetensors files: u64 little-endian length of the header, the header, the tensors' bytes.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -13,10 +14,21 @@
 
 namespace orrery {
 
-using NamedTensors = std::vector<std::pair<std::string, HostTensor>>;
+// A tensor to be written. Its bytes are asked for when their turn comes, so that one tensor at a time
+// need be in memory.
+struct TensorSource {
+  TensorSource(Type t, std::function<HostTensor()> r) : type(std::move(t)), read(std::move(r)) {}
+  TensorSource(const HostTensor& t) : type(t.type), read([t] { return t; }) {}  // NOLINT: meant to convert
+  Type type;
+  std::function<HostTensor()> read;
+};
+using NamedTensors = std::vector<std::pair<std::string, TensorSource>>;
 
-// Writes all tensors to a file just created; the caller finishes it. The order of the file is by
-// dtype, then name, whatever the order of `tensors`: equal tensors make equal files. Throws Error
+// Whether a file has tensor a before tensor b: by dtype, then name.
+bool earlier_in_file(const std::string& a, const Type& type_of_a, const std::string& b, const Type& type_of_b);
+
+// Writes all tensors to a file just created, reading each once, in the file's order whatever that of
+// `tensors`: equal tensors make equal files. The caller finishes the file. Throws Error
 // for names that are empty, repeated, reserved or not UTF-8, and for writes that fail.
 void write_safetensors(File& file, NamedTensors tensors);
 

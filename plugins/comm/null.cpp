@@ -25,7 +25,7 @@ int32_t probe(void*, orr_comm_caps* out, char* reason, uint32_t reason_bytes) {
   *out = {};
   out->size = sizeof *out;
   out->flags = ORR_COMM_DETERMINISTIC | ORR_COMM_REGISTERED;
-  for (int op = ORR_COLL_BARRIER; op <= ORR_COLL_TREE_ALL_REDUCE; ++op) out->ops |= uint64_t{1} << op;
+  for (int op = ORR_COLL_BARRIER; op <= ORR_COLL_TREE_REDUCE_SCATTER; ++op) out->ops |= uint64_t{1} << op;
   for (int dtype = ORR_F32; dtype <= ORR_U8; ++dtype) out->dtypes |= uint64_t{1} << dtype;
   out->tiers = 1u << ORR_TIER_HOST | 1u << ORR_TIER_COMM;
   if (reason_bytes > 0) reason[0] = 0;
@@ -64,6 +64,9 @@ void run(orr_comm& comm, const orr_coll& c) {
       break;
     case ORR_COLL_TREE_ALL_REDUCE:
       if (orr::traffic::nodes(c, r, comm.size) > 0) keep(c, 0, 0, c.count);
+      break;
+    case ORR_COLL_TREE_REDUCE_SCATTER:
+      if (orr::traffic::nodes(c, r, comm.size) > 0) keep(c, c.recv_counts[r], 0, c.counts[r]);
       break;
     default: break;
   }

@@ -47,7 +47,7 @@ struct Bench {
     std::memcpy(slab.at(from), send.data(), send.size());
     c.send = slab.part(from, send.size());
     c.recv = slab.part(to, recv_bytes);
-    c.count = c.counts ? 0 : k.count;
+    c.count = c.counts && c.op != ORR_COLL_TREE_REDUCE_SCATTER ? 0 : k.count;
     c.name = "case";
     const uint64_t before = peer.api.bytes_sent(peer.comm);
     peer.post(c);
@@ -138,6 +138,25 @@ struct Bench {
     orr_coll c = Peer::make(ORR_COLL_TREE_ALL_REDUCE, k.dtype);
     c.leaf_first = first.data();
     expect(fmt::format("tree of {} leaves", leaves).c_str(), k, post(c, k, send, want.size()), want);
+    tree_reduce_scatter(c, k, send, want);
+  }
+
+  // Slices in another order than the ranks', with gaps between them.
+  void tree_reduce_scatter(orr_coll c, const Case& k, const std::vector<char>& send,
+                           const std::vector<char>& whole) {
+    const int64_t unit = orr_dtype_bytes(k.dtype);
+    const std::vector<int64_t> extents = parts(k.count);
+    std::vector<int64_t> n(P), at(P);
+    for (int r = 0; r < P; ++r) {
+      const int slot = (r + 1) % P;
+      n[r] = extents[slot] - extents[slot] / 7;
+      at[r] = orr::traffic::sum(extents.data(), slot) + extents[slot] / 7;
+    }
+    c.op = ORR_COLL_TREE_REDUCE_SCATTER;
+    c.counts = n.data(), c.recv_counts = at.data();
+    const int64_t from = at[me] * unit, bytes = n[me] * unit;
+    expect("tree_reduce_scatter", k, post(c, k, send, bytes, from),
+           {whole.begin() + from, whole.begin() + from + bytes});
   }
 
   void all(bool quick) {

@@ -29,7 +29,7 @@ def planned(text):
         who = ranks_in(part.partition("\n")[0])
         arena = int(re.search(r"arena peak +(\d+)", part)[1])
         found |= {rank: (arena, 0) for rank in who}
-        for sent, some in re.findall(r"^  sends +(\d+) bytes a step in \d+ collectives?(.*)$", part,
+        for sent, some in re.findall(r"^  sends +(\d+) bytes a step in \d+ operations?(.*)$", part,
                                      re.MULTILINE):
             found |= {rank: (arena, int(sent)) for rank in ranks_in(some) or who}
     return found

@@ -38,6 +38,11 @@ RankPlan make_plan() {
   return lower({&p, &spread, 4, 0, {"reference"}});
 }
 
+// Of storages with one life each.
+bool apart(const Storage& x, const Storage& y) {
+  return x.alive[0].second < y.alive[0].first || y.alive[0].second < x.alive[0].first;
+}
+
 std::string fault(const RankPlan& plan) {
   try {
     verify(plan);
@@ -58,7 +63,7 @@ class VerifyTest : public ::testing::Test {
  protected:
   RankPlan plan = make_plan();
   void SetUp() override {
-    ASSERT_FALSE(plan.buckets.empty());
+    ASSERT_GT(plan.buckets(), 0);
     ASSERT_EQ(fault(plan), "");
   }
   auto at(size_t step) { return plan.schedule.begin() + static_cast<long>(step); }
@@ -97,8 +102,8 @@ TEST_F(VerifyTest, CatchesLaunchesInTheWrongOrder) {
     bool reads = false;
     for (const Place& out : maker.out_at)
       for (const Place& in : user.in_at)
-        reads = reads || (in.storage == out.storage && plan.storages[static_cast<size_t>(in.storage)].region == Region::arena &&
-                          plan.storages[static_cast<size_t>(in.storage)].first == static_cast<int>(i));
+        reads = reads || (in.storage == out.storage && plan.storage(in.storage).region == Region::arena &&
+                          plan.storage(in.storage).alive.front().first == static_cast<int>(i));
     if (!reads) continue;
     RankPlan swapped = plan;
     std::swap(swapped.schedule[i], swapped.schedule[i + 1]);
@@ -114,7 +119,7 @@ TEST_F(VerifyTest, CatchesOverlappingOffsets) {
     for (size_t b = a + 1; b < plan.storages.size(); ++b) {
       const Storage &x = plan.storages[a], &y = plan.storages[b];
       bool both = x.region == Region::arena && y.region == Region::arena && x.bytes && y.bytes;
-      if (!both || x.last < 0 || y.last < 0 || x.last < y.first || y.last < x.first) continue;
+      if (!both || x.alive.empty() || y.alive.empty() || apart(x, y)) continue;
       RankPlan moved = plan;
       moved.storages[b].offset = x.offset;
       EXPECT_NE(fault(moved).find("same bytes"), std::string::npos);
@@ -140,7 +145,7 @@ RankPlan random_plan(uint32_t seed) {
     l.out_at.push_back({i, 0, {}});
     for (int k = pick(4); k > 0 && i > 0; --k) l.in_at.push_back({pick(i), 0, {}});
     plan.launches.push_back(l);
-    plan.schedule.push_back({Step::launch, i, Segment::forward});
+    plan.schedule.push_back({Step::launch, Segment::forward, i});
   }
   plan_memory(plan);
   return plan;
@@ -155,7 +160,7 @@ TEST(Memory, NeverSharesLivingBytesAndKnowsThePeak) {
     for (size_t step = 0; step < plan.schedule.size(); ++step) {
       uint64_t now = 0;
       for (const Storage& s : plan.storages)
-        if (s.first <= static_cast<int>(step) && static_cast<int>(step) <= s.last) now += aligned(s.bytes);
+        if (s.alive_at(static_cast<int>(step))) now += aligned(s.bytes);
       need = std::max(need, now);
     }
     for (size_t i = 0; i < plan.storages.size(); ++i) {
@@ -164,8 +169,7 @@ TEST(Memory, NeverSharesLivingBytesAndKnowsThePeak) {
       peak = std::max(peak, aligned(a.offset + a.bytes)), sum += aligned(a.bytes);
       for (size_t j = 0; j < i; ++j) {
         const Storage& b = plan.storages[j];
-        bool apart = a.last < b.first || b.last < a.first;
-        EXPECT_TRUE(apart || a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset)
+        EXPECT_TRUE(apart(a, b) || a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset)
             << "seed " << seed << ": storages " << i << " and " << j;
       }
     }

@@ -100,6 +100,21 @@ TEST_F(Checkpoint, RefusesToReplaceAnythingElse) {
   EXPECT_EQ(leftovers(), 0);
 }
 
+TEST_F(Checkpoint, ReadsOneTensorAtATimeInItsOrder) {
+  std::vector<std::string> read;
+  std::vector<NamedTensor> tensors;
+  for (NamedTensor& t : every_type())
+    tensors.push_back({t.name, t.parameter, {t.tensor.type, [&read, t] {
+      read.push_back(t.name);
+      return t.tensor.read();
+    }}});
+  save_checkpoint(path("ck"), {}, tensors);
+  std::vector<std::string> expected;
+  sort_for_checkpoint(tensors);
+  for (const NamedTensor& t : tensors) expected.push_back(t.name);
+  EXPECT_EQ(read, expected);
+}
+
 TEST_F(Checkpoint, RefusesWhatItCouldNotLoad) {
   HostTensor one = filled({ORR_F32, {2}}, 1);
   HostTensor lame = one;

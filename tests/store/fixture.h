@@ -62,7 +62,7 @@ inline bool holds(const LoadedCheckpoint& loaded, const std::vector<NamedTensor>
   for (const NamedTensor& t : tensors) {
     auto found = loaded.tensors.find(t.name);
     if (found == loaded.tensors.end() || found->second.type != t.tensor.type ||
-        *found->second.bytes != *t.tensor.bytes)
+        *found->second.bytes != *t.tensor.read().bytes)
       return false;
   }
   return true;

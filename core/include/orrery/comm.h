@@ -34,7 +34,11 @@ enum {
    * of the leaves [leaf_first[rank], leaf_first[rank+1]) out of leaf_first[size], one after another,
    * `count` elements each (ops.h, LEAVES); recv gets the root of the tree. A rank may own no leaf.
    * In place: recv is the first node's place; a rank without leaves only receives. */
-  ORR_COLL_TREE_ALL_REDUCE = 10
+  ORR_COLL_TREE_ALL_REDUCE = 10,
+  /* The same tree, optional, of which rank r receives the elements [recv_counts[r], recv_counts[r] +
+   * counts[r]) alone; slices are disjoint and may leave elements out. In place: recv is the slice's
+   * own place in the first node. */
+  ORR_COLL_TREE_REDUCE_SCATTER = 11
 };
 
 enum { ORR_RED_SUM = 1, ORR_RED_PROD = 2, ORR_RED_MIN = 3, ORR_RED_MAX = 4 };
@@ -84,7 +88,7 @@ typedef struct orr_coll {
   orr_buffer send, recv;
   int64_t count;
   const int64_t* counts;      /* world_size of them */
-  const int64_t* recv_counts; /* all_to_all */
+  const int64_t* recv_counts; /* all_to_all; tree_reduce_scatter: first elements */
   const int64_t* leaf_first;  /* tree: world_size + 1 */
   orr_stream* stream;         /* stream-ordered backends */
   int64_t deadline_ns;        /* 0: the communicator's */

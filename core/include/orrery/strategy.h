@@ -19,6 +19,10 @@ enum { ORR_CLASS_EXACT = 1, ORR_CLASS_STALE = 2, ORR_CLASS_APPROX = 3 };
 enum { ORR_ROLE_ACTIVATION = 0, ORR_ROLE_PARAM = 1, ORR_ROLE_GRAD = 2, ORR_ROLE_STATE = 3,
        ORR_ROLE_INPUT = 4, ORR_ROLE_LOSS = 5, ORR_ROLE_SCALAR = 6, ORR_ROLE_BATCH = 7 };
 
+enum { ORR_PHASE_FORWARD = 0, ORR_PHASE_BACKWARD = 1, ORR_PHASE_UPDATE = 2 };
+
+enum { ORR_LIFE_KEEP = 0, ORR_LIFE_RECOMPUTE = 1 };
+
 /* One option of a strategy: what the user may write in its table. */
 typedef struct orr_option {
   const char* name;
@@ -48,6 +52,8 @@ typedef struct orr_value_info {
   const char* name;     /* parameter or input path, "" for activations */
   const char* region;   /* module path */
   const char* where;    /* Lua file:line */
+  const char* kind;     /* the op that makes it, "" if it is given */
+  int32_t phase;        /* of that op: ORR_PHASE_* */
 } orr_value_info;
 
 /* The host's editing calls. Only what a strategy of this revision needs has a slot; the table grows. */
@@ -60,14 +66,49 @@ typedef struct orr_edit {
   int32_t (*ranks_left)(orr_program*);
   /* Creates a mesh axis over `size` ranks (0: all that are left), inside those made before. */
   orr_status* (*axis)(orr_program*, const char* name, int32_t size);
-  /* Places a value on an axis: dim >= 0 shards that dim, -1 replicates. */
+  /* Places a value on an axis: dim >= 0 shards that dim, -1 replicates. Batch fields: dim 0, the
+   * leaves are dealt. Parameters: any dim of one axis, on which every rank works on all samples; the
+   * ops that read them follow, and so do their gradients and optimizer states. */
   orr_status* (*place)(orr_program*, int32_t value, const char* axis, int32_t dim);
   /* Asks for gradients to be summed over `axis` and kept replicated, in buckets of about `bucket`
    * bytes, started as soon as their last member is complete. */
   orr_status* (*reduce)(orr_program*, int32_t value, const char* axis, int64_t bucket);
   /* Records a remark for `orrery plan`. */
   orr_status* (*diag)(orr_program*, const char* message);
+  /* Runs a rank's leaves one after another instead of in one call: less memory, more calls. */
+  orr_status* (*loop)(orr_program*);
+  /* Deals the model to `n` chunks, chunk c to the ranks with coordinate where[c] on `axis`, and runs
+   * the leaves one after another in the order that the strategy's `schedule` gives. modules[c] names
+   * the chunk's modules: "tok,pos,blocks.1-6". modules NULL: about equal cost for each chunk. */
+  orr_status* (*stage)(orr_program*, const char* axis, int32_t n, const int32_t* where,
+                       const char* const* modules);
+
+  /* -- lives of activations ---- */
+  /* Puts a forward activation into a region whose activations backward computes again instead of
+   * keeping them: the same ops, random numbers and rounding. What the region takes from outside,
+   * what is read outside of it and, with ORR_LIFE_KEEP, this one are kept. */
+  orr_status* (*life)(orr_program*, int32_t value, const char* region, int32_t life);
+
+  /* -- ops, and cutting them over ranks ---- */
+  /* The values that the op which makes `value` reads: writes at most `capacity` of them, returns how
+   * many there are. */
+  int32_t (*inputs)(orr_program*, int32_t value, int32_t* out, int32_t capacity);
+  /* The op's factor map: the factor that each dim of its input number `input` (-1: of its first
+   * output) runs over, -1 where the op cannot work on parts of the dim. Factors that the output does
+   * not have are summed. Writes at most `capacity` of them, returns the rank. */
+  int32_t (*rule)(orr_program*, int32_t value, int32_t input, int32_t* factors, int32_t capacity);
+  /* Lets activations that the ranks of `axis` hold summands of be completed in shares of `dim`, kept
+   * so as long as ops can work on them, instead of whole on every rank. */
+  orr_status* (*scatter)(orr_program*, const char* axis, int32_t dim);
 } orr_edit;
+
+/* Parts of a step of one chunk: all of backward in one, or its part for earlier stages (backward) and
+ * the rest (weight) apart. */
+enum { ORR_CELL_FORWARD = 1, ORR_CELL_BACKWARD = 2, ORR_CELL_WEIGHT = 3 };
+
+typedef struct orr_cell {
+  int32_t kind, chunk, leaf; /* leaf: from 0, of this rank's */
+} orr_cell;
 
 /* The user's options for one use of the strategy; unset ones hold their fallback. */
 typedef struct orr_options {
@@ -101,6 +142,11 @@ typedef struct orr_strategy_api {
   orr_status* (*transform)(void* self, orr_program*, const orr_edit*, const orr_options*);
   /* Pure. Compared by the core with the counted program. [main thread] */
   orr_status* (*predict)(void* self, const orr_predict_query*, orr_prediction* out);
+  /* What the ranks with `coordinate`, of `ranks`, on the axis given to `stage` do with `leaves` leaves,
+   * in order: every leaf of every chunk they hold once. Writes at most `capacity` cells, sets *n to their
+   * number. Pure. [main thread] */
+  orr_status* (*schedule)(void* self, const orr_options*, int32_t coordinate, int32_t ranks,
+                          int32_t leaves, orr_cell* out, int32_t capacity, int32_t* n);
 } orr_strategy_api;
 
 #ifdef __cplusplus

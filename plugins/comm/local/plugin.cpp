@@ -20,7 +20,7 @@ int32_t probe(void*, orr_comm_caps* out, char* reason, uint32_t reason_bytes) {
   *out = {};
   out->size = sizeof *out;
   out->flags = ORR_COMM_DETERMINISTIC | ORR_COMM_REGISTERED | ORR_COMM_PEER_DEATH;
-  for (int op = ORR_COLL_BARRIER; op <= ORR_COLL_TREE_ALL_REDUCE; ++op) out->ops |= uint64_t{1} << op;
+  for (int op = ORR_COLL_BARRIER; op <= ORR_COLL_TREE_REDUCE_SCATTER; ++op) out->ops |= uint64_t{1} << op;
   for (int dtype = ORR_F32; dtype <= ORR_U8; ++dtype) out->dtypes |= uint64_t{1} << dtype;
   out->tiers = 1u << ORR_TIER_HOST | 1u << ORR_TIER_COMM;
   out->max_ranks = local::max_ranks;

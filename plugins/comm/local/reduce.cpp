@@ -7,6 +7,7 @@
 
 #include <orrery/sdk/traffic.hpp>
 #include "../shared/folding.h"
+#include "../shared/shares.h"
 #include "comm.h"
 
 namespace local {
@@ -21,10 +22,10 @@ struct Comm::Reduction {
   const int rank, ranks;
   const int64_t unit;      // bytes of an element
   shared::Folding fold;
-  int64_t total;           // elements of one operand
+  const shared::Shares shares;
+  const int64_t total;     // elements of one operand
   Deliver deliver = Deliver::all;
   bool here = true;        // this rank gets a result
-  std::vector<int64_t> begin;          // shares
   char* send;
   char* recv;
   std::vector<const char*> in;         // addresses of operands, set per piece
@@ -32,25 +33,20 @@ struct Comm::Reduction {
 
   Reduction(const orr_coll& coll, int rank, int ranks);
   int owned() const { return fold.owned(rank); }
-  int64_t share(int r) const { return begin[r + 1] - begin[r]; }
+  int64_t share(int r) const { return shares.length[r]; }
+  int64_t begin(int r) const { return shares.begin[r]; }
   // Where element i of the result lies in recv.
   char* result(int64_t i) const {
-    return recv + (deliver == Deliver::owner ? i - begin[rank] : i) * unit;
+    return recv + (deliver == Deliver::owner ? i - begin(rank) : i) * unit;
   }
 };
 
 Comm::Reduction::Reduction(const orr_coll& coll, int rank, int ranks)
     : c(coll), rank(rank), ranks(ranks), unit(orr_dtype_bytes(coll.dtype)), fold(coll, ranks),
-      total(coll.count), begin(ranks + 1, 0), in(fold.operands()) {
+      shares(shared::shares_of(coll, ranks)), total(shares.total), in(fold.operands()) {
   send = c.send.memory ? orr::data<char>(c.send) : nullptr;
   recv = c.recv.memory ? orr::data<char>(c.recv) : nullptr;
-  if (c.op == ORR_COLL_REDUCE_SCATTER) {
-    deliver = Deliver::owner;
-    for (int r = 0; r < ranks; ++r) begin[r + 1] = begin[r] + c.counts[r];
-    total = begin[ranks];
-  } else {
-    for (int r = 0; r <= ranks; ++r) begin[r] = orr::traffic::share_begin(total, r, ranks);
-  }
+  if (shares.scattered) deliver = Deliver::owner;
   if (c.op == ORR_COLL_REDUCE) {
     deliver = Deliver::root;
     here = rank == c.root_or_peer;
@@ -77,7 +73,7 @@ void Comm::reduce(const orr_coll& c) {
 void Comm::reduce_small(Reduction& r) {
   if (!r.here) return;
   const bool own = r.deliver == Deliver::owner;
-  const int64_t from = own ? r.begin[rank_] : 0, n = own ? r.share(rank_) : r.total;
+  const int64_t from = own ? r.begin(rank_) : 0, n = own ? r.share(rank_) : r.total;
   for (int q = 0; q < size_; ++q)
     for (int i = r.fold.first(q); i < r.fold.first(q + 1); ++i)
       r.in[i] = segment_.small(q, step_ & 1) + ((i - r.fold.first(q)) * r.total + from) * r.unit;
@@ -86,7 +82,7 @@ void Comm::reduce_small(Reduction& r) {
 }
 
 void Comm::reduce_direct(Reduction& r) {
-  const int64_t from = r.begin[rank_];
+  const int64_t from = r.begin(rank_);
   for (int q = 0; q < size_; ++q) {
     if (r.fold.first(q) == r.fold.first(q + 1)) continue;
     const char* base = peer_address(post_of(q).send, q);
@@ -121,7 +117,7 @@ void Comm::reduce_staged(Reduction& r) {
   const auto write = [&](int64_t k) {
     for (int q = 0; q < size_; ++q)
       for (int j = 0; q != rank_ && j < r.owned() && part(k, q) > 0; ++j)
-        std::memcpy(slot(k, rank_, q, j), r.send + (j * r.total + r.begin[q] + k * width) * r.unit,
+        std::memcpy(slot(k, rank_, q, j), r.send + (j * r.total + r.begin(q) + k * width) * r.unit,
                     part(k, q) * r.unit);
   };
   const bool shares_result = r.deliver == Deliver::all || (r.deliver == Deliver::root && !r.here);
@@ -132,7 +128,7 @@ void Comm::reduce_staged(Reduction& r) {
   }
   for (int64_t k = 0; k < chunks; ++k) {
     if (k + 1 < chunks) write(k + 1);
-    const int64_t from = r.begin[rank_] + k * width;
+    const int64_t from = r.begin(rank_) + k * width;
     for (int q = 0; q < size_; ++q)
       for (int i = r.fold.first(q); i < r.fold.first(q + 1); ++i) {
         const int node = i - r.fold.first(q);
@@ -146,7 +142,7 @@ void Comm::reduce_staged(Reduction& r) {
     await_step();
     for (int q = 0; r.here && r.deliver != Deliver::owner && q < size_; ++q)
       if (q != rank_ && part(k, q) > 0)
-        std::memcpy(r.result(r.begin[q] + k * width), slot(k, q, q, 0), part(k, q) * r.unit);
+        std::memcpy(r.result(r.begin(q) + k * width), slot(k, q, q, 0), part(k, q) * r.unit);
   }
   turn_ += chunks;
 }

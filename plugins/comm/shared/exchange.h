@@ -26,7 +26,7 @@ class Messenger {
   virtual void exchange(const std::vector<Message>& sends, const std::vector<Message>& recvs) = 0;
 };
 
-// all_reduce, reduce, reduce_scatter and tree_all_reduce: slices go to their owners, who fold them and
+// all_reduce, reduce, reduce_scatter and their trees: slices go to their owners, who fold them and
 // deliver the result. REQUIRES: `c` is well-formed; the other ranks call this too.
 void reduce(const orr_coll& c, int rank, int ranks, Messenger& messenger);
 

@@ -15,7 +15,7 @@ constexpr int64_t block_bytes = 8 << 10;  // of one operand: a block's operands 
 }  // namespace
 
 Folding::Folding(const orr_coll& c, int ranks)
-    : unit_(orr_dtype_bytes(c.dtype)), tree_(c.op == ORR_COLL_TREE_ALL_REDUCE), first_(ranks + 1, 0) {
+    : unit_(orr_dtype_bytes(c.dtype)), tree_(orr::traffic::is_tree(c.op)), first_(ranks + 1, 0) {
   fold_ = fold_for(c.dtype, tree_ ? int32_t{ORR_RED_SUM} : c.redop);
   for (int r = 0; r < ranks; ++r)
     first_[r + 1] = first_[r] + static_cast<int>(orr::traffic::nodes(c, r, ranks));

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include <orrery/sdk/plugin.hpp>
 #include <orrery/sdk/traffic.hpp>
@@ -22,9 +24,11 @@ void cut(char* to, size_t capacity, const char* from) {
 
 uint64_t digest_of(const orr_coll& c, int ranks) {
   uint64_t h = c.name ? hash(c.name, std::strlen(c.name), 1) : 0;
-  const bool counted = c.op == ORR_COLL_REDUCE_SCATTER || c.op == ORR_COLL_ALL_GATHER;
+  const bool sliced = c.op == ORR_COLL_TREE_REDUCE_SCATTER;
+  const bool counted = c.op == ORR_COLL_REDUCE_SCATTER || c.op == ORR_COLL_ALL_GATHER || sliced;
   if (counted) h = hash(c.counts, ranks * sizeof(int64_t), h);
-  if (c.op == ORR_COLL_TREE_ALL_REDUCE) h = hash(c.leaf_first, (ranks + 1) * sizeof(int64_t), h);
+  if (sliced) h = hash(c.recv_counts, ranks * sizeof(int64_t), h);
+  if (orr::traffic::is_tree(c.op)) h = hash(c.leaf_first, (ranks + 1) * sizeof(int64_t), h);
   return h;
 }
 
@@ -57,6 +61,19 @@ void check_bytes(const orr_coll& c, const char* which, const orr_buffer& b, int6
                    std::to_string(need));
 }
 
+// Owners write while others read: no element has two.
+void check_slices(const orr_coll& c, int ranks) {
+  std::vector<std::pair<int64_t, int64_t>> slices;
+  for (int r = 0; r < ranks; ++r)
+    if (c.counts[r] > 0) slices.push_back({c.recv_counts[r], c.recv_counts[r] + c.counts[r]});
+  std::sort(slices.begin(), slices.end());
+  int64_t end = 0;
+  for (auto& [first, last] : slices) {
+    if (first < end || last > c.count) invalid(c, "its slices overlap or pass its end");
+    end = last;
+  }
+}
+
 void check_buffers(const orr_coll& c, int rank, int ranks) {
   const bool root = has_root(c.op) && c.root_or_peer == rank;
   int64_t in = c.count, out = c.count;
@@ -71,6 +88,7 @@ void check_buffers(const orr_coll& c, int rank, int ranks) {
       break;
     case ORR_COLL_SEND: out = 0; break;
     case ORR_COLL_RECV: in = 0; break;
+    case ORR_COLL_TREE_REDUCE_SCATTER: out = c.counts[rank]; [[fallthrough]];
     case ORR_COLL_TREE_ALL_REDUCE: in = c.count * orr::traffic::nodes(c, rank, ranks); break;
     default: break;
   }
@@ -113,28 +131,29 @@ std::string disagreement(const Card& a, int rank_of_a, const Card& b, int rank_o
 }
 
 void check(const orr_coll& c, int rank, int ranks, bool any_source) {
-  if (c.op < ORR_COLL_BARRIER || c.op > ORR_COLL_TREE_ALL_REDUCE)
+  if (c.op < ORR_COLL_BARRIER || c.op > ORR_COLL_TREE_REDUCE_SCATTER)
     throw orr::Error(ORR_UNIMPLEMENTED, "there is no operation " + std::to_string(c.op));
   if (c.op == ORR_COLL_BARRIER) return;
   if (orr_dtype_bytes(c.dtype) == 0) invalid(c, "unknown dtype " + std::to_string(c.dtype));
   const bool any = any_source && c.op == ORR_COLL_RECV && c.root_or_peer == -1;
   if ((has_root(c.op) || paired(c)) && !any && (c.root_or_peer < 0 || c.root_or_peer >= ranks))
     invalid(c, "no rank " + std::to_string(c.root_or_peer) + " among " + std::to_string(ranks));
-  const bool tree = c.op == ORR_COLL_TREE_ALL_REDUCE;
+  const bool tree = orr::traffic::is_tree(c.op);
   const bool adds = tree || c.op == ORR_COLL_ALL_REDUCE || c.op == ORR_COLL_REDUCE ||
                     c.op == ORR_COLL_REDUCE_SCATTER;
   if (adds && !fold_for(c.dtype, tree ? ORR_RED_SUM : c.redop))
     invalid(c, "cannot reduce " + std::string(dtype_name(c.dtype)) + " with redop " +
                    std::to_string(c.redop));
   if (tree && (!c.leaf_first || c.leaf_first[ranks] < 1)) invalid(c, "there are no leaves");
+  if (c.op == ORR_COLL_TREE_REDUCE_SCATTER) check_slices(c, ranks);
   check_buffers(c, rank, ranks);
 }
 
 const char* op_name(int32_t op) {
   static const char* const names[] = {"nothing",    "barrier",    "broadcast", "all_reduce",
                                       "reduce_scatter", "all_gather", "all_to_all", "send",
-                                      "recv",       "reduce",     "tree_all_reduce"};
-  return op > 0 && op <= ORR_COLL_TREE_ALL_REDUCE ? names[op] : "an unknown operation";
+                                      "recv",       "reduce",     "tree_all_reduce", "tree_reduce_scatter"};
+  return op > 0 && op <= ORR_COLL_TREE_REDUCE_SCATTER ? names[op] : "an unknown operation";
 }
 
 const char* dtype_name(int32_t dtype) {

@@ -7,10 +7,10 @@
 #include <cstring>
 
 #include <orrery/sdk/plugin.hpp>
-#include <orrery/sdk/traffic.hpp>
 
 #include "exchange.h"
 #include "folding.h"
+#include "shares.h"
 
 namespace shared {
 namespace {
@@ -28,17 +28,18 @@ class Reduction {
   void plan_chunks();
   void round(int64_t k);
   void fold_chunk(int64_t k);
-  int64_t share(int r) const { return begin_[r + 1] - begin_[r]; }
+  int64_t share(int r) const { return shares_.length[r]; }
+  int64_t begin(int r) const { return shares_.begin[r]; }
   int64_t part(int64_t k, int r) const {
     return k < 0 || k >= chunks_ ? 0 : std::clamp<int64_t>(share(r) - k * width_, 0, width_);
   }
-  bool wants(int r) const { return !scatters_ && (root_ < 0 || r == root_); }
-  bool has_result() const { return scatters_ || wants(rank_); }
+  bool wants(int r) const { return !shares_.scattered && (root_ < 0 || r == root_); }
+  bool has_result() const { return shares_.scattered || wants(rank_); }
   char* operand(int node, int64_t element) const { return send_ + (node * total_ + element) * unit_; }
   // Where this rank keeps chunk k of its own share's result.
   char* result(int64_t k) {
     if (!has_result()) return result_.data();
-    return recv_ + ((scatters_ ? 0 : begin_[rank_]) + k * width_) * unit_;
+    return recv_ + ((shares_.scattered ? 0 : begin(rank_)) + k * width_) * unit_;
   }
   char* slot(int input) { return scratch_.data() + int64_t{input} * width_ * unit_; }
 
@@ -47,28 +48,25 @@ class Reduction {
   Messenger& messenger_;
   Folding fold_;
   const int64_t unit_;
-  const bool scatters_;
+  const Shares shares_;
+  const int64_t total_;
   const int root_;  // -1: all are
-  std::vector<int64_t> begin_;
-  int64_t total_ = 0, width_ = 1, chunks_ = 0;
+  int64_t width_ = 1, chunks_ = 0;
   char *send_, *recv_;
   std::vector<char> scratch_, result_;
 };
 
 Reduction::Reduction(const orr_coll& c, int rank, int ranks, Messenger& messenger)
     : c_(c), rank_(rank), ranks_(ranks), messenger_(messenger), fold_(c, ranks),
-      unit_(orr_dtype_bytes(c.dtype)), scatters_(c.op == ORR_COLL_REDUCE_SCATTER),
-      root_(c.op == ORR_COLL_REDUCE ? c.root_or_peer : -1), begin_(ranks + 1, 0) {
-  for (int r = 0; r < ranks; ++r)
-    begin_[r + 1] = scatters_ ? begin_[r] + c.counts[r] : orr::traffic::share_begin(c.count, r + 1, ranks);
-  total_ = begin_[ranks];
+      unit_(orr_dtype_bytes(c.dtype)), shares_(shares_of(c, ranks)), total_(shares_.total),
+      root_(c.op == ORR_COLL_REDUCE ? c.root_or_peer : -1) {
   send_ = c.send.memory ? orr::data<char>(c.send) : nullptr;
   recv_ = c.recv.memory ? orr::data<char>(c.recv) : nullptr;
 }
 
 void Reduction::run() {
   if (total_ == 0) return;
-  if (!scatters_ && fold_.most_owned() * total_ * unit_ <= small_bytes) return run_small();
+  if (!shares_.scattered && fold_.most_owned() * total_ * unit_ <= small_bytes) return run_small();
   plan_chunks();
   for (int64_t k = 0; k <= chunks_; ++k) {
     round(k);
@@ -109,12 +107,12 @@ void Reduction::round(int64_t k) {
     if (q == rank_) continue;
     const int64_t theirs = part(k, q) * unit_, mine = part(k, rank_) * unit_;
     for (int i = 0; i < fold_.owned(rank_) && theirs > 0; ++i)
-      sends.push_back({q, operand(i, begin_[q] + k * width_), theirs});
+      sends.push_back({q, operand(i, begin(q) + k * width_), theirs});
     for (int i = fold_.first(q); i < fold_.first(q + 1) && mine > 0; ++i) recvs.push_back({q, slot(i), mine});
     if (wants(q) && part(k - 1, rank_) > 0)
       sends.push_back({q, result(k - 1), part(k - 1, rank_) * unit_});
     if (wants(rank_) && part(k - 1, q) > 0)
-      recvs.push_back({q, recv_ + (begin_[q] + (k - 1) * width_) * unit_, part(k - 1, q) * unit_});
+      recvs.push_back({q, recv_ + (begin(q) + (k - 1) * width_) * unit_, part(k - 1, q) * unit_});
   }
   messenger_.exchange(sends, recvs);
 }
@@ -123,7 +121,7 @@ void Reduction::fold_chunk(int64_t k) {
   std::vector<const char*> in(fold_.operands());
   for (int i = 0; i < fold_.operands(); ++i) in[i] = slot(i);
   for (int i = 0; i < fold_.owned(rank_); ++i)
-    in[fold_.first(rank_) + i] = operand(i, begin_[rank_] + k * width_);
+    in[fold_.first(rank_) + i] = operand(i, begin(rank_) + k * width_);
   fold_.run(in, {result(k)}, part(k, rank_));
 }
 

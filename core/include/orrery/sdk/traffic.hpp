@@ -9,7 +9,8 @@
 // rank r sends, in elements:
 //
 //   tree_all_reduce  k_r * (N - share_r) + share_r * (P - 1)      k_r: nodes that it exports
-//   all_reduce       the same with k_r = 1
+//   tree_reduce_scatter  k_r * (sum(counts) - counts[r])
+//   all_reduce       that of the tree with k_r = 1
 //   reduce           N - share_r, + share_r unless it is the root
 //   reduce_scatter   sum(counts) - counts[r]
 //   all_gather       counts[r] * (P - 1)
@@ -25,6 +26,10 @@
 
 namespace orr::traffic {
 
+inline bool is_tree(int32_t op) {
+  return op == ORR_COLL_TREE_ALL_REDUCE || op == ORR_COLL_TREE_REDUCE_SCATTER;
+}
+
 // First element of rank r's share of n elements; b(P) = n. Shares start on cache lines.
 inline int64_t share_begin(int64_t n, int64_t r, int64_t ranks) {
   const int64_t even = n / ranks * r + (n % ranks * r + ranks - 1) / ranks;
@@ -38,7 +43,7 @@ inline int64_t sum(const int64_t* counts, int ranks) {
 }
 
 inline int64_t nodes(const orr_coll& c, int rank, int ranks) {
-  if (c.op != ORR_COLL_TREE_ALL_REDUCE) return 1;
+  if (!is_tree(c.op)) return 1;
   return orr_tree_nodes(c.leaf_first[rank], c.leaf_first[rank + 1], c.leaf_first[ranks]);
 }
 
@@ -50,6 +55,9 @@ inline uint64_t bytes_sent(const orr_coll& c, int rank, int ranks) {
   switch (c.op) {
     case ORR_COLL_TREE_ALL_REDUCE:
     case ORR_COLL_ALL_REDUCE: elements = nodes(c, rank, ranks) * (n - share) + share * peers; break;
+    case ORR_COLL_TREE_REDUCE_SCATTER:
+      elements = nodes(c, rank, ranks) * (sum(c.counts, ranks) - c.counts[rank]);
+      break;
     case ORR_COLL_REDUCE: elements = n - share + (rank == c.root_or_peer ? 0 : share); break;
     case ORR_COLL_REDUCE_SCATTER:
     case ORR_COLL_ALL_TO_ALL: elements = sum(c.counts, ranks) - c.counts[rank]; break;

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/launcher.h"
+
+#include <set>
+
+#include "base/error.h"
+#include "lower/abi_op.h"
+#include "plugin/host.h"
+#include "plugin/registry.h"
+
+namespace orrery {
+namespace {
+
+std::vector<orr_tensor> abi(const std::vector<Layout>& layouts) {
+  std::vector<orr_tensor> out;
+  for (const Layout& x : layouts) out.push_back(x.abi());
+  return out;
+}
+
+std::vector<Layout> layouts(const std::vector<Place>& places) {
+  std::vector<Layout> out;
+  for (const Place& x : places) out.push_back(x.layout);
+  return out;
+}
+
+}  // namespace
+
+int Launcher::new_storage(uint64_t bytes, const std::string& category) {
+  Storage s;
+  s.bytes = bytes, s.category = category;
+  bool per_slice = segment_ != Segment::prologue && segment_ != Segment::update;
+  if (plan_.local.leaves.sliced && per_slice) s.by = Slots::ring;
+  plan_.storages.push_back(s);
+  return static_cast<int>(plan_.storages.size()) - 1;
+}
+
+void Launcher::add(const Op& op, std::vector<Place> in, const std::vector<Place>& out) {
+  Launch launch;
+  launch.op = op;
+  for (int attempt = 0;; ++attempt) {
+    KernelForm form = op_def(op.kind).form(op, layouts(in), layouts(out));
+    std::set<int> copies(form.copy.begin(), form.copy.end());
+    if (copies.empty()) {
+      launch.in = abi(form.in), launch.out = abi(form.out);
+      orr_support support = choose(launch);
+      for (size_t i = 0; i < form.in.size(); ++i)
+        if (!form.in[i].is_contiguous() && !(support.strided_in >> i & 1)) copies.insert(static_cast<int>(i));
+      bool out_fits = form.out_ok;
+      for (size_t i = 0; i < form.out.size(); ++i)
+        out_fits = out_fits && (form.out[i].is_contiguous() || (support.strided_out >> i & 1));
+      if (copies.empty() && !out_fits) return add_beside(op, in, out);
+    }
+    if (copies.empty()) break;
+    if (attempt > 2) fail(ORR_FAILED, "{}{}: no layout suits the kernel", op.site.prefix(), op.kind);
+    for (int i : copies) in[static_cast<size_t>(i)] = contiguous_copy(op, in[static_cast<size_t>(i)]);
+  }
+  launch.in_at = std::move(in), launch.out_at = out;
+  finish(std::move(launch));
+}
+
+void Launcher::copy(const Op& reason, const Place& from, const Place& to) {
+  Op copy;
+  copy.kind = "pointwise", copy.phase = reason.phase, copy.site = reason.site, copy.stage = reason.stage;
+  copy.expr.outputs = {copy.expr.push(ORR_FN_INPUT, from.layout.dtype, 0)};
+  add(copy, {from}, {to});
+}
+
+Place Launcher::contiguous_copy(const Op& reason, const Place& from) {
+  Type type{from.layout.dtype, from.layout.dims};
+  Place to{new_storage(type.bytes(), "activation"), 0, Layout::contiguous(type)};
+  copy(reason, from, to);
+  return to;
+}
+
+void Launcher::post(Exchange exchange) {
+  plan_.order.push_back({Step::post, segment_, static_cast<int>(plan_.exchanges.size()), chunk_});
+  plan_.exchanges.push_back(std::move(exchange));
+}
+
+// The kernel cannot write with strides: it writes beside, a copy follows.
+void Launcher::add_beside(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out) {
+  std::vector<Place> beside;
+  for (const Place& x : out) {
+    Type type{x.layout.dtype, x.layout.dims};
+    beside.push_back(x.layout.is_contiguous()
+                         ? x
+                         : Place{new_storage(type.bytes(), "activation"), 0, Layout::contiguous(type)});
+  }
+  add(op, in, beside);
+  for (size_t i = 0; i < out.size(); ++i)
+    if (beside[i].storage != out[i].storage) copy(op, beside[i], out[i]);
+}
+
+// The best kernel plugin for the launch; an error that lists every plugin's reason if none.
+orr_support Launcher::choose(Launch& launch) {
+  orr_support best{};
+  std::string reasons;
+  AbiOp op(launch);
+  for (size_t k = 0; k < plan_.kernel_names.size(); ++k) {
+    const orr_kernel_api& api = Registry::get().kernel(plan_.kernel_names[k]);
+    orr_support s{};
+    s.size = sizeof s;
+    api.supports(api.self, op.get(), &s);
+    if (s.score > best.score) best = s, launch.kernels = static_cast<int>(k);
+    if (!s.score) reasons += fmt::format("\n  {}: {}", plan_.kernel_names[k], s.reason);
+  }
+  if (!best.score)
+    fail(ORR_UNAVAILABLE, "{}no kernel plugin computes {}{}", launch.op.site.prefix(), launch.op.kind, reasons);
+  launch.numerics = best.numerics;
+  return best;
+}
+
+void Launcher::finish(Launch launch) {
+  const orr_kernel_api& api =
+      Registry::get().kernel(plan_.kernel_names[static_cast<size_t>(launch.kernels)]);
+  orr_kernel_size size{};
+  size.size = sizeof size;
+  AbiOp op(launch);
+  check(api.measure(api.self, op.get(), &size), launch.op.site.prefix() + launch.op.kind);
+  if (size.workspace) launch.workspace = new_storage(size.workspace, "workspace");
+  OpArgs args{launch.op.kind, launch.op.attrs, launch.op.expr, {}};
+  std::vector<Type> outs;
+  for (const Place& x : launch.in_at) args.in.push_back({x.layout.dtype, x.layout.dims});
+  for (const Place& x : launch.out_at) outs.push_back({x.layout.dtype, x.layout.dims});
+  launch.cost = op_def(launch.op.kind).cost(args, outs);
+  plan_.order.push_back({Step::launch, segment_, static_cast<int>(plan_.launches.size()), chunk_});
+  plan_.launches.push_back(std::move(launch));
+}
+
+}  // namespace orrery

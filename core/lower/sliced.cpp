@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The early part of a step, slice by slice: the plan's template steps are repeated for each cell of
+// the rank's table. Messages between stages go through one lane, which carries them out in the order
+// of its posts; that order is the same everywhere: by the end of the cell that made the message, in
+// the simulated schedule. A rank then never waits for a message that is itself behind one that waits
+// for this rank, even if no message is buffered.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/error.h"
+#include "lower/lower.h"
+
+namespace orrery {
+namespace {
+
+struct Template {
+  std::vector<Step> compute, sends, receives;
+  bool collective = false;  // communicates within
+};
+
+struct Message {
+  std::tuple<double, int, int> key;  // end of the making cell, its chunk, tag
+  Step step;
+  size_t from, to;  // may be posted before cell `from`, must be before cell `to`
+};
+
+class Slicer {
+ public:
+  explicit Slicer(RankPlan& plan)
+      : plan_(plan), leaves_(plan.local.leaves), stack_(leaves_.first, leaves_.last, leaves_.total) {}
+
+  void run() {
+    for (const Step& s : plan_.order) add_to_template(s);
+    times_ = simulate(plan_.tables);
+    std::vector<Message> messages = ordered_messages();
+    auto next = messages.begin();
+    std::vector<Step> sent;  // one cell ago: their memory is wanted back
+    for (size_t i = 0; i <= plan_.cells.size(); ++i) {
+      std::vector<Step> before = std::move(sent);
+      sent.clear();
+      for (; next != messages.end() && next->from <= i; ++next) {
+        plan_.schedule.push_back(next->step);
+        if (exchange(next->step).op == ORR_COLL_SEND) sent.push_back(next->step);
+      }
+      for (Step s : before) s.kind = Step::wait, plan_.schedule.push_back(s);
+      if (i < plan_.cells.size()) emit(plan_.cells[i]);
+    }
+  }
+
+ private:
+  const Exchange& exchange(const Step& s) const { return plan_.exchanges[static_cast<size_t>(s.index)]; }
+
+  void add_to_template(const Step& s) {
+    if (s.segment == Segment::prologue) plan_.schedule.push_back(s);
+    if (s.segment == Segment::prologue || s.segment == Segment::update) return;
+    Template& t = templates_[{s.segment, s.chunk}];
+    int32_t op = s.kind == Step::post ? exchange(s).op : 0;
+    t.collective |= s.kind == Step::post && op != ORR_COLL_SEND && op != ORR_COLL_RECV;
+    (op == ORR_COLL_SEND ? t.sends : op == ORR_COLL_RECV ? t.receives : t.compute).push_back(s);
+  }
+
+  Step placed(Step s, const Cell& cell) const {
+    s.slice = cell.slice, s.depth = stack_.depth[static_cast<size_t>(cell.slice)];
+    return s;
+  }
+
+  void emit(const Cell& cell) {
+    for (const Step& s : templates_[{cell.segment, cell.chunk}].compute) plan_.schedule.push_back(placed(s, cell));
+    for (const Exchange& b : plan_.exchanges) {
+      if (!b.is_bucket() || b.segment != cell.segment || b.chunk != cell.chunk) continue;
+      int depth = stack_.depth[static_cast<size_t>(cell.slice)];
+      for (int i = 0; i < stack_.merges[static_cast<size_t>(cell.slice)]; ++i)
+        plan_.schedule.push_back({Step::launch, cell.segment, b.merge, cell.chunk, cell.slice, depth - i});
+    }
+  }
+
+  // In lane order, with `from` settled.
+  std::vector<Message> ordered_messages() {
+    std::vector<Message> all;
+    for (size_t i = 0; i < plan_.cells.size(); ++i) {
+      const Cell& cell = plan_.cells[i];
+      const Template& t = templates_[{cell.segment, cell.chunk}];
+      for (const Step& s : t.sends) all.push_back({key(s, cell), placed(s, cell), i + 1, i + 1});
+      for (const Step& s : t.receives) all.push_back({key(s, cell), placed(s, cell), earliest(s, i), i});
+    }
+    std::stable_sort(all.begin(), all.end(), [](auto& a, auto& b) { return a.key < b.key; });
+    size_t limit = plan_.cells.size();
+    for (size_t i = all.size(); i-- > 0;) limit = all[i].from = std::min(all[i].from, limit);
+    size_t before = 0;
+    for (Message& m : all) {
+      bool send = exchange(m.step).op == ORR_COLL_SEND;
+      before = m.from = std::max(m.from, send ? m.to : before);
+      if (m.from > m.to)
+        fail(ORR_FAILED, "the plan is wrong: '{}' of slice {} would come too late", exchange(m.step).name, m.step.slice);
+    }
+    return all;
+  }
+
+  // One cell ahead, so that it travels meanwhile; but not into a cell that itself communicates before
+  // the message exists, for the lane would stand still.
+  size_t earliest(const Step& s, size_t cell) {
+    if (cell == 0) return 0;
+    const Cell& before = plan_.cells[cell - 1];
+    bool late = std::get<0>(key(s, plan_.cells[cell])) > times_.at(before).begin;
+    return templates_[{before.segment, before.chunk}].collective && late ? cell : cell - 1;
+  }
+
+  std::tuple<double, int, int> key(const Step& s, const Cell& cell) const {
+    const Exchange& e = exchange(s);
+    Cell maker = e.op == ORR_COLL_SEND ? cell : Cell{e.segment, e.chunk, cell.slice};
+    return {times_.at(maker).end, maker.chunk, e.tag};
+  }
+
+  RankPlan& plan_;
+  const Leaves& leaves_;
+  NodeStack stack_;
+  std::map<std::pair<Segment, int>, Template> templates_;
+  std::map<Cell, Span> times_;
+};
+
+}  // namespace
+
+void order_slices(RankPlan& plan) { Slicer(plan).run(); }
+
+}  // namespace orrery

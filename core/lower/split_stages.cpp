@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One coordinate's program. Forward and backward follow Op::stage. In the update, an op of tensors runs
+// wherever its result is needed, with the same bits everywhere; a sum that makes a scalar of a tensor
+// (the norm of a gradient) runs once, where the tensor is, and the scalar travels.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/error.h"
+#include "lower/stage.h"
+#include "program/op.h"
+#include "program/state.h"
+
+namespace orrery {
+namespace {
+
+using Ranks = std::set<int>;  // coordinates on the pipeline axis
+
+class Splitter {
+ public:
+  Splitter(const Program& p, const Spread& spread, int me)
+      : from_(p), spread_(spread), me_(me), run_at_(p.ops().size()), needed_(p.values().size()) {
+    for (int c : spread.chunk_at) everyone_.insert(c);
+  }
+
+  Program run() {
+    find_early();
+    settle_update();
+    for (auto& [state, next] : from_.updates())
+      if (homes_[state].empty()) homes_[state] = {*everyone_.begin()};  // nobody reads it
+    settle_update();
+    place_scalars();
+    find_readers();
+    to_ = from_;
+    to_.mutable_ops().clear();
+    for (size_t v = 0; v < to_.values().size(); ++v) to_.mutable_value(static_cast<ValueId>(v)).producer = kNone;
+    for (size_t i = 0; i < from_.ops().size(); ++i) emit(i);
+    flush();
+    drop_foreign();
+    return std::move(to_);
+  }
+
+ private:
+  const Value& value(ValueId v) const { return from_.value(v); }
+  bool scalar(ValueId v) const { return value(v).type.dims.empty(); }
+  bool all_scalars(const Op& op) const {
+    return std::all_of(op.out.begin(), op.out.end(), [&](ValueId v) { return scalar(v); });
+  }
+  int at(const Op& op) const { return spread_.chunk_at[static_cast<size_t>(op.stage)]; }
+  static bool early(const Op& op) { return op.phase != Phase::update; }
+  // Ops that wait for all microbatches, whatever phase wrote them (localize runs them late as well).
+  bool is_late(size_t i) const { return late_[i]; }
+
+  void find_early() {
+    late_.resize(from_.ops().size());
+    for (size_t i = 0; i < from_.ops().size(); ++i) {
+      const Op& op = from_.ops()[i];
+      late_[i] = !early(op) || op.kind == "total" || op.kind == "batch_mean";
+      for (ValueId v : op.in) {
+        OpId maker = value(v).producer;
+        late_[i] = late_[i] || value(v).batch == Batch::partial || (maker != kNone && late_[static_cast<size_t>(maker)]);
+      }
+      if (late_[i]) {  // sums over the batch stay where they are made until they are whole
+        if (const ValueId* sum = partial_input(op)) run_at_[i] = available(*sum);
+        continue;
+      }
+      run_at_[i] = {at(op)};
+      for (ValueId v : op.in)
+        if (value(v).state) homes_[v].insert(at(op));
+    }
+  }
+
+  const ValueId* partial_input(const Op& op) const {
+    for (const ValueId& v : op.in)
+      if (value(v).batch == Batch::partial) return &v;
+    return nullptr;
+  }
+
+  // What is there without the update: early results, inputs, states.
+  Ranks available(ValueId v) const {
+    OpId maker = value(v).producer;
+    if (maker != kNone) return run_at_[static_cast<size_t>(maker)];
+    if (!value(v).state) return everyone_;
+    auto home = homes_.find(v);
+    return home == homes_.end() ? Ranks{} : home->second;
+  }
+
+  void need(ValueId v, const Ranks& ranks) {
+    needed_[static_cast<size_t>(v)].insert(ranks.begin(), ranks.end());
+    if (value(v).state) homes_[v].insert(ranks.begin(), ranks.end());
+  }
+
+  // What an update reads has a home where it is made; that may be where more is updated.
+  void settle_update() {
+    for (size_t before = SIZE_MAX, now = 0; before != now;) {
+      before = now, now = 0;
+      place_update();
+      for (auto& [v, ranks] : homes_) now += ranks.size();
+    }
+  }
+
+  // Tensors of the update, backwards from the states that they become.
+  void place_update() {
+    for (auto& [state, next] : from_.updates()) need(next, homes_[state]);
+    for (size_t i = from_.ops().size(); i-- > 0;) {
+      const Op& op = from_.ops()[i];
+      if (!is_late(i) || partial_input(op) || all_scalars(op)) continue;
+      for (ValueId v : op.out) run_at_[i].insert(needed_[static_cast<size_t>(v)].begin(), needed_[static_cast<size_t>(v)].end());
+      for (ValueId v : op.in)
+        if (!scalar(v)) need(v, run_at_[i]);
+    }
+  }
+
+  // Scalars: made where their tensors are, or by everyone out of other scalars.
+  void place_scalars() {
+    for (auto& [name, v] : from_.outputs()) need(v, everyone_);
+    for (size_t i = 0; i < from_.ops().size(); ++i) {
+      const Op& op = from_.ops()[i];
+      if (!is_late(i) || partial_input(op) || !all_scalars(op)) continue;
+      const ValueId* tensor = nullptr;
+      for (const ValueId& v : op.in)
+        if (!scalar(v)) tensor = &v;
+      run_at_[i] = everyone_;
+      if (!tensor) continue;
+      Ranks there = available(*tensor);
+      if (there.empty()) {
+        there = {*everyone_.begin()};  // a tensor for this alone
+        need_chain(*tensor, there);
+      }
+      run_at_[i] = {*there.begin()};
+    }
+  }
+
+  // Computes v, and what it is made of, on these ranks as well.
+  void need_chain(ValueId v, const Ranks& ranks) {
+    need(v, ranks);
+    OpId maker = value(v).producer;
+    if (maker == kNone || !is_late(static_cast<size_t>(maker)) || partial_input(from_.ops()[static_cast<size_t>(maker)])) return;
+    run_at_[static_cast<size_t>(maker)].insert(ranks.begin(), ranks.end());
+    for (ValueId in : from_.ops()[static_cast<size_t>(maker)].in) need_chain(in, ranks);
+  }
+
+  void find_readers() {
+    for (size_t i = 0; i < from_.ops().size(); ++i)
+      for (ValueId v : from_.ops()[i].in) {
+        needed_[static_cast<size_t>(v)].insert(run_at_[i].begin(), run_at_[i].end());
+        if (value(v).state) homes_[v].insert(run_at_[i].begin(), run_at_[i].end());
+        readers_[v].push_back(i);
+      }
+  }
+
+  // Ops of scalars alone wait, with the messages that they need, until a tensor needs one of them.
+  void emit(size_t i) {
+    const Op& op = from_.ops()[i];
+    if (is_late(i) && !partial_input(op) && all_scalars(op) && run_at_[i] == everyone_) {
+      delayed_.push_back(i);
+      return;
+    }
+    if (reads_waiting(op)) flush();
+    emit_now(i);
+  }
+
+  void emit_now(size_t i) {
+    const Op& op = from_.ops()[i];
+    bool mine = run_at_[i].count(me_) > 0;
+    if (mine) {
+      Op copy = op;
+      if (is_late(i)) copy.stage = 0;
+      append(std::move(copy));
+    }
+    for (ValueId v : op.out) {
+      if (run_at_[i].empty()) continue;
+      int source = *run_at_[i].begin();
+      for (int there : needed_[static_cast<size_t>(v)]) {
+        if (run_at_[i].count(there)) continue;
+        if (is_late(i) && scalar(v)) {
+          waiting_[{source, there, value(v).type.dtype}].push_back({i, v});
+          continue;
+        }
+        if (source == me_) send(i, v, there);
+        if (there == me_) receive(i, v, source);
+      }
+    }
+  }
+
+  // Keeps producer links right while ops are left out.
+  void append(Op op) {
+    op.twin = kNone;
+    to_.append(std::move(op));
+  }
+
+  Op message(size_t i, ValueId v, const char* kind, int peer) const {
+    const Op& op = from_.ops()[i];
+    Op m;
+    m.kind = kind, m.phase = is_late(i) ? Phase::update : op.phase, m.site = op.site;
+    m.stage = is_late(i) ? 0 : op.stage;
+    m.attrs = {{"axis", spread_.pipe_axis}, {"cause", spread_.scheduler},
+               {"peer", int64_t{peer}}, {"tag", int64_t{v}},
+               {"from_chunk", int64_t{op.stage}}, {"from_phase", static_cast<int64_t>(m.phase)}};
+    return m;
+  }
+
+  void send(size_t i, ValueId v, int peer) {
+    Op m = message(i, v, "send", peer);
+    m.in = {v};
+    append(std::move(m));
+  }
+
+  // Scalars of the update (norms) wait for one another and travel together, until someone reads one.
+  struct Waiting {
+    size_t maker;
+    ValueId v;
+  };
+  using Route = std::tuple<int, int, int32_t>;  // from, to, dtype
+
+  bool reads_waiting(const Op& op) const {
+    auto read = [&](ValueId v) { return std::find(op.in.begin(), op.in.end(), v) != op.in.end(); };
+    for (auto& [route, scalars] : waiting_)
+      for (const Waiting& w : scalars)
+        if (read(w.v)) return true;
+    for (size_t i : delayed_)
+      if (std::any_of(from_.ops()[i].out.begin(), from_.ops()[i].out.end(), read)) return true;
+    return false;
+  }
+
+  void flush() {
+    for (auto& [route, scalars] : waiting_) {
+      auto [source, there, dtype] = route;
+      if (source == me_ || there == me_) move_together(scalars, dtype, source == me_ ? there : source, source == me_);
+    }
+    waiting_.clear();
+    std::vector<size_t> now = std::move(delayed_);
+    delayed_.clear();
+    for (size_t i : now) emit_now(i);
+  }
+
+  void move_together(const std::vector<Waiting>& scalars, int32_t dtype, int peer, bool away) {
+    int64_t n = static_cast<int64_t>(scalars.size());
+    Op all = message(scalars[0].maker, scalars[0].v, away ? "send" : "recv", peer);
+    std::vector<ValueId> parts;
+    for (size_t k = 0; k < scalars.size(); ++k) parts.push_back(to_.new_value({dtype, {1}}, Role::activation));
+    ValueId row = to_.new_value({dtype, {n}}, Role::activation);
+    auto add = [&](const char* kind, const Attrs& attrs, std::vector<ValueId> in, std::vector<ValueId> out) {
+      Op op;
+      op.kind = kind, op.attrs = attrs, op.in = std::move(in), op.out = std::move(out);
+      op.phase = Phase::update, op.site = all.site;
+      append(std::move(op));
+    };
+    auto shape = [&](ValueId from, ValueId to) { add("reshape", {{"dims", to_.type(to).dims}}, {from}, {to}); };
+    if (away) {
+      for (size_t k = 0; k < scalars.size(); ++k) shape(scalars[k].v, parts[k]);
+      add("concat", {{"dim", int64_t{0}}}, parts, {row});
+      all.in = {row};
+      return append(std::move(all));
+    }
+    all.attrs["dtype"] = int64_t{dtype};
+    all.attrs["dims"] = Dims{n};
+    all.out = {row};
+    append(std::move(all));
+    add("split", {{"dim", int64_t{0}}, {"sizes", Dims(static_cast<size_t>(n), 1)}}, {row}, parts);
+    for (size_t k = 0; k < scalars.size(); ++k) shape(parts[k], scalars[k].v);
+  }
+
+  // Where the first of this rank's chunks needs it: forward in order, backward in reverse.
+  void receive(size_t i, ValueId v, int peer) {
+    Op m = message(i, v, "recv", peer);
+    m.attrs["dtype"] = int64_t{value(v).type.dtype};
+    m.attrs["dims"] = value(v).type.dims;
+    m.out = {v};
+    if (!is_late(i)) {
+      int forward = INT32_MAX, backward = -1, made = from_.ops()[i].stage;
+      for (size_t r : readers_[v]) {
+        const Op& reader = from_.ops()[r];
+        if (is_late(r) || !run_at_[r].count(me_)) continue;
+        if (reader.phase == Phase::forward || reader.stage > made) forward = std::min(forward, reader.stage);
+        else backward = std::max(backward, reader.stage);
+      }
+      bool ahead = from_.ops()[i].phase == Phase::forward && forward != INT32_MAX;
+      m.phase = ahead ? Phase::forward : Phase::backward;
+      m.stage = ahead ? forward : std::max(backward, 0);
+    }
+    append(std::move(m));
+  }
+
+  void drop_foreign() {
+    std::erase_if(to_.mutable_updates(), [&](auto& update) { return !homes_[update.first].count(me_); });
+    for (auto& [v, ranks] : homes_)
+      if (!ranks.count(me_)) to_.mutable_value(v).part = {kNone, {}, 0, 0};  // nothing
+  }
+
+  const Program& from_;
+  const Spread& spread_;
+  int me_;
+  Program to_;
+  Ranks everyone_;
+  std::vector<char> late_;
+  std::vector<Ranks> run_at_, needed_;
+  std::map<ValueId, Ranks> homes_;  // of states
+  std::map<ValueId, std::vector<size_t>> readers_;
+  std::map<Route, std::vector<Waiting>> waiting_;
+  std::vector<size_t> delayed_;
+};
+
+}  // namespace
+
+Program split_stages(const Program& p, const Spread& spread, int rank) {
+  return Splitter(p, spread, spread.coordinate(spread.pipe_axis, rank)).run();
+}
+
+}  // namespace orrery

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Layers on ranks (design section 5): every op of a step belongs to a chunk of the model (Op::stage),
+// every chunk to a coordinate of the pipeline axis; values that cross become messages.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lower/mesh.h"
+#include "program/program.h"
+
+namespace orrery {
+
+// Deals the ops of `p` to `chunks` chunks. modules[c] names the modules of chunk c, as
+// "tok,pos,blocks.1-6"; empty: contiguous runs of modules of about equal cost. What belongs to no
+// module goes with what it is computed from; backward goes with its forward. Throws Error when a
+// module is named twice, left out or unknown, or when a chunk needs what a later one computes.
+void assign_stages(Program& p, int chunks, const std::vector<std::string>& modules);
+
+// The program of the ranks with this coordinate: their chunks, with send and recv for what crosses;
+// in the update, what concerns the parameters that they hold. States held elsewhere have empty parts.
+Program split_stages(const Program& p, const Spread& spread, int rank);
+
+}  // namespace orrery

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// First values, by a small program of their own, so that they are the same on any number of ranks and
+// in any layout: a rank that holds a part draws the whole and keeps its part.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+#include "base/error.h"
+#include "lower/lower.h"
+#include "run/executor.h"
+#include "run/states.h"
+
+namespace orrery {
+namespace {
+
+ValueId initial_value(Program& p, const State& s) {
+  p.set_site({"initial " + s.name, s.site.line});
+  const Initial& init = s.initial;
+  int32_t dtype = s.type.dtype == ORR_F64 ? ORR_F64 : ORR_F32;
+  Type type{dtype, s.type.dims};
+  ValueId u = p.random_uniform(type);
+  if (init.kind == Initial::uniform) {
+    ValueId scaled = p.pointwise(ORR_FN_MUL, {u, Operand::number(init.b - init.a)});
+    return p.cast(p.pointwise(ORR_FN_ADD, {scaled, Operand::number(init.a)}), s.type.dtype);
+  }
+  // Box and Muller, Ann. Math. Statist. 29 (1958).
+  ValueId angle = p.pointwise(ORR_FN_MUL, {p.random_uniform(type), Operand::number(2 * std::numbers::pi)});
+  ValueId log = p.pointwise(ORR_FN_LOG, {p.pointwise(ORR_FN_SUB, {p.constant(1, dtype), u})});
+  ValueId radius = p.pointwise(ORR_FN_SQRT, {p.pointwise(ORR_FN_MUL, {log, Operand::number(-2)})});
+  ValueId normal = p.pointwise(ORR_FN_MUL, {radius, p.pointwise(ORR_FN_COS, {angle})});
+  ValueId scaled = p.pointwise(ORR_FN_MUL, {normal, Operand::number(init.b)});
+  return p.cast(p.pointwise(ORR_FN_ADD, {scaled, Operand::number(init.a)}), s.type.dtype);
+}
+
+void draw(const std::shared_ptr<State>& state) {
+  Program p;
+  p.update(p.state_value(state), initial_value(p, *state));
+  Spread alone;
+  LowerRequest request{&p, &alone, 1, 0, Runtime::get().kernels()};
+  Executor executor(lower(request), Runtime::get());
+  const Program& local = executor.plan().local.program;
+  for (size_t v = 0; v < local.values().size(); ++v) {
+    if (local.values()[v].role != Role::scalar) continue;
+    int64_t x = local.values()[v].name == "$seed" ? static_cast<int64_t>(runtime_options().seed) : 0;
+    std::memcpy(executor.address(static_cast<ValueId>(v)), &x, sizeof x);
+  }
+  executor.run();
+}
+
+void set_constant(const State& s) {
+  double value = s.initial.kind == Initial::constant ? s.initial.a : 0;
+  auto fill = [&](auto x) {
+    auto* to = reinterpret_cast<decltype(x)*>(state_address(s));
+    std::fill(to, to + s.part.type(s.type).elements(), x);
+  };
+  switch (s.type.dtype) {
+    case ORR_F32: return fill(static_cast<float>(value));
+    case ORR_F64: return fill(value);
+    case ORR_I32: return fill(static_cast<int32_t>(value));
+    case ORR_I64: return fill(static_cast<int64_t>(value));
+    case ORR_BF16: {
+      float x = static_cast<float>(value);
+      uint32_t bits;
+      std::memcpy(&bits, &x, 4);
+      return fill(static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16));
+    }
+    default:
+      if (value != 0) fail(ORR_INVALID, "state '{}': {} can only begin as zeros or data", s.name, dtype_name(s.type.dtype));
+      break;  // memory comes zeroed
+  }
+}
+
+void draw_part(State& state) {
+  auto whole = std::make_shared<State>();
+  whole->name = state.name, whole->type = state.type, whole->initial = state.initial;
+  whole->site = state.site;
+  materialize({whole});
+  take_part(read_state(*whole), state.part, state_address(state));
+}
+
+}  // namespace
+
+void set_initial(const std::shared_ptr<State>& state) {
+  switch (state->initial.kind) {
+    case Initial::data: return write_state(*state, state->initial.tensor);
+    case Initial::uniform:
+    case Initial::normal: return state->part.is_whole() ? draw(state) : draw_part(*state);
+    case Initial::constant: return set_constant(*state);
+    case Initial::zeros: return;  // memory comes zeroed
+  }
+}
+
+}  // namespace orrery

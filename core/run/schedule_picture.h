@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The order of a step in a pipeline as a picture: a row per rank, time to the right, F, B and W cells
+// with the number of their microbatch, and what is idle.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lower/slices.h"
+
+namespace orrery {
+
+// For a terminal. Cells beyond its width are left out, and it says so.
+std::string schedule_text(const std::vector<std::vector<Cell>>& tables);
+// The same, whole, as an SVG document.
+std::string schedule_svg(const std::vector<std::vector<Cell>>& tables);
+
+}  // namespace orrery

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where states live on this rank, and which part of each. [main thread]
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "program/state.h"
+
+namespace orrery {
+
+using HeldParts = std::vector<std::pair<std::shared_ptr<State>, Part>>;
+
+// Gives every state the part that a program over `world` ranks wants of it and binds it there: memory,
+// and its initial value if it has none. Throws Error if another program holds another part. A state
+// that is only read and written so far moves. Collective if world > 1: the ranks tell one another
+// their parts, so that the whole can be read.
+void hold(const HeldParts& parts, int world);
+
+std::byte* state_address(const State& state);
+// REQUIRES: the state has memory, zeroed.
+void set_initial(const std::shared_ptr<State>& state);
+
+}  // namespace orrery

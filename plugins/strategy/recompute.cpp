@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Activation recomputation: backward computes what it needs of a region's forward again instead of
+// keeping it. EXACT. "full" keeps what enters a region (Chen et al., "Training Deep Nets with
+// Sublinear Memory Cost", 2016); "selective" keeps matrix products and attention as well and repeats
+// what is cheap (Korthikanti et al., "Reducing Activation Recomputation", MLSys 2023).
+#include <orrery/strategy.h>
+
+#include <algorithm>
+#include <set>
+
+#include <orrery/sdk/path.hpp>
+#include <orrery/sdk/plugin.hpp>
+
+namespace {
+
+constexpr orr_option kOptions[] = {
+    {"mode", ORR_ATTR_TEXT, 0, "full", "full: all but its inputs; selective: what is cheap"},
+    {"path", ORR_ATTR_TEXT, 0, "", "regions such as blocks.*; left out: elements of lists"},
+};
+
+orr_status* describe(void*, orr_strategy_info* out) {
+  return orr::guard([&] {
+    out->numeric_class = ORR_CLASS_EXACT;
+    out->n_options = 2, out->options = kOptions;
+    out->provides = "recomputation", out->requires_ = "", out->conflicts = "recomputation";
+  });
+}
+
+struct Editing {
+  orr_program* program;
+  const orr_edit* edit;
+  std::vector<std::string> patterns;
+  bool selective = false;
+  std::set<std::string> matched, seen;  // patterns that named something; modules
+};
+
+// The region of a path: up to the first number without patterns, else what a pattern describes.
+std::string region_of(Editing& e, const std::string& path) {
+  std::string front;
+  for (const std::string& part : orr::path::cut(path, '.')) {
+    front += (front.empty() ? "" : ".") + part;
+    e.seen.insert(front);
+    long number;
+    if (e.patterns.empty() && orr::path::whole_number(part, number)) return front;
+  }
+  for (const std::string& pattern : e.patterns)
+    if (std::string found = orr::path::front(pattern, path); !found.empty()) {
+      e.matched.insert(pattern);
+      return found;
+    }
+  return "";
+}
+
+bool costly(std::string_view kind) { return kind == "matmul" || kind == "attention"; }
+
+orr_status* visit(void* arg, int32_t value, const orr_value_info* info) {
+  auto* e = static_cast<Editing*>(arg);
+  if (info->phase != ORR_PHASE_FORWARD) return nullptr;
+  std::string region = region_of(*e, orr::path::inside(info->region));
+  if (region.empty()) return nullptr;
+  bool keep = e->selective && costly(info->kind);
+  return e->edit->life(e->program, value, region.c_str(), keep ? ORR_LIFE_KEEP : ORR_LIFE_RECOMPUTE);
+}
+
+std::string names_of(const std::set<std::string>& modules) {
+  std::string text;
+  for (const std::string& name : modules)
+    if (std::count(name.begin(), name.end(), '.') < 2) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "none" : text;
+}
+
+orr_status* transform(void*, orr_program* program, const orr_edit* edit, const orr_options* options) {
+  return orr::guard([&] {
+    std::string mode = options->text(options->self, "mode", "full");
+    if (mode != "full" && mode != "selective")
+      throw orr::Error(ORR_INVALID, "mode '" + mode + "': there are full and selective");
+    Editing e{program, edit, orr::path::cut(options->text(options->self, "path", ""), ','),
+              mode == "selective", {}, {}};
+    orr::check(edit->each(program, 1u << ORR_ROLE_ACTIVATION, &e, visit));
+    for (const std::string& pattern : e.patterns)
+      if (!e.matched.count(pattern))
+        throw orr::Error(ORR_INVALID, "path '" + pattern + "' matches no module; there are: " + names_of(e.seen));
+  });
+}
+
+// Nothing travels.
+orr_status* predict(void*, const orr_predict_query*, orr_prediction*) { return nullptr; }
+
+constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, nullptr};
+
+orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
+  orr::attach(boot);
+  out->get = [](void*, const char* id, uint32_t version) -> const void* {
+    return std::string_view(id) == "strategy" && version == 1 ? &kApi : nullptr;
+  };
+  return nullptr;
+}
+
+}  // namespace
+
+ORR_PLUGIN(ORR_KIND_STRATEGY, "recompute", "0.1.0", "activations computed again in backward",
+           entry, 1, {{"strategy", 1, 1}})

@@ -1,0 +1,79 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- A small model trained under the strategy stack that the caller puts where STACK stands; prints
+-- every loss and gradient norm in full, and a digest of all parameters.
+local orrery = require "orrery"
+local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
+local args = orrery.args { model = "gpt", optimizer = "adamw", steps = 10, batch = 12, microbatches = 8,
+  stop = 0, load = "", save = "", eval = true }
+orrery.seed(3)
+
+local Block = nn.module("Block", function(m, dim)
+  m.ln1, m.ln2 = nn.layernorm(dim), nn.layernorm(dim)
+  m.qkv, m.proj = nn.linear(dim, { dim, dim, dim }), nn.linear(dim, dim)
+  m.mlp = nn.sequential { nn.linear(dim, 4 * dim), nn.gelu, nn.linear(4 * dim, dim) }
+  m.drop = nn.dropout(0.1)
+  return function(x)
+    local q, k, v = m.qkv(m.ln1(x))
+    x = x + m.drop(m.proj(nn.attention(q, k, v, { heads = 4, causal = true })))
+    return x + m.mlp(m.ln2(x))
+  end
+end)
+
+local GPT = nn.module("GPT", function(m)
+  m.tok, m.pos, m.drop = nn.embedding(96, 32), nn.embedding(16, 32), nn.dropout(0.1)
+  m.blocks = nn.sequential(4, function() return Block(32) end)
+  m.norm = nn.layernorm(32)
+  m.head = nn.linear(32, 96, { bias = false, tie = m.tok.weight })
+  return function(ids) return m.head(m.norm(m.blocks(m.drop(m.tok(ids) + m.pos(orrery.iota(ids.shape[-1])))))) end
+end)
+
+local MLP = nn.module("MLP", function(m)
+  m.a, m.b, m.c, m.d = nn.linear(16, 48), nn.linear(48, 40), nn.linear(40, 32), nn.linear(32, 96)
+  return function(x) return m.d(nn.relu(m.c(nn.tanh(m.b(nn.gelu(m.a(x))))))) end
+end)
+
+local sign = optim.define("sign", {
+  options = { lr = 0.003, b = 0.9 },
+  states = { "m" },
+  update = function(p, g, s, o)
+    local m = s.m * o.b + g * (1 - o.b)
+    return p - m / (m:abs() + 1e-3) * o.lr, { m = m }
+  end,
+})
+local optimizers = {
+  sgd = function() return optim.sgd { lr = 0.1 } end,
+  adamw = function() return optim.adamw { lr = optim.cosine { peak = 3e-3, warmup = 3, steps = 12 }, decay = 0.1 } end,
+  lua = function() return sign {} end,
+}
+
+local gpt = args.model == "gpt"
+local model = gpt and GPT() or MLP()
+local run = orrery.compile(function(b) return nn.cross_entropy(model(b.x), b.y) end, {
+  params = model, optimizer = optimizers[args.optimizer](), clip = 0.5, microbatches = args.microbatches,
+  strategy = STACK,
+})
+if args.load ~= "" then run:load(args.load) end
+
+-- Every step has a batch of its own; the last ones are ragged.
+local function batch_of(step)
+  local x, y, rows = {}, {}, step > 8 and args.batch - 3 or args.batch
+  for i = 1, rows do
+    x[i], y[i] = {}, gpt and {} or (step * 7 + i * 5) % 96
+    for j = 1, 16 do
+      local k = (step * 31 + i * 17 + j * (i + 3)) % 96
+      x[i][j] = gpt and k or k / 48 - 1
+      if gpt then y[i][j] = (k * 5 + 7) % 96 end
+    end
+  end
+  return { x = orrery.tensor(x, gpt and "i32" or "f32"), y = orrery.tensor(y, "i32") }
+end
+
+local last = args.stop > 0 and args.stop or args.steps
+for step = run.steps + 1, last do
+  local result = run:step(batch_of(step))
+  orrery.log("step %d loss %.17g norm %.17g", step, result:mean(), result:get("grad_norm"))
+end
+if args.eval then orrery.log("eval %.17g", run:eval(batch_of(99)):mean()) end
+if args.save ~= "" then run:save(args.save) end
+orrery.log("digest %s", orrery.digest(model))

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every EXACT strategy and stack gives the bits of one process: losses, gradient norms, parameters.
+
+A row is a stack and the ranks it runs on; it is held against one process for both models and three
+optimizers. The GPT has tied embeddings, dropout and clipping; the last batches are ragged.
+"""
+import pathlib
+import re
+import tempfile
+import unittest
+
+from program import HERE, orrery
+
+MODELS = ("gpt", "mlp")
+OPTIMIZERS = ("sgd", "adamw", "lua")
+SCHEDULES = ("gpipe", "1f1b", "interleaved", "looped", "zb1", "zbv")
+
+GPT_STAGES = 'stages = { { "tok", "pos", "drop", "blocks.1" }, { "blocks.2-4", "norm", "head" } }'
+# Forward of all, then backward from the last: what gpipe does, written by the script.
+ORDER = """schedule = function(stage, stages, microbatches)
+  local cells = {}
+  for i = 0, microbatches - 1 do cells[#cells + 1] = "F" .. i end
+  for i = 0, microbatches - 1 do cells[#cells + 1] = "B" .. i end
+  return cells
+end"""
+
+# (stack in Lua, ranks, models)
+ROWS = [
+    ("{ strategy.data{} }", (2, 3, 4), MODELS),
+    ("{ strategy.accumulate{} }", (1,), MODELS),
+    ("{ strategy.data{}, strategy.accumulate{} }", (2, 3), MODELS),
+    ("{ strategy.recompute{} }", (1,), ("gpt",)),
+    ("{ strategy.data{}, strategy.recompute{} }", (2,), ("gpt",)),
+    ("{ strategy.data{}, strategy.recompute{}, strategy.accumulate{} }", (3,), ("gpt",)),
+    (f"{{ strategy.pipeline{{ {GPT_STAGES} }} }}", (2,), ("gpt",)),
+    (f"{{ strategy.pipeline{{ {ORDER} }} }}", (2, 3), ("gpt",)),
+    (f"{{ strategy.place{{ {GPT_STAGES.replace('stages', 'modules')} }} }}", (2,), ("gpt",)),
+    ('{ strategy.place{ modules = { "a", "b", "c", "d" }, ranks = "0,1,0,2" } }', (3,), ("mlp",)),
+    ('{ strategy.place{ modules = "a,b;c,d" }, strategy.data{} }', (2, 4), ("mlp",)),
+]
+for schedule in SCHEDULES:
+    pipeline = f'strategy.pipeline{{ schedule = "{schedule}" }}'
+    two = f'strategy.pipeline{{ size = 2, schedule = "{schedule}" }}'
+    chunks = 1 if schedule in ("gpipe", "1f1b", "zb1") else 2
+    ROWS += [
+        (f"{{ {pipeline} }}", (2, 3, 4) if chunks == 1 else (2,), MODELS),
+        (f"{{ {pipeline} }}", (3, 4) if chunks == 2 else (), ("gpt",)),
+        (f"{{ {two}, strategy.data{{}} }}", (4, 6), ("gpt",)),
+        (f"{{ {two}, strategy.recompute{{}} }}", (2,), ("gpt",)),
+        (f"{{ {two}, strategy.data{{}}, strategy.recompute{{}} }}", (4,), ("gpt",)),
+    ]
+
+
+class Equality(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.template = (HERE / "strategies.lua").read_text()
+        cls.expected = {}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def run_stack(self, stack, ranks, *words):
+        script = pathlib.Path(self.folder.name) / "strategies.lua"
+        script.write_text(self.template.replace("strategy = STACK", f"strategy = {stack}"))
+        done = orrery("run", "-n", ranks, script, *words)
+        self.assertEqual(done.code, 0, done.err)
+        found = re.findall(r"^(?:step \d+ loss|eval|digest) .*$", done.out, re.MULTILINE)
+        return [re.sub(r"  [\d.]+ ms$", "", line) for line in found]
+
+    def one_process(self, *words):
+        if words not in self.expected:
+            self.expected[words] = self.run_stack("nil", 1, *words)
+            self.assertEqual(len(self.expected[words]), 12)
+        return self.expected[words]
+
+    def test_every_row(self):
+        for stack, worlds, models in ROWS:
+            for ranks in worlds:
+                for model in models:
+                    for optimizer in OPTIMIZERS if ranks == worlds[0] else ("adamw",):
+                        words = (f"model={model}", f"optimizer={optimizer}")
+                        with self.subTest(stack=stack, ranks=ranks, words=words):
+                            self.assertEqual(self.run_stack(stack, ranks, *words), self.one_process(*words))
+
+    def test_saved_under_one_continued_under_another(self):
+        stacks = [(2, "{ strategy.data{} }"), (3, '{ strategy.pipeline{ schedule = "zb1" } }'),
+                  (1, "{ strategy.accumulate{} }"), (4, "{ strategy.pipeline{ size = 2 }, strategy.data{} }")]
+        whole = self.one_process("model=gpt", "optimizer=adamw")
+        for before, after in zip(stacks, stacks[1:] + stacks[:1]):
+            saved = pathlib.Path(self.folder.name) / "checkpoint"
+            with self.subTest(before=before, after=after):
+                self.run_stack(before[1], before[0], "stop=4", f"save={saved}")
+                self.assertEqual(self.run_stack(after[1], after[0], f"load={saved}"), whole[4:])
+
+
+if __name__ == "__main__":
+    import sys
+    unittest.main(argv=sys.argv[:1])

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
+#include <string_view>
 
 #include "base/error.h"
 
@@ -93,6 +94,9 @@ std::optional<World> read(const Source& s, const GetEnv& env) {
   const char *rank = env(s.rank), *size = env(s.size);
   if (s.step && !env(s.step)) return std::nullopt;
   if (!rank && !size) return std::nullopt;
+  // srun --mpi=pmi2 sets PMI's rank and size, and says the rest in its own variables.
+  if (std::string_view(s.rank) == "PMI_RANK" && !env(s.local_rank) && env("SLURM_STEP_ID"))
+    return std::nullopt;
   if (!rank || !size)
     fail(ORR_INVALID, "{} is set but {} is not: set both, or neither and start with 'orrery run -n N'",
          rank ? s.rank : s.size, rank ? s.size : s.rank);

@@ -58,6 +58,15 @@ TEST(Environment, SlurmNeedsAStep) {
   EXPECT_EQ(from(batch).local_size, 2);
 }
 
+TEST(Environment, SlurmSpeaksForItsOwnPmi) {
+  const World w = from({{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "4"}, {"SLURM_STEP_ID", "0"}, {"SLURM_LOCALID", "1"},
+                        {"SLURM_STEP_NUM_NODES", "2"}, {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"},
+                        {"PMI_RANK", "3"}, {"PMI_SIZE", "4"}});
+  EXPECT_EQ(w.source, "Slurm");
+  EXPECT_EQ(w.local_rank, 1);
+  EXPECT_EQ(w.local_size, 2);
+}
+
 TEST(Environment, MpirunInsideASlurmStepIsNoConflict) {
   const World w = from({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"SLURM_STEP_ID", "0"},
                         {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}});

@@ -69,8 +69,8 @@ std::vector<std::string> rank_command(const Choice& choice) {
 
 // -n N starts ranks, unless another launcher has already made this process one of several.
 bool must_launch(const Choice& choice) {
+  const World world = detect();  // also where it decides nothing: launchers that disagree stop here
   if (choice.ranks == 1) return false;
-  const World world = detect();
   if (world.size == 1) return true;
   if (world.size == choice.ranks) return false;
   fail(ORR_INVALID, "-n {}: this process is already one of {} ranks ({}); leave -n out",

@@ -32,11 +32,12 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 // What launchers leave in the environment; the ranks are ours and see our variables only.
-constexpr std::string_view foreign[] = {"OMPI_COMM_WORLD_", "PMI_", "MPI_LOCALRANKID=", "MPI_LOCALNRANKS=",
-                                        "SLURM_PROCID=", "SLURM_NTASKS=", "SLURM_STEP_ID=", "RANK=",
-                                        "WORLD_SIZE=", "LOCAL_RANK=", "LOCAL_WORLD_SIZE=", "ORRERY_RANK=",
-                                        "ORRERY_WORLD_SIZE=", "ORRERY_LOCAL_", "ORRERY_STORE_FD=",
-                                        "ORRERY_BOARD_FD=", "ORRERY_JOB=", "ORRERY_THREADS="};
+constexpr std::string_view foreign[] = {"OMPI_COMM_WORLD_", "PMIX_", "PMI_", "MPI_LOCALRANKID=",
+                                        "MPI_LOCALNRANKS=", "SLURM_PROCID=", "SLURM_NTASKS=",
+                                        "SLURM_STEP_ID=", "RANK=", "WORLD_SIZE=", "LOCAL_RANK=",
+                                        "LOCAL_WORLD_SIZE=", "ORRERY_RANK=", "ORRERY_WORLD_SIZE=",
+                                        "ORRERY_LOCAL_", "ORRERY_STORE_FD=", "ORRERY_BOARD_FD=",
+                                        "ORRERY_JOB=", "ORRERY_THREADS="};
 
 std::string own_program() {
   char path[PATH_MAX];
@@ -57,7 +58,9 @@ int follows(int code) { return code == ORR_RETRY ? 2 : code == ORR_DEADLINE ? 1 
 
 class Launcher {
  public:
-  explicit Launcher(const LaunchOptions& options) : options_(options), server_(options.ranks) {}
+  explicit Launcher(const LaunchOptions& options) : options_(options), server_(options.ranks) {
+    for (int r = 0; r < options.ranks; ++r) server_.invite(r);
+  }
   ~Launcher();
   int run();
 

@@ -6,8 +6,10 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "lower/options.h"
 #include "lower/recompute.h"
 #include "lower/stage.h"
+#include "lower/tensor.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
 #include "program/op.h"
@@ -88,16 +90,71 @@ const Axis& find_axis(orr_program* e, const char* name) {
   fail(ORR_INVALID, "there is no axis '{}'", name);
 }
 
+void deal_batch(orr_program* e, const Value& v, const std::string& axis_name, int32_t dim) {
+  if (dim != 0)
+    fail(ORR_UNIMPLEMENTED, "only the batch dim of batch fields can be sharded, not dim {} of '{}'", dim + 1, v.name);
+  if (!e->spread->batch_axis.empty() && e->spread->batch_axis != axis_name)
+    fail(ORR_INVALID, "the batch is already dealt over axis '{}'", e->spread->batch_axis);
+  e->spread->batch_axis = axis_name;
+}
+
+// The ranks of one axis share the work on every sample.
+TensorAsk& tensor_on(orr_program* e, const std::string& axis_name) {
+  TensorAsk& ask = e->spread->tensor;
+  if (!ask.axis.empty() && ask.axis != axis_name)
+    fail(ORR_INVALID, "parameters are already cut over axis '{}'", ask.axis);
+  if (e->spread->batch_axis == axis_name)
+    fail(ORR_INVALID, "axis '{}' deals the batch: parameters cannot be cut over it", axis_name);
+  ask.axis = axis_name, ask.cause = e->strategy;
+  return ask;
+}
+
 orr_status* place(orr_program* e, int32_t value, const char* axis_name, int32_t dim) {
   return guarded([&] {
     const Value& v = e->program->value(value);
     find_axis(e, axis_name);
     if (dim < 0) return;  // replicated is how everything starts
-    if (v.role != Role::batch || dim != 0)
-      fail(ORR_UNIMPLEMENTED, "only the batch dim of batch fields can be sharded, not dim {} of '{}'", dim + 1, v.name);
-    if (!e->spread->batch_axis.empty() && e->spread->batch_axis != axis_name)
-      fail(ORR_INVALID, "the batch is already dealt over axis '{}'", e->spread->batch_axis);
-    e->spread->batch_axis = axis_name;
+    if (v.role == Role::batch) return deal_batch(e, v, axis_name, dim);
+    if (v.role != Role::param || dim >= static_cast<int32_t>(v.type.dims.size()))
+      fail(ORR_UNIMPLEMENTED, "only batch fields and parameters can be sharded, not dim {} of '{}' {}", dim + 1,
+           v.name, to_string(v.type));
+    auto [at, fresh] = tensor_on(e, axis_name).cuts.emplace(value, dim);
+    if (at->second != dim)
+      fail(ORR_INVALID, "'{}' is cut along dim {} already and cannot be cut along dim {} as well", v.name,
+           at->second + 1, dim + 1);
+  });
+}
+
+// The op that makes a value, null if it is given or there is no such value.
+const Op* maker_of(orr_program* e, int32_t value) {
+  const Program& p = *e->program;
+  if (value < 0 || static_cast<size_t>(value) >= p.values().size()) return nullptr;
+  OpId maker = p.value(value).producer;
+  return maker == kNone ? nullptr : &p.ops()[static_cast<size_t>(maker)];
+}
+
+int32_t copied(const std::vector<int32_t>& from, int32_t* to, int32_t capacity) {
+  const int32_t n = static_cast<int32_t>(from.size());
+  std::copy_n(from.begin(), std::min(n, capacity), to);
+  return n;
+}
+
+int32_t inputs(orr_program* e, int32_t value, int32_t* out, int32_t capacity) {
+  const Op* op = maker_of(e, value);
+  return op ? copied(op->in, out, capacity) : 0;
+}
+
+int32_t rule(orr_program* e, int32_t value, int32_t input, int32_t* factors, int32_t capacity) {
+  const Op* op = maker_of(e, value);
+  if (!op || input >= static_cast<int32_t>(op->in.size())) return 0;
+  Sharding s = op_def(op->kind).sharding(args_of(*e->program, *op), out_types(*e->program, *op));
+  return copied(input < 0 ? s.out[0] : s.in[static_cast<size_t>(input)], factors, capacity);
+}
+
+orr_status* scatter(orr_program* e, const char* axis_name, int32_t dim) {
+  return guarded([&] {
+    find_axis(e, axis_name);
+    tensor_on(e, axis_name).scatter = dim;
   });
 }
 
@@ -123,32 +180,6 @@ orr_status* life(orr_program* e, int32_t value, const char* region, int32_t life
   });
 }
 
-// The user's options as the ABI asks for them.
-const Attr* option(const void* self, const char* name) {
-  auto& options = static_cast<const StrategyUse*>(self)->options;
-  auto at = options.find(name);
-  return at == options.end() ? nullptr : &at->second;
-}
-
-orr_options options_of(const StrategyUse& use) {
-  orr_options o{};
-  o.self = &use;
-  o.integer = [](const void* self, const char* name, int64_t fallback) {
-    const Attr* a = option(self, name);
-    return a && std::holds_alternative<int64_t>(*a) ? std::get<int64_t>(*a) : fallback;
-  };
-  o.real = [](const void* self, const char* name, double fallback) {
-    const Attr* a = option(self, name);
-    if (a && std::holds_alternative<int64_t>(*a)) return static_cast<double>(std::get<int64_t>(*a));
-    return a && std::holds_alternative<double>(*a) ? std::get<double>(*a) : fallback;
-  };
-  o.text = [](const void* self, const char* name, const char* fallback) {
-    const Attr* a = option(self, name);
-    return a && std::holds_alternative<std::string>(*a) ? std::get<std::string>(*a).c_str() : fallback;
-  };
-  return o;
-}
-
 orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_t* where,
                   const char* const* modules) {
   return guarded([&] {
@@ -163,7 +194,9 @@ orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_
     e->spread->pipe_axis = axis_name, e->spread->sliced = true;
     e->spread->chunk_at.assign(where, where + n);
     e->spread->scheduler = e->strategy;
-    e->spread->make_tables = [use = *e->use, ranks](int leaves) { return tables_of(use, ranks, leaves); };
+    e->spread->make_tables = [use = *e->use, at = e->spread->chunk_at](int leaves) {
+      return tables_of(use, at, leaves);
+    };
     assign_stages(*e->program, n, patterns);
   });
 }
@@ -207,28 +240,7 @@ orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
 }
 
 constexpr orr_edit kEdit = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag, loop, stage, life,
-                            axis_size, halve, shard};
-
-void check_options(const StrategyUse& use, const orr_strategy_info& info) {
-  std::vector<std::string> known;
-  for (int i = 0; i < info.n_options; ++i) known.push_back(info.options[i].name);
-  for (auto& [name, value] : use.options) {
-    bool found = false;
-    for (int i = 0; i < info.n_options; ++i) {
-      if (name != info.options[i].name) continue;
-      found = true;
-      bool text = std::holds_alternative<std::string>(value);
-      bool whole = std::holds_alternative<int64_t>(value);
-      int32_t want = info.options[i].type;
-      if ((want == ORR_ATTR_TEXT) != text || (want == ORR_ATTR_INT && !whole))
-        fail(ORR_INVALID, "strategy.{}: option '{}' must be {}", use.name, name,
-             want == ORR_ATTR_TEXT ? "a string" : want == ORR_ATTR_INT ? "an integer" : "a number");
-    }
-    if (!found)
-      fail(ORR_INVALID, "strategy.{}: unknown option '{}'{}; it has {}", use.name, name,
-           did_you_mean(name, known), known.empty() ? "none" : join(known, ", "));
-  }
-}
+                            inputs, rule, scatter, axis_size, halve, shard};
 
 void check_contract(const StrategyUse& use, const orr_strategy_info& info, std::set<std::string>& provided) {
   auto words = [](const char* text) {
@@ -249,29 +261,20 @@ void check_contract(const StrategyUse& use, const orr_strategy_info& info, std::
   for (auto& word : words(info.provides)) provided.insert(word);
 }
 
-}  // namespace
-
-std::vector<std::vector<Cell>> tables_of(const StrategyUse& use, int ranks, int leaves) {
-  const orr_strategy_api& api = Registry::get().strategy(use.name);
-  orr_options options = options_of(use);
-  std::vector<std::vector<Cell>> tables;
-  for (int32_t r = 0; r < ranks; ++r) {
-    int32_t n = 0;
-    std::vector<orr_cell> cells;
-    do {
-      cells.resize(static_cast<size_t>(n));
-      check(api.schedule(api.self, &options, r, ranks, leaves, cells.data(), static_cast<int32_t>(cells.size()), &n),
-            "strategy." + use.name);
-    } while (n > static_cast<int32_t>(cells.size()));
-    tables.emplace_back();
-    for (const orr_cell& c : cells) {
-      if (c.kind < ORR_CELL_FORWARD || c.kind > ORR_CELL_WEIGHT)
-        fail(ORR_INVALID, "strategy.{}: there is no kind of cell {}", use.name, c.kind);
-      tables.back().push_back({static_cast<Segment>(c.kind), c.chunk, c.leaf});
-    }
+// The axes must make up the job.
+void check_taken(const Spread& spread) {
+  int taken = 1;
+  std::string product;
+  for (const Axis& axis : spread.axes) {
+    taken *= axis.size;
+    product += fmt::format("{}{} {}", product.empty() ? "" : " x ", axis.name, axis.size);
   }
-  return tables;
+  if (taken != spread.world)
+    fail(ORR_INVALID, "the strategies use {} ranks ({}) but the job has {}: change a size or -n", taken,
+         product.empty() ? "none" : product, spread.world);
 }
+
+}  // namespace
 
 Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world) {
   Spread spread;
@@ -293,15 +296,10 @@ Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int w
     }
   }
   recompute(p, spread);
-  int taken = 1;
-  std::string product;
-  for (const Axis& axis : spread.axes) {
-    taken *= axis.size;
-    product += fmt::format("{}{} {}", product.empty() ? "" : " x ", axis.name, axis.size);
-  }
-  if (taken != world)
-    fail(ORR_INVALID, "the strategies use {} ranks ({}) but the job has {}: change a size or -n", taken,
-         product.empty() ? "none" : product, world);
+  check_taken(spread);
+  if (!spread.tensor.axis.empty())
+    for (const std::string& remark : cut_program(p, spread, 0).remarks)
+      spread.remarks.push_back(spread.tensor.cause + ": " + remark);
   return spread;
 }
 

@@ -5,6 +5,7 @@
 
 #include <orrery/strategy.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -19,14 +20,18 @@ struct StrategyUse {
   std::string name;
   std::map<std::string, Attr> options;
   std::string line;  // Lua file:line
+  // A schedule of the script's own: the cells of one stage in order, as "F0", "B3", "W3", with ":k"
+  // behind for the rank's k-th chunk. Empty: the strategy's own.
+  std::function<std::vector<std::string>(int stage, int stages, int leaves)> order = nullptr;
 };
 
 // Lets every strategy edit the differentiated program over `world` ranks; checks options, conflicts
 // and that the mesh takes every rank. Throws Error with the Lua line of the strategy at fault.
 Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world);
 
-// The cells of every coordinate of a pipeline of `ranks`, as the strategy orders `leaves` leaves.
-std::vector<std::vector<Cell>> tables_of(const StrategyUse& use, int ranks, int leaves);
+// The cells of every coordinate of a pipeline that holds chunk c at chunk_at[c], as the strategy, or the
+// script in its place, orders `leaves` leaves.
+std::vector<std::vector<Cell>> tables_of(const StrategyUse& use, const std::vector<int>& chunk_at, int leaves);
 
 // What the strategy that caused an exchange says a rank sends in it.
 uint64_t predict_bytes(const StrategyUse& use, const orr_predict_query& query);

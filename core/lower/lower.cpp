@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "lower/shard.h"
 #include "lower/stage.h"
+#include "lower/tensor.h"
+#include "lower/units.h"
 
 namespace orrery {
 
@@ -57,6 +59,14 @@ void choose_cells(RankPlan& plan) {
   plan.cells = plan.tables[static_cast<size_t>(spread.coordinate(spread.pipe_axis, plan.rank))];
 }
 
+// What one rank does of the logical program, over all axes but the batch's.
+Program share_of(const Program& logical, const Spread& spread, int rank) {
+  Program p = spread.tensor.axis.empty() ? logical : cut_program(logical, spread, rank).program;
+  if (!spread.pipe_axis.empty()) p = split_stages(p, spread, rank);
+  if (spread.sharded.empty() || spread.batch_ranks() == 1) return p;
+  return shard(p, sharded_on_one_stage(logical, spread), rank);
+}
+
 }  // namespace
 
 RankPlan lower(const LowerRequest& request) {
@@ -80,10 +90,7 @@ RankPlan lower(const LowerRequest& request) {
   plan.kernel_names = request.kernels;
   plan.spread = *request.spread, plan.rank = request.rank;
   const Spread& spread = *request.spread;
-  Program p = *request.logical;
-  if (!spread.pipe_axis.empty()) p = split_stages(p, spread, request.rank);
-  if (!spread.sharded.empty() && ranks > 1) p = shard(p, spread, request.rank);
-  plan.local = localize(p, mine);
+  plan.local = localize(share_of(*request.logical, spread, request.rank), mine);
   fuse_pointwise(plan.local);
   if (mine.sliced) choose_cells(plan);
   place_values(plan);

@@ -48,6 +48,13 @@ struct Life {
   bool kept = false;
 };
 
+// What a strategy asks of the ranks of one axis that share the work on every sample.
+struct TensorAsk {
+  std::string axis, cause;
+  std::map<ValueId, int> cuts;  // parameter -> dim
+  int scatter = kNone;          // activations that are sums may be scattered over this dim
+};
+
 struct Spread {
   int world = 1;
   std::vector<Axis> axes;                 // outermost first: the last one varies fastest with the rank
@@ -61,6 +68,7 @@ struct Spread {
   std::string scheduler;                  // the strategy that deals them and orders the cells:
   std::function<std::vector<std::vector<Cell>>(int leaves)> make_tables;  // by coordinate
   std::map<ValueId, Life> lives;          // activations of regions (lower/recompute.h)
+  TensorAsk tensor;
   std::vector<std::string> remarks;
   int batch_ranks() const;                // size of the batch axis, 1 if none
   int size_of(const std::string& axis) const;        // 1 if there is none

@@ -75,10 +75,12 @@ class Sharder {
   void find_rounds() {
     std::vector<int> ready(from_.values().size(), 0);
     round_of_.assign(from_.ops().size(), 0);
+    int messages = 0;
     for (size_t i = 0; i < from_.ops().size(); ++i) {
       const Op& op = from_.ops()[i];
       if (op.phase != Phase::update) continue;
       for (ValueId v : op.in) round_of_[i] = std::max(round_of_[i], ready[at(v)]);
+      if (is_exchange(op.kind)) round_of_[i] = messages = std::max(round_of_[i], messages);  // in their order
       for (ValueId v : op.out) ready[at(v)] = round_of_[i] + gathers(op);
       last_round_ = std::max(last_round_, round_of_[i]);
     }

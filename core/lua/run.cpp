@@ -102,6 +102,24 @@ Attr attr_at(lua_State* L, int index, const std::string& what) {
        describe(L, index));
 }
 
+// A schedule of the script's own: function(stage, stages, microbatches) -> {"F0", "B0", ...}.
+auto schedule_at(lua_State* L, int index) {
+  return [order = Function(L, index)](int stage, int stages, int leaves) {
+    lua_State* state = order.state();
+    const int top = lua_gettop(state);
+    order.push();
+    for (int number : {stage, stages, leaves}) lua_pushinteger(state, number);
+    protected_call(state, 3, 1);
+    std::vector<std::string> cells;
+    for (lua_Integer i = 1; lua_rawgeti(state, top + 1, i) != LUA_TNIL; ++i) {
+      cells.push_back(to_text(state, -1, "a cell of the schedule"));
+      lua_pop(state, 1);
+    }
+    lua_settop(state, top);
+    return cells;
+  };
+}
+
 // {{name = "data", line = "gpt.lua:7", options = {...}}, ...}
 std::vector<StrategyUse> strategies_at(lua_State* L, int index) {
   std::vector<StrategyUse> uses;
@@ -113,7 +131,12 @@ std::vector<StrategyUse> strategies_at(lua_State* L, int index) {
     lua_getfield(L, entry, "options");
     for (const std::string& name : sorted_keys(L, -1)) {
       lua_getfield(L, entry + 1, name.c_str());
-      use.options[name] = attr_at(L, -1, use.name + ": " + name);
+      if (name == "schedule" && lua_isfunction(L, -1)) {
+        use.order = schedule_at(L, lua_gettop(L));
+        use.options[name] = std::string("script");
+      } else {
+        use.options[name] = attr_at(L, -1, use.name + ": " + name);
+      }
       lua_pop(L, 1);
     }
     uses.push_back(std::move(use));

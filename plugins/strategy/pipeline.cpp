@@ -10,6 +10,8 @@
 //                                                                           Lamy-Poirier 2023
 //   zb1          1f1b with weight gradients put off into the bubble         Qi et al. 2024
 //   zbv          two chunks a rank in a V, weight gradients put off         Qi et al. 2024
+//
+// "script": the script's own function orders the cells; this plugin is not asked.
 #include <orrery/strategy.h>
 
 #include <algorithm>
@@ -23,7 +25,7 @@ namespace {
 constexpr orr_option kOptions[] = {
     {"size", ORR_ATTR_INT, 0, "0", "stages, one a rank; 0: as many as `stages` lists, else all ranks that are left"},
     {"stages", ORR_ATTR_TEXT, 0, "auto", "modules of each chunk: \"tok,pos,blocks.1-6;blocks.7-12,norm,head\"; or auto"},
-    {"schedule", ORR_ATTR_TEXT, 0, "1f1b", "gpipe, 1f1b, interleaved, looped, zb1 or zbv"},
+    {"schedule", ORR_ATTR_TEXT, 0, "1f1b", "gpipe, 1f1b, interleaved, looped, zb1, zbv, or a function that orders the cells of a stage"},
     {"chunks", ORR_ATTR_INT, 0, "0", "chunks of the model on each rank: interleaved and looped; 0: 2 there, else 1"},
 };
 
@@ -54,12 +56,12 @@ int64_t integer(const orr_options* o, const char* name) { return o->integer(o->s
 Shape shape_of(const orr_options* o, int ranks_left) {
   Shape s;
   s.schedule = o->text(o->self, "schedule", "1f1b");
-  static const std::vector<std::string> known = {"gpipe", "1f1b", "interleaved", "looped", "zb1", "zbv"};
+  static const std::vector<std::string> known = {"gpipe", "1f1b", "interleaved", "looped", "zb1", "zbv", "script"};
   if (std::find(known.begin(), known.end(), s.schedule) == known.end())
     throw orr::Error(ORR_INVALID, "there is no schedule '" + s.schedule + "'; there are gpipe, 1f1b, interleaved, looped, zb1, zbv");
-  bool many = s.schedule == "interleaved" || s.schedule == "looped";
+  bool free = s.schedule == "script", many = s.schedule == "interleaved" || s.schedule == "looped" || free;
   int64_t chunks = integer(o, "chunks");
-  s.chunks = s.is_v() ? 2 : chunks ? static_cast<int>(chunks) : many ? 2 : 1;
+  s.chunks = s.is_v() ? 2 : chunks ? static_cast<int>(chunks) : many && !free ? 2 : 1;
   if (s.chunks < 1 || (s.chunks > 1 && !many && !s.is_v()) || (s.is_v() && chunks && chunks != 2))
     throw orr::Error(ORR_INVALID, "chunks = " + std::to_string(chunks) + " does not go with schedule '" + s.schedule + "'");
   std::string stages = o->text(o->self, "stages", "auto");

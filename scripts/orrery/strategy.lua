@@ -4,12 +4,21 @@
 local _, orrery = ...
 local engine = orrery.engine
 
--- Lists of names ({ "qkv", "mlp.1" }) travel as text with commas between.
+-- Lists of names ({ "qkv", "mlp.1" }) travel as text with commas between; a list of parts of the model
+-- ({ { "tok", "blocks.1" }, "head" }) with semicolons between the parts.
+local in_parts = { stages = true, modules = true }
+
+local function text_of(value, between)
+  if type(value) ~= "table" or type(value[1]) == "number" then return value end
+  local words = {}
+  for i, word in ipairs(value) do words[i] = text_of(word, ",") end
+  return table.concat(words, between)
+end
+
 local function flat(options)
   local given = {}
   for name, value in pairs(options or {}) do
-    local list = type(value) == "table" and type(value[1]) == "string"
-    given[name] = list and table.concat(value, ", ") or value
+    given[name] = text_of(value, in_parts[name] and ";" or ",")
   end
   return given
 end

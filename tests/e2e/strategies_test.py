@@ -15,7 +15,14 @@ MODELS = ("gpt", "mlp")
 OPTIMIZERS = ("sgd", "adamw", "lua")
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "looped", "zb1", "zbv")
 
-GPT_STAGES = 'stages = "tok,pos,drop,blocks.1;blocks.2-4,norm,head"'
+GPT_STAGES = 'stages = { { "tok", "pos", "drop", "blocks.1" }, { "blocks.2-4", "norm", "head" } }'
+# Forward of all, then backward from the last: what gpipe does, written by the script.
+ORDER = """schedule = function(stage, stages, microbatches)
+  local cells = {}
+  for i = 0, microbatches - 1 do cells[#cells + 1] = "F" .. i end
+  for i = 0, microbatches - 1 do cells[#cells + 1] = "B" .. i end
+  return cells
+end"""
 
 # (stack in Lua, ranks, models)
 ROWS = [
@@ -26,6 +33,10 @@ ROWS = [
     ("{ strategy.data{}, strategy.recompute{} }", (2,), ("gpt",)),
     ("{ strategy.data{}, strategy.recompute{}, strategy.accumulate{} }", (3,), ("gpt",)),
     (f"{{ strategy.pipeline{{ {GPT_STAGES} }} }}", (2,), ("gpt",)),
+    (f"{{ strategy.pipeline{{ {ORDER} }} }}", (2, 3), ("gpt",)),
+    (f"{{ strategy.place{{ {GPT_STAGES.replace('stages', 'modules')} }} }}", (2,), ("gpt",)),
+    ('{ strategy.place{ modules = { "a", "b", "c", "d" }, ranks = "0,1,0,2" } }', (3,), ("mlp",)),
+    ('{ strategy.place{ modules = "a,b;c,d" }, strategy.data{} }', (2, 4), ("mlp",)),
 ]
 for schedule in SCHEDULES:
     pipeline = f'strategy.pipeline{{ schedule = "{schedule}" }}'
@@ -53,7 +64,7 @@ class Equality(unittest.TestCase):
 
     def run_stack(self, stack, ranks, *words):
         script = pathlib.Path(self.folder.name) / "strategies.lua"
-        script.write_text(self.template.replace("STACK", stack))
+        script.write_text(self.template.replace("strategy = STACK", f"strategy = {stack}"))
         done = orrery("run", "-n", ranks, script, *words)
         self.assertEqual(done.code, 0, done.err)
         found = re.findall(r"^(?:step \d+ loss|eval|digest) .*$", done.out, re.MULTILINE)

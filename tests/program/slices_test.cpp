@@ -27,7 +27,9 @@ struct Bubble {
 std::vector<std::vector<Cell>> tables(const Case& c) {
   StrategyUse use{"pipeline", {{"schedule", std::string(c.schedule)}}, "test"};
   if (c.chunks > 1) use.options["chunks"] = int64_t{c.chunks};
-  return tables_of(use, c.ranks, c.leaves);
+  std::vector<int> chunk_at;
+  for (int k = 0; k < c.ranks * c.chunks; ++k) chunk_at.push_back(k % c.ranks);
+  return tables_of(use, chunk_at, c.leaves);
 }
 
 Bubble bubble(const Case& c) {
@@ -88,6 +90,20 @@ TEST(Schedule, RefusesOneThatWaitsForItself) {
   auto all = tables({"1f1b", 2, 1, 4});
   std::swap(all[1][0], all[1][1]);  // backward before forward
   EXPECT_THROW(simulate(all), Error);
+}
+
+// What the script returns replaces the plugin's order.
+TEST(Schedule, TakesTheScriptsOrder) {
+  StrategyUse use{"pipeline", {}, "test", [](int stage, int, int) {
+    return stage ? std::vector<std::string>{"F0", "B0", "F1", "B1"} : std::vector<std::string>{"F0", "F1", "B0", "B1"};
+  }};
+  auto all = tables_of(use, {0, 1}, 2);
+  EXPECT_EQ(all[0][1], (Cell{Segment::forward, 0, 1}));
+  EXPECT_EQ(all[1][1], (Cell{Segment::backward, 1, 0}));
+  use.order = [](int, int, int) { return std::vector<std::string>{"G0"}; };
+  EXPECT_THROW(tables_of(use, {0, 1}, 2), Error);
+  use.order = [](int, int, int) { return std::vector<std::string>{"F0:1"}; };
+  EXPECT_THROW(tables_of(use, {0, 1}, 2), Error);
 }
 
 TEST(Schedule, RefusesOneThatLeavesACellOut) {

@@ -84,7 +84,9 @@ typedef struct orr_edit {
   int32_t (*ranks_left)(orr_program*);
   /* Creates a mesh axis over `size` ranks (0: all that are left), inside those made before. */
   orr_status* (*axis)(orr_program*, const char* name, int32_t size);
-  /* Places a value on an axis: dim >= 0 shards that dim, -1 replicates. */
+  /* Places a value on an axis: dim >= 0 shards that dim, -1 replicates. Batch fields: dim 0, the
+   * leaves are dealt. Parameters: any dim of one axis, on which every rank works on all samples; the
+   * ops that read them follow, and so do their gradients and optimizer states. */
   orr_status* (*place)(orr_program*, int32_t value, const char* axis, int32_t dim);
   /* Asks for gradients to be summed over `axis` and kept replicated, in buckets of about `bucket`
    * bytes, started as soon as their last member is complete. */
@@ -104,6 +106,18 @@ typedef struct orr_edit {
    * keeping them: the same ops, random numbers and rounding. What the region takes from outside,
    * what is read outside of it and, with ORR_LIFE_KEEP, this one are kept. */
   orr_status* (*life)(orr_program*, int32_t value, const char* region, int32_t life);
+
+  /* -- ops, and cutting them over ranks ---- */
+  /* The values that the op which makes `value` reads: writes at most `capacity` of them, returns how
+   * many there are. */
+  int32_t (*inputs)(orr_program*, int32_t value, int32_t* out, int32_t capacity);
+  /* The op's factor map: the factor that each dim of its input number `input` (-1: of its first
+   * output) runs over, -1 where the op cannot work on parts of the dim. Factors that the output does
+   * not have are summed. Writes at most `capacity` of them, returns the rank. */
+  int32_t (*rule)(orr_program*, int32_t value, int32_t input, int32_t* factors, int32_t capacity);
+  /* Lets activations that the ranks of `axis` hold summands of be completed in shares of `dim`, kept
+   * so as long as ops can work on them, instead of whole on every rank. */
+  orr_status* (*scatter)(orr_program*, const char* axis, int32_t dim);
 
   /* -- pieces of training state ---- */
   /* Ranks on an axis; 0 if there is none of that name. */

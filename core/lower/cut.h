@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a value lies over the ranks of one mesh axis, and the ops that move it from one such layout to
+// another (design section 3, "placement").
+#pragma once
+
+#include <string>
+
+#include "program/program.h"
+#include "program/state.h"
+
+namespace orrery {
+
+// whole: every rank holds all of it. parts: `dim` consists of `segments`, one after another, and a
+// rank holds its share of each (a fused weight [q|k|v] has three). sum: every rank holds a summand.
+struct Cut {
+  enum Kind { whole, parts, sum } kind = whole;
+  int dim = kNone;
+  Dims segments;
+
+  static Cut summand() { return {sum, kNone, {}}; }
+  static Cut of(int dim, Dims segments) { return {parts, dim, std::move(segments)}; }
+  bool is_even(int ranks) const;  // all ranks hold the same number of indices of each segment
+  bool operator==(const Cut&) const = default;
+};
+
+// One rank's place on the axis.
+struct Member {
+  int rank = 0, ranks = 1;
+  std::string axis, cause;
+
+  // The indices [begin, end) of a segment of n that the rank holds.
+  int64_t begin(int64_t n) const { return n * rank / ranks; }
+  int64_t end(int64_t n) const { return n * (rank + 1) / ranks; }
+};
+
+Type held(const Type& whole, const Cut& cut, const Member& me);
+Part part_of(const Cut& cut, const Member& me);  // REQUIRES: not a sum
+
+// What moving a value costs, in elements sent per element of the value; more than kNever: impossible.
+constexpr double kNever = 1e6;
+double move_cost(const Cut& from, const Cut& to, int ranks);
+
+// Appends the ops that make `to` of x, which lies as `from`; `dims` are the whole value's.
+// REQUIRES: move_cost is below kNever.
+ValueId move(Program& p, ValueId x, const Dims& dims, const Cut& from, const Cut& to, const Member& me);
+
+// x summed, or its largest taken ("max"), over the ranks.
+ValueId all_reduce(Program& p, ValueId x, const Member& me, const char* fn = "sum");
+
+}  // namespace orrery

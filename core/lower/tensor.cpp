@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/tensor.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "lower/tensor_pass.h"
+
+namespace orrery {
+
+TensorPass::TensorPass(const Program& from, const Spread& spread, int rank)
+    : from_(from), spread_(spread),
+      me_{spread.coordinate(spread.tensor.axis, rank), spread.size_of(spread.tensor.axis),
+          spread.tensor.axis, spread.tensor.cause},
+      to_(out_.program), at_(from.values().size()), here_(from.values().size(), kNone) {
+  ops_.assign(from.ops().size(), kNone);
+}
+
+namespace {
+
+// States that the update combines elementwise with a parameter, such as moments: they lie as it does.
+std::map<ValueId, ValueId> companions(const Program& p, const std::map<ValueId, int>& cuts) {
+  std::map<ValueId, ValueId> near;
+  for (auto& [param, dim] : cuts) near[param] = param;
+  std::map<ValueId, ValueId> next;
+  for (auto& [state, value] : p.updates()) next[state] = value;
+  auto meet = [&](const std::vector<ValueId>& values, const Dims& dims) {
+    ValueId param = kNone;
+    for (ValueId v : values)
+      if (auto at = near.find(v); at != near.end() && p.type(v).dims == dims) param = at->second;
+    bool fresh = false;
+    for (ValueId v : values)
+      if (param != kNone && p.type(v).dims == dims && p.type(param).dims == dims)
+        fresh = near.emplace(v, param).second || fresh;
+    return fresh;
+  };
+  for (bool more = true; more;) {
+    more = false;
+    for (const Op& op : p.ops()) {
+      if (op.kind != "pointwise" || op.phase != Phase::update) continue;
+      std::vector<ValueId> all = op.in;
+      all.insert(all.end(), op.out.begin(), op.out.end());
+      more = meet(all, p.type(op.out[0]).dims) || more;
+    }
+    for (auto& [state, value] : next) more = meet({state, value}, p.type(state).dims) || more;
+  }
+  return near;
+}
+
+}  // namespace
+
+// How a fused output is taken apart: the sizes of the split that follows, the whole if none does.
+Dims TensorPass::segments_of(ValueId param, int dim) const {
+  const int64_t extent = from_.type(param).dims[static_cast<size_t>(dim)];
+  std::set<ValueId> grown = {param};
+  for (const Op& op : from_.ops()) {
+    if (op.phase != Phase::forward) continue;
+    auto at = std::find_if(op.in.begin(), op.in.end(), [&](ValueId v) { return grown.count(v); });
+    if (at == op.in.end() || op.out.empty()) continue;
+    const Dims& x = from_.type(op.in[0]).dims;
+    if (op.kind == "split" && !x.empty() && x.back() == extent &&
+        attr_int(op.attrs, "dim", 0) + 1 == static_cast<int64_t>(x.size()))
+      return attr_ints(op.attrs, "sizes");
+    if (op.kind != "matmul" && op.kind != "pointwise") continue;
+    Sharding s = op_def(op.kind).sharding(args_of(from_, op), out_types(from_, op));
+    auto& mine = s.in[static_cast<size_t>(at - op.in.begin())];
+    int factor = *at == param ? mine[static_cast<size_t>(dim)] : mine.back();
+    if (!s.out[0].empty() && factor != kNone && s.out[0].back() == factor) grown.insert(op.out[0]);
+  }
+  return {extent};
+}
+
+void TensorPass::declare_state(ValueId v) {
+  const Value& value = from_.value(v);
+  auto param = like_.find(v);
+  if (param == like_.end()) return;
+  int dim = spread_.tensor.cuts.at(param->second);
+  Cut cut = Cut::of(dim, segments_of(param->second, dim));
+  at_[static_cast<size_t>(v)] = cut;
+  to_.mutable_value(v).part = part_of(cut, me_);
+  to_.mutable_value(v).type = held(value.type, cut, me_);
+}
+
+void TensorPass::declare_values() {
+  like_ = companions(from_, spread_.tensor.cuts);
+  for (size_t i = 0; i < from_.values().size(); ++i) {
+    const ValueId v = static_cast<ValueId>(i);
+    const Value& value = from_.value(v);
+    to_.set_site(value.site);
+    if (value.role == Role::batch) to_.batch_input(value.name, value.type);
+    else to_.new_value(value.type, value.role, value.name);
+    Value& copy = to_.mutable_value(v);
+    copy.batch = value.batch, copy.batch_dim = value.batch_dim, copy.state = value.state;
+    if (value.producer == kNone) here_[i] = v;
+    if (value.state) declare_state(v);
+  }
+}
+
+ValueId TensorPass::known(ValueId v) const {
+  ValueId x = here_[static_cast<size_t>(v)];
+  if (x == kNone) fail(ORR_FAILED, "a value is read before it is made");
+  return x;
+}
+
+void TensorPass::become(ValueId v, ValueId x, Cut cut) {
+  here_[static_cast<size_t>(v)] = x, at_[static_cast<size_t>(v)] = std::move(cut);
+}
+
+TensorPass::Moved TensorPass::move_of(ValueId v, const Cut& to) const {
+  bool again = spread_.tensor.scatter != kNone && to.kind == Cut::whole && from_.value(v).batch == Batch::sharded;
+  return {v, to.kind, to.dim, to.segments, again ? static_cast<int>(phase_) : 0};
+}
+
+ValueId TensorPass::read(ValueId v, const Cut& to) {
+  if (cut(v) == to) return known(v);
+  auto [at, fresh] = moved_.emplace(move_of(v, to), kNone);
+  if (fresh) at->second = move(to_, known(v), from_.type(v).dims, cut(v), to, me_);
+  return at->second;
+}
+
+// Attributes that say extents follow the shares.
+void TensorPass::fit_attributes(const Op& op, const Way& way, Op& copy) {
+  auto out = [&](size_t j) { return to_.type(copy.out[j]).dims; };
+  if (copy.attrs.count("dims")) copy.attrs["dims"] = out(0);
+  if (copy.attrs.count("rows")) copy.attrs["rows"] = out(0)[0];
+  if (copy.attrs.count("sizes")) {
+    Dims sizes;
+    for (size_t j = 0; j < copy.out.size(); ++j)
+      sizes.push_back(out(j)[static_cast<size_t>(attr_int(op.attrs, "dim", 0))]);
+    copy.attrs["sizes"] = sizes;
+  }
+  if (copy.attrs.count("heads") && way.in[0].kind == Cut::parts && way.in[0].dim == 2)
+    copy.attrs["heads"] = attr_int(op.attrs, "heads", 1) / me_.ranks;
+}
+
+void TensorPass::emit(const Op& op, const Way& way) {
+  Op copy = op;
+  for (size_t i = 0; i < op.in.size(); ++i) copy.in[i] = read(op.in[i], way.in[i]);
+  for (size_t j = 0; j < op.out.size(); ++j) {
+    to_.mutable_value(op.out[j]).type = held(from_.type(op.out[j]), way.out[j], me_);
+    become(op.out[j], op.out[j], way.out[j]);
+  }
+  fit_attributes(op, way, copy);
+  const std::vector<Type> types = op_def(op.kind).infer(args_of(to_, copy));
+  if (types != out_types(to_, copy))
+    fail(ORR_FAILED, "{}{}: the share of rank {} of axis '{}' does not have the shape that the op gives",
+         op.site.prefix(), op.kind, me_.rank, me_.axis);
+  to_.append(std::move(copy));
+}
+
+void TensorPass::remark(const Op& op, const Way& way) {
+  for (const Cut& in : way.in)
+    if (in.kind == Cut::parts) return;
+  for (ValueId v : op.in)
+    if (cut(v).kind == Cut::parts && from_.value(v).batch == Batch::sharded && !moved_.count(move_of(v, Cut{})))
+      out_.remarks.push_back(fmt::format("{}{} cannot work on parts of {}: they are gathered on every rank",
+                                         op.site.prefix(), op.kind, to_string(from_.type(v).dims)));
+}
+
+void TensorPass::translate(const Op& op) {
+  phase_ = op.phase;
+  to_.set_site(op.site), to_.set_phase(op.phase), to_.set_twin(op.twin);
+  const size_t begin = to_.ops().size();
+  if (op.kind == "user_gradient") {
+    become(op.out[0], known(op.in[0]), cut(op.in[0]));
+  } else if (!vocabulary(op)) {
+    Way way = choose(op);
+    remark(op, way);
+    emit(op, way);
+  }
+  for (size_t i = begin; i < to_.ops().size(); ++i) to_.mutable_ops()[i].stage = op.stage;
+}
+
+void TensorPass::finish() {
+  to_.set_twin(kNone), to_.set_phase(Phase::update);
+  phase_ = Phase::update;
+  for (auto& [state, next] : from_.updates()) {
+    to_.set_site(from_.value(next).site);
+    to_.update(state, read(next, cut(state)));
+  }
+  to_.set_phase(Phase::forward);
+  phase_ = Phase::forward;
+  for (auto& [name, id] : from_.outputs()) {
+    to_.set_site(from_.value(id).site);
+    to_.output(name, read(id, Cut{}));
+  }
+  for (Op& op : to_.mutable_ops())
+    if (op.twin != kNone) op.twin = ops_[static_cast<size_t>(op.twin)];
+}
+
+TensorProgram TensorPass::run() {
+  declare_values();
+  for (size_t i = 0; i < from_.ops().size(); ++i) {
+    translate(from_.ops()[i]);
+    ops_[i] = static_cast<OpId>(to_.ops().size()) - 1;
+  }
+  finish();
+  to_.set_site(from_.site());
+  return std::move(out_);
+}
+
+TensorProgram cut_program(const Program& logical, const Spread& spread, int rank) {
+  return TensorPass(logical, spread, rank).run();
+}
+
+}  // namespace orrery

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ways to carry out an op on cut values, and the choice among them: the one that sends the
+// fewest bytes. The factor map gives most of them; a few ops need a word of their own.
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "lower/tensor_pass.h"
+
+namespace orrery {
+namespace {
+
+bool is_sum(const Op& op) {
+  if (op.kind == "matmul" || op.kind == "norm_param_grad" || op.kind == "scatter_add") return true;
+  std::string fn = attr_text(op.attrs, "fn", "");
+  return op.kind == "reduce" && (fn == "sum" || fn == "sumsq");
+}
+
+bool draws(const Op& op) {
+  return std::any_of(op.expr.instrs.begin(), op.expr.instrs.end(),
+                     [](const orr_instr& i) { return i.fn == ORR_FN_RAND; });
+}
+
+int dim_of(const std::vector<int>& factors, int factor) {
+  auto at = std::find(factors.begin(), factors.end(), factor);
+  return at == factors.end() ? kNone : static_cast<int>(at - factors.begin());
+}
+
+}  // namespace
+
+double TensorPass::bytes(ValueId v) const {
+  const Value& value = from_.value(v);
+  double share = value.batch == Batch::sharded ? spread_.batch_ranks() : 1;
+  return static_cast<double>(value.type.bytes()) / share;
+}
+
+// Whether v's sum may be scattered along the sequence instead of being completed everywhere.
+bool TensorPass::scatters(const Op& op, ValueId v) const {
+  const Value& value = from_.value(v);
+  const int dim = spread_.tensor.scatter;
+  if (dim == kNone || cut(v).kind != Cut::sum || value.batch != Batch::sharded) return false;
+  if (dim == value.batch_dim || static_cast<int>(value.type.dims.size()) <= dim + 1) return false;
+  int64_t extent = value.type.dims[static_cast<size_t>(dim)];
+  if (extent % me_.ranks)
+    fail(ORR_INVALID, "{}{}: a sequence of {} does not divide over the {} ranks of axis '{}': choose a "
+         "length that they divide, or turn `sequence` off", op.site.prefix(), op.kind, extent, me_.ranks, me_.axis);
+  return true;
+}
+
+// Parameters stay where they are: activations travel.
+double TensorPass::cost_of(const Op& op, const Way& way) const {
+  double sum = 0;
+  for (size_t i = 0; i < op.in.size(); ++i) {
+    const ValueId v = op.in[i];
+    double each = moved_.count(move_of(v, way.in[i])) ? 0 : move_cost(cut(v), way.in[i], me_.ranks);
+    bool held = from_.value(v).state && cut(v).kind == Cut::parts && way.in[i].kind != Cut::parts;
+    bool uneven = cut(v).kind == Cut::parts && !cut(v).is_even(me_.ranks) && from_.value(v).batch != Batch::none;
+    if (uneven && cut(v) != way.in[i]) each = 2 * kNever;
+    if (way.in[i].kind == Cut::sum && !from_.type(v).dims.empty() && cut(v).kind != Cut::sum) each = 2 * kNever;
+    sum += each * bytes(v) * (held ? 1e3 : 1);
+  }
+  for (size_t j = 0; j < op.out.size(); ++j)  // what is left to be summed
+    if (way.out[j].kind == Cut::sum) sum += move_cost(way.out[j], Cut{}, me_.ranks) * bytes(op.out[j]);
+  for (size_t i = 0; i < op.in.size(); ++i)
+    if (way.in[i].kind == Cut::sum) sum -= move_cost(Cut::summand(), Cut{}, me_.ranks) * bytes(op.in[i]);
+  return sum;
+}
+
+void TensorPass::consider(const Op& op, std::optional<Way> way, Way& best) const {
+  if (!way) return;
+  way->cost = cost_of(op, *way);
+  if (way->cost < best.cost) best = std::move(*way);
+}
+
+Way TensorPass::whole(const Op& op) const {
+  Way way{std::vector<Cut>(op.in.size()), std::vector<Cut>(op.out.size()), 0};
+  way.cost = cost_of(op, way);
+  return way;
+}
+
+// What the inputs that are cut along the factor consist of; a new cut is one segment.
+std::optional<Dims> TensorPass::segments_along(const Op& op, const Sharding& s, int factor) const {
+  std::optional<Dims> found;
+  bool fresh = false;
+  for (size_t i = 0; i < op.in.size(); ++i) {
+    int dim = dim_of(s.in[i], factor);
+    if (dim == kNone) continue;
+    const Cut& now = cut(op.in[i]);
+    if (now.kind == Cut::parts && now.dim == dim && !found) found = now.segments;
+    fresh = fresh || (dim == spread_.tensor.scatter && scatters(op, op.in[i]));
+    if (fresh && !found) found = Dims{from_.type(op.in[i]).dims[static_cast<size_t>(dim)]};
+  }
+  return found;
+}
+
+std::optional<Way> TensorPass::along(const Op& op, const Sharding& s, int factor) const {
+  std::optional<Dims> segments = segments_along(op, s, factor);
+  if (!segments) return std::nullopt;
+  Way way;
+  for (auto& factors : s.in) {
+    int dim = dim_of(factors, factor);
+    way.in.push_back(dim == kNone ? Cut{} : Cut::of(dim, *segments));
+  }
+  for (auto& factors : s.out) {
+    int dim = dim_of(factors, factor);
+    if (dim == kNone && !is_sum(op)) return std::nullopt;
+    way.out.push_back(dim == kNone ? Cut::summand() : Cut::of(dim, *segments));
+  }
+  return way;
+}
+
+void TensorPass::try_factors(const Op& op, Way& best) const {
+  if (draws(op)) return;  // random numbers count the elements of the whole
+  Sharding s = op_def(op.kind).sharding(args_of(from_, op), out_types(from_, op));
+  std::set<int> factors;
+  for (auto& f : s.in) factors.insert(f.begin(), f.end());
+  factors.erase(kNone);
+  for (int factor : factors) consider(op, along(op, s, factor), best);
+}
+
+// Sums, and scalars scaled by what is known everywhere. One summand more makes no exchange more.
+std::optional<Way> TensorPass::summing(const Op& op) const {
+  std::vector<bool> sums;
+  for (ValueId v : op.in) sums.push_back(cut(v).kind == Cut::sum);
+  const bool all = std::all_of(sums.begin(), sums.end(), [](bool b) { return b; });
+  const bool any = std::any_of(sums.begin(), sums.end(), [](bool b) { return b; });
+  if (!any) return std::nullopt;
+  Way way{std::vector<Cut>(op.in.size()), std::vector<Cut>(op.out.size(), Cut::summand()), 0};
+  auto in_all = [&] { way.in.assign(op.in.size(), Cut::summand()); };
+  if (op.kind == "total" || op.kind == "transpose" || op.kind == "stop_gradient" || op.kind == "split" ||
+      op.kind == "reshape" || op.kind == "concat") {
+    in_all();
+    return all ? std::optional(way) : std::nullopt;
+  }
+  if (op.kind != "pointwise") return std::nullopt;
+  const orr_instr& last = op.expr.instrs.back();
+  const bool scalar = from_.type(op.out[0]).dims.empty();
+  const bool constants = std::any_of(op.expr.instrs.begin(), op.expr.instrs.end(),
+                                     [](const orr_instr& i) { return i.fn == ORR_FN_CONST; });
+  if ((last.fn == ORR_FN_ADD || last.fn == ORR_FN_SUB) && !constants && (all || scalar)) {
+    in_all();
+    return way;
+  }
+  const auto count = std::count(sums.begin(), sums.end(), true);
+  if (last.fn != ORR_FN_MUL || !scalar || count != 1 || last.a == last.b) return std::nullopt;
+  for (size_t i = 0; i < sums.size(); ++i)
+    if (sums[i]) way.in[i] = Cut::summand();
+  return way;
+}
+
+std::optional<Way> TensorPass::by_heads(const Op& op) const {
+  if (op.kind != "attention" && op.kind != "attention_grad") return std::nullopt;
+  auto cut_by_width = [&](ValueId v) { return cut(v).kind == Cut::parts && cut(v).dim == 2; };
+  if (!std::any_of(op.in.begin(), op.in.end(), cut_by_width)) return std::nullopt;
+  int64_t heads = attr_int(op.attrs, "heads", 1);
+  if (heads % me_.ranks) {
+    std::string legal;
+    for (int64_t n = 1; n <= heads; ++n)
+      if (heads % n == 0) legal += (legal.empty() ? "" : ", ") + std::to_string(n);
+    fail(ORR_INVALID, "{}attention: {} heads do not divide over the {} ranks of axis '{}': choose a size of {}",
+         op.site.prefix(), heads, me_.ranks, me_.axis, legal);
+  }
+  auto by_width = [&](ValueId v) { return Cut::of(2, {from_.type(v).dims[2]}); };
+  const bool grad = op.kind == "attention_grad";
+  Way way;
+  for (ValueId v : op.in) way.in.push_back(by_width(v));
+  for (ValueId v : op.out) way.out.push_back(by_width(v));
+  (grad ? way.in[5] : way.out[1]) = Cut::of(1, {heads});  // lse
+  return way;
+}
+
+Way TensorPass::choose(const Op& op) const {
+  Way best = whole(op);
+  bool cut_any = std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return cut(v).kind != Cut::whole; });
+  if (!cut_any) return best;
+  consider(op, summing(op), best);
+  consider(op, renaming(op), best);
+  if (auto heads = by_heads(op)) return *heads;
+  if (op.kind != "reshape") try_factors(op, best);
+  return best;
+}
+
+}  // namespace orrery

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tensor parallelism: the ranks of an axis share the work on every sample. A linear layer is cut by
+// its outputs (column), the one that reads what it made by its inputs (row); between them nothing
+// travels. Shoeybi et al., "Megatron-LM", 2019; Korthikanti et al., "Reducing Activation
+// Recomputation in Large Transformer Models", MLSys 2023, for `sequence`.
+#include <orrery/strategy.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include <orrery/sdk/path.hpp>
+#include <orrery/sdk/plugin.hpp>
+
+namespace {
+
+constexpr orr_option kOptions[] = {
+    {"size", ORR_ATTR_INT, 0, "0", "ranks that share every sample; 0: all that are left"},
+    {"column", ORR_ATTR_TEXT, 0, "", "linear layers cut by outputs; with row left out: found"},
+    {"row", ORR_ATTR_TEXT, 0, "", "linear layers cut by inputs"},
+    {"sequence", ORR_ATTR_INT, 0, "0", "whether norms and dropouts work on parts of the sequence"},
+    {"vocab", ORR_ATTR_INT, 0, "1", "whether embedding and loss are cut by the vocabulary"},
+};
+
+orr_status* describe(void*, orr_strategy_info* out) {
+  return orr::guard([&] {
+    out->numeric_class = ORR_CLASS_APPROX;
+    out->n_options = 5, out->options = kOptions;
+    out->provides = "a tensor axis", out->requires_ = "", out->conflicts = "a tensor axis";
+  });
+}
+
+struct Known {  // of a value
+  int32_t role = 0, phase = 0;
+  std::string kind, name, path;
+  std::vector<int64_t> dims;
+};
+
+struct Linear {
+  int32_t weight = 0;
+  int outputs = 0, inputs = 0;  // dims of the weight
+  std::string path;
+  std::set<int32_t> biases;
+};
+
+// What a value was computed from: constants and parameters alone, or linear layers through ops that
+// work on parts of the width, or anything else.
+struct Source {
+  enum { fixed, open, closed } kind = fixed;
+  std::set<size_t> linears;
+};
+
+class Finder {
+ public:
+  Finder(orr_program* program, const orr_edit* edit) : program_(program), edit_(edit) {
+    orr::check(edit->each(program, ~0u, this, [](void* self, int32_t v, const orr_value_info* info) {
+      static_cast<Finder*>(self)->know(v, *info);
+      return static_cast<orr_status*>(nullptr);
+    }));
+    source_.resize(known_.size());
+    for (int32_t v = 0; v < static_cast<int32_t>(known_.size()); ++v) source_[at(v)] = trace(v);
+  }
+
+  const std::vector<Linear>& linears() const { return linears_; }
+  const Known& known(int32_t v) const { return known_[at(v)]; }
+  const std::set<size_t>& columns() const { return columns_; }  // as found
+  const std::set<size_t>& rows() const { return rows_; }
+  const std::set<size_t>& heads() const { return heads_; }  // whose outputs are the classes
+  // Tables of `rows` rows that are read by index.
+  std::set<int32_t> tables(int64_t rows) const {
+    std::set<int32_t> found;
+    for (int32_t table : gathered_)
+      if (known(table).dims.at(0) == rows) found.insert(table);
+    return found;
+  }
+
+ private:
+  static size_t at(int32_t v) { return static_cast<size_t>(v); }
+
+  void know(int32_t v, const orr_value_info& info) {
+    known_.resize(std::max(known_.size(), at(v) + 1));
+    known_[at(v)] = {info.role, info.phase, info.kind, info.name, orr::path::inside(info.region),
+                     {info.type.dims, info.type.dims + info.type.rank}};
+  }
+
+  std::vector<int32_t> inputs(int32_t v) const {
+    std::vector<int32_t> in(at(edit_->inputs(program_, v, nullptr, 0)));
+    edit_->inputs(program_, v, in.data(), static_cast<int32_t>(in.size()));
+    return in;
+  }
+
+  std::vector<int32_t> rule(int32_t v, int32_t input) const {
+    std::vector<int32_t> factors(at(edit_->rule(program_, v, input, nullptr, 0)));
+    edit_->rule(program_, v, input, factors.data(), static_cast<int32_t>(factors.size()));
+    return factors;
+  }
+
+  Source trace(int32_t v) {
+    const Known& k = known(v);
+    if (k.kind.empty()) return {k.role == ORR_ROLE_BATCH || k.role == ORR_ROLE_INPUT ? Source::closed : Source::fixed, {}};
+    if (k.phase != ORR_PHASE_FORWARD) return {Source::closed, {}};
+    const std::vector<int32_t> in = inputs(v);
+    if (k.kind == "matmul") return product(v, in);
+    if (k.kind == "gather" && known(in[0]).role == ORR_ROLE_PARAM) gathered_.insert(in[0]);
+    if (k.kind == "cross_entropy" && source_[at(in[0])].kind == Source::open) heads_ = source_[at(in[0])].linears;
+    static const std::set<std::string> by_width = {"pointwise", "split", "reshape", "transpose", "attention", "iota"};
+    if (!by_width.count(k.kind)) return {Source::closed, {}};
+    Source sum;
+    for (int32_t x : in) {
+      const Source& s = source_[at(x)];
+      sum.kind = std::max(sum.kind, s.kind);
+      sum.linears.insert(s.linears.begin(), s.linears.end());
+    }
+    if (sum.kind == Source::open && k.kind == "pointwise") note_biases(in, sum);
+    if (sum.kind == Source::closed) sum.linears.clear();
+    return sum;
+  }
+
+  void note_biases(const std::vector<int32_t>& in, const Source& sum) {
+    for (int32_t x : in) {
+      const Known& k = known(x);
+      if (k.role != ORR_ROLE_PARAM || k.dims.size() != 1) continue;
+      for (size_t l : sum.linears)
+        if (known(linears_[l].weight).dims[at(linears_[l].outputs)] == k.dims[0]) linears_[l].biases.insert(x);
+    }
+  }
+
+  Source product(int32_t v, const std::vector<int32_t>& in) {
+    const Known& w = known(in[1]);
+    if (w.role != ORR_ROLE_PARAM || w.dims.size() != 2) return {Source::closed, {}};
+    const std::vector<int32_t> factors = rule(v, 1), out = rule(v, -1);
+    const int outputs = std::count(out.begin(), out.end(), factors[0]) ? 0 : 1;
+    linears_.push_back({in[1], outputs, 1 - outputs, known(v).path, {}});
+    const size_t me = linears_.size() - 1;
+    const Source& x = source_[at(in[0])];
+    if (x.kind != Source::open) return {Source::open, {me}};
+    columns_.insert(x.linears.begin(), x.linears.end());
+    rows_.insert(me);
+    return {Source::closed, {}};
+  }
+
+  orr_program* program_;
+  const orr_edit* edit_;
+  std::vector<Known> known_;
+  std::vector<Source> source_;
+  std::vector<Linear> linears_;
+  std::set<int32_t> gathered_;
+  std::set<size_t> columns_, rows_, heads_;
+};
+
+// The layers that a list of patterns names.
+std::set<size_t> named(const Finder& found, const char* option, const char* list) {
+  std::set<size_t> layers;
+  for (const std::string& pattern : orr::path::cut(list, ',')) {
+    bool any = false;
+    std::string all;
+    for (size_t l = 0; l < found.linears().size(); ++l) {
+      const std::string& path = found.linears()[l].path;
+      all += (all.empty() ? "" : ", ") + path;
+      if (orr::path::front(pattern, path).empty()) continue;
+      layers.insert(l), any = true;
+    }
+    if (!any)
+      throw orr::Error(ORR_INVALID, std::string(option) + " '" + pattern + "' matches no linear layer; there are: " +
+                                        (all.empty() ? "none" : all));
+  }
+  return layers;
+}
+
+class Cutter {
+ public:
+  Cutter(orr_program* program, const orr_edit* edit, const Finder& found, int32_t size)
+      : program_(program), edit_(edit), found_(found), size_(size) {}
+
+  void column(const Linear& l, bool even) {
+    cut(l, l.outputs, "outputs", even);
+    for (int32_t bias : l.biases) orr::check(edit_->place(program_, bias, "tensor", 0));
+  }
+  void row(const Linear& l) { cut(l, l.inputs, "inputs", true); }
+
+ private:
+  void cut(const Linear& l, int dim, const char* what, bool even) {
+    const int64_t extent = found_.known(l.weight).dims[static_cast<size_t>(dim)];
+    if (even && extent % size_) {
+      int64_t below = size_, above = size_;
+      while (extent % below) --below;
+      while (above < extent && extent % above) ++above;
+      throw orr::Error(ORR_INVALID, l.path + " has " + std::to_string(extent) + " " + what + ", which size " +
+                                        std::to_string(size_) + " does not divide: the nearest that do are " +
+                                        std::to_string(below) + " and " + std::to_string(above));
+    }
+    orr::check(edit_->place(program_, l.weight, "tensor", dim));
+  }
+
+  orr_program* program_;
+  const orr_edit* edit_;
+  const Finder& found_;
+  int32_t size_;
+};
+
+// Embeddings and the layer that gives the classes.
+bool cut_vocabulary(orr_program* program, const orr_edit* edit, const Finder& found, Cutter& cutter) {
+  for (size_t head : found.heads()) {
+    const Linear& l = found.linears()[head];
+    cutter.column(l, false);
+    for (int32_t table : found.tables(found.known(l.weight).dims[static_cast<size_t>(l.outputs)]))
+      orr::check(edit->place(program, table, "tensor", 0));
+  }
+  return !found.heads().empty();
+}
+
+orr_status* transform(void*, orr_program* program, const orr_edit* edit, const orr_options* options) {
+  return orr::guard([&] {
+    auto number = [&](const char* name, int64_t fallback) { return options->integer(options->self, name, fallback); };
+    int64_t size = number("size", 0);
+    if (size < 0) throw orr::Error(ORR_INVALID, "size " + std::to_string(size) + " is negative");
+    if (!size) size = edit->ranks_left(program);
+    orr::check(edit->axis(program, "tensor", static_cast<int32_t>(size)));
+    if (size == 1) return;
+    Finder found(program, edit);
+    Cutter cutter(program, edit, found, static_cast<int32_t>(size));
+    std::set<size_t> columns = named(found, "column", options->text(options->self, "column", ""));
+    std::set<size_t> rows = named(found, "row", options->text(options->self, "row", ""));
+    if (columns.empty() && rows.empty()) columns = found.columns(), rows = found.rows();
+    for (size_t l : columns) cutter.column(found.linears()[l], true);
+    for (size_t l : rows) cutter.row(found.linears()[l]);
+    bool vocabulary = number("vocab", 1) && cut_vocabulary(program, edit, found, cutter);
+    if (columns.empty() && rows.empty() && !vocabulary)
+      throw orr::Error(ORR_INVALID, "there are no two linear layers in a row to cut: name layers in column and row");
+    if (number("sequence", 0)) orr::check(edit->scatter(program, "tensor", 1));
+  });
+}
+
+// Every collective that the cuts call for, by its own definition.
+orr_status* predict(void*, const orr_predict_query*, orr_prediction*) { return nullptr; }
+
+constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, nullptr};
+
+orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
+  orr::attach(boot);
+  out->get = [](void*, const char* id, uint32_t version) -> const void* {
+    return std::string_view(id) == "strategy" && version == 1 ? &kApi : nullptr;
+  };
+  return nullptr;
+}
+
+}  // namespace
+
+ORR_PLUGIN(ORR_KIND_STRATEGY, "tensor", "0.1.0", "tensor parallelism: linear layers cut over ranks",
+           entry, 1, {{"strategy", 1, 1}})

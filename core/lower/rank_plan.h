@@ -43,6 +43,7 @@ struct Storage {
 
   uint64_t whole() const { return bytes * static_cast<uint64_t>(slots); }
   bool alive_at(int step) const;
+  bool meets(const Storage& other) const;  // alive at the same time
 };
 
 // A tensor inside a storage.

@@ -72,21 +72,6 @@ std::vector<Unit> find_units(const Program& p, const Spread& spread) {
   return units;
 }
 
-Spread sharded_on_one_stage(const Program& logical, const Spread& spread) {
-  Spread found = spread;
-  if (spread.pipe_axis.empty()) return found;
-  std::map<std::string, int> home;  // of each parameter: the coordinate that uses it
-  for (const Op& op : logical.ops()) {
-    if (op.phase == Phase::update) continue;
-    int here = spread.chunk_at[static_cast<size_t>(op.stage)];
-    for (ValueId v : op.in) {
-      const Value& param = logical.value(v);
-      if (param.state && home.try_emplace(param.name, here).first->second != here) found.sharded.erase(param.name);
-    }
-  }
-  return found;
-}
-
 bool cut_inside(const Dims& cuts) {
   return std::any_of(cuts.begin(), cuts.end(), [&](int64_t c) { return c > 0 && c < cuts.back(); });
 }

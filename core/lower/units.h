@@ -30,9 +30,6 @@ std::vector<Dims> cut_evenly(const Dims& sizes, int pieces);
 // scalars. Equal on all ranks that share the batch, and in every program that names the parameters.
 std::vector<Unit> find_units(const Program& p, const Spread& spread);
 
-// The spread without parameters that several stages hold: their gradients meet whole.
-Spread sharded_on_one_stage(const Program& logical, const Spread& spread);
-
 // The piece of a rank by its coordinate on the axis that deals the batch.
 int piece_of(const Spread& spread, const Sharded& how, int batch_coordinate);
 int pieces_per_shard(const Spread& spread, const Sharded& how);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "lower/lower.h"
+#include "run/ledger.h"
 #include "run/schedule_picture.h"
 
 namespace orrery {
@@ -30,15 +31,16 @@ Kind kind_of(const Blueprint& b, const std::vector<int64_t>& first, int rank) {
 }
 
 std::map<std::string, uint64_t> peak_by_category(const RankPlan& plan) {
-  std::map<int, uint64_t> at_step;
+  std::map<int, int64_t> change;  // by step: bytes that come to life less those that ended before it
+  for (const Storage& s : plan.storages)
+    for (auto& [first, last] : s.region == Region::arena ? s.alive : decltype(s.alive){}) {
+      change[first] += static_cast<int64_t>(s.whole());
+      change[last + 1] -= static_cast<int64_t>(s.whole());
+    }
   int peak_step = 0;
-  for (int step = 0; step <= static_cast<int>(plan.schedule.size()); ++step) {
-    uint64_t alive = 0;
-    for (const Storage& s : plan.storages)
-      if (s.region == Region::arena && s.alive_at(step)) alive += s.whole();
-    at_step[step] = alive;
-    if (alive > at_step[peak_step]) peak_step = step;
-  }
+  int64_t alive = 0, peak = 0;
+  for (auto& [step, bytes] : change)
+    if ((alive += bytes) > peak) peak = alive, peak_step = step;
   std::map<std::string, uint64_t> parts;
   for (const Storage& s : plan.storages)
     if (s.region == Region::arena && s.bytes && s.alive_at(peak_step)) parts[s.category] += s.whole();
@@ -201,7 +203,7 @@ std::string plan_text(const Blueprint& b, const std::vector<StrategyUse>& stack,
   for (auto& [kind, who] : kinds) {
     LowerRequest request{&b.program, &b.spread, b.microbatches, who.front(), kernels};
     RankPlan plan = lower(request);
-    text += ranks_text(who) + "\n" + memory_text(plan) + collectives_text(plan, who);
+    text += ranks_text(who) + "\n" + memory_text(plan) + ledger_text(plan) + collectives_text(plan, who);
     if (plan.bytes_sent()) text += predicted_text(plan, stack, who.front());
     text += fmt::format("  compute {:.4g} GFLOP a step in {} launches\n", plan.flops() * 1e-9,
                         std::count_if(plan.schedule.begin(), plan.schedule.end(),

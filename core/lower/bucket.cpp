@@ -104,7 +104,8 @@ class Filler {
     b.op = ORR_COLL_TREE_ALL_REDUCE;
     if (ranks_ > 1) b.axis = spread_.batch_axis;
     b.dtype = dtype, b.nodes = plan_.local.nodes, b.leaf_first = leaf_first_;
-    b.cause = spread_.batch_axis;
+    for (const Axis& axis : spread_.axes)
+      if (axis.name == spread_.batch_axis) b.cause = axis.strategy;
     return b;
   }
 

@@ -48,6 +48,18 @@ void check_names(const CLI::App& command, const Choice& choice) {
   if (command.count("--comm")) Registry::get().comm(choice.comm);
 }
 
+// A rank that cannot use its backend ends before it meets the others: each says so by itself, and none
+// waits for one that has gone.
+void check_backend(const Choice& choice) {
+  if (detect().size == 1) return;
+  const orr_comm_api& api = Registry::get().comm(choice.comm);
+  orr_comm_caps caps{};
+  caps.size = sizeof caps;
+  char reason[256] = "";
+  if (!api.probe(api.self, &caps, reason, sizeof reason))
+    fail(ORR_UNAVAILABLE, "comm '{}' does not work here: {}", choice.comm, reason);
+}
+
 void apply(const Choice& choice) {
   RuntimeOptions& options = runtime_options();
   options.comm = choice.comm;
@@ -104,6 +116,7 @@ Examples:
       exit_code = launch({choice->ranks, rank_command(*choice), "", choice->threads});
       return;
     }
+    check_backend(*choice);
     apply(*choice);
     exit_code = run_words(*choice);
   });

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "job/environment.h"
 #include "job/launch.h"
+#include "job/share.h"
 #include "lua/script.h"
 #include "plugin/registry.h"
 #include "run/profile.h"
@@ -116,6 +117,7 @@ Examples:
       exit_code = launch({choice->ranks, rank_command(*choice), "", choice->threads});
       return;
     }
+    if (choice->threads == 0) choice->threads = take_share(detect());
     check_backend(*choice);
     apply(*choice);
     exit_code = run_words(*choice);

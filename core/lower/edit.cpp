@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "lower/options.h"
+#include "lower/precision.h"
 #include "lower/recompute.h"
 #include "lower/stage.h"
 #include "lower/tensor.h"
@@ -21,6 +22,7 @@ struct orr_program {
   orrery::Spread* spread;
   std::string strategy;
   const orrery::StrategyUse* use;
+  bool forward = false;  // not yet differentiated
 };
 
 namespace orrery {
@@ -239,8 +241,17 @@ orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
   });
 }
 
+orr_status* compute(orr_program* e, int32_t value, int32_t dtype) {
+  return guarded([&] {
+    const Op* op = maker_of(e, value);
+    if (!op || op->kind.empty() || !is_real(dtype)) fail(ORR_INVALID, "value {} cannot be computed in another dtype", value);
+    if (!e->forward) fail(ORR_INVALID, "a dtype can be chosen before differentiation only");
+    e->spread->dtypes[value] = dtype;
+  });
+}
+
 constexpr orr_edit kEdit = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag, loop, stage, life,
-                            inputs, rule, scatter, axis_size, halve, shard};
+                            inputs, rule, scatter, axis_size, halve, shard, compute};
 
 void check_contract(const StrategyUse& use, const orr_strategy_info& info, std::set<std::string>& provided) {
   auto words = [](const char* text) {
@@ -276,9 +287,11 @@ void check_taken(const Spread& spread) {
 
 }  // namespace
 
-Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world) {
-  Spread spread;
-  spread.world = world;
+namespace {
+
+// Calls one entry of every strategy's table; errors get the Lua line.
+template <class Entry>
+void call_each(Program& p, Spread& spread, const std::vector<StrategyUse>& stack, bool forward, Entry entry) {
   std::set<std::string> provided;
   for (const StrategyUse& use : stack) {
     try {
@@ -288,13 +301,27 @@ Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int w
       check(api.describe(api.self, &info));
       check_options(use, info);
       check_contract(use, info, provided);
-      orr_program edited{&p, &spread, use.name, &use};
+      orr_program edited{&p, &spread, use.name, &use, forward};
       orr_options options = options_of(use);
-      check(api.transform(api.self, &edited, &kEdit, &options), "strategy." + use.name);
+      check((api.*entry)(api.self, &edited, &kEdit, &options), "strategy." + use.name);
     } catch (const Error& e) {
       throw Error(e.code(), (use.line.empty() ? "" : use.line + ": ") + e.what());
     }
   }
+}
+
+}  // namespace
+
+void apply_forward(Program& p, const std::vector<StrategyUse>& stack) {
+  Spread spread;
+  call_each(p, spread, stack, true, &orr_strategy_api::transform_forward);
+  set_precision(p, spread.dtypes);
+}
+
+Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world) {
+  Spread spread;
+  spread.world = world;
+  call_each(p, spread, stack, false, &orr_strategy_api::transform);
   recompute(p, spread);
   check_taken(spread);
   if (!spread.tensor.axis.empty())

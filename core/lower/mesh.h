@@ -69,6 +69,7 @@ struct Spread {
   std::function<std::vector<std::vector<Cell>>(int leaves)> make_tables;  // by coordinate
   std::map<ValueId, Life> lives;          // activations of regions (lower/recompute.h)
   TensorAsk tensor;
+  std::map<ValueId, int32_t> dtypes;      // what ops compute in, by the value they make (lower/precision.h)
   std::vector<std::string> remarks;
   int batch_ranks() const;                // size of the batch axis, 1 if none
   int size_of(const std::string& axis) const;        // 1 if there is none

@@ -52,9 +52,14 @@ std::map<ValueId, ValueId> companions(const Program& p, const std::map<ValueId, 
 // How a fused output is taken apart: the sizes of the split that follows, the whole if none does.
 Dims TensorPass::segments_of(ValueId param, int dim) const {
   const int64_t extent = from_.type(param).dims[static_cast<size_t>(dim)];
-  std::set<ValueId> grown = {param};
+  std::set<ValueId> same = {param}, grown = same;  // same: casts of it
   for (const Op& op : from_.ops()) {
     if (op.phase != Phase::forward) continue;
+    if (op.kind == "pointwise" && op.in.size() == 1 && same.count(op.in[0]) &&
+        from_.type(op.out[0]).dims == from_.type(param).dims) {
+      same.insert(op.out[0]), grown.insert(op.out[0]);
+      continue;
+    }
     auto at = std::find_if(op.in.begin(), op.in.end(), [&](ValueId v) { return grown.count(v); });
     if (at == op.in.end() || op.out.empty()) continue;
     const Dims& x = from_.type(op.in[0]).dims;
@@ -64,7 +69,7 @@ Dims TensorPass::segments_of(ValueId param, int dim) const {
     if (op.kind != "matmul" && op.kind != "pointwise") continue;
     Sharding s = op_def(op.kind).sharding(args_of(from_, op), out_types(from_, op));
     auto& mine = s.in[static_cast<size_t>(at - op.in.begin())];
-    int factor = *at == param ? mine[static_cast<size_t>(dim)] : mine.back();
+    int factor = same.count(*at) ? mine[static_cast<size_t>(dim)] : mine.back();
     if (!s.out[0].empty() && factor != kNone && s.out[0].back() == factor) grown.insert(op.out[0]);
   }
   return {extent};

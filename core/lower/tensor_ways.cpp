@@ -48,13 +48,14 @@ bool TensorPass::scatters(const Op& op, ValueId v) const {
   return true;
 }
 
-// Parameters stay where they are: activations travel.
+// Parameters, and what is made of them alone, stay where they are: activations travel.
 double TensorPass::cost_of(const Op& op, const Way& way) const {
   double sum = 0;
   for (size_t i = 0; i < op.in.size(); ++i) {
     const ValueId v = op.in[i];
     double each = moved_.count(move_of(v, way.in[i])) ? 0 : move_cost(cut(v), way.in[i], me_.ranks);
-    bool held = from_.value(v).state && cut(v).kind == Cut::parts && way.in[i].kind != Cut::parts;
+    bool held = from_.value(v).batch == Batch::none && op.phase != Phase::update &&
+                cut(v).kind == Cut::parts && way.in[i].kind != Cut::parts;
     bool uneven = cut(v).kind == Cut::parts && !cut(v).is_even(me_.ranks) && from_.value(v).batch != Batch::none;
     if (uneven && cut(v) != way.in[i]) each = 2 * kNever;
     if (way.in[i].kind == Cut::sum && !from_.type(v).dims.empty() && cut(v).kind != Cut::sum) each = 2 * kNever;

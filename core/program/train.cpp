@@ -10,13 +10,21 @@
 namespace orrery {
 namespace {
 
+// A sum over the batch without the cast that follows it: it is totalled in the dtype it is made in.
+ValueId before_cast(const Program& p, ValueId sum) {
+  const Op& op = p.ops()[static_cast<size_t>(p.value(sum).producer)];
+  bool cast = op.kind == "pointwise" && op.expr.instrs.back().fn == ORR_FN_CAST;
+  return cast && p.value(op.in[0]).batch == Batch::partial ? op.in[0] : sum;
+}
+
 // The gradient of one parameter before the one division: the totals of its uses, added in order.
 ValueId raw_gradient(Program& p, const GradientParts& parts, const State& param) {
   ValueId sum = kNone;
-  for (ValueId use : parts.partial) {
+  for (ValueId part : parts.partial) {
+    ValueId use = before_cast(p, part);
     p.mutable_value(use).role = Role::grad;
     p.mutable_value(use).name = param.name;
-    ValueId total = p.add1("total", {use});
+    ValueId total = p.cast(p.add1("total", {use}), param.type.dtype);
     sum = sum == kNone ? total : p.pointwise(ORR_FN_ADD, {sum, total});
   }
   return sum;

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "lower/lower.h"
+#include "run/ledger.h"
 #include "run/schedule_picture.h"
 
 namespace orrery {
@@ -202,7 +203,7 @@ std::string plan_text(const Blueprint& b, const std::vector<StrategyUse>& stack,
   for (auto& [kind, who] : kinds) {
     LowerRequest request{&b.program, &b.spread, b.microbatches, who.front(), kernels};
     RankPlan plan = lower(request);
-    text += ranks_text(who) + "\n" + memory_text(plan) + collectives_text(plan, who);
+    text += ranks_text(who) + "\n" + memory_text(plan) + ledger_text(plan) + collectives_text(plan, who);
     if (plan.bytes_sent()) text += predicted_text(plan, stack, who.front());
     text += fmt::format("  compute {:.4g} GFLOP a step in {} launches\n", plan.flops() * 1e-9,
                         std::count_if(plan.schedule.begin(), plan.schedule.end(),

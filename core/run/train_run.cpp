@@ -155,6 +155,8 @@ class TrainRun : public Run {
     return result;
   }
 
+  std::vector<StrategyUse> strategies() const { return spec_.local ? std::vector<StrategyUse>{} : spec_.strategies; }
+
   Blueprint draw(const BatchFields& batch, bool training, int world) {
     if (batch.empty()) fail(ORR_INVALID, "{}: the batch has no tensors", spec_.line);
     Blueprint b;
@@ -166,10 +168,11 @@ class TrainRun : public Run {
       TraceScope scope(p, training);
       auto [loss, extra] = spec_.loss(p, fields);
       p.set_site({"", spec_.line});
+      apply_forward(p, strategies());
       finish(p, loss, training);
       for (auto& [name, id] : extra) p.output(name, whole(p, name, id));
     }
-    b.spread = apply_strategies(p, spec_.local ? std::vector<StrategyUse>{} : spec_.strategies, world);
+    b.spread = apply_strategies(p, strategies(), world);
     b.microbatches = spec_.microbatches   ? spec_.microbatches
                      : saved_microbatches_ ? saved_microbatches_
                                            : b.spread.batch_ranks();

@@ -97,13 +97,21 @@ class Finder {
     return factors;
   }
 
+  // The parameter that v is a cast of, or v.
+  int32_t bare(int32_t v) const {
+    if (known(v).kind != "pointwise") return v;
+    const std::vector<int32_t> in = inputs(v);
+    bool cast = in.size() == 1 && known(in[0]).role == ORR_ROLE_PARAM && known(in[0]).dims == known(v).dims;
+    return cast ? in[0] : v;
+  }
+
   Source trace(int32_t v) {
     const Known& k = known(v);
     if (k.kind.empty()) return {k.role == ORR_ROLE_BATCH || k.role == ORR_ROLE_INPUT ? Source::closed : Source::fixed, {}};
     if (k.phase != ORR_PHASE_FORWARD) return {Source::closed, {}};
     const std::vector<int32_t> in = inputs(v);
     if (k.kind == "matmul") return product(v, in);
-    if (k.kind == "gather" && known(in[0]).role == ORR_ROLE_PARAM) gathered_.insert(in[0]);
+    if (k.kind == "gather" && known(bare(in[0])).role == ORR_ROLE_PARAM) gathered_.insert(bare(in[0]));
     if (k.kind == "cross_entropy" && source_[at(in[0])].kind == Source::open) heads_ = source_[at(in[0])].linears;
     static const std::set<std::string> by_width = {"pointwise", "split", "reshape", "transpose", "attention", "iota"};
     if (!by_width.count(k.kind)) return {Source::closed, {}};
@@ -119,7 +127,8 @@ class Finder {
   }
 
   void note_biases(const std::vector<int32_t>& in, const Source& sum) {
-    for (int32_t x : in) {
+    for (int32_t each : in) {
+      const int32_t x = bare(each);
       const Known& k = known(x);
       if (k.role != ORR_ROLE_PARAM || k.dims.size() != 1) continue;
       for (size_t l : sum.linears)
@@ -128,11 +137,12 @@ class Finder {
   }
 
   Source product(int32_t v, const std::vector<int32_t>& in) {
-    const Known& w = known(in[1]);
+    const int32_t weight = bare(in[1]);
+    const Known& w = known(weight);
     if (w.role != ORR_ROLE_PARAM || w.dims.size() != 2) return {Source::closed, {}};
     const std::vector<int32_t> factors = rule(v, 1), out = rule(v, -1);
     const int outputs = std::count(out.begin(), out.end(), factors[0]) ? 0 : 1;
-    linears_.push_back({in[1], outputs, 1 - outputs, known(v).path, {}});
+    linears_.push_back({weight, outputs, 1 - outputs, known(v).path, {}});
     const size_t me = linears_.size() - 1;
     const Source& x = source_[at(in[0])];
     if (x.kind != Source::open) return {Source::open, {me}};
@@ -236,7 +246,7 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
 // Every collective that the cuts call for, by its own definition.
 orr_status* predict(void*, const orr_predict_query*, orr_prediction*) { return nullptr; }
 
-constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, nullptr};
+constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, nullptr, nullptr};
 
 orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
   orr::attach(boot);

@@ -49,9 +49,12 @@ class Slurm(unittest.TestCase):
         self.assertEqual(digest(run(BOX, "srun", "-n", 4, *GPT)), self.expected)
 
     def test_mpi(self):
-        if not (BUILD / "plugins/orrery-comm-mpi-mpich.so").exists():
-            self.skipTest("MPICH is not installed")
-        self.assertEqual(digest(run(BOX, "srun", "--mpi=pmi2", "-n", 4, *GPT, "--comm", "mpi")), self.expected)
+        for interface, library in (("pmix", "openmpi"), ("pmi2", "mpich")):
+            with self.subTest(interface=interface):
+                if not (BUILD / f"plugins/orrery-comm-mpi-{library}.so").exists():
+                    self.skipTest(f"{library} is not installed")
+                done = run(BOX, "srun", f"--mpi={interface}", "-n", 4, *GPT, "--comm", "mpi")
+                self.assertEqual(digest(done), self.expected)
 
     # Slurm puts the variables of a step into a batch's own shell, which is no rank.
     def test_a_job_script_is_one_process(self):

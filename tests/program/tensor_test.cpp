@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "gpt.h"
 #include "lower/tensor.h"
-#include "program/op.h"
+#include "program/build.h"
 #include "together.h"
 
 namespace program_test {
@@ -101,6 +101,93 @@ TEST(Tensor, TrainsAsOneRankWithEverythingCut) {
     split.shape.vocab = 11, split.shape.tied = tied;
     expect_equal_training(split);
   }
+}
+
+// The papers' counts: four all_reduces of bsh a layer, and one number for the norm.
+TEST(TensorTraffic, IsFourAllReducesALayer) {
+  for (int ranks : {2, 4}) {
+    Split split{ranks, false, false, {}};
+    const GptShape& g = split.shape;
+    const double bsh = static_cast<double>(g.batch * g.ctx * g.dim), share = (ranks - 1.0) / ranks;
+    Together together = ranks_of(split);
+    together.step(gpt_batch(g, 1));
+    EXPECT_EQ(together.sent().size(), 1u);
+    EXPECT_DOUBLE_EQ(together.sent().at("all_reduce"), 2 * share * (4 * static_cast<double>(g.layers) * bsh + 1));
+    split.vocabulary = true;
+    Together classes = ranks_of(split);
+    classes.step(gpt_batch(g, 1));
+    EXPECT_DOUBLE_EQ(classes.sent().at("all_reduce"),
+                     2 * share * ((4 * static_cast<double>(g.layers) + 2) * bsh + 3 * bsh / static_cast<double>(g.dim) + 1));
+  }
+}
+
+// The same bytes in halves, and two inputs a layer gathered again in backward.
+TEST(TensorTraffic, OfACutSequenceIsTheSameInHalves) {
+  Split split{2, true, true, {}};
+  const GptShape& g = split.shape;
+  const double bsh = static_cast<double>(g.batch * g.ctx * g.dim), layers = static_cast<double>(g.layers);
+  Together together = ranks_of(split);
+  together.step(gpt_batch(g, 1));
+  EXPECT_DOUBLE_EQ(together.sent().at("reduce_scatter"), 0.5 * (4 * layers + 2) * bsh);
+  const double positions = static_cast<double>(g.ctx * g.dim);  // the gradient of their table
+  EXPECT_DOUBLE_EQ(together.sent().at("all_gather"), 0.5 * ((4 * layers + 2) * bsh + (2 * layers + 1) * bsh + positions));
+}
+
+TEST(TensorParts, AreSharesOfEverySegment) {
+  Gpt gpt = make_gpt();
+  TensorProgram second = cut_program(gpt.program, spread_of(gpt, {4, false, true, {}}), 1);
+  std::map<std::string, const Value*> states;
+  for (const Value& v : second.program.values())
+    if (v.state) states[v.name] = &v;
+  using Ranges = std::vector<std::pair<int64_t, int64_t>>;
+  auto expect = [&](const char* name, int dim, const Ranges& ranges, const Dims& dims) {
+    EXPECT_EQ(states.at(name)->part.dim, dim) << name;
+    EXPECT_EQ(states.at(name)->part.ranges, ranges) << name;
+    EXPECT_EQ(states.at(name)->type.dims, dims) << name;
+  };
+  expect("blocks.1.qkv.weight", 0, {{2, 4}, {10, 12}, {18, 20}}, {6, 8});
+  expect("blocks.1.qkv.bias", 0, {{2, 4}, {10, 12}, {18, 20}}, {6});
+  expect("optim.blocks.1.qkv.weight.m", 0, {{2, 4}, {10, 12}, {18, 20}}, {6, 8});
+  expect("optim.blocks.2.mlp.3.weight.v", 1, {{8, 16}}, {8, 8});
+  expect("tok.weight", 0, {{2, 5}}, {3, 8});
+  EXPECT_TRUE(states.at("blocks.1.proj.bias")->part.is_whole());
+  EXPECT_TRUE(states.at("optim.norm.weight.m")->part.is_whole());
+}
+
+std::string refusal(const Split& split) {
+  try {
+    ranks_of(split);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+TEST(TensorErrors, NameThePlaceAndWhatIsLegal) {
+  EXPECT_EQ(refusal({8, false, false, {}}),
+            "gpt.lua:1: GPT.blocks.1: attention: 4 heads do not divide over the 8 ranks of axis 'tensor': choose a "
+            "size of 1, 2, 4");
+  Split odd{2, true, false, {}};
+  odd.shape.ctx = 7;
+  EXPECT_NE(refusal(odd).find("a sequence of 7 does not divide over the 2 ranks of axis 'tensor'"), std::string::npos);
+}
+
+TEST(TensorRemarks, SayWhatIsGatheredForWantOfARule) {
+  std::vector<std::string> remarks;
+  ranks_of({2, true, true, {}}, &remarks);
+  EXPECT_TRUE(remarks.empty()) << remarks[0];
+  Program p;
+  p.set_site({"net.fc", "model.lua:3"});
+  auto w = std::make_shared<State>();
+  w->name = "fc.weight", w->type = {ORR_F32, {6, 4}};
+  ValueId weight = p.state_value(w);
+  p.output("y", build::reduce(p, "sum", build::softmax(p, build::matmul(p, p.batch_input("x", {ORR_F32, {3, 4}}), weight, false, true)), {}, false));
+  Spread spread;
+  spread.world = 2, spread.axes = {{"tensor", 2, "tensor"}};
+  spread.tensor = {"tensor", "tensor", {{weight, 0}}, kNone};
+  EXPECT_EQ(cut_program(p, spread, 0).remarks,
+            (std::vector<std::string>{"model.lua:3: net.fc: softmax cannot work on parts of [3,6]: they are gathered on "
+                                      "every rank"}));
 }
 
 }  // namespace

@@ -126,6 +126,9 @@ typedef struct orr_edit {
   orr_status* (*halve)(orr_program*, const char* axis, const char* outer, const char* inner, int32_t inner_size);
   /* Cuts a parameter's training over the ranks that share the batch. Scalars stay whole. */
   orr_status* (*shard)(orr_program*, int32_t value, const orr_shard*);
+  /* Only in transform_forward: makes the op that makes `value` compute in another real dtype. What it
+   * reads is cast; what others read of it is cast back unless they compute in that dtype too. */
+  orr_status* (*compute)(orr_program*, int32_t value, int32_t dtype);
 } orr_edit;
 
 /* Parts of a step of one chunk: all of backward in one, or its part for earlier stages (backward) and
@@ -176,6 +179,8 @@ typedef struct orr_strategy_api {
    * number. Pure. [main thread] */
   orr_status* (*schedule)(void* self, const orr_options*, int32_t coordinate, int32_t ranks,
                           int32_t leaves, orr_cell* out, int32_t capacity, int32_t* n);
+  /* Optional: edits the program before differentiation, when it has forward ops alone. [main thread] */
+  orr_status* (*transform_forward)(void* self, orr_program*, const orr_edit*, const orr_options*);
 } orr_strategy_api;
 
 #ifdef __cplusplus

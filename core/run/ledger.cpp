@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/ledger.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+namespace orrery {
+namespace {
+
+// Storages of casts of parameters.
+uint64_t copy_bytes(const RankPlan& plan) {
+  const Program& p = plan.local.program;
+  std::set<int> storages;
+  for (const Op& op : p.ops()) {
+    bool cast = op.kind == "pointwise" && op.in.size() == 1 && p.value(op.in[0]).role == Role::param &&
+                op.phase != Phase::update;
+    for (ValueId v : op.out)
+      if (cast && p.type(v).dtype != p.type(op.in[0]).dtype) storages.insert(plan.places[static_cast<size_t>(v)].storage);
+  }
+  uint64_t bytes = 0;
+  for (int s : storages) bytes += plan.storage(s).whole();
+  return bytes;
+}
+
+uint64_t bytes_of(const RankPlan& plan, const char* category) {
+  uint64_t bytes = 0;
+  for (const Storage& s : plan.storages)
+    if (s.category == category) bytes += s.whole();
+  return bytes;
+}
+
+}  // namespace
+
+Ledger ledger_of(const RankPlan& plan) {
+  Ledger ledger;
+  for (const Value& v : plan.local.program.values())
+    if (v.state && v.role == Role::param) ledger.parameters += v.type.elements();
+  auto add = [&](const char* role, uint64_t bytes) {
+    if (bytes) ledger.roles.emplace_back(role, bytes);
+  };
+  add("parameter", bytes_of(plan, "parameter"));
+  add("compute copy", copy_bytes(plan));
+  add("gradient", bytes_of(plan, "gradient"));
+  add("state", bytes_of(plan, "state"));
+  return ledger;
+}
+
+std::string ledger_text(const RankPlan& plan) {
+  Ledger ledger = ledger_of(plan);
+  if (!ledger.parameters) return "";
+  std::string text;
+  double sum = 0;
+  for (auto& [role, bytes] : ledger.roles) {
+    double each = static_cast<double>(bytes) / static_cast<double>(ledger.parameters);
+    text += fmt::format("{}{:.2f} {}", text.empty() ? "" : " + ", each, role);
+    sum += each;
+  }
+  return fmt::format("  ledger  {} = {:.2f} bytes for each of {} parameters\n", text, sum, ledger.parameters);
+}
+
+}  // namespace orrery

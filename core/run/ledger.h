@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bytes per parameter by role, from the storages of a plan: "4.00 parameter + 2.00 gradient + ...".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lower/rank_plan.h"
+
+namespace orrery {
+
+struct Ledger {
+  int64_t parameters = 0;  // elements that the rank holds
+  std::vector<std::pair<std::string, uint64_t>> roles;  // bytes of each; none is 0
+};
+
+// What training keeps for the rank's parameters: themselves, copies that ops compute with, gradients
+// (every tree node of them that waits for others), optimizer state.
+Ledger ledger_of(const RankPlan& plan);
+
+// One line; "" without parameters.
+std::string ledger_text(const RankPlan& plan);
+
+}  // namespace orrery

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""strategy.precision: near the losses of f32, the same bits on any ranks and in any EXACT stack, and a
+ledger of bytes per parameter that is the textbook's.
+
+Arguments: the build tree.
+"""
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+
+from program import HERE, orrery
+
+LOW = "strategy.precision{}"
+STACKS = [
+    (2, f"{{ strategy.data{{}}, {LOW} }}"),
+    (3, f"{{ {LOW}, strategy.data{{}} }}"),
+    (1, f"{{ {LOW}, strategy.accumulate{{}} }}"),
+    (1, f"{{ {LOW}, strategy.recompute{{}} }}"),
+    (4, f"{{ strategy.pipeline{{ size = 2 }}, strategy.data{{}}, {LOW}, strategy.recompute{{}} }}"),
+]
+
+
+class Precision(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+
+    def start(self, command, stack, ranks, *words):
+        script = pathlib.Path(self.folder.name) / "strategies.lua"
+        script.write_text((HERE / "strategies.lua").read_text().replace("STACK", stack))
+        done = orrery(command, "-n", ranks, script, *words)
+        self.assertEqual(done.code, 0, done.err)
+        return done.out
+
+    def run_stack(self, stack, ranks, *words):
+        return re.findall(r"^((?:step \d+ loss|eval|digest) .*?)(?:  [\d.]+ ms)?$",
+                          self.start("run", stack, ranks, *words), re.MULTILINE)
+
+    def test_is_near_f32_but_not_it(self):
+        low, full = self.run_stack(LOW, 1), self.run_stack("nil", 1)
+        self.assertEqual(len(low), len(full))
+        self.assertNotEqual(low, full)
+        for got, want in zip(low[:-1], full[:-1]):
+            x, y = (float(re.search(r"(?:loss|eval) (\S+)", line)[1]) for line in (got, want))
+            self.assertLess(abs(x - y), 5e-3 * y)
+
+    def test_has_the_same_bits_on_any_ranks(self):
+        alone = self.run_stack(LOW, 1)
+        for ranks, stack in STACKS:
+            with self.subTest(ranks=ranks, stack=stack):
+                self.assertEqual(self.run_stack(stack, ranks), alone)
+
+    def ledger(self, stack, *words):
+        line = re.search(r"^  ledger  (.*) = ([\d.]+) bytes for each of (\d+) parameters$",
+                         self.start("plan", stack, 1, *words), re.MULTILINE)
+        return re.findall(r"([\d.]+ [a-z ]+?)(?: \+|$)", line[1]), float(line[2])
+
+    def test_ledger(self):
+        mlp = ("model=mlp",)  # no parameter is used twice
+        self.assertEqual(self.ledger("nil", *mlp), (["4.00 parameter", "4.00 gradient", "8.00 state"], 16.0))
+        self.assertEqual(self.ledger("nil", *mlp, "optimizer=sgd"), (["4.00 parameter", "4.00 gradient"], 8.0))
+        self.assertEqual(self.ledger(LOW, *mlp),
+                         (["4.00 parameter", "2.00 compute copy", "2.00 gradient", "8.00 state"], 16.0))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

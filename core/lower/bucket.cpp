@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "base/error.h"
@@ -37,13 +38,14 @@ class Filler {
 
  private:
   // Members of a bucket are complete in the same segment and chunk, or, in one call, at any time.
-  using Key = std::tuple<int32_t, Segment, int>;
+  // Pieces of a unit travel apart from others, once for each use of their parameters.
+  using Key = std::tuple<int32_t, Segment, int, int64_t, int64_t>;
 
   Key key_of(const Total& t) const {
     const Value& v = plan_.local.program.value(t.partial);
     size_t maker = static_cast<size_t>(v.producer);
-    if (!leaves_.sliced) return {v.type.dtype, Segment::backward, 0};
-    return {v.type.dtype, plan_.segments[maker], plan_.local.program.ops()[maker].stage};
+    if (!leaves_.sliced) return {v.type.dtype, Segment::backward, 0, t.unit, t.use};
+    return {v.type.dtype, plan_.segments[maker], plan_.local.program.ops()[maker].stage, t.unit, t.use};
   }
 
   void collect() {
@@ -51,20 +53,45 @@ class Filler {
     for (const Total& t : plan_.local.totals) {
       const Value& v = plan_.local.program.value(t.whole);
       auto reduced = spread_.reduced.find(t.origin);
-      if (v.role == Role::grad && ranks_ > 1 && reduced == spread_.reduced.end())
+      if (v.role == Role::grad && ranks_ > 1 && !t.is_cut() && reduced == spread_.reduced.end())
         fail(ORR_FAILED, "{}no strategy reduces the gradient of '{}' over the {} ranks that share the batch",
              v.site.prefix(), v.name, ranks_);
-      int64_t limit = reduced == spread_.reduced.end() ? 0 : reduced->second.bucket;
+      int64_t limit = t.is_cut() || reduced == spread_.reduced.end() ? 0 : reduced->second.bucket;
       size_t& at = open.try_emplace(key_of(t), SIZE_MAX).first->second;
       if (at == SIZE_MAX || full(buckets_[at], limit)) {
         at = buckets_.size();
         buckets_.push_back(fresh(v.type.dtype));
+        if (t.is_cut()) buckets_[at].op = ORR_COLL_TREE_REDUCE_SCATTER;
       }
       Exchange& b = buckets_[at];
       if (reduced != spread_.reduced.end()) b.cause = reduced->second.cause, b.where = v.site.line;
+      if (t.is_cut()) b.cause = t.cause;
       b.totals.push_back(t.whole);
-      offsets_[t.whole] = b.count;
-      b.count += aligned(v.type.elements());
+      add_member(b, t);
+    }
+    for (Exchange& b : buckets_)
+      if (b.op == ORR_COLL_TREE_REDUCE_SCATTER) order_pieces(b);
+  }
+
+  void add_member(Exchange& b, const Total& t) {
+    offsets_[t.whole] = b.count;
+    b.count += aligned(plan_.local.program.type(t.partial).elements());
+  }
+
+  // In the order of the unit, so that a rank's pieces are neighbours.
+  void order_pieces(Exchange& b) {
+    std::sort(b.totals.begin(), b.totals.end(), [&](ValueId a, ValueId c) { return total(a).member < total(c).member; });
+    b.count = 0;
+    for (ValueId whole : b.totals) add_member(b, total(whole));
+    for (size_t r = 0; r < static_cast<size_t>(ranks_); ++r) {
+      int64_t begin = 0, end = 0;
+      for (ValueId whole : b.totals) {
+        const Total& t = total(whole);
+        if (t.count[r] == 0) continue;
+        if (end == 0) begin = offsets_[whole] + t.begin[r];
+        end = offsets_[whole] + t.begin[r] + t.count[r];
+      }
+      b.begins.push_back(begin), b.counts.push_back(end - begin);
     }
   }
 
@@ -114,19 +141,25 @@ class Filler {
     plan_.storages.push_back(s);
     int storage = static_cast<int>(plan_.storages.size()) - 1;
     b.send = b.recv = {storage, 0, Layout::contiguous({b.dtype, {b.count}})};
+    int me = spread_.coordinate(spread_.batch_axis, plan_.rank);
+    if (!b.begins.empty()) b.recv.offset = static_cast<uint64_t>(b.begins[static_cast<size_t>(me)] * element);
     for (ValueId whole : b.totals) {
       uint64_t offset = static_cast<uint64_t>(offsets_[whole] * element);
-      ValueId partial = total(whole).partial;
-      if (leaves_.sliced || b.nodes == 1) {
-        move(plan_.places[static_cast<size_t>(partial)].storage, storage, offset);
+      const Total& t = total(whole);
+      ValueId partial = t.partial;
+      bool direct = leaves_.sliced || b.nodes == 1;
+      if (direct) move(plan_.places[static_cast<size_t>(partial)].storage, storage, offset);
+      else pack(b, partial, storage, offset);
+      if (t.is_cut()) {
+        uint64_t piece = offset + static_cast<uint64_t>(t.begin[static_cast<size_t>(me)] * element);
+        move(plan_.places[static_cast<size_t>(whole)].storage, storage, piece);
+      } else if (direct) {
         plan_.places[static_cast<size_t>(whole)] = plan_.places[static_cast<size_t>(partial)];
       } else {
         move(plan_.places[static_cast<size_t>(whole)].storage, storage, offset);
-        pack(b, partial, offset);
       }
     }
     b.name = fmt::format("bucket {}", plan_.buckets());
-    int me = spread_.coordinate(spread_.batch_axis, plan_.rank);
     b.bytes_sent = orr::traffic::bytes_sent(b.descriptor(), me, ranks_);
     if (leaves_.sliced) add_merge(b);
     plan_.exchanges.push_back(std::move(b));
@@ -147,7 +180,7 @@ class Filler {
   }
 
   // Copies [nodes, n] into the bucket, `count` elements apart, right after its maker.
-  void pack(const Exchange& b, ValueId partial, uint64_t offset) {
+  void pack(const Exchange& b, ValueId partial, int storage, uint64_t offset) {
     const Place& from = plan_.places[static_cast<size_t>(partial)];
     int64_t n = plan_.local.program.type(partial).elements();
     auto maker = std::find_if(plan_.order.begin(), plan_.order.end(), [&](const Step& s) {
@@ -156,12 +189,15 @@ class Filler {
       return std::any_of(l.out_at.begin(), l.out_at.end(),
                          [&](const Place& at) { return at.storage == from.storage; });
     });
-    auto after = maker + 1 - plan_.order.begin(), end = static_cast<int64_t>(plan_.order.size());
+    auto next = maker + 1;  // copies of one maker in the order of the buckets, as on every rank
+    while (next != plan_.order.end() && next->kind == Step::launch && packs_.count(next->index)) ++next;
+    auto after = next - plan_.order.begin(), end = static_cast<int64_t>(plan_.order.size());
     Place source{from.storage, from.offset, {b.dtype, {b.nodes, n}, {n, 1}}};
-    Place target{b.send.storage, offset, {b.dtype, {b.nodes, n}, {b.count, 1}}};
+    Place target{storage, offset, {b.dtype, {b.nodes, n}, {b.count, 1}}};
     Launcher launcher(plan_);
     launcher.at(maker->segment, maker->chunk);
     launcher.copy(plan_.launches[static_cast<size_t>(maker->index)].op, source, target);
+    for (auto s = plan_.order.begin() + end; s != plan_.order.end(); ++s) packs_.insert(s->index);
     std::rotate(plan_.order.begin() + after, plan_.order.begin() + end, plan_.order.end());
   }
 
@@ -174,7 +210,7 @@ class Filler {
     add.expr.outputs = {add.expr.push(ORR_FN_ADD, b.dtype, left, right)};
     Place top = b.send, below = b.send;
     below.offset -= plan_.storage(b.send.storage).bytes;
-    auto [dtype, segment, chunk] = key_of(total(b.totals[0]));
+    auto [dtype, segment, chunk, unit, use] = key_of(total(b.totals[0]));
     Launcher launcher(plan_);
     launcher.at(segment, chunk);
     launcher.add(add, {below, top}, {below});
@@ -190,6 +226,7 @@ class Filler {
   std::vector<int64_t> leaf_first_;
   std::vector<Exchange> buckets_;
   std::map<ValueId, int64_t> offsets_;
+  std::set<int> packs_;  // launches that copy into buckets
 };
 
 }  // namespace

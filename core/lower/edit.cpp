@@ -14,6 +14,7 @@
 #include "plugin/host.h"
 #include "plugin/registry.h"
 #include "program/op.h"
+#include "program/state.h"
 
 // What a strategy holds while it edits.
 struct orr_program {
@@ -53,11 +54,15 @@ orr_value_info info_of(const Program& p, const Value& v) {
 
 orr_status* each(orr_program* e, uint32_t roles, void* arg,
                  orr_status* (*visit)(void*, int32_t, const orr_value_info*)) {
-  for (size_t i = 0; i < e->program->values().size(); ++i) {
-    const Value& v = e->program->values()[i];
-    if (!(roles >> static_cast<int>(v.role) & 1)) continue;
-    orr_value_info info = info_of(*e->program, v);
-    if (orr_status* s = visit(arg, static_cast<int32_t>(i), &info)) return s;
+  std::vector<ValueId> found;
+  for (size_t i = 0; i < e->program->values().size(); ++i)
+    if (roles >> static_cast<int>(e->program->values()[i].role) & 1) found.push_back(static_cast<ValueId>(i));
+  std::stable_sort(found.begin(), found.end(), [&](ValueId a, ValueId b) {
+    return natural_less(e->program->value(a).name, e->program->value(b).name);
+  });
+  for (ValueId v : found) {
+    orr_value_info info = info_of(*e->program, e->program->value(v));
+    if (orr_status* s = visit(arg, v, &info)) return s;
   }
   return nullptr;
 }
@@ -203,6 +208,39 @@ orr_status* loop(orr_program* e) {
   return nullptr;
 }
 
+int32_t axis_size(orr_program* e, const char* name) {
+  for (const Axis& known : e->spread->axes)
+    if (known.name == name) return known.size;
+  return 0;
+}
+
+orr_status* halve(orr_program* e, const char* name, const char* outer, const char* inner, int32_t inner_size) {
+  return guarded([&] {
+    int size = find_axis(e, name).size;
+    if (inner_size < 1 || size % inner_size)
+      fail(ORR_INVALID, "groups of {} do not divide the {} ranks of axis '{}'", inner_size, size, name);
+    e->spread->halves.push_back({name, outer, inner, inner_size});
+  });
+}
+
+orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
+  return guarded([&] {
+    const Value& v = e->program->value(value);
+    const Spread& s = *e->spread;
+    bool half = std::any_of(s.halves.begin(), s.halves.end(), [&](const Halves& h) {
+      return h.axis == s.batch_axis && h.inner == how->axis;
+    });
+    if (v.role != Role::param) fail(ORR_INVALID, "'{}' is no parameter", v.name);
+    if (s.batch_axis.empty() || (s.batch_axis != how->axis && !half))
+      fail(ORR_INVALID, "axis '{}' does not deal the batch: put strategy.data first", how->axis);
+    if (how->owner < -1 || how->owner >= s.size_of(how->axis))
+      fail(ORR_INVALID, "'{}' is given to owner {} of the {} on axis '{}'", v.name, how->owner, s.size_of(how->axis), how->axis);
+    if (auto known = s.sharded.find(v.name); known != s.sharded.end())
+      fail(ORR_INVALID, "'{}' is sharded already, by {}", v.name, known->second.cause);
+    e->spread->sharded[v.name] = {how->axis, e->strategy, how->unit, how->owner, how->what, how->keep != 0};
+  });
+}
+
 orr_status* compute(orr_program* e, int32_t value, int32_t dtype) {
   return guarded([&] {
     const Op* op = maker_of(e, value);
@@ -213,7 +251,7 @@ orr_status* compute(orr_program* e, int32_t value, int32_t dtype) {
 }
 
 constexpr orr_edit kEdit = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag, loop, stage, life,
-                            inputs, rule, scatter, compute};
+                            inputs, rule, scatter, axis_size, halve, shard, compute};
 
 void check_contract(const StrategyUse& use, const orr_strategy_info& info, std::set<std::string>& provided) {
   auto words = [](const char* text) {
@@ -292,24 +330,12 @@ Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int w
   return spread;
 }
 
-uint64_t predict_bytes(const std::vector<StrategyUse>& stack, const Spread& spread,
-                       const PredictRequest& request) {
-  uint64_t sum = 0;
-  for (const StrategyUse& use : stack) {
-    const orr_strategy_api& api = Registry::get().strategy(use.name);
-    orr_predict_query query{};
-    query.size = sizeof query;
-    query.axis_size = spread.batch_ranks();
-    query.rank = request.rank;
-    query.reduced_elements = request.reduced_elements;
-    query.reduced_bytes = request.reduced_bytes;
-    query.nodes = request.nodes, query.total_nodes = request.total_nodes;
-    orr_prediction prediction{};
-    prediction.size = sizeof prediction;
-    check(api.predict(api.self, &query, &prediction), "strategy." + use.name + ": predict");
-    sum += prediction.bytes_sent;
-  }
-  return sum;
+uint64_t predict_bytes(const StrategyUse& use, const orr_predict_query& query) {
+  const orr_strategy_api& api = Registry::get().strategy(use.name);
+  orr_prediction prediction{};
+  prediction.size = sizeof prediction;
+  check(api.predict(api.self, &query, &prediction), "strategy." + use.name + ": predict");
+  return prediction.bytes_sent;
 }
 
 }  // namespace orrery

@@ -3,6 +3,8 @@
 // The editing calls of strategy/1 on a program, and the stack of strategies applied in order.
 #pragma once
 
+#include <orrery/strategy.h>
+
 #include <functional>
 #include <map>
 #include <string>
@@ -34,13 +36,7 @@ Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int w
 // script in its place, orders `leaves` leaves.
 std::vector<std::vector<Cell>> tables_of(const StrategyUse& use, const std::vector<int>& chunk_at, int leaves);
 
-// What the strategies say this rank sends per step, for comparison with the counted plan.
-struct PredictRequest {
-  int rank = 0;
-  uint64_t reduced_elements = 0, reduced_bytes = 0;
-  int64_t nodes = 1, total_nodes = 1;
-};
-uint64_t predict_bytes(const std::vector<StrategyUse>& stack, const Spread& spread,
-                       const PredictRequest& request);
+// What the strategy that caused an exchange says a rank sends in it.
+uint64_t predict_bytes(const StrategyUse& use, const orr_predict_query& query);
 
 }  // namespace orrery

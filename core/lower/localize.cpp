@@ -42,7 +42,7 @@ class Localizer {
     for (auto& [name, id] : from_.outputs()) todo.push_back(id);
     for (auto& [state, next] : from_.updates()) todo.push_back(next);
     for (size_t i = 0; i < from_.ops().size(); ++i)
-      if (from_.ops()[i].kind == "send") {
+      if (from_.ops()[i].kind == "send" || is_cut(from_.ops()[i])) {  // peers wait for them
         live_[i] = true;
         todo.insert(todo.end(), from_.ops()[i].in.begin(), from_.ops()[i].in.end());
       }
@@ -93,6 +93,17 @@ class Localizer {
     return found;
   }
 
+  static bool is_cut(const Op& op) { return op.kind == "total" && op.attrs.count("count"); }
+
+  // A sum over the batch of which this rank gets a piece.
+  void cut_total(const Op& op) {
+    Total t{value(op.in[0]), value(op.out[0]), op.in[0], attr_ints(op.attrs, "begin"), attr_ints(op.attrs, "count"),
+            attr_int(op.attrs, "unit", 0), attr_int(op.attrs, "use", 0), attr_int(op.attrs, "member", 0),
+            attr_text(op.attrs, "cause", ""), attr_int(op.attrs, "free", 0) != 0};
+    to().mutable_value(t.whole).role = Role::grad;
+    local_.totals.push_back(std::move(t));
+  }
+
   // A state that becomes the old value of another, which may change as well: an op reads it first.
   ValueId own(ValueId next) {
     if (!to().value(next).state) return next;
@@ -109,7 +120,9 @@ class Localizer {
       const Value& v = from_.value(partial);
       at->second = to().new_value(v.type, v.role == Role::grad ? Role::grad : Role::activation, v.name);
       to().mutable_value(at->second).site = v.site;
-      local_.totals.push_back({value(partial), at->second, partial});
+      Total t;
+      t.partial = value(partial), t.whole = at->second, t.origin = partial;
+      local_.totals.push_back(std::move(t));
     }
     return at->second;
   }
@@ -123,6 +136,7 @@ class Localizer {
   void emit(const Op& op, bool late) {
     to().set_site(op.site);
     to().set_phase(late ? Phase::update : op.phase);
+    if (is_cut(op)) return cut_total(op);
     if (op.kind == "total") {
       map_[static_cast<size_t>(op.out[0])] =
           from_.value(op.in[0]).batch == Batch::partial ? total_of(op.in[0]) : value(op.in[0]);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,14 @@ struct Leaves {
 struct Total {
   ValueId partial = kNone, whole = kNone;
   ValueId origin = kNone;  // the partial's id in the logical program
+  // Sharded: which elements each rank of the batch axis gets, [begin, begin + count); members of a unit
+  // travel together (lower/units.h), the first uses of parameters, the second ones, ...
+  Dims begin, count;
+  int64_t unit = kNone, use = 0, member = 0;
+  std::string cause;
+  bool free = false;       // its memory serves others when the ranks have their pieces
+
+  bool is_cut() const { return !count.empty(); }
 };
 
 struct LocalProgram {

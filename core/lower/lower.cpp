@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "lower/shard.h"
 #include "lower/stage.h"
 #include "lower/tensor.h"
 
@@ -35,15 +36,10 @@ orr_coll Exchange::descriptor() const {
   c.op = op, c.dtype = dtype, c.redop = redop, c.root_or_peer = root_or_peer, c.tag = tag;
   c.count = count;
   c.counts = counts.empty() ? nullptr : counts.data();
+  c.recv_counts = begins.empty() ? nullptr : begins.data();
   c.leaf_first = leaf_first.empty() ? nullptr : leaf_first.data();
   c.name = name.c_str(), c.where = where.c_str();
   return c;
-}
-
-bool Storage::alive_at(int step) const {
-  for (auto& [first, last] : alive)
-    if (first <= step && step <= last) return true;
-  return false;
 }
 
 namespace {
@@ -59,7 +55,8 @@ void choose_cells(RankPlan& plan) {
 // What one rank does of the logical program, over all axes but the batch's.
 Program share_of(const Program& logical, const Spread& spread, int rank) {
   Program p = spread.tensor.axis.empty() ? logical : cut_program(logical, spread, rank).program;
-  return spread.pipe_axis.empty() ? p : split_stages(p, spread, rank);
+  if (!spread.pipe_axis.empty()) p = split_stages(p, spread, rank);
+  return spread.sharded.empty() || spread.batch_ranks() == 1 ? p : shard(p, spread, rank);
 }
 
 }  // namespace

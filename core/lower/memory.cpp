@@ -84,16 +84,6 @@ class LifeFinder {
   std::vector<Lives> lives_;
 };
 
-// Both in order.
-bool meet(const std::vector<Life>& a, const std::vector<Life>& b) {
-  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-    if (a[i].second < b[j].first) ++i;
-    else if (b[j].second < a[i].first) ++j;
-    else return true;
-  }
-  return false;
-}
-
 uint64_t lay_out(std::vector<Storage*>& storages) {
   std::stable_sort(storages.begin(), storages.end(),
                    [](const Storage* a, const Storage* b) { return a->whole() > b->whole(); });
@@ -102,7 +92,7 @@ uint64_t lay_out(std::vector<Storage*>& storages) {
   for (Storage* s : storages) {
     uint64_t offset = 0;
     for (const Storage* other : placed) {
-      if (!meet(other->alive, s->alive)) continue;
+      if (!other->meets(*s)) continue;
       if (offset + s->whole() <= other->offset) break;
       offset = std::max(offset, aligned(other->offset + other->whole()));
     }
@@ -116,6 +106,20 @@ uint64_t lay_out(std::vector<Storage*>& storages) {
 }
 
 }  // namespace
+
+bool Storage::alive_at(int step) const {
+  auto next = std::upper_bound(alive.begin(), alive.end(), std::pair<int, int>{step, INT32_MAX});
+  return next != alive.begin() && step <= std::prev(next)->second;
+}
+
+bool Storage::meets(const Storage& other) const {
+  for (auto a = alive.begin(), b = other.alive.begin(); a != alive.end() && b != other.alive.end();) {
+    if (a->second < b->first) ++a;
+    else if (b->second < a->first) ++b;
+    else return true;
+  }
+  return false;
+}
 
 void plan_memory(RankPlan& plan) {
   LifeFinder(plan).run();

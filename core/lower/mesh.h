@@ -27,6 +27,21 @@ struct Reduction {
   std::string cause;  // strategy
 };
 
+// How a parameter's training is cut over the ranks that share the batch (lower/units.h).
+struct Sharded {
+  std::string axis, cause;  // axis: that of the batch, or the inner half of it
+  int unit = 0;             // parameters of equal unit travel together
+  int owner = kNone;        // the coordinate that holds them whole; kNone: even pieces for all
+  int what = 0;             // ORR_SHARD_STATE, _GRADIENT, _PARAM
+  bool keep = false;        // gathered parameters stay from forward to backward
+};
+
+// An axis seen as two: `inner` varies fastest.
+struct Halves {
+  std::string axis, outer, inner;
+  int inner_size = 1;
+};
+
 // The region that an activation belongs to when regions are computed again in backward.
 struct Life {
   std::string region;
@@ -45,6 +60,8 @@ struct Spread {
   std::vector<Axis> axes;                 // outermost first: the last one varies fastest with the rank
   std::string batch_axis;                 // the axis that deals the batch, "" if none
   std::map<ValueId, Reduction> reduced;   // gradients
+  std::vector<Halves> halves;             // axes that are also used in halves
+  std::map<std::string, Sharded> sharded; // by name of the parameter
   bool sliced = false;                    // leaves run one after another, not in one call
   std::string pipe_axis;                  // the axis that deals the stages, "" if none
   std::vector<int> chunk_at;              // by chunk of the model: the coordinate that holds it

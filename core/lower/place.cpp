@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "base/error.h"
 #include "lower/launcher.h"
@@ -27,7 +28,7 @@ class Placer {
     sliced_ = plan_.local.leaves.sliced;
     for (const Total& t : plan_.local.totals) {  // a slice is a node of its own
       nodes_[t.partial] = sliced_ ? 1 : plan_.local.nodes;
-      if (nodes_[t.partial] == 1) same_[t.whole] = t.partial;
+      if (nodes_[t.partial] == 1 && !t.is_cut()) same_[t.whole] = t.partial;
     }
     for (auto& [state, next] : p_.updates()) next_state_[next] = state;
     for (size_t i = 0; i < p_.ops().size(); ++i)
@@ -263,7 +264,10 @@ class Placer {
     const Type& type = p_.type(op.in.empty() ? op.out[0] : op.in[0]);
     e.count = type.elements();
     int ranks = plan_.spread.size_of(e.axis), me = plan_.spread.coordinate(e.axis, plan_.rank);
-    if (op.attrs.count("counts")) e.counts = attr_ints(op.attrs, "counts");
+    if (op.attrs.count("counts")) {
+      e.counts = attr_ints(op.attrs, "counts");
+      e.count = std::accumulate(e.counts.begin(), e.counts.end(), int64_t{0});  // the same on all ranks
+    }
     else if (op.kind == "all_gather") e.counts.assign(static_cast<size_t>(ranks), e.count);
     else if (op.kind == "reduce_scatter") e.counts.assign(static_cast<size_t>(ranks), e.count / ranks);
     e.bytes_sent = orr::traffic::bytes_sent(e.descriptor(), me, ranks);

@@ -42,6 +42,7 @@ struct Storage {
 
   uint64_t whole() const { return bytes * static_cast<uint64_t>(slots); }
   bool alive_at(int step) const;
+  bool meets(const Storage& other) const;  // alive at the same time
 };
 
 // A tensor inside a storage.
@@ -68,7 +69,7 @@ struct Exchange {
   std::string axis;               // mesh axis whose ranks take part
   int32_t op = 0, dtype = ORR_F32, redop = ORR_RED_SUM, root_or_peer = 0, tag = 0;
   int64_t count = 0;
-  std::vector<int64_t> counts, leaf_first;
+  std::vector<int64_t> counts, begins, leaf_first;
   Place send, recv;               // storage kNone: nothing
   uint64_t bytes_sent = 0;        // by this rank, each time
   int64_t nodes = 1;

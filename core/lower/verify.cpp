@@ -96,15 +96,8 @@ class Verifier {
       if (s.region == Region::arena && s.bytes && !s.alive.empty()) by_offset.emplace(s.offset, &s);
     for (auto a = by_offset.begin(); a != by_offset.end(); ++a)
       for (auto b = std::next(a); b != by_offset.end() && b->first < a->first + a->second->whole(); ++b)
-        for (auto& [first, last] : a->second->alive)
-          if (b->second->alive_at(first) || b->second->alive_at(last) || covers(*b->second, first, last))
-            fail(ORR_FAILED, "the memory plan gives the same bytes to two living tensors");
-  }
-
-  static bool covers(const Storage& s, int first, int last) {
-    for (auto& [begin, end] : s.alive)
-      if (first <= begin && end <= last) return true;
-    return false;
+        if (a->second->meets(*b->second))
+          fail(ORR_FAILED, "the memory plan gives the same bytes to two living tensors");
   }
 
   const RankPlan& plan_;

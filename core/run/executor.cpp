@@ -27,6 +27,8 @@ void check_launch(orr_status* status, const Op& op) {
 Executor::Executor(RankPlan plan, Runtime& runtime) : plan_(std::move(plan)), runtime_(runtime) {
   runtime_.arena().reserve(plan_.arena_bytes);
   for (const Axis& axis : plan_.spread.axes) runtime_.group(plan_.spread, axis.name);  // in one order everywhere
+  for (const Halves& h : plan_.spread.halves)
+    for (const std::string& half : {h.outer, h.inner}) runtime_.group(plan_.spread, half);
   if (plan_.comm_bytes)
     comm_memory_ = runtime_.comm().allocate(plan_.comm_bytes, runtime_.group(plan_.spread, plan_.spread.batch_axis));
   prepared_.reserve(plan_.launches.size());
@@ -80,7 +82,7 @@ void Executor::prepare(const Exchange& exchange) {
   p.coll = exchange.descriptor();
   p.send = bound(exchange.send), p.recv = bound(exchange.recv);
   if (exchange.is_bucket())  // all slots of it: its nodes follow one another
-    p.send.first.bytes = p.recv.first.bytes = plan_.storage(exchange.send.storage).whole();
+    p.send.first.bytes = plan_.storage(exchange.send.storage).whole(), p.recv.first.bytes = p.send.first.bytes - exchange.recv.offset;
   if (!exchange.axis.empty()) p.group = runtime_.group(plan_.spread, exchange.axis);
   p.tickets.resize(static_cast<size_t>(plan_.local.leaves.slices()));
   posted_.push_back(std::move(p));

@@ -16,14 +16,14 @@
 namespace orrery {
 namespace {
 
-// Ranks of equal coordinates, but for the batch axis, whose leaves complete the same tree nodes run
-// the same program: one plan serves them all.
+// Ranks of equal coordinates, but for the batch axis unless it cuts parameters, whose leaves complete
+// the same tree nodes run the same program: one plan serves them all.
 using Kind = std::vector<int64_t>;
 
 Kind kind_of(const Blueprint& b, const std::vector<int64_t>& first, int rank) {
   Kind kind;
   for (const Axis& axis : b.spread.axes)
-    if (axis.name != b.spread.batch_axis) kind.push_back(b.spread.coordinate(axis.name, rank));
+    if (axis.name != b.spread.batch_axis || !b.spread.sharded.empty()) kind.push_back(b.spread.coordinate(axis.name, rank));
   size_t me = static_cast<size_t>(b.spread.coordinate(b.spread.batch_axis, rank));
   kind.push_back(first[me + 1] - first[me]);
   kind.push_back(orr_tree_nodes(first[me], first[me + 1], b.microbatches));
@@ -31,15 +31,16 @@ Kind kind_of(const Blueprint& b, const std::vector<int64_t>& first, int rank) {
 }
 
 std::map<std::string, uint64_t> peak_by_category(const RankPlan& plan) {
-  std::map<int, uint64_t> at_step;
+  std::map<int, int64_t> change;  // by step: bytes that come to life less those that ended before it
+  for (const Storage& s : plan.storages)
+    for (auto& [first, last] : s.region == Region::arena ? s.alive : decltype(s.alive){}) {
+      change[first] += static_cast<int64_t>(s.whole());
+      change[last + 1] -= static_cast<int64_t>(s.whole());
+    }
   int peak_step = 0;
-  for (int step = 0; step <= static_cast<int>(plan.schedule.size()); ++step) {
-    uint64_t alive = 0;
-    for (const Storage& s : plan.storages)
-      if (s.region == Region::arena && s.alive_at(step)) alive += s.whole();
-    at_step[step] = alive;
-    if (alive > at_step[peak_step]) peak_step = step;
-  }
+  int64_t alive = 0, peak = 0;
+  for (auto& [step, bytes] : change)
+    if ((alive += bytes) > peak) peak = alive, peak_step = step;
   std::map<std::string, uint64_t> parts;
   for (const Storage& s : plan.storages)
     if (s.region == Region::arena && s.bytes && s.alive_at(peak_step)) parts[s.category] += s.whole();
@@ -117,6 +118,7 @@ const char* op_name(int32_t op) {
     case ORR_COLL_SEND: return "send";
     case ORR_COLL_RECV: return "recv";
     case ORR_COLL_TREE_ALL_REDUCE: return "tree all_reduce";
+    case ORR_COLL_TREE_REDUCE_SCATTER: return "tree reduce_scatter";
     default: return "exchange";
   }
 }
@@ -137,20 +139,36 @@ std::string collectives_text(const RankPlan& plan, const std::vector<int>& ranks
   return text;
 }
 
-std::string predicted_text(const RankPlan& plan, const Blueprint& b, const std::vector<StrategyUse>& stack, int rank) {
-  uint64_t predicted = 0, counted = 0;
-  for (const Exchange& bucket : plan.exchanges) {
-    if (!bucket.is_bucket() || bucket.axis.empty()) continue;
-    PredictRequest request;
-    request.rank = b.spread.coordinate(bucket.axis, rank);
-    request.reduced_elements = static_cast<uint64_t>(bucket.count);
-    request.reduced_bytes = request.reduced_elements * static_cast<uint64_t>(orr_dtype_bytes(bucket.dtype));
-    request.nodes = bucket.nodes;
-    predicted += predict_bytes(stack, b.spread, request);
-    counted += bucket.bytes_sent;
+orr_predict_query query_of(const RankPlan& plan, const Exchange& e, int rank) {
+  orr_predict_query q{};
+  q.size = sizeof q;
+  q.axis_size = plan.spread.size_of(e.axis), q.rank = plan.spread.coordinate(e.axis, rank);
+  q.op = e.op, q.element_bytes = orr_dtype_bytes(e.dtype);
+  q.reduced_elements = static_cast<uint64_t>(e.count);
+  q.reduced_bytes = q.reduced_elements * static_cast<uint64_t>(q.element_bytes);
+  q.nodes = e.nodes;
+  for (int r = 0; r < q.axis_size && !e.leaf_first.empty(); ++r)
+    q.total_nodes += orr::traffic::nodes(e.descriptor(), r, q.axis_size);
+  q.counts = e.counts.empty() ? nullptr : e.counts.data();
+  return q;
+}
+
+// What each strategy says of the exchanges that it caused.
+std::string predicted_text(const RankPlan& plan, const std::vector<StrategyUse>& stack, int rank) {
+  std::string text;
+  for (const StrategyUse& use : stack) {
+    uint64_t predicted = 0, counted = 0;
+    for (auto& [index, n] : times_posted(plan)) {
+      const Exchange& e = plan.exchanges[static_cast<size_t>(index)];
+      if (e.cause != use.name) continue;
+      predicted += predict_bytes(use, query_of(plan, e, rank)) * static_cast<uint64_t>(n);
+      counted += e.bytes_sent * static_cast<uint64_t>(n);
+    }
+    if (counted + predicted > 0)
+      text += fmt::format("  predicted by {}: {} bytes sent{}\n", use.name, predicted,
+                          predicted == counted ? ", as counted" : fmt::format(", but counted {}", counted));
   }
-  return fmt::format("  predicted by the strategies: {} bytes sent{}\n", predicted,
-                     predicted == counted ? ", as counted" : fmt::format(", but counted {}", counted));
+  return text;
 }
 
 // The schedule of the ranks that have most microbatches.
@@ -186,7 +204,7 @@ std::string plan_text(const Blueprint& b, const std::vector<StrategyUse>& stack,
     LowerRequest request{&b.program, &b.spread, b.microbatches, who.front(), kernels};
     RankPlan plan = lower(request);
     text += ranks_text(who) + "\n" + memory_text(plan) + ledger_text(plan) + collectives_text(plan, who);
-    if (plan.bytes_sent()) text += predicted_text(plan, b, stack, who.front());
+    if (plan.bytes_sent()) text += predicted_text(plan, stack, who.front());
     text += fmt::format("  compute {:.4g} GFLOP a step in {} launches\n", plan.flops() * 1e-9,
                         std::count_if(plan.schedule.begin(), plan.schedule.end(),
                                       [](const Step& s) { return s.kind == Step::launch; }));

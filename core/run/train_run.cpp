@@ -181,6 +181,7 @@ class TrainRun : public Run {
   }
 
   void finish(Program& p, ValueId loss, bool training) {
+    for (auto& s : spec_.params) p.state_value(s);  // every program cuts the same parameters
     if (!training) {
       p.output("loss", loss);
       return;

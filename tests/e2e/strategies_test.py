@@ -38,6 +38,18 @@ ROWS = [
     ('{ strategy.place{ modules = { "a", "b", "c", "d" }, ranks = "0,1,0,2" } }', (3,), ("mlp",)),
     ('{ strategy.place{ modules = "a,b;c,d" }, strategy.data{} }', (2, 4), ("mlp",)),
 ]
+for zero in ("stage = 1", "stage = 2", "stage = 3", "stage = 3, reshard = false", "stage = 1, cut = \"tensor\""):
+    ROWS += [(f"{{ strategy.data{{}}, strategy.zero{{ {zero} }} }}", (2, 3, 4), MODELS)]
+ZERO3 = "strategy.zero{ stage = 3 }"
+ROWS += [
+    ("{ strategy.data{}, strategy.zero{ stage = 3, group = 2 } }", (4, 6), MODELS),
+    (f"{{ strategy.data{{}}, {ZERO3}, strategy.accumulate{{}} }}", (2, 3), MODELS),
+    (f"{{ strategy.data{{}}, {ZERO3}, strategy.recompute{{}} }}", (2,), ("gpt",)),
+    (f"{{ strategy.data{{}}, {ZERO3}, strategy.accumulate{{}}, strategy.recompute{{}} }}", (3,), ("gpt",)),
+    (f"{{ strategy.pipeline{{ size = 2 }}, strategy.data{{}}, {ZERO3} }}", (4, 6), ("gpt",)),
+    ("{ strategy.pipeline{ size = 2, schedule = \"zb1\" }, strategy.data{}, strategy.zero{} }", (4,), ("gpt",)),
+    (f"{{ strategy.pipeline{{ size = 2, schedule = \"zbv\" }}, strategy.data{{}}, {ZERO3}, strategy.recompute{{}} }}", (4,), ("gpt",)),
+]
 for schedule in SCHEDULES:
     pipeline = f'strategy.pipeline{{ schedule = "{schedule}" }}'
     two = f'strategy.pipeline{{ size = 2, schedule = "{schedule}" }}'

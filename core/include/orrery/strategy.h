@@ -56,10 +56,28 @@ typedef struct orr_value_info {
   int32_t phase;        /* of that op: ORR_PHASE_* */
 } orr_value_info;
 
+/* What of a parameter's training lies in pieces; each includes the ones before. */
+enum {
+  ORR_SHARD_STATE = 1,    /* optimizer state and update: gradients end at owners, new values are gathered */
+  ORR_SHARD_GRADIENT = 2, /* memory of summed gradients: given back as soon as owners have their pieces */
+  ORR_SHARD_PARAM = 3     /* the parameter: gathered before forward uses it and again before backward */
+};
+
+typedef struct orr_shard {
+  uint32_t size;
+  int32_t what;
+  const char* axis; /* the axis that deals the batch, or its inner half */
+  int32_t unit;     /* parameters of equal number are gathered and reduced together */
+  int32_t owner;    /* the coordinate that holds them whole; -1: cut evenly, at multiples of
+                       ORR_SUM_BLOCK elements (ops.h), which needs an elementwise update */
+  int32_t keep;     /* ORR_SHARD_PARAM: what forward gathered stays for backward */
+} orr_shard;
+
 /* The host's editing calls. Only what a strategy of this revision needs has a slot; the table grows. */
 typedef struct orr_edit {
   uint32_t size;
-  /* Calls visit(arg, value, info) for every value with one of the roles (bit mask of 1 << role). */
+  /* Calls visit(arg, value, info) for every value with one of the roles (bit mask of 1 << role), in the
+   * natural order of their names. */
   orr_status* (*each)(orr_program*, uint32_t roles, void* arg,
                       orr_status* (*visit)(void* arg, int32_t value, const orr_value_info*));
   /* Ranks that no earlier strategy of the stack has taken. */
@@ -100,6 +118,16 @@ typedef struct orr_edit {
   /* Lets activations that the ranks of `axis` hold summands of be completed in shares of `dim`, kept
    * so as long as ops can work on them, instead of whole on every rank. */
   orr_status* (*scatter)(orr_program*, const char* axis, int32_t dim);
+
+  /* -- pieces of training state ---- */
+  /* Ranks on an axis; 0 if there is none of that name. */
+  int32_t (*axis_size)(orr_program*, const char* axis);
+  /* Sees an axis as two: `inner_size` neighbours form `inner`, equal places in them `outer`. */
+  orr_status* (*halve)(orr_program*, const char* axis, const char* outer, const char* inner, int32_t inner_size);
+  /* Cuts a parameter's training over the ranks that share the batch. Scalars stay whole. */
+  orr_status* (*shard)(orr_program*, int32_t value, const orr_shard*);
+
+  /* -- before differentiation ---- */
   /* Only in transform_forward: makes the op that makes `value` compute in another real dtype. What it
    * reads is cast; what others read of it is cast back unless they compute in that dtype too. */
   orr_status* (*compute)(orr_program*, int32_t value, int32_t dtype);
@@ -121,15 +149,18 @@ typedef struct orr_options {
   const char* (*text)(const void* self, const char* name, const char* fallback);
 } orr_options;
 
-/* Closed-form traffic, asked on the final program: sizes are what this strategy's own edits reduced. */
+/* Closed-form traffic, asked on the final program for each exchange that this strategy's edits caused. */
 typedef struct orr_predict_query {
   uint32_t size;
   int32_t axis_size;        /* ranks on the strategy's axis */
   int32_t rank;             /* coordinate of the asked rank on it */
-  uint64_t reduced_elements;/* elements whose reduction it asked for, per rank */
+  uint64_t reduced_elements;/* of the exchange: elements, of one tree node if it adds over the batch */
   uint64_t reduced_bytes;   /* the same in bytes of their dtype */
   int64_t nodes;            /* tree nodes that this rank exports (ops.h, LEAVES) */
   int64_t total_nodes;      /* of all ranks */
+  int32_t op;               /* ORR_COLL_* (comm.h) */
+  int32_t element_bytes;
+  const int64_t* counts;    /* elements of each rank where they differ, else NULL */
 } orr_predict_query;
 
 typedef struct orr_prediction {

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The update of each parameter as a chain: its summed gradient, its optimizer states, and every tensor
+// computed from them. Chains meet only in scalars, which all ranks have.
+#pragma once
+
+#include <vector>
+
+#include "lower/units.h"
+#include "program/program.h"
+
+namespace orrery {
+
+struct Chain {
+  size_t unit = 0, member = 0;  // which parameter: units[unit].params[member]
+  const Dims* cuts = nullptr;   // its shards
+  OpId rigid = kNone;           // an op that cannot work on a piece of its tensors
+};
+
+class Chains {
+ public:
+  // Throws Error for a parameter that is cut although its update is not elementwise, and for
+  // parameters with different owners whose updates use each other's tensors.
+  Chains(const Program& p, const std::vector<Unit>& units);
+
+  // The chain that a tensor belongs to; null for scalars and everything else.
+  const Chain* of(ValueId v) const;
+  // The chain whose ranks compute this op; null if all do.
+  const Chain* of(const Op& op) const;
+  const std::vector<Chain>& all() const { return chains_; }
+
+ private:
+  const Program& p_;
+  std::vector<Chain> chains_;
+  std::vector<int> chain_of_;  // by value
+};
+
+// Whether this op of the update turns a whole tensor into a scalar.
+bool is_whole_reduce(const Program& p, const Op& op);
+// Whether this op is a sum over the batch that ranks must add up.
+bool is_exchanged_total(const Program& p, const Op& op);
+
+}  // namespace orrery

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/gather.h"
+
+#include <orrery/strategy.h>
+
+#include <algorithm>
+
+#include "program/build.h"
+#include "program/state.h"
+
+namespace orrery {
+
+ValueId add_gather(Program& p, const std::vector<ValueId>& own, int32_t dtype, const Dims& counts, int me,
+                   const std::string& axis, const std::string& cause) {
+  Op op;
+  op.kind = "all_gather", op.phase = p.phase(), op.site = p.site();
+  op.attrs = {{"axis", axis}, {"cause", cause}, {"counts", counts}, {"me", int64_t{me}}};
+  if (counts[static_cast<size_t>(me)] > 0) op.in = {build::concat(p, own, 0)};
+  int64_t all = 0;
+  for (int64_t n : counts) all += n;
+  op.out = {p.new_value({dtype, {all}}, Role::activation)};
+  ValueId out = op.out[0];
+  p.append(std::move(op));
+  return out;
+}
+
+void cut_value(Value& state, int64_t begin, int64_t end) {
+  if (begin == 0 && end == state.type.elements()) return;
+  state.type.dims = {end - begin};
+  if (begin == end) state.part = {kNone, {}, 0, 0};
+  else state.part.begin = begin, state.part.end = end;
+}
+
+ParamGather::ParamGather(const Program& from, Program& to, const std::vector<Unit>& units, const Spread& spread,
+                         int rank)
+    : from_(from), to_(to), units_(units), spread_(spread), rank_(rank) {
+  for (const Unit& unit : units)
+    if (unit.how.what >= ORR_SHARD_PARAM) hold(unit);
+}
+
+void ParamGather::hold(const Unit& unit) {
+  size_t me = static_cast<size_t>(spread_.coordinate(unit.how.axis, rank_));
+  for (size_t m = 0; m < unit.params.size(); ++m) {
+    ValueId param = unit.params[m];
+    const Value& whole = from_.value(param);
+    ValueId held = to_.new_value(whole.type, whole.role, whole.name);
+    Value& v = to_.mutable_value(held);
+    v.state = whole.state, v.part = whole.part, v.site = whole.site;
+    cut_value(v, unit.shards[m][me], unit.shards[m][me + 1]);
+    Value& gathered = to_.mutable_value(param);
+    gathered.state = nullptr, gathered.part = {}, gathered.role = Role::activation;
+    held_[param] = held;
+  }
+}
+
+// Where the units are first used in a phase, and one unit earlier: where their gathering begins.
+std::vector<ParamGather::Use> ParamGather::find_uses(Phase phase) const {
+  std::vector<Use> uses;
+  for (size_t u = 0; u < units_.size(); ++u) {
+    if (units_[u].how.what < ORR_SHARD_PARAM) continue;
+    for (size_t i = 0; i < from_.ops().size(); ++i) {
+      const Op& op = from_.ops()[i];
+      if (op.phase != phase || std::none_of(op.in.begin(), op.in.end(), [&](ValueId v) {
+            return std::find(units_[u].params.begin(), units_[u].params.end(), v) != units_[u].params.end();
+          }))
+        continue;
+      uses.push_back({u, static_cast<OpId>(i), static_cast<OpId>(i)});
+      break;
+    }
+  }
+  std::sort(uses.begin(), uses.end(), [](const Use& a, const Use& b) { return a.first < b.first; });
+  for (size_t k = uses.size(); k-- > 1;) uses[k].at = uses[k - 1].first;
+  return uses;
+}
+
+void ParamGather::emit_early() {
+  std::vector<Use> forward = find_uses(Phase::forward), backward = find_uses(Phase::backward);
+  std::erase_if(backward, [&](const Use& b) {
+    bool known = std::any_of(forward.begin(), forward.end(), [&](const Use& f) { return f.unit == b.unit; });
+    return units_[b.unit].how.keep && known;
+  });
+  std::vector<OpId> moved(from_.ops().size(), kNone);
+  for (size_t i = 0; i < from_.ops().size(); ++i) {
+    Op op = from_.ops()[i];
+    if (op.phase == Phase::update) continue;
+    for (const Use& use : forward)
+      if (use.at == static_cast<OpId>(i)) gather(units_[use.unit], Phase::forward);
+    for (const Use& use : backward)
+      if (use.at == static_cast<OpId>(i)) gather(units_[use.unit], Phase::backward);
+    if (op.twin != kNone) op.twin = moved[static_cast<size_t>(op.twin)];
+    if (op.phase == Phase::backward)
+      for (ValueId& v : op.in)
+        if (auto again = again_.find(v); again != again_.end()) v = again->second;
+    moved[i] = static_cast<OpId>(to_.ops().size());
+    to_.append(std::move(op));
+  }
+}
+
+void ParamGather::gather(const Unit& unit, Phase phase) {
+  const Value& first = from_.value(unit.params[0]);
+  to_.set_phase(phase), to_.set_site(first.site);
+  Dims counts(static_cast<size_t>(spread_.size_of(unit.how.axis)), 0), sizes;
+  std::vector<ValueId> own;
+  for (size_t m = 0; m < unit.params.size(); ++m) {
+    for (size_t s = 0; s < counts.size(); ++s) counts[s] += unit.shards[m][s + 1] - unit.shards[m][s];
+    sizes.push_back(unit.shards[m].back());
+    ValueId held = held_.at(unit.params[m]);
+    if (int64_t n = to_.type(held).elements(); n > 0) own.push_back(build::reshape(to_, held, {n}));
+  }
+  ValueId all = add_gather(to_, own, first.type.dtype, counts, spread_.coordinate(unit.how.axis, rank_),
+                           unit.how.axis, unit.how.cause);
+  std::vector<ValueId> wholes = sizes.size() == 1 ? std::vector{all} : build::split(to_, all, 0, sizes);
+  for (size_t m = 0; m < unit.params.size(); ++m) {
+    ValueId param = unit.params[m];
+    Op view;
+    view.kind = "reshape", view.phase = phase, view.site = to_.site(), view.in = {wholes[m]};
+    view.attrs["dims"] = from_.type(param).dims;
+    bool used = phase == Phase::forward || to_.value(param).producer == kNone;
+    view.out = {used ? param : (again_[param] = to_.new_value(from_.type(param), Role::activation))};
+    to_.append(std::move(view));
+  }
+}
+
+}  // namespace orrery

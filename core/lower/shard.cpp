@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The update is emitted in rounds: norms and the like are scalars of whole tensors, for which block
+// sums are gathered once all that they need is there; what needs the scalar belongs to the next round.
+// The blocks and the tree over them are those of a sum in one process (orrery/ops.h, SUMS).
+#include "lower/shard.h"
+
+#include <orrery/ops.h>
+#include <orrery/strategy.h>
+
+#include <algorithm>
+#include <map>
+
+#include "lower/chains.h"
+#include "lower/gather.h"
+#include "lower/units.h"
+#include "program/build.h"
+#include "program/op.h"
+#include "program/state.h"
+
+namespace orrery {
+namespace {
+
+struct Range {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+};
+
+class Sharder {
+ public:
+  Sharder(const Program& p, const Spread& spread, int rank)
+      : from_(p), spread_(spread), rank_(rank), units_(find_units(p, spread)), chains_(p, units_) {}
+
+  Program run() {
+    to_ = from_;
+    to_.mutable_ops().clear();
+    cut_states();
+    ParamGather gather(from_, to_, units_, spread_, rank_);
+    held_ = gather.held();
+    gather.emit_early();
+    to_.set_phase(Phase::update);
+    find_rounds();
+    for (int round = 0; round <= last_round_; ++round) emit_round(round);
+    emit_updates();
+    return std::move(to_);
+  }
+
+ private:
+  static size_t at(int32_t i) { return static_cast<size_t>(i); }
+  const Unit& unit_of(const Chain& c) const { return units_[c.unit]; }
+
+  // What shard `s` holds of a chain's tensors, and what this rank does.
+  static Range held_by(const Dims& cuts, int s) { return {cuts[at(s)], cuts[at(s + 1)]}; }
+  Range mine(const Chain& c) const { return held_by(*c.cuts, spread_.coordinate(unit_of(c).how.axis, rank_)); }
+  static bool is_all(const Range& r, const Dims& cuts) { return r.begin == 0 && r.end == cuts.back(); }
+
+  // Optimizer states become parts; the parameters' own are cut by ParamGather.
+  void cut_states() {
+    for (auto& [state, next] : from_.updates()) {
+      const Chain* c = chains_.of(state);
+      if (!c || is_unit_param(state)) continue;
+      cut_value(to_.mutable_value(state), mine(*c).begin, mine(*c).end);
+    }
+  }
+
+  bool is_unit_param(ValueId v) const {
+    return std::any_of(units_.begin(), units_.end(), [&](const Unit& u) {
+      return std::find(u.params.begin(), u.params.end(), v) != u.params.end();
+    });
+  }
+
+  // -- the update ------------------------------------------------------------------------------------
+  bool gathers(const Op& op) const { return is_whole_reduce(from_, op) && chains_.of(op.in[0]); }
+
+  void find_rounds() {
+    std::vector<int> ready(from_.values().size(), 0);
+    round_of_.assign(from_.ops().size(), 0);
+    for (size_t i = 0; i < from_.ops().size(); ++i) {
+      const Op& op = from_.ops()[i];
+      if (op.phase != Phase::update) continue;
+      for (ValueId v : op.in) round_of_[i] = std::max(round_of_[i], ready[at(v)]);
+      for (ValueId v : op.out) ready[at(v)] = round_of_[i] + gathers(op);
+      last_round_ = std::max(last_round_, round_of_[i]);
+    }
+  }
+
+  void emit_round(int round) {
+    for (size_t i = 0; i < from_.ops().size(); ++i) {
+      const Op& op = from_.ops()[i];
+      if (op.phase == Phase::update && round_of_[i] == round && !gathers(op)) emit(op);
+    }
+    reduce_round(round);
+  }
+
+  void emit(const Op& op) {
+    to_.set_site(op.site);
+    const Chain* c = chains_.of(op);
+    if (!c || (op.kind != "total" && is_all(mine(*c), *c->cuts))) {
+      append(op);
+    } else if (op.kind == "total") {
+      emit_total(op, *c);
+    } else if (mine(*c).size() > 0) {
+      emit_piece(op, *c);
+    }
+  }
+
+  void append(const Op& op) {
+    Op copy = op;
+    copy.twin = kNone;
+    for (ValueId& v : copy.in) v = whole(v);
+    to_.append(std::move(copy));
+  }
+
+  // A tensor of which this rank has all; sums from replicas and parameters have other names.
+  ValueId whole(ValueId v) const {
+    if (auto found = pieces_.find(v); found != pieces_.end()) return found->second;
+    auto found = held_.find(v);
+    return found == held_.end() ? v : found->second;
+  }
+
+  // A sum over the batch of which every rank gets its piece. All ranks give their nodes of all of it.
+  void emit_total(const Op& op, const Chain& c) {
+    const Unit& unit = unit_of(c);
+    const Dims cuts = pieces_of(op.out[0], c);
+    Dims begin, count;
+    for (int r = 0; r < spread_.batch_ranks(); ++r) {
+      Range piece = held_by(cuts, piece_of(spread_, unit.how, r));
+      begin.push_back(piece.begin), count.push_back(piece.size());
+    }
+    Op cut = op;
+    cut.twin = kNone;
+    cut.attrs["begin"] = begin, cut.attrs["count"] = count;
+    cut.attrs["unit"] = static_cast<int64_t>(c.unit), cut.attrs["member"] = static_cast<int64_t>(c.member);
+    cut.attrs["use"] = uses_[{c.unit, c.member}]++;
+    cut.attrs["cause"] = unit.how.cause;
+    cut.attrs["free"] = int64_t{unit.how.what >= ORR_SHARD_GRADIENT};
+    int64_t own = count[at(spread_.coordinate(spread_.batch_axis, rank_))];
+    if (own < cuts.back()) {
+      cut.out = {to_.new_value({from_.type(op.out[0]).dtype, {own}}, Role::activation)};
+      if (pieces_per_shard(spread_, unit.how) == 1 && own > 0) pieces_[op.out[0]] = cut.out[0];
+    }
+    ValueId out = cut.out[0];
+    to_.append(std::move(cut));
+    if (pieces_per_shard(spread_, unit.how) > 1) from_replicas(op.out[0], out, c);
+  }
+
+  // Chains of several parameters have one owner, whatever their sizes.
+  Dims pieces_of(ValueId v, const Chain& c) const {
+    const Dims& cuts = unit_of(c).pieces[c.member];
+    int64_t n = from_.type(v).elements();
+    return n == cuts.back() ? cuts : cut_alike(cuts, n);
+  }
+
+  // The pieces of a shard, which its replicas own, on all of them.
+  void from_replicas(ValueId original, ValueId own, const Chain& c) {
+    const Unit& unit = unit_of(c);
+    Range shard = mine(c);
+    if (shard.size() == 0) return;
+    std::string outer;
+    for (const Halves& h : spread_.halves)
+      if (h.inner == unit.how.axis) outer = h.outer;
+    int per = pieces_per_shard(spread_, unit.how), first = spread_.coordinate(unit.how.axis, rank_) * per;
+    const Dims cuts = pieces_of(original, c);
+    Dims counts;
+    for (int i = 0; i < per; ++i) counts.push_back(held_by(cuts, first + i).size());
+    ValueId flat = to_.type(own).dims.size() == 1 ? own : build::reshape(to_, own, {to_.type(own).elements()});
+    ValueId all = add_gather(to_, {flat}, to_.type(flat).dtype, counts, spread_.coordinate(outer, rank_), outer, unit.how.cause);
+    if (is_all(shard, *c.cuts)) all = build::reshape(to_, all, from_.type(original).dims);
+    pieces_[original] = all;
+  }
+
+  // An elementwise op on this rank's piece.
+  void emit_piece(const Op& op, const Chain& c) {
+    Range r = mine(c);
+    Op cut = op;
+    cut.twin = kNone;
+    for (ValueId& v : cut.in)
+      if (!from_.type(v).dims.empty()) v = piece(v, c);
+    if (cut.attrs.count("dims")) cut.attrs["dims"] = Dims{r.size()};
+    for (const orr_instr& i : op.expr.instrs)
+      if (i.fn == ORR_FN_RAND) cut.expr.instrs[at(i.c)].imm += static_cast<double>(r.begin);
+    for (ValueId& v : cut.out) {
+      ValueId own = to_.new_value({from_.type(v).dtype, {r.size()}}, Role::activation);
+      v = pieces_[v] = own;
+    }
+    to_.append(std::move(cut));
+  }
+
+  // This rank's piece of a tensor, flat; a view if the whole is here. REQUIRES: it has one.
+  ValueId piece(ValueId v, const Chain& c) {
+    if (auto found = pieces_.find(v); found != pieces_.end()) return found->second;
+    Range r = mine(c);
+    ValueId now = whole(v);
+    if (to_.value(now).state && to_.type(now) != from_.type(v)) return pieces_[v] = now;
+    ValueId flat = build::reshape(to_, now, {from_.type(v).elements()});
+    return pieces_[v] = build::slice(to_, flat, 0, r.begin, r.end);
+  }
+
+  // This rank's part of a chain's tensor, in whatever shape; kNone if it has none.
+  ValueId part(ValueId v, const Chain& c) {
+    if (mine(c).size() == 0) return kNone;
+    if (auto found = pieces_.find(v); found != pieces_.end()) return found->second;
+    return is_all(mine(c), *c.cuts) ? whole(v) : piece(v, c);
+  }
+
+  // -- scalars of whole tensors ----------------------------------------------------------------------
+  struct Reduction {
+    const Op* op;
+    const Chain* chain;
+  };
+
+  // Those of a unit travel together, one for each of its parameters.
+  void reduce_round(int round) {
+    std::map<std::tuple<size_t, int32_t, int>, std::map<size_t, Reduction>> groups;
+    std::map<std::pair<size_t, size_t>, int> nth;
+    for (size_t i = 0; i < from_.ops().size(); ++i) {
+      const Op& op = from_.ops()[i];
+      if (op.phase != Phase::update || round_of_[i] != round || !gathers(op)) continue;
+      const Chain* c = chains_.of(op.in[0]);
+      int n = nth[{c->unit, c->member}]++;
+      groups[{c->unit, partial_dtype(op, *c), n}][c->member] = {&op, c};
+    }
+    for (auto& [key, members] : groups) reduce_together(members);
+  }
+
+  static bool adds(const Op& op) { return attr_text(op.attrs, "fn", "").starts_with("sum"); }
+
+  // Block sums keep the accumulator's width; a tensor in one place is reduced there.
+  int32_t partial_dtype(const Op& op, const Chain& c) const {
+    int32_t dtype = from_.type(op.in[0]).dtype;
+    bool narrow = dtype == ORR_BF16 || dtype == ORR_F16;
+    return cut_inside(*c.cuts) && adds(op) && narrow ? int32_t{ORR_F32} : from_.type(op.out[0]).dtype;
+  }
+
+  static int64_t partials_in(const Chain& c, const Range& r) {
+    if (!cut_inside(*c.cuts)) return r.size() > 0;
+    return (r.size() + ORR_SUM_BLOCK - 1) / ORR_SUM_BLOCK;
+  }
+
+  void reduce_together(const std::map<size_t, Reduction>& members) {
+    const Unit& unit = unit_of(*members.begin()->second.chain);
+    Dims counts(at(spread_.size_of(unit.how.axis)), 0), sizes;
+    std::vector<ValueId> own;
+    for (auto& [member, r] : members) {
+      to_.set_site(r.op->site);
+      int64_t all = 0;
+      for (int s = 0; s < spread_.size_of(unit.how.axis); ++s) {
+        int64_t n = partials_in(*r.chain, held_by(*r.chain->cuts, s));
+        counts[at(s)] += n, all += n;
+      }
+      sizes.push_back(all);
+      if (mine(*r.chain).size() > 0) partials(*r.op, *r.chain, own);
+    }
+    const Op& first = *members.begin()->second.op;
+    int32_t dtype = partial_dtype(first, *members.begin()->second.chain);
+    ValueId gathered = add_gather(to_, own, dtype, counts, spread_.coordinate(unit.how.axis, rank_),
+                                  unit.how.axis, unit.how.cause);
+    std::vector<ValueId> each = sizes.size() == 1 ? std::vector{gathered} : build::split(to_, gathered, 0, sizes);
+    size_t i = 0;
+    for (auto& [member, r] : members) {
+      to_.set_site(r.op->site);
+      combine(*r.op, each[i++]);
+    }
+  }
+
+  ValueId reduced(const Op& op, ValueId x, int64_t begin, int32_t dtype) {
+    Op r;
+    r.kind = "reduce", r.phase = Phase::update, r.site = op.site;
+    Dims dims = to_.type(x).dims;
+    r.attrs = {{"fn", op.attrs.at("fn")}, {"begin", begin}, {"end", static_cast<int64_t>(dims.size())}};
+    dims.resize(at(static_cast<int32_t>(begin)));
+    r.in = {x}, r.out = {to_.new_value({dtype, dims}, Role::activation)};
+    ValueId out = r.out[0];
+    to_.append(std::move(r));
+    return out;
+  }
+
+  // One result for each block of this rank's piece; one in all if the tensor is not cut.
+  void partials(const Op& op, const Chain& c, std::vector<ValueId>& into) {
+    ValueId x = part(op.in[0], c);
+    int32_t dtype = partial_dtype(op, c);
+    if (!cut_inside(*c.cuts)) {
+      into.push_back(build::reshape(to_, reduced(op, x, 0, dtype), {1}));
+      return;
+    }
+    int64_t n = to_.type(x).elements(), body = n / ORR_SUM_BLOCK * ORR_SUM_BLOCK;
+    if (body > 0) {
+      ValueId rows = build::reshape(to_, build::slice(to_, x, 0, 0, body), {body / ORR_SUM_BLOCK, ORR_SUM_BLOCK});
+      into.push_back(reduced(op, rows, 1, dtype));
+    }
+    if (body < n) into.push_back(build::reshape(to_, reduced(op, build::slice(to_, x, 0, body, n), 0, dtype), {1}));
+  }
+
+  // The scalar out of all blocks' results: sums in the tree over the block index.
+  void combine(const Op& op, ValueId blocks) {
+    int64_t n = to_.type(blocks).elements();
+    Op last;
+    last.phase = Phase::update, last.site = op.site, last.out = op.out;
+    if (n == 1) {
+      last.kind = "reshape", last.in = {blocks}, last.attrs["dims"] = Dims{};
+    } else {
+      last.kind = "reduce", last.in = {blocks};
+      last.attrs = {{"fn", adds(op) ? Attr("sum") : op.attrs.at("fn")}, {"begin", int64_t{0}}, {"end", int64_t{1}}};
+      if (adds(op)) last.attrs["leaf_lo"] = int64_t{0}, last.attrs["leaf_n"] = last.attrs["leaf_total"] = n;
+    }
+    int32_t dtype = to_.type(blocks).dtype, wanted = from_.type(op.out[0]).dtype;
+    if (dtype != wanted) {  // rounded once, as in one process
+      last.out = {to_.new_value({dtype, {}}, Role::activation)};
+      ValueId sum = last.out[0];
+      to_.append(std::move(last));
+      last = Op{};
+      last.kind = "pointwise", last.phase = Phase::update, last.site = op.site, last.in = {sum}, last.out = op.out;
+      last.expr.outputs = {last.expr.push(ORR_FN_CAST, wanted, last.expr.push(ORR_FN_INPUT, dtype, 0))};
+    }
+    to_.append(std::move(last));
+  }
+
+  // -- what the step leaves --------------------------------------------------------------------------
+  void emit_updates() {
+    to_.mutable_updates().clear();
+    std::map<size_t, std::map<size_t, ValueId>> fresh;  // unit -> member -> this rank's part, kNone if none
+    for (auto& [state, next] : from_.updates()) {
+      const Chain* c = chains_.of(state);
+      if (!c) {
+        to_.update(state, next);
+        continue;
+      }
+      for (size_t u = 0; u < units_.size(); ++u) {
+        auto& params = units_[u].params;
+        auto found = std::find(params.begin(), params.end(), state);
+        if (found != params.end()) fresh[u][static_cast<size_t>(found - params.begin())] = part(next, *c);
+      }
+      if (!is_unit_param(state) && mine(*c).size() > 0) to_.update(state, part(next, *c));
+    }
+    for (auto& [u, members] : fresh) update_params(units_[u], members);
+  }
+
+  void update_params(const Unit& unit, const std::map<size_t, ValueId>& members) {
+    if (unit.how.what >= ORR_SHARD_PARAM) {
+      for (auto& [m, own] : members)
+        if (own != kNone) to_.update(whole(unit.params[m]), own);
+      return;
+    }
+    std::vector<ValueId> own, wholes;
+    Dims counts(at(spread_.size_of(unit.how.axis)), 0), sizes;
+    to_.set_site(from_.value(unit.params[members.begin()->first]).site);
+    for (auto& [m, mine] : members) {
+      if (mine != kNone) own.push_back(build::reshape(to_, mine, {to_.type(mine).elements()}));
+      for (size_t s = 0; s < counts.size(); ++s)
+        counts[s] += held_by(unit.shards[m], static_cast<int>(s)).size();
+      sizes.push_back(unit.shards[m].back());
+    }
+    ValueId all = add_gather(to_, own, from_.type(unit.params[0]).dtype, counts,
+                             spread_.coordinate(unit.how.axis, rank_), unit.how.axis, unit.how.cause);
+    wholes = sizes.size() == 1 ? std::vector{all} : build::split(to_, all, 0, sizes);
+    size_t i = 0;
+    for (auto& [m, mine] : members) {
+      ValueId param = unit.params[m];
+      to_.update(param, build::reshape(to_, wholes[i++], from_.type(param).dims));
+    }
+  }
+
+  const Program& from_;
+  const Spread& spread_;
+  int rank_;
+  std::vector<Unit> units_;
+  Chains chains_;
+  Program to_;
+  std::map<ValueId, ValueId> held_;    // parameter -> what of it this rank holds, where it is in pieces
+  std::map<ValueId, ValueId> pieces_;  // tensor of a chain -> this rank's piece
+  std::map<std::pair<size_t, size_t>, int64_t> uses_;
+  std::vector<int> round_of_;
+  int last_round_ = 0;
+};
+
+}  // namespace
+
+Program shard(const Program& p, const Spread& spread, int rank) { return Sharder(p, spread, rank).run(); }
+
+}  // namespace orrery

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which piece of which parameter belongs to which rank (design section 6: flat blocks and whole-tensor
+// owners). Parameters of a unit travel together; their concatenation, in the natural order of their
+// names, is cut into pieces of about equal size. Inside a tensor a cut lies on a multiple of
+// ORR_SUM_BLOCK elements, so that block sums are the same on any number of ranks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lower/mesh.h"
+#include "program/program.h"
+
+namespace orrery {
+
+// A parameter's cuts: piece i is its elements [cuts[i], cuts[i + 1]). There is one piece for each rank
+// of the axis that deals the batch, which owns it of the sums over the batch; the ranks with coordinate
+// s on Sharded::axis, one or several, hold shard s, which is the pieces of all of them.
+struct Unit {
+  Sharded how;
+  std::vector<ValueId> params;         // in the natural order of names
+  std::vector<Dims> pieces, shards;    // their cuts, parallel to params
+};
+
+// The cuts of tensors with these numbers of elements.
+std::vector<Dims> cut_evenly(const Dims& sizes, int pieces);
+
+// The units of a program: parameters that a strategy shards and that this rank's stage has, but no
+// scalars. Equal on all ranks that share the batch, and in every program that names the parameters.
+std::vector<Unit> find_units(const Program& p, const Spread& spread);
+
+// The piece of a rank by its coordinate on the axis that deals the batch.
+int piece_of(const Spread& spread, const Sharded& how, int batch_coordinate);
+int pieces_per_shard(const Spread& spread, const Sharded& how);
+
+// Whether a cut lies inside the tensor.
+bool cut_inside(const Dims& cuts);
+// Cuts of n elements, of which one piece has all: the one that has the last of `like`.
+Dims cut_alike(const Dims& like, int64_t n);
+
+}  // namespace orrery

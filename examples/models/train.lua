@@ -1,0 +1,50 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- What the strategies' examples share: a character GPT on real text, trained under a stack; at the end
+-- what the plan promised for this rank and what the run has used.
+local orrery = require "orrery"
+local nn, optim = orrery.nn, orrery.optim
+local GPT = require "models.gpt"
+
+-- The arguments of such a script: these and its own.
+local function arguments(own)
+  local all = {
+    data = "", steps = 40, batch = 12, ctx = 64, microbatches = 12, seed = 1,
+    dim = 128, heads = 4, layers = 4, dropout = 0.1, lr = 1e-3, clip = 1.0,
+  }
+  for name, value in pairs(own or {}) do all[name] = value end
+  return orrery.args(all)
+end
+
+-- A batch of zeros where only shapes matter: to plan with.
+local function blank(args)
+  local ids = orrery.func(function() return orrery.zeros({ args.batch, args.ctx }, "i32") end)()
+  return orrery.data.arrays { x = ids, y = ids }
+end
+
+local function train(args, stack)
+  orrery.seed(args.seed)
+  local text = args.vocab and blank(args)
+    or orrery.data.text(args.data == "" and orrery.sources() or args.data, { ctx = args.ctx })
+  local model = GPT {
+    vocab = args.vocab or text.vocab, ctx = args.ctx, dim = args.dim, heads = args.heads, layers = args.layers,
+    dropout = args.dropout,
+  }
+  local run = orrery.compile(function(b) return nn.cross_entropy(model(b.x), b.y) end, {
+    params = model, microbatches = args.microbatches, clip = args.clip, strategy = stack,
+    optimizer = optim.adamw {
+      lr = optim.cosine { peak = args.lr, warmup = 20, steps = args.steps, floor = args.lr / 10 },
+      decay = 0.1,
+    },
+  })
+  local start = orrery.time()
+  for step, batch in text:batches { size = args.batch, steps = args.steps } do
+    local loss = run:step(batch)
+    if step % 10 == 0 or step == args.steps then
+      orrery.log("step %d loss %.4f  %.2f ms", step, loss:mean(), (orrery.time() - start) * 1000 / step)
+    end
+  end
+  orrery.log("digest %s", orrery.digest(model))
+end
+
+return { arguments = arguments, train = train }

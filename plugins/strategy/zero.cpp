@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ZeRO: ranks that share the batch hold pieces of what data parallelism holds on each. Stage 1: the
+// optimizer state; 2: also the summed gradients; 3: also the parameters, gathered unit by unit where
+// they are used (FSDP). EXACT: pieces are cut where sums have their blocks.
+// Rajbhandari et al., SC'20; Zhao et al., "PyTorch FSDP", VLDB 2023, for units and groups.
+#include <orrery/comm.h>
+#include <orrery/strategy.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <orrery/sdk/path.hpp>
+#include <orrery/sdk/plugin.hpp>
+
+namespace {
+
+constexpr orr_option kOptions[] = {
+    {"stage", ORR_ATTR_INT, 0, "1", "what lies in pieces: 1 optimizer state, 2 gradients too, 3 parameters too"},
+    {"group", ORR_ATTR_INT, 0, "0", "ranks that hold one set of pieces; every group has one; 0: all that share the batch"},
+    {"cut", ORR_ATTR_TEXT, 0, "flat", "flat: even pieces; tensor: whole tensors, dealt by size, for any optimizer"},
+    {"bucket", ORR_ATTR_INT, 0, "26214400", "bytes of parameters that travel together, stages 1 and 2"},
+    {"units", ORR_ATTR_TEXT, 0, "auto", "modules that are gathered as one, stage 3: \"blocks.*\"; auto: elements of lists"},
+    {"reshard", ORR_ATTR_INT, 0, "1", "stage 3: 1 gathers again for backward, 0 keeps what forward gathered"},
+};
+
+struct Param {
+  int32_t value;
+  std::string name;
+  int64_t bytes;
+};
+
+struct Editing {
+  orr_program* program;
+  const orr_edit* edit;
+  int64_t stage, group, bucket;
+  std::string cut, units;
+  orr_shard how{};
+  std::vector<Param> params;  // in the natural order of names
+};
+
+// The module whose parameters travel with this one; "" for the model's own.
+std::string unit_name(const std::string& units, const std::string& name) {
+  if (units != "auto") {
+    for (const std::string& pattern : orr::path::cut(units, ','))
+      if (std::string found = orr::path::front(pattern, name); !found.empty()) return found;
+    return "";
+  }
+  std::string path;
+  long number;
+  for (const std::string& part : orr::path::cut(name, '.')) {
+    path += (path.empty() ? "" : ".") + part;
+    if (orr::path::whole_number(part, number)) return path;
+  }
+  return "";
+}
+
+// Units in order of their first parameter.
+void shard_by_module(Editing& e) {
+  std::vector<std::string> names;
+  bool matched = e.units == "auto";
+  for (const Param& p : e.params) {
+    std::string unit = unit_name(e.units, p.name);
+    matched = matched || !unit.empty();
+    auto at = std::find(names.begin(), names.end(), unit);
+    e.how.unit = static_cast<int32_t>(at - names.begin());
+    if (at == names.end()) names.push_back(unit);
+    orr::check(e.edit->shard(e.program, p.value, &e.how));
+  }
+  if (!matched) throw orr::Error(ORR_INVALID, "units '" + e.units + "' match no parameter");
+}
+
+// Consecutive parameters up to about `bucket` bytes.
+void shard_by_size(Editing& e) {
+  int64_t bytes = 0;
+  for (const Param& p : e.params) {
+    if (bytes >= e.bucket) ++e.how.unit, bytes = 0;
+    orr::check(e.edit->shard(e.program, p.value, &e.how));
+    bytes += p.bytes;
+  }
+}
+
+// The largest first, each to the owner with the least; a unit is up to `bucket` bytes of one owner.
+void shard_by_tensor(Editing& e) {
+  std::stable_sort(e.params.begin(), e.params.end(), [](const Param& a, const Param& b) { return a.bytes > b.bytes; });
+  struct Owner {
+    int64_t bytes = 0, in_unit = 0;
+    int32_t unit;
+  };
+  std::vector<Owner> owners(static_cast<size_t>(e.group));
+  int32_t units = 0;
+  for (Owner& o : owners) o.unit = units++;
+  for (const Param& p : e.params) {
+    auto o = std::min_element(owners.begin(), owners.end(), [](auto& a, auto& b) { return a.bytes < b.bytes; });
+    if (o->in_unit >= e.bucket) o->in_unit = 0, o->unit = units++;
+    e.how.unit = o->unit, e.how.owner = static_cast<int32_t>(o - owners.begin());
+    orr::check(e.edit->shard(e.program, p.value, &e.how));
+    o->bytes += p.bytes, o->in_unit += p.bytes;
+  }
+}
+
+orr_status* collect(void* arg, int32_t value, const orr_value_info* info) {
+  int64_t bytes = orr::elements(info->type) * orr_dtype_bytes(info->type.dtype);
+  static_cast<Editing*>(arg)->params.push_back({value, info->name, bytes});
+  return nullptr;
+}
+
+void check_options(const Editing& e) {
+  auto refuse = [](const std::string& why) { throw orr::Error(ORR_INVALID, why); };
+  if (e.stage < 1 || e.stage > 3) refuse("there is no stage " + std::to_string(e.stage) + ": one of 1, 2, 3");
+  if (e.cut != "flat" && e.cut != "tensor") refuse("there is no cut '" + e.cut + "': flat or tensor");
+  if (e.bucket < 1) refuse("bucket of " + std::to_string(e.bucket) + " bytes: give at least 1");
+  if (e.stage < 3 && e.units != "auto") refuse("units are for stage 3, which gathers parameters");
+}
+
+orr_status* describe(void*, orr_strategy_info* out) {
+  return orr::guard([&] {
+    out->numeric_class = ORR_CLASS_EXACT;
+    out->n_options = std::size(kOptions), out->options = kOptions;
+    out->provides = "sharded state", out->requires_ = "a data axis", out->conflicts = "sharded state";
+  });
+}
+
+orr_status* transform(void*, orr_program* program, const orr_edit* edit, const orr_options* o) {
+  return orr::guard([&] {
+    auto integer = [&](const char* name, int64_t fallback) { return o->integer(o->self, name, fallback); };
+    Editing e{program, edit, integer("stage", 1), integer("group", 0), integer("bucket", 26214400),
+              o->text(o->self, "cut", "flat"), o->text(o->self, "units", "auto"), {}, {}};
+    check_options(e);
+    int32_t ranks = edit->axis_size(program, "data");
+    e.how = {sizeof e.how, static_cast<int32_t>(e.stage), "data", 0, -1, integer("reshard", 1) == 0};
+    if (e.group == 0) e.group = ranks;
+    if (e.group != ranks) {
+      orr::check(edit->halve(program, "data", "replica", "shard", static_cast<int32_t>(e.group)));
+      e.how.axis = "shard";
+    }
+    orr::check(edit->each(program, 1u << ORR_ROLE_PARAM, &e, collect));
+    if (e.cut == "tensor") shard_by_tensor(e);
+    else if (e.stage == 3) shard_by_module(e);
+    else shard_by_size(e);
+  });
+}
+
+// Gradients: a rank's nodes of what others own. Gathers: its pieces, to all others.
+orr_status* predict(void*, const orr_predict_query* q, orr_prediction* out) {
+  return orr::guard([&] {
+    if (!q->counts) return;
+    uint64_t all = 0, own = static_cast<uint64_t>(q->counts[q->rank]), peers = static_cast<uint64_t>(q->axis_size - 1);
+    for (int32_t r = 0; r < q->axis_size; ++r) all += static_cast<uint64_t>(q->counts[r]);
+    bool gather = q->op == ORR_COLL_ALL_GATHER;
+    out->bytes_sent = (gather ? own * peers : static_cast<uint64_t>(q->nodes) * (all - own)) * q->element_bytes;
+  });
+}
+
+constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, nullptr,
+                                   nullptr};
+
+orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
+  orr::attach(boot);
+  out->get = [](void*, const char* id, uint32_t version) -> const void* {
+    return std::string_view(id) == "strategy" && version == 1 ? &kApi : nullptr;
+  };
+  return nullptr;
+}
+
+}  // namespace
+
+ORR_PLUGIN(ORR_KIND_STRATEGY, "zero", "0.1.0", "ZeRO and FSDP: optimizer state, gradients, parameters in pieces",
+           entry, 1, {{"strategy", 1, 1}})

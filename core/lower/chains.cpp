@@ -37,12 +37,12 @@ class Joiner {
   static size_t at(int32_t i) { return static_cast<size_t>(i); }
 
   bool joins(const Op& op) const {
-    return op.phase == Phase::update && (op.kind != "total" || is_exchanged_total(p_, op));
+    return op.phase == Phase::update && !op.attrs.count("moves_scalars") && (op.kind != "total" || is_exchanged_total(p_, op));
   }
 
   void visit(OpId index) {
     const Op& op = p_.ops()[at(index)];
-    if (op.kind == "total" || (is_whole_reduce(p_, op) && !private_[at(op.in[0])])) return;
+    if (op.kind == "total" || op.attrs.count("moves_scalars") || (is_whole_reduce(p_, op) && !private_[at(op.in[0])])) return;
     bool stiff = op.kind != "pointwise", hidden = stiff;
     for (ValueId v : op.in) hidden = hidden || private_[at(v)];
     bool tensors = std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return member(v); });

@@ -55,8 +55,16 @@ void choose_cells(RankPlan& plan) {
 // What one rank does of the logical program, over all axes but the batch's.
 Program share_of(const Program& logical, const Spread& spread, int rank) {
   Program p = spread.tensor.axis.empty() ? logical : cut_program(logical, spread, rank).program;
-  if (!spread.pipe_axis.empty()) p = split_stages(p, spread, rank);
-  return spread.sharded.empty() || spread.batch_ranks() == 1 ? p : shard(p, spread, rank);
+  Spread cut = spread;
+  if (!spread.pipe_axis.empty()) {
+    StageShare share = split_stages(p, spread, rank);
+    p = std::move(share.program);
+    // Gradients that meet between stages stay whole; what other stages hold is not ours to cut.
+    for (const std::string& name : share.held_twice) cut.sharded.erase(name);
+    for (const Value& v : p.values())
+      if (v.part.is_flat()) cut.sharded.erase(v.name);
+  }
+  return cut.sharded.empty() || spread.batch_ranks() == 1 ? p : shard(p, cut, rank);
 }
 
 }  // namespace

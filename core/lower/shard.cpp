@@ -72,13 +72,16 @@ class Sharder {
   // -- the update ------------------------------------------------------------------------------------
   bool gathers(const Op& op) const { return is_whole_reduce(from_, op) && chains_.of(op.in[0]); }
 
+  // Ops wait for the round in which their gathers are done; messages keep their order.
   void find_rounds() {
+    int message = 0;
     std::vector<int> ready(from_.values().size(), 0);
     round_of_.assign(from_.ops().size(), 0);
     for (size_t i = 0; i < from_.ops().size(); ++i) {
       const Op& op = from_.ops()[i];
       if (op.phase != Phase::update) continue;
       for (ValueId v : op.in) round_of_[i] = std::max(round_of_[i], ready[at(v)]);
+      if (is_exchange(op.kind)) message = round_of_[i] = std::max(round_of_[i], message);
       for (ValueId v : op.out) ready[at(v)] = round_of_[i] + gathers(op);
       last_round_ = std::max(last_round_, round_of_[i]);
     }

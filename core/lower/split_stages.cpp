@@ -25,7 +25,7 @@ class Splitter {
     for (int c : spread.chunk_at) everyone_.insert(c);
   }
 
-  Program run() {
+  StageShare run() {
     find_early();
     settle_update();
     for (auto& [state, next] : from_.updates())
@@ -39,7 +39,10 @@ class Splitter {
     for (size_t i = 0; i < from_.ops().size(); ++i) emit(i);
     flush();
     drop_foreign();
-    return std::move(to_);
+    StageShare share{std::move(to_), {}};
+    for (auto& [v, ranks] : homes_)
+      if (ranks.size() > 1) share.held_twice.insert(value(v).name);
+    return share;
   }
 
  private:
@@ -239,12 +242,14 @@ class Splitter {
   void move_together(const std::vector<Waiting>& scalars, int32_t dtype, int peer, bool away) {
     int64_t n = static_cast<int64_t>(scalars.size());
     Op all = message(scalars[0].maker, scalars[0].v, away ? "send" : "recv", peer);
+    all.attrs["moves_scalars"] = int64_t{1};  // no part of any tensor's update (lower/chains.h)
     std::vector<ValueId> parts;
     for (size_t k = 0; k < scalars.size(); ++k) parts.push_back(to_.new_value({dtype, {1}}, Role::activation));
     ValueId row = to_.new_value({dtype, {n}}, Role::activation);
     auto add = [&](const char* kind, const Attrs& attrs, std::vector<ValueId> in, std::vector<ValueId> out) {
       Op op;
       op.kind = kind, op.attrs = attrs, op.in = std::move(in), op.out = std::move(out);
+      op.attrs["moves_scalars"] = int64_t{1};
       op.phase = Phase::update, op.site = all.site;
       append(std::move(op));
     };
@@ -305,7 +310,7 @@ class Splitter {
 
 }  // namespace
 
-Program split_stages(const Program& p, const Spread& spread, int rank) {
+StageShare split_stages(const Program& p, const Spread& spread, int rank) {
   return Splitter(p, spread, spread.coordinate(spread.pipe_axis, rank)).run();
 }
 

@@ -4,6 +4,7 @@
 // every chunk to a coordinate of the pipeline axis; values that cross become messages.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,13 @@ namespace orrery {
 // module is named twice, left out or unknown, or when a chunk needs what a later one computes.
 void assign_stages(Program& p, int chunks, const std::vector<std::string>& modules);
 
+struct StageShare {
+  Program program;
+  std::set<std::string> held_twice;  // states that several stages have (tied weights)
+};
+
 // The program of the ranks with this coordinate: their chunks, with send and recv for what crosses;
 // in the update, what concerns the parameters that they hold. States held elsewhere have empty parts.
-Program split_stages(const Program& p, const Spread& spread, int rank);
+StageShare split_stages(const Program& p, const Spread& spread, int rank);
 
 }  // namespace orrery

@@ -52,8 +52,9 @@ Part plain(const Part& part, const Type& whole) {
   return part.dim == kNone && part.begin == 0 && part.end == whole.elements() ? Part{} : part;
 }
 
-// Every rank's parts of the states, in their order, by rank.
-void tell_parts(const std::vector<std::shared_ptr<State>>& states) {
+// Every rank's parts of the states, by rank. Programs of other ranks may name them in another order.
+void tell_parts(std::vector<std::shared_ptr<State>> states) {
+  std::stable_sort(states.begin(), states.end(), [](auto& a, auto& b) { return a->name < b->name; });
   std::vector<int64_t> words;
   for (auto& s : states) {
     const Part& p = s->part;

@@ -12,6 +12,7 @@
 //   zbv          two chunks a rank in a V, weight gradients put off         Qi et al. 2024
 //
 // "script": the script's own function orders the cells; this plugin is not asked.
+#include <orrery/comm.h>
 #include <orrery/strategy.h>
 
 #include <algorithm>
@@ -214,9 +215,9 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
   });
 }
 
-// Messages are counted from the program itself: each stage sends what the next one reads.
-orr_status* predict(void*, const orr_predict_query*, orr_prediction* out) {
-  return orr::guard([&] { out->bytes_sent = 0; });
+// A message is sent once; who receives it sends nothing.
+orr_status* predict(void*, const orr_predict_query* q, orr_prediction* out) {
+  return orr::guard([&] { out->bytes_sent = q->op == ORR_COLL_SEND ? q->reduced_bytes : 0; });
 }
 
 orr_status* schedule(void*, const orr_options* options, int32_t coordinate, int32_t ranks, int32_t leaves,

@@ -3,6 +3,7 @@
 // Modules placed on ranks by hand: whole layers on one rank after another, or the halves of a layer on
 // two ranks that meet where the model says (Krizhevsky et al., NIPS 2012). EXACT. Microbatches go one
 // at a time; strategy.pipeline keeps several on their way.
+#include <orrery/comm.h>
 #include <orrery/strategy.h>
 
 #include <algorithm>
@@ -62,8 +63,9 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
   });
 }
 
-orr_status* predict(void*, const orr_predict_query*, orr_prediction* out) {
-  return orr::guard([&] { out->bytes_sent = 0; });
+// A message is sent once; who receives it sends nothing.
+orr_status* predict(void*, const orr_predict_query* q, orr_prediction* out) {
+  return orr::guard([&] { out->bytes_sent = q->op == ORR_COLL_SEND ? q->reduced_bytes : 0; });
 }
 
 orr_status* schedule(void*, const orr_options* options, int32_t coordinate, int32_t, int32_t leaves, orr_cell* out,

@@ -153,8 +153,7 @@ orr_status* predict(void*, const orr_predict_query* q, orr_prediction* out) {
   });
 }
 
-constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, nullptr,
-                                   nullptr};
+constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, nullptr, nullptr};
 
 orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
   orr::attach(boot);

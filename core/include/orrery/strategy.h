@@ -126,8 +126,6 @@ typedef struct orr_edit {
   orr_status* (*halve)(orr_program*, const char* axis, const char* outer, const char* inner, int32_t inner_size);
   /* Cuts a parameter's training over the ranks that share the batch. Scalars stay whole. */
   orr_status* (*shard)(orr_program*, int32_t value, const orr_shard*);
-
-  /* -- before differentiation ---- */
   /* Only in transform_forward: makes the op that makes `value` compute in another real dtype. What it
    * reads is cast; what others read of it is cast back unless they compute in that dtype too. */
   orr_status* (*compute)(orr_program*, int32_t value, int32_t dtype);

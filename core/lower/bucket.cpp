@@ -104,7 +104,8 @@ class Filler {
     b.op = ORR_COLL_TREE_ALL_REDUCE;
     if (ranks_ > 1) b.axis = spread_.batch_axis;
     b.dtype = dtype, b.nodes = plan_.local.nodes, b.leaf_first = leaf_first_;
-    b.cause = spread_.batch_axis;
+    for (const Axis& axis : spread_.axes)
+      if (axis.name == spread_.batch_axis) b.cause = axis.strategy;
     return b;
   }
 
@@ -150,7 +151,9 @@ class Filler {
       bool direct = leaves_.sliced || b.nodes == 1;
       if (direct) move(plan_.places[static_cast<size_t>(partial)].storage, storage, offset);
       else pack(b, partial, storage, offset);
-      if (t.is_cut()) {
+      if (t.free && !leaves_.sliced) {
+        release(b, t, storage, offset);
+      } else if (t.is_cut()) {
         uint64_t piece = offset + static_cast<uint64_t>(t.begin[static_cast<size_t>(me)] * element);
         move(plan_.places[static_cast<size_t>(whole)].storage, storage, piece);
       } else if (direct) {
@@ -161,8 +164,27 @@ class Filler {
     }
     b.name = fmt::format("bucket {}", plan_.buckets());
     b.bytes_sent = orr::traffic::bytes_sent(b.descriptor(), me, ranks_);
+    if (plan_.storage(storage).lent)  // alive equally long on all ranks, for registered memory is symmetric
+      b.release.insert(b.release.begin(), {Step::wait, Segment::backward, static_cast<int>(plan_.exchanges.size())});
     if (leaves_.sliced) add_merge(b);
     plan_.exchanges.push_back(std::move(b));
+  }
+
+  // This rank's piece is copied away as soon as it is there, and the bucket's memory lent on.
+  void release(Exchange& b, const Total& t, int storage, uint64_t offset) {
+    plan_.storage(storage).lent = true;
+    size_t me = static_cast<size_t>(spread_.coordinate(spread_.batch_axis, plan_.rank));
+    if (t.count[me] == 0) return;
+    const Place& to = plan_.places[static_cast<size_t>(t.whole)];
+    Place from{storage, offset + static_cast<uint64_t>(t.begin[me] * orr_dtype_bytes(b.dtype)), to.layout};
+    Op reason;
+    reason.phase = Phase::backward, reason.site = plan_.local.program.value(t.whole).site;
+    size_t before = plan_.order.size();
+    Launcher launcher(plan_);
+    launcher.at(Segment::backward, 0);
+    launcher.copy(reason, from, to);
+    b.release.insert(b.release.end(), plan_.order.begin() + static_cast<long>(before), plan_.order.end());
+    plan_.order.resize(before);
   }
 
   // Everything in storage `from` now lies in `to`.

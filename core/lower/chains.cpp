@@ -14,8 +14,9 @@ namespace {
 class Joiner {
  public:
   explicit Joiner(const Program& p)
-      : p_(p), parent_(p.values().size()), private_(p.values().size()), rigid_(p.values().size(), kNone) {
+      : p_(p), parent_(p.values().size()), member_(p.values().size()), rigid_(p.values().size(), kNone) {
     std::iota(parent_.begin(), parent_.end(), 0);
+    for (size_t v = 0; v < member_.size(); ++v) member_[v] = p.values()[v].state && !p.values()[v].type.dims.empty();
     for (size_t i = 0; i < p.ops().size(); ++i)
       if (p.ops()[i].phase == Phase::update) visit(static_cast<OpId>(i));
   }
@@ -24,34 +25,30 @@ class Joiner {
     while (parent_[at(v)] != v) v = parent_[at(v)] = parent_[at(parent_[at(v)])];
     return v;
   }
-  // Tensors made by the update, states, and scalars that only one tensor's owner can compute.
-  bool member(ValueId v) const {
-    const Value& value = p_.value(v);
-    if (value.type.dims.empty()) return private_[at(v)];
-    if (value.state) return true;
-    return value.producer != kNone && joins(p_.ops()[at(value.producer)]);
-  }
+  // States, sums over the batch, and what the update makes of them: tensors, and scalars but for those
+  // of whole tensors, which all ranks get.
+  bool member(ValueId v) const { return member_[at(v)]; }
   OpId rigid(ValueId v) { return rigid_[at(root(v))]; }
 
  private:
   static size_t at(int32_t i) { return static_cast<size_t>(i); }
-
-  bool joins(const Op& op) const {
-    return op.phase == Phase::update && !op.attrs.count("moves_scalars") && (op.kind != "total" || is_exchanged_total(p_, op));
-  }
+  bool scalar(ValueId v) const { return p_.type(v).dims.empty(); }
 
   void visit(OpId index) {
     const Op& op = p_.ops()[at(index)];
-    if (op.kind == "total" || op.attrs.count("moves_scalars") || (is_whole_reduce(p_, op) && !private_[at(op.in[0])])) return;
-    bool stiff = op.kind != "pointwise", hidden = stiff;
-    for (ValueId v : op.in) hidden = hidden || private_[at(v)];
+    if (op.kind == "total") {
+      member_[at(op.out[0])] = is_exchanged_total(p_, op) && !scalar(op.out[0]);
+      return;
+    }
+    bool works_in_pieces = op.kind == "pointwise" || op.kind == "all_reduce";
+    bool stiff = !works_in_pieces, constant = op.kind == "pointwise" && op.in.empty();
     bool tensors = std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return member(v); });
-    for (ValueId v : op.out)
-      if (p_.type(v).dims.empty()) private_[at(v)] = hidden && tensors;
+    if (is_whole_reduce(p_, op) || (!tensors && !constant)) return;
+    for (ValueId v : op.out) member_[at(v)] = tensors || !scalar(v);
     ValueId first = kNone;
     for (const auto* side : {&op.in, &op.out})
       for (ValueId v : *side) {
-        stiff = stiff || private_[at(v)] || (!p_.type(v).dims.empty() && p_.type(v).dims != p_.type(op.out[0]).dims);
+        stiff = stiff || (member(v) && scalar(v)) || (!scalar(v) && p_.type(v).dims != p_.type(op.out[0]).dims);
         if (!member(v)) continue;
         if (first == kNone) first = root(v);
         join(first, v);
@@ -68,7 +65,7 @@ class Joiner {
 
   const Program& p_;
   std::vector<ValueId> parent_;
-  std::vector<char> private_;
+  std::vector<char> member_;
   std::vector<OpId> rigid_;
 };
 

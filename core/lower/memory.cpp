@@ -123,11 +123,13 @@ bool Storage::meets(const Storage& other) const {
 
 void plan_memory(RankPlan& plan) {
   LifeFinder(plan).run();
-  std::vector<Storage*> arena;
+  std::vector<Storage*> arena, lent;
   for (Storage& s : plan.storages) {
     if (s.region == Region::state) {
       plan.state_bytes += aligned(s.bytes);
-    } else if (s.region == Region::comm) {  // buckets travel while others are filled: never shared
+    } else if (s.region == Region::comm && s.lent) {
+      lent.push_back(&s);
+    } else if (s.region == Region::comm) {  // travels while others are filled
       s.offset = plan.comm_bytes;
       plan.comm_bytes += aligned(s.whole());
     } else if (s.bytes && !s.alive.empty()) {
@@ -135,6 +137,9 @@ void plan_memory(RankPlan& plan) {
     }
   }
   plan.arena_bytes = lay_out(arena);
+  uint64_t lent_bytes = lay_out(lent);
+  for (Storage* s : lent) s->offset += plan.comm_bytes;
+  plan.comm_bytes += lent_bytes;
 }
 
 }  // namespace orrery

@@ -37,6 +37,7 @@ struct Storage {
   Slots by = Slots::one;
   int64_t slots = 1;
   std::vector<std::pair<int, int>> alive;  // spans of steps [first, last], apart and in order
+  bool lent = false;     // comm memory that other buckets use before and after
   std::string category;  // "input", "activation", "gradient", "workspace", "metric"
   std::shared_ptr<State> state;
 
@@ -62,6 +63,15 @@ struct Launch {
   Cost cost;
 };
 
+// The schedule: launches in order; `post` hands an exchange to the communication lane, `wait` blocks
+// the compute lane until it is done.
+struct Step {
+  enum Kind : int8_t { launch, post, wait } kind;
+  Segment segment;
+  int index;
+  int chunk = 0, slice = 0, depth = 0;
+};
+
 // One operation of the communicator. Those that sum over the batch are buckets: totals that travel
 // together, `count` elements for each of `nodes` tree nodes.
 struct Exchange {
@@ -74,6 +84,7 @@ struct Exchange {
   uint64_t bytes_sent = 0;        // by this rank, each time
   int64_t nodes = 1;
   std::vector<ValueId> totals;    // members, in order
+  std::vector<Step> release;      // its wait and copies of the rank's pieces; then its memory serves others
   int merge = kNone;              // in slices: the launch that adds a node to the one below it
   Segment segment = Segment::backward;  // in slices: the cells in which the nodes or the message are
   int chunk = 0;                        // made, the sender's for a message
@@ -81,15 +92,6 @@ struct Exchange {
   bool is_bucket() const { return !totals.empty(); }
   // As the backend sees it, but for the buffers. REQUIRES: this object outlives it.
   orr_coll descriptor() const;
-};
-
-// The schedule: launches in order; `post` hands an exchange to the communication lane, `wait` blocks
-// the compute lane until it is done.
-struct Step {
-  enum Kind : int8_t { launch, post, wait } kind;
-  Segment segment;
-  int index;
-  int chunk = 0, slice = 0, depth = 0;
 };
 
 struct RankPlan {

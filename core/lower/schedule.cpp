@@ -32,12 +32,19 @@ void post_buckets(RankPlan& plan) {
   for (size_t e = 0; e < plan.exchanges.size(); ++e)
     if (plan.exchanges[e].is_bucket() && travels(plan.exchanges[e]))
       after.emplace(last_write.at(plan.exchanges[e].send.storage), static_cast<int>(e));
-  std::vector<Step> steps;
+  std::vector<Step> steps, waiting;
   for (size_t i = 0; i < plan.schedule.size(); ++i) {
     steps.push_back(plan.schedule[i]);
     auto [begin, end] = after.equal_range(i);
-    for (auto e = begin; e != end; ++e) steps.push_back({Step::post, plan.schedule[i].segment, e->second});
+    for (auto e = begin; e != end; ++e) {
+      steps.push_back({Step::post, plan.schedule[i].segment, e->second});
+      const std::vector<Step>& pieces = plan.exchanges[static_cast<size_t>(e->second)].release;
+      if (pieces.empty()) continue;
+      steps.insert(steps.end(), waiting.begin(), waiting.end());  // one bucket travels while the next is filled
+      waiting = pieces;
+    }
   }
+  steps.insert(steps.end(), waiting.begin(), waiting.end());
   plan.schedule = std::move(steps);
 }
 

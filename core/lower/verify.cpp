@@ -32,7 +32,8 @@ class Verifier {
       if (b.is_bucket() && !b.axis.empty() && posts_[static_cast<int>(e)] != 1)
         fail(ORR_FAILED, "the plan posts {} {} times", b.name, posts_[static_cast<int>(e)]);
     }
-    overlaps();
+    overlaps(Region::arena);
+    overlaps(Region::comm);
   }
 
  private:
@@ -90,10 +91,10 @@ class Verifier {
     if (!known) fail(ORR_FAILED, "the plan waits for {} before it is posted", e.name);
   }
 
-  void overlaps() const {
+  void overlaps(Region region) const {
     std::multimap<uint64_t, const Storage*> by_offset;
     for (const Storage& s : plan_.storages)
-      if (s.region == Region::arena && s.bytes && !s.alive.empty()) by_offset.emplace(s.offset, &s);
+      if (s.region == region && s.bytes && !s.alive.empty()) by_offset.emplace(s.offset, &s);
     for (auto a = by_offset.begin(); a != by_offset.end(); ++a)
       for (auto b = std::next(a); b != by_offset.end() && b->first < a->first + a->second->whole(); ++b)
         if (a->second->meets(*b->second))

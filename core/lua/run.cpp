@@ -261,13 +261,15 @@ int load(lua_State* L) {
 
 int counters(lua_State* L) {
   const Counters now = check<RunRef>(L, 1).run->counters();
-  lua_createtable(L, 0, 3);
+  lua_createtable(L, 0, 5);
   const auto put = [L](const char* name, uint64_t value) {
     lua_pushinteger(L, static_cast<lua_Integer>(value));
     lua_setfield(L, -2, name);
   };
   put("steps", static_cast<uint64_t>(now.steps));
   put("arena_bytes", now.arena_bytes);
+  put("planned_arena_bytes", now.planned_arena_bytes);
+  put("predicted_bytes_sent", now.predicted_bytes_sent);
   put("bytes_sent", now.bytes_sent);
   return 1;
 }
@@ -355,7 +357,8 @@ std::vector<Api> run_api() {
       {"Run",
        "counters",
        "table",
-       "What this rank has used: steps trained, arena_bytes allocated, bytes_sent in those steps.",
+       "What this rank has used: steps trained, arena_bytes allocated, bytes_sent in those steps; and "
+       "planned_arena_bytes, predicted_bytes_sent as the plan and the strategies said before.",
        counters,
        {{"self", "Run"}},
        {}},

@@ -8,6 +8,7 @@
 #include "lower/lower.h"
 #include "program/train.h"
 #include "run/plan_text.h"
+#include "run/predict.h"
 #include "run/variant.h"
 #include "store/checkpoint.h"
 
@@ -62,6 +63,8 @@ class TrainRun : public Run {
     auto result = run_variant(variant, batch, steps_ + 1, false);
     ++steps_, ++counters_.steps;
     counters_.bytes_sent += sent_so_far() - sent;
+    counters_.planned_arena_bytes = std::max(counters_.planned_arena_bytes, variant.plan().arena_bytes);
+    counters_.predicted_bytes_sent += predicted_.at(&variant);
     if (!spec_.local) {
       double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
       for (const std::string& name : result->names())
@@ -220,6 +223,9 @@ class TrainRun : public Run {
     for (auto& s : states_of(b.program)) remember(s);
     found = std::make_unique<Variant>(b, rank(), runtime_);
     forget_loaded();
+    uint64_t& bytes = predicted_[found.get()];
+    if (!spec_.local)
+      for (const Prediction& p : predictions(found->plan(), spec_.strategies, rank())) bytes += p.predicted;
     return *found;
   }
 
@@ -286,6 +292,7 @@ class TrainRun : public Run {
   std::map<std::string, HostTensor> pending_;
   int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;
   Counters counters_;
+  std::map<const Variant*, uint64_t> predicted_;  // bytes a step
 };
 
 }  // namespace

@@ -44,6 +44,9 @@ local function train(args, stack)
       orrery.log("step %d loss %.4f  %.2f ms", step, loss:mean(), (orrery.time() - start) * 1000 / step)
     end
   end
+  local used = run:counters()
+  orrery.log("rank 0: arena %d bytes planned, %d used; %d bytes sent as predicted, %d counted",
+    used.planned_arena_bytes, used.arena_bytes, used.predicted_bytes_sent, used.bytes_sent)
   orrery.log("digest %s", orrery.digest(model))
 end
 

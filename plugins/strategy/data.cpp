@@ -6,8 +6,7 @@
 // Li et al., "PyTorch Distributed", VLDB 2020, for buckets and overlap.
 #include <orrery/strategy.h>
 
-#include <algorithm>
-
+#include <orrery/sdk/pieces.hpp>
 #include <orrery/sdk/plugin.hpp>
 
 namespace {
@@ -54,19 +53,12 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
   });
 }
 
-// Each rank gives its tree nodes to the owners of the other slices and its slice to all others.
 orr_status* predict(void*, const orr_predict_query* query, orr_prediction* out) {
-  return orr::guard([&] {
-    if (query->axis_size <= 1 || query->reduced_elements == 0) return;
-    uint64_t n = query->reduced_elements, element = query->reduced_bytes / n;
-    uint64_t p = static_cast<uint64_t>(query->axis_size), r = static_cast<uint64_t>(query->rank);
-    auto cut = [&](uint64_t rank) { return std::min(n, (((n * rank + p - 1) / p) + 15) / 16 * 16); };
-    uint64_t share = cut(r + 1) - cut(r);
-    out->bytes_sent = (static_cast<uint64_t>(query->nodes) * (n - share) + share * (p - 1)) * element;
-  });
+  return orr::guard([&] { out->bytes_sent = orr::bytes_of_sum(*query); });
 }
 
-constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, nullptr, nullptr};
+constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, nullptr,
+                                   nullptr};
 
 orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
   orr::attach(boot);

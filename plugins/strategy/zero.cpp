@@ -4,15 +4,15 @@
 // optimizer state; 2: also the summed gradients; 3: also the parameters, gathered unit by unit where
 // they are used (FSDP). EXACT: pieces are cut where sums have their blocks.
 // Rajbhandari et al., SC'20; Zhao et al., "PyTorch FSDP", VLDB 2023, for units and groups.
-#include <orrery/comm.h>
 #include <orrery/strategy.h>
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
+#include <orrery/sdk/owners.hpp>
 #include <orrery/sdk/path.hpp>
-#include <orrery/sdk/plugin.hpp>
+#include <orrery/sdk/pieces.hpp>
 
 namespace {
 
@@ -25,19 +25,13 @@ constexpr orr_option kOptions[] = {
     {"reshard", ORR_ATTR_INT, 0, "1", "stage 3: 1 gathers again for backward, 0 keeps what forward gathered"},
 };
 
-struct Param {
-  int32_t value;
-  std::string name;
-  int64_t bytes;
-};
-
 struct Editing {
   orr_program* program;
   const orr_edit* edit;
   int64_t stage, group, bucket;
   std::string cut, units;
   orr_shard how{};
-  std::vector<Param> params;  // in the natural order of names
+  std::vector<orr::Param> params;  // in the natural order of names
 };
 
 // The module whose parameters travel with this one; "" for the model's own.
@@ -60,7 +54,7 @@ std::string unit_name(const std::string& units, const std::string& name) {
 void shard_by_module(Editing& e) {
   std::vector<std::string> names;
   bool matched = e.units == "auto";
-  for (const Param& p : e.params) {
+  for (const orr::Param& p : e.params) {
     std::string unit = unit_name(e.units, p.name);
     matched = matched || !unit.empty();
     auto at = std::find(names.begin(), names.end(), unit);
@@ -74,36 +68,22 @@ void shard_by_module(Editing& e) {
 // Consecutive parameters up to about `bucket` bytes.
 void shard_by_size(Editing& e) {
   int64_t bytes = 0;
-  for (const Param& p : e.params) {
+  for (const orr::Param& p : e.params) {
     if (bytes >= e.bucket) ++e.how.unit, bytes = 0;
     orr::check(e.edit->shard(e.program, p.value, &e.how));
     bytes += p.bytes;
   }
 }
 
-// The largest first, each to the owner with the least; a unit is up to `bucket` bytes of one owner.
+// Each whole, to one owner.
 void shard_by_tensor(Editing& e) {
-  std::stable_sort(e.params.begin(), e.params.end(), [](const Param& a, const Param& b) { return a.bytes > b.bytes; });
-  struct Owner {
-    int64_t bytes = 0, in_unit = 0;
-    int32_t unit;
-  };
-  std::vector<Owner> owners(static_cast<size_t>(e.group));
-  int32_t units = 0;
-  for (Owner& o : owners) o.unit = units++;
-  for (const Param& p : e.params) {
-    auto o = std::min_element(owners.begin(), owners.end(), [](auto& a, auto& b) { return a.bytes < b.bytes; });
-    if (o->in_unit >= e.bucket) o->in_unit = 0, o->unit = units++;
-    e.how.unit = o->unit, e.how.owner = static_cast<int32_t>(o - owners.begin());
-    orr::check(e.edit->shard(e.program, p.value, &e.how));
-    o->bytes += p.bytes, o->in_unit += p.bytes;
+  std::vector<int64_t> bytes;
+  for (const orr::Param& p : e.params) bytes.push_back(p.bytes);
+  std::vector<orr::Owned> dealt = orr::deal_to_owners(bytes, static_cast<int32_t>(e.group), e.bucket);
+  for (size_t i = 0; i < dealt.size(); ++i) {
+    e.how.unit = dealt[i].unit, e.how.owner = dealt[i].owner;
+    orr::check(e.edit->shard(e.program, e.params[i].value, &e.how));
   }
-}
-
-orr_status* collect(void* arg, int32_t value, const orr_value_info* info) {
-  int64_t bytes = orr::elements(info->type) * orr_dtype_bytes(info->type.dtype);
-  static_cast<Editing*>(arg)->params.push_back({value, info->name, bytes});
-  return nullptr;
 }
 
 void check_options(const Editing& e) {
@@ -135,22 +115,15 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
       orr::check(edit->halve(program, "data", "replica", "shard", static_cast<int32_t>(e.group)));
       e.how.axis = "shard";
     }
-    orr::check(edit->each(program, 1u << ORR_ROLE_PARAM, &e, collect));
+    e.params = orr::params_of(program, edit);
     if (e.cut == "tensor") shard_by_tensor(e);
     else if (e.stage == 3) shard_by_module(e);
     else shard_by_size(e);
   });
 }
 
-// Gradients: a rank's nodes of what others own. Gathers: its pieces, to all others.
-orr_status* predict(void*, const orr_predict_query* q, orr_prediction* out) {
-  return orr::guard([&] {
-    if (!q->counts) return;
-    uint64_t all = 0, own = static_cast<uint64_t>(q->counts[q->rank]), peers = static_cast<uint64_t>(q->axis_size - 1);
-    for (int32_t r = 0; r < q->axis_size; ++r) all += static_cast<uint64_t>(q->counts[r]);
-    bool gather = q->op == ORR_COLL_ALL_GATHER;
-    out->bytes_sent = (gather ? own * peers : static_cast<uint64_t>(q->nodes) * (all - own)) * q->element_bytes;
-  });
+orr_status* predict(void*, const orr_predict_query* query, orr_prediction* out) {
+  return orr::guard([&] { out->bytes_sent = orr::bytes_of_pieces(*query); });
 }
 
 constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, nullptr, nullptr};

@@ -23,7 +23,15 @@ local function flat(options)
   return given
 end
 
-return setmetatable({}, {
+-- Fully sharded data parallelism by its own name: zero's stage 3.
+local function fsdp(options)
+  local given = flat(options)
+  if given.stage then orrery.fail("strategy.fsdp is stage 3 of strategy.zero: it has no option 'stage'") end
+  given.stage = 3
+  return { name = "zero", options = given, line = engine.here() }
+end
+
+return setmetatable({ fsdp = fsdp }, {
   __index = function(_, name)
     local known = engine.strategies()
     for _, strategy in ipairs(known) do

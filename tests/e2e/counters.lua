@@ -2,8 +2,9 @@
 --
 -- Trains a small GPT for a few steps; every rank prints what it has counted.
 local orrery = require "orrery"
-local nn, optim = orrery.nn, orrery.optim
-local args = orrery.args { steps = 3, dim = 24, ctx = 8, batch = 24, microbatches = 12 }
+local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
+local args = orrery.args { steps = 3, dim = 24, ctx = 8, batch = 24, microbatches = 12,
+  stack = "data", stage = 1, group = 0, bucket = 8000, servers = 2 }
 orrery.seed(1)
 
 local data = orrery.data.text("counters.lua", { ctx = args.ctx, tokens = "bytes" })
@@ -19,8 +20,16 @@ local GPT = nn.module("GPT", function(m)
 end)
 local model = GPT()
 
+local zero = { stage = args.stage, group = args.group, bucket = args.bucket }
+local stacks = {
+  data = function() return { strategy.data {} } end,
+  zero = function() return { strategy.data {}, strategy.zero(zero) } end,
+  server = function() return { strategy.server { servers = args.servers, bucket = args.bucket } } end,
+}
+
 local run = orrery.compile(function(batch) return nn.cross_entropy(model(batch.x), batch.y) end, {
   params = model, optimizer = optim.adamw { lr = 1e-3 }, clip = 1, microbatches = args.microbatches,
+  strategy = stacks[args.stack](),
 })
 for _, batch in data:batches { size = args.batch, steps = args.steps } do run:step(batch) end
 local c = run:counters()

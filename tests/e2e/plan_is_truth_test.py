@@ -50,6 +50,8 @@ class PlanIsTruth(unittest.TestCase):
             self.assertEqual(run.code, 0, run.err)
             self.assertEqual(sorted(counted(run.out)), list(range(ranks)))
             self.assertEqual(counted(run.out), planned(plan.out), plan.out)
+            self.assertNotIn("but counted", plan.out)
+            self.assertIn("as counted" if ranks > 1 else "sends nothing", plan.out)
 
     def test_even_ranks(self):
         for ranks in (1, 2, 4):
@@ -58,6 +60,24 @@ class PlanIsTruth(unittest.TestCase):
     def test_uneven_leaves_and_shares(self):
         self.check(3, "dim=20")
         self.check(5, "microbatches=7", "batch=15")
+
+    def test_pieces(self):
+        for stage in (1, 2, 3):
+            for ranks in (2, 3):
+                self.check(ranks, "stack=zero", f"stage={stage}")
+            self.check(4, "stack=zero", f"stage={stage}", "group=2")
+        self.check(3, "stack=server")
+        self.check(4, "stack=server", "servers=1")
+
+    def test_pieces_take_less_memory(self):
+        held = []
+        for words in (["stack=data"], *(["stack=zero", f"stage={s}", "bucket=1000"] for s in (1, 2, 3))):
+            plan = orrery("plan", "-n", 4, "counters.lua", *words, "dim=96", cwd=HERE)
+            held.append([int(re.search(rf"^    {name} +(\d+)", plan.out, re.MULTILINE)[1])
+                         for name in ("parameter", "state", "buckets")])
+        for stage, (less, name) in enumerate([(1, "state"), (2, "buckets"), (0, "parameter")], 1):
+            with self.subTest(stage=stage, memory=name):
+                self.assertLess(held[stage][less], 0.75 * held[stage - 1][less])
 
     def test_nothing_runs(self):
         plan = orrery("plan", "-n", 4, "counters.lua", cwd=HERE)

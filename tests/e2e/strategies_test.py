@@ -40,7 +40,20 @@ ROWS = [
 ]
 for zero in ("stage = 1", "stage = 2", "stage = 3", "stage = 3, reshard = false", "stage = 1, cut = \"tensor\""):
     ROWS += [(f"{{ strategy.data{{}}, strategy.zero{{ {zero} }} }}", (2, 3, 4), MODELS)]
+for zero in ("stage = 1, bucket = 5000", "stage = 2, bucket = 5000", "stage = 2, bucket = 1, cut = \"tensor\"",
+             "stage = 3, bucket = 5000, cut = \"tensor\""):
+    ROWS += [(f"{{ strategy.data{{}}, strategy.zero{{ {zero} }} }}", (3,), ("gpt",))]
 ZERO3 = "strategy.zero{ stage = 3 }"
+ROWS += [
+    ("{ strategy.data{}, strategy.fsdp{ units = \"blocks.*,head\" } }", (3,), ("gpt",)),
+    ("{ strategy.data{}, strategy.fsdp{ group = 3, reshard = false } }", (6,), ("gpt",)),
+    ("{ strategy.data{}, strategy.zero{ stage = 2, group = 2, cut = \"tensor\" } }", (4,), ("gpt",)),
+    ("{ strategy.data{}, strategy.zero{ stage = 2 }, strategy.accumulate{} }", (3,), ("gpt",)),
+    ("{ strategy.server{} }", (2, 3), MODELS),
+    ("{ strategy.server{ servers = 2, bucket = 5000 } }", (3, 4), ("gpt",)),
+    ("{ strategy.pipeline{ size = 2 }, strategy.server{ servers = 2 } }", (4,), ("gpt",)),
+    ("{ strategy.pipeline{ size = 2 }, strategy.data{}, strategy.fsdp{ group = 2 } }", (8,), ("gpt",)),
+]
 ROWS += [
     ("{ strategy.data{}, strategy.zero{ stage = 3, group = 2 } }", (4, 6), MODELS),
     (f"{{ strategy.data{{}}, {ZERO3}, strategy.accumulate{{}} }}", (2, 3), MODELS),
@@ -98,7 +111,10 @@ class Equality(unittest.TestCase):
                             self.assertEqual(self.run_stack(stack, ranks, *words), self.one_process(*words))
 
     def test_saved_under_one_continued_under_another(self):
-        stacks = [(2, "{ strategy.data{} }"), (3, '{ strategy.pipeline{ schedule = "zb1" } }'),
+        stacks = [(2, "{ strategy.data{} }"), (3, "{ strategy.data{}, strategy.zero{} }"),
+                  (2, "{ strategy.data{}, strategy.fsdp{} }"), (4, "{ strategy.server{ servers = 3 } }"),
+                  (4, "{ strategy.pipeline{ size = 2 }, strategy.data{}, strategy.fsdp{} }"),
+                  (3, '{ strategy.pipeline{ schedule = "zb1" } }'),
                   (1, "{ strategy.accumulate{} }"), (4, "{ strategy.pipeline{ size = 2 }, strategy.data{} }")]
         whole = self.one_process("model=gpt", "optimizer=adamw")
         for before, after in zip(stacks, stacks[1:] + stacks[:1]):

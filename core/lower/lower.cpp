@@ -53,8 +53,12 @@ void choose_cells(RankPlan& plan) {
 }
 
 // What one rank does of the logical program, over all axes but the batch's.
-Program share_of(const Program& logical, const Spread& spread, int rank) {
-  Program p = spread.tensor.axis.empty() ? logical : cut_program(logical, spread, rank).program;
+Program share_of(const LowerRequest& request) {
+  const Spread& spread = *request.spread;
+  int rank = request.rank;
+  Program p = request.cut                   ? *request.cut
+              : spread.tensor.axis.empty()  ? *request.logical
+                                            : cut_program(*request.logical, spread, rank).program;
   Spread cut = spread;
   if (!spread.pipe_axis.empty()) {
     StageShare share = split_stages(p, spread, rank);
@@ -89,8 +93,7 @@ RankPlan lower(const LowerRequest& request) {
   RankPlan plan;
   plan.kernel_names = request.kernels;
   plan.spread = *request.spread, plan.rank = request.rank;
-  const Spread& spread = *request.spread;
-  plan.local = localize(share_of(*request.logical, spread, request.rank), mine);
+  plan.local = localize(share_of(request), mine);
   fuse_pointwise(plan.local);
   if (mine.sliced) choose_cells(plan);
   place_values(plan);

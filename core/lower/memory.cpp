@@ -62,12 +62,12 @@ class LifeFinder {
     if (lives.empty()) return;
     bool given = s.category == "input";
     if (s.by == Slots::ring && !given) {
-      for (auto& [slice, life] : lives)
-        for (auto& [other, its] : lives) {
-          if (other >= slice) break;
-          if (its.second >= life.first && life.second >= its.first)
-            s.slots = std::max<int64_t>(s.slots, slice - other + 1);
-        }
+      // Every chunk runs its slices in order, so lives begin and end in order as well.
+      auto oldest = lives.begin();
+      for (auto& [slice, life] : lives) {
+        while (oldest->second.second < life.first) ++oldest;
+        s.slots = std::max<int64_t>(s.slots, slice - oldest->first + 1);
+      }
     }
     for (auto& [slice, life] : lives) s.alive.push_back(life);
     std::sort(s.alive.begin(), s.alive.end());

@@ -4,8 +4,8 @@
 // wherever its result is needed, with the same bits everywhere; a sum that makes a scalar of a tensor
 // (the norm of a gradient) runs once, where the tensor is, and the scalar travels.
 #include <algorithm>
+#include <boost/dynamic_bitset.hpp>
 #include <map>
-#include <set>
 #include <tuple>
 
 #include "base/error.h"
@@ -16,20 +16,26 @@
 namespace orrery {
 namespace {
 
-using Ranks = std::set<int>;  // coordinates on the pipeline axis
+using Ranks = boost::dynamic_bitset<>;  // coordinates on the pipeline axis
 
 class Splitter {
  public:
   Splitter(const Program& p, const Spread& spread, int me)
-      : from_(p), spread_(spread), me_(me), run_at_(p.ops().size()), needed_(p.values().size()) {
-    for (int c : spread.chunk_at) everyone_.insert(c);
+      : from_(p), spread_(spread), me_(static_cast<size_t>(me)),
+        everyone_(static_cast<size_t>(spread.size_of(spread.pipe_axis))), nobody_(everyone_) {
+    everyone_.set();
+    run_at_.assign(p.ops().size(), nobody_);
+    needed_.assign(p.values().size(), nobody_);
+    held_back_.assign(p.values().size(), false);
+    for (size_t v = 0; v < p.values().size(); ++v)
+      if (p.values()[v].state) homes_[static_cast<ValueId>(v)] = nobody_;
   }
 
   StageShare run() {
     find_early();
     settle_update();
     for (auto& [state, next] : from_.updates())
-      if (homes_[state].empty()) homes_[state] = {*everyone_.begin()};  // nobody reads it
+      if (homes_[state].none()) homes_[state] = only(0);  // nobody reads it
     settle_update();
     place_scalars();
     find_readers();
@@ -41,7 +47,7 @@ class Splitter {
     drop_foreign();
     StageShare share{std::move(to_), {}};
     for (auto& [v, ranks] : homes_)
-      if (ranks.size() > 1) share.held_twice.insert(value(v).name);
+      if (ranks.count() > 1) share.held_twice.insert(value(v).name);
     return share;
   }
 
@@ -51,7 +57,12 @@ class Splitter {
   bool all_scalars(const Op& op) const {
     return std::all_of(op.out.begin(), op.out.end(), [&](ValueId v) { return scalar(v); });
   }
-  int at(const Op& op) const { return spread_.chunk_at[static_cast<size_t>(op.stage)]; }
+  size_t at(const Op& op) const { return static_cast<size_t>(spread_.chunk_at[static_cast<size_t>(op.stage)]); }
+  Ranks only(size_t rank) const {
+    Ranks one = nobody_;
+    one.set(rank);
+    return one;
+  }
   static bool early(const Op& op) { return op.phase != Phase::update; }
   // Ops that wait for all microbatches, whatever phase wrote them (localize runs them late as well).
   bool is_late(size_t i) const { return late_[i]; }
@@ -69,9 +80,9 @@ class Splitter {
         if (const ValueId* sum = partial_input(op)) run_at_[i] = available(*sum);
         continue;
       }
-      run_at_[i] = {at(op)};
+      run_at_[i] = only(at(op));
       for (ValueId v : op.in)
-        if (value(v).state) homes_[v].insert(at(op));
+        if (value(v).state) homes_[v].set(at(op));
     }
   }
 
@@ -87,12 +98,12 @@ class Splitter {
     if (maker != kNone) return run_at_[static_cast<size_t>(maker)];
     if (!value(v).state) return everyone_;
     auto home = homes_.find(v);
-    return home == homes_.end() ? Ranks{} : home->second;
+    return home == homes_.end() ? nobody_ : home->second;
   }
 
   void need(ValueId v, const Ranks& ranks) {
-    needed_[static_cast<size_t>(v)].insert(ranks.begin(), ranks.end());
-    if (value(v).state) homes_[v].insert(ranks.begin(), ranks.end());
+    needed_[static_cast<size_t>(v)] |= ranks;
+    if (value(v).state) homes_[v] |= ranks;
   }
 
   // What an update reads has a home where it is made; that may be where more is updated.
@@ -100,7 +111,7 @@ class Splitter {
     for (size_t before = SIZE_MAX, now = 0; before != now;) {
       before = now, now = 0;
       place_update();
-      for (auto& [v, ranks] : homes_) now += ranks.size();
+      for (auto& [v, ranks] : homes_) now += ranks.count();
     }
   }
 
@@ -110,7 +121,7 @@ class Splitter {
     for (size_t i = from_.ops().size(); i-- > 0;) {
       const Op& op = from_.ops()[i];
       if (!is_late(i) || partial_input(op) || all_scalars(op)) continue;
-      for (ValueId v : op.out) run_at_[i].insert(needed_[static_cast<size_t>(v)].begin(), needed_[static_cast<size_t>(v)].end());
+      for (ValueId v : op.out) run_at_[i] |= needed_[static_cast<size_t>(v)];
       for (ValueId v : op.in)
         if (!scalar(v)) need(v, run_at_[i]);
     }
@@ -128,11 +139,11 @@ class Splitter {
       run_at_[i] = everyone_;
       if (!tensor) continue;
       Ranks there = available(*tensor);
-      if (there.empty()) {
-        there = {*everyone_.begin()};  // a tensor for this alone
+      if (there.none()) {
+        there = only(0);  // a tensor for this alone
         need_chain(*tensor, there);
       }
-      run_at_[i] = {*there.begin()};
+      run_at_[i] = only(there.find_first());
     }
   }
 
@@ -141,15 +152,15 @@ class Splitter {
     need(v, ranks);
     OpId maker = value(v).producer;
     if (maker == kNone || !is_late(static_cast<size_t>(maker)) || partial_input(from_.ops()[static_cast<size_t>(maker)])) return;
-    run_at_[static_cast<size_t>(maker)].insert(ranks.begin(), ranks.end());
+    run_at_[static_cast<size_t>(maker)] |= ranks;
     for (ValueId in : from_.ops()[static_cast<size_t>(maker)].in) need_chain(in, ranks);
   }
 
   void find_readers() {
     for (size_t i = 0; i < from_.ops().size(); ++i)
       for (ValueId v : from_.ops()[i].in) {
-        needed_[static_cast<size_t>(v)].insert(run_at_[i].begin(), run_at_[i].end());
-        if (value(v).state) homes_[v].insert(run_at_[i].begin(), run_at_[i].end());
+        needed_[static_cast<size_t>(v)] |= run_at_[i];
+        if (value(v).state) homes_[v] |= run_at_[i];
         readers_[v].push_back(i);
       }
   }
@@ -159,6 +170,7 @@ class Splitter {
     const Op& op = from_.ops()[i];
     if (is_late(i) && !partial_input(op) && all_scalars(op) && run_at_[i] == everyone_) {
       delayed_.push_back(i);
+      for (ValueId v : op.out) held_back_[static_cast<size_t>(v)] = true;
       return;
     }
     if (reads_waiting(op)) flush();
@@ -167,23 +179,23 @@ class Splitter {
 
   void emit_now(size_t i) {
     const Op& op = from_.ops()[i];
-    bool mine = run_at_[i].count(me_) > 0;
+    bool mine = run_at_[i].test(me_);
     if (mine) {
       Op copy = op;
       if (is_late(i)) copy.stage = 0;
       append(std::move(copy));
     }
     for (ValueId v : op.out) {
-      if (run_at_[i].empty()) continue;
-      int source = *run_at_[i].begin();
-      for (int there : needed_[static_cast<size_t>(v)]) {
-        if (run_at_[i].count(there)) continue;
-        if (is_late(i) && scalar(v)) {
-          waiting_[{source, there, value(v).type.dtype}].push_back({i, v});
-          continue;
-        }
-        if (source == me_) send(i, v, there);
-        if (there == me_) receive(i, v, source);
+      if (run_at_[i].none()) continue;
+      size_t source = run_at_[i].find_first();
+      Ranks away = needed_[static_cast<size_t>(v)] - run_at_[i];
+      bool together = is_late(i) && scalar(v);
+      if (together && away.any()) held_back_[static_cast<size_t>(v)] = true;
+      if (source != me_) away &= only(me_);  // the others are not our concern
+      for (size_t there = away.find_first(); there != Ranks::npos; there = away.find_next(there)) {
+        if (together) waiting_[{source, there, value(v).type.dtype}].push_back({i, v});
+        else if (source == me_) send(i, v, static_cast<int>(there));
+        else receive(i, v, static_cast<int>(source));
       }
     }
   }
@@ -216,24 +228,19 @@ class Splitter {
     size_t maker;
     ValueId v;
   };
-  using Route = std::tuple<int, int, int32_t>;  // from, to, dtype
+  using Route = std::tuple<size_t, size_t, int32_t>;  // from, to, dtype
 
   bool reads_waiting(const Op& op) const {
-    auto read = [&](ValueId v) { return std::find(op.in.begin(), op.in.end(), v) != op.in.end(); };
-    for (auto& [route, scalars] : waiting_)
-      for (const Waiting& w : scalars)
-        if (read(w.v)) return true;
-    for (size_t i : delayed_)
-      if (std::any_of(from_.ops()[i].out.begin(), from_.ops()[i].out.end(), read)) return true;
-    return false;
+    return std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return held_back_[static_cast<size_t>(v)]; });
   }
 
   void flush() {
     for (auto& [route, scalars] : waiting_) {
       auto [source, there, dtype] = route;
-      if (source == me_ || there == me_) move_together(scalars, dtype, source == me_ ? there : source, source == me_);
+      move_together(scalars, dtype, static_cast<int>(source == me_ ? there : source), source == me_);
     }
     waiting_.clear();
+    std::fill(held_back_.begin(), held_back_.end(), false);
     std::vector<size_t> now = std::move(delayed_);
     delayed_.clear();
     for (size_t i : now) emit_now(i);
@@ -278,7 +285,7 @@ class Splitter {
       int forward = INT32_MAX, backward = -1, made = from_.ops()[i].stage;
       for (size_t r : readers_[v]) {
         const Op& reader = from_.ops()[r];
-        if (is_late(r) || !run_at_[r].count(me_)) continue;
+        if (is_late(r) || !run_at_[r].test(me_)) continue;
         if (reader.phase == Phase::forward || reader.stage > made) forward = std::min(forward, reader.stage);
         else backward = std::max(backward, reader.stage);
       }
@@ -290,22 +297,23 @@ class Splitter {
   }
 
   void drop_foreign() {
-    std::erase_if(to_.mutable_updates(), [&](auto& update) { return !homes_[update.first].count(me_); });
+    std::erase_if(to_.mutable_updates(), [&](auto& update) { return !homes_[update.first].test(me_); });
     for (auto& [v, ranks] : homes_)
-      if (!ranks.count(me_)) to_.mutable_value(v).part = {kNone, {}, 0, 0};  // nothing
+      if (ranks.any() && !ranks.test(me_)) to_.mutable_value(v).part = {kNone, {}, 0, 0};  // nothing
   }
 
   const Program& from_;
   const Spread& spread_;
-  int me_;
+  size_t me_;
   Program to_;
-  Ranks everyone_;
+  Ranks everyone_, nobody_;
   std::vector<char> late_;
   std::vector<Ranks> run_at_, needed_;
   std::map<ValueId, Ranks> homes_;  // of states
   std::map<ValueId, std::vector<size_t>> readers_;
   std::map<Route, std::vector<Waiting>> waiting_;
   std::vector<size_t> delayed_;
+  std::vector<char> held_back_;  // values that wait to travel or to be computed
 };
 
 }  // namespace

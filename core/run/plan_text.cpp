@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "lower/lower.h"
+#include "lower/tensor.h"
 #include "run/ledger.h"
 #include "run/predict.h"
 #include "run/schedule_picture.h"
@@ -17,19 +18,57 @@
 namespace orrery {
 namespace {
 
-// Ranks of equal coordinates, but for the batch axis unless it cuts parameters, whose leaves complete
-// the same tree nodes run the same program: one plan serves them all.
 using Kind = std::vector<int64_t>;
 
-Kind kind_of(const Blueprint& b, const std::vector<int64_t>& first, int rank) {
-  Kind kind;
-  for (const Axis& axis : b.spread.axes)
-    if (axis.name != b.spread.batch_axis || !b.spread.sharded.empty()) kind.push_back(b.spread.coordinate(axis.name, rank));
-  size_t me = static_cast<size_t>(b.spread.coordinate(b.spread.batch_axis, rank));
-  kind.push_back(first[me + 1] - first[me]);
-  kind.push_back(orr_tree_nodes(first[me], first[me + 1], b.microbatches));
-  return kind;
-}
+// Ranks of equal kind run programs of equal shapes and messages: one plan serves them all. Their
+// coordinates agree on all axes but that of the batch, where their leaves complete the same tree nodes,
+// and that of tensor parallelism, where most shares differ only in which part they are of.
+class Kinds {
+ public:
+  explicit Kinds(const Blueprint& b) : b_(b), first_(deal_leaves(b.microbatches, b.spread.batch_ranks())) {
+    const std::string& axis = b.spread.tensor.axis;
+    std::map<std::string, int> known;
+    for (int t = 0; !axis.empty() && t < b.spread.size_of(axis); ++t) {
+      cuts_.push_back(cut_program(b.program, b.spread, b.spread.peer(axis, t, 0)).program);
+      alike_.push_back(known.emplace(shapes(cuts_.back()), t).first->second);
+    }
+  }
+
+  Kind of(int rank) const {
+    Kind kind;
+    for (const Axis& axis : b_.spread.axes) {
+      int at = b_.spread.coordinate(axis.name, rank);
+      if (axis.name == b_.spread.tensor.axis) at = alike_[static_cast<size_t>(at)];
+      if (axis.name != b_.spread.batch_axis) kind.push_back(at);
+    }
+    size_t me = static_cast<size_t>(b_.spread.coordinate(b_.spread.batch_axis, rank));
+    kind.push_back(first_[me + 1] - first_[me]);
+    kind.push_back(orr_tree_nodes(first_[me], first_[me + 1], b_.microbatches));
+    return kind;
+  }
+
+  const Program* cut_for(int rank) const {
+    const std::string& axis = b_.spread.tensor.axis;
+    return axis.empty() ? nullptr : &cuts_[static_cast<size_t>(b_.spread.coordinate(axis, rank))];
+  }
+  const std::vector<int64_t>& first_leaves() const { return first_; }
+
+ private:
+  static std::string shapes(const Program& p) {
+    std::string text;
+    for (const Op& op : p.ops()) {
+      text += op.kind + to_string(attr_ints(op.attrs, "counts"));
+      for (ValueId v : op.in) text += to_string(p.type(v));
+      for (ValueId v : op.out) text += to_string(p.type(v));
+    }
+    return text;
+  }
+
+  const Blueprint& b_;
+  std::vector<int64_t> first_;
+  std::vector<Program> cuts_;  // by coordinate on the tensor axis
+  std::vector<int> alike_;     // the first coordinate of equal shapes
+};
 
 std::map<std::string, uint64_t> peak_by_category(const RankPlan& plan) {
   std::map<int, int64_t> change;  // by step: bytes that come to life less those that ended before it
@@ -160,19 +199,19 @@ std::string pipeline_text(const Blueprint& b, const std::vector<int64_t>& first)
 std::string plan_text(const Blueprint& b, const std::vector<StrategyUse>& stack,
                       const std::vector<std::string>& kernels) {
   int ranks = b.spread.world;
-  std::vector<int64_t> first = deal_leaves(b.microbatches, b.spread.batch_ranks());
+  Kinds kinds_of(b);
   std::string text = fmt::format("plan: {} rank{}, {} microbatch{} of {} sample{}", ranks, ranks == 1 ? "" : "s",
                                  b.microbatches, b.microbatches == 1 ? "" : "es",
                                  (b.program.batch_size() + b.microbatches - 1) / b.microbatches,
                                  b.program.batch_size() == b.microbatches ? "" : "s");
   for (const Axis& axis : b.spread.axes) text += fmt::format(", axis {} {}", axis.name, axis.size);
   text += "\n";
-  if (!b.spread.pipe_axis.empty()) text += pipeline_text(b, first);
+  if (!b.spread.pipe_axis.empty()) text += pipeline_text(b, kinds_of.first_leaves());
   for (const std::string& remark : b.spread.remarks) text += "  " + remark + "\n";
   std::map<Kind, std::vector<int>> kinds;
-  for (int r = 0; r < ranks; ++r) kinds[kind_of(b, first, r)].push_back(r);
+  for (int r = 0; r < ranks; ++r) kinds[kinds_of.of(r)].push_back(r);
   for (auto& [kind, who] : kinds) {
-    LowerRequest request{&b.program, &b.spread, b.microbatches, who.front(), kernels};
+    LowerRequest request{&b.program, &b.spread, b.microbatches, who.front(), kernels, kinds_of.cut_for(who.front())};
     RankPlan plan = lower(request);
     text += ranks_text(who) + "\n" + memory_text(plan) + ledger_text(plan) + collectives_text(plan, who);
     if (plan.bytes_sent()) text += predicted_text(plan, stack, who.front());

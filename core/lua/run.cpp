@@ -6,6 +6,7 @@
 #include "lua/api.h"
 #include "lua/environment.h"
 #include "lua/objects.h"
+#include "lua/stopping.h"
 
 namespace orrery::lua {
 namespace {
@@ -191,7 +192,9 @@ RunSpec spec_at(lua_State* L, int index, const std::shared_ptr<Upvalues>& upvalu
 int make_run(lua_State* L) {
   auto upvalues = watch_functions(L, 1);
   refuse_unread_arguments();
-  push(L, RunRef{Run::make(spec_at(L, 1, upvalues)), upvalues});
+  RunSpec spec = spec_at(L, 1, upvalues);
+  const bool alone = spec.local;
+  push(L, RunRef{Run::make(std::move(spec)), upvalues, alone, ""});
   return 1;
 }
 
@@ -225,7 +228,9 @@ RunRef& run_here(lua_State* L) {
 }
 
 int step(lua_State* L) {
-  push(L, Result{run_here(L).run->step(batch_at(L, 2))});
+  RunRef& self = run_here(L);
+  push(L, Result{self.run->step(batch_at(L, 2))});
+  if (!self.alone) stop_if_told(*self.run, self.saved, user_line(L));
   return 1;
 }
 
@@ -240,7 +245,9 @@ int plan(lua_State* L) {
 }
 
 int save(lua_State* L) {
-  check<RunRef>(L, 1).run->save(to_text(L, 2, "directory"), to_text(L, 3, "extra"));
+  auto& self = check<RunRef>(L, 1);
+  self.saved = to_text(L, 2, "directory");
+  self.run->save(self.saved, to_text(L, 3, "extra"));
   return 0;
 }
 

@@ -110,19 +110,21 @@ TEST_P(OnMain, DeadlockEndsAtTheDeadline) {
   EXPECT_LT(outcome.seconds, 2 + patience());
 }
 
-const Body late("late", [](const std::string& backend, const std::string&) {
+// Argument: by how many milliseconds rank 1 is late.
+const Body late("late", [](const std::string& backend, const std::string& argument) {
   Peer peer(backend);
   Slab slab(peer, false, 64);
-  const timespec pause{0, 600000000};
+  const int64_t ms = std::stoll(argument);
+  const timespec pause{ms / 1000, ms % 1000 * 1000000};
   if (peer.rank() == 1) nanosleep(&pause, nullptr);
   peer.post(all_reduce(slab, 16, "late"));
   return 0;
 });
 
 TEST_P(OnMain, LatePeerBelowTheDeadlineIsNoFailure) {
-  const auto outcome = run(GetParam(), 3, "late", "", {"ORRERY_DEADLINE=2"});
+  const auto outcome = run(GetParam(), 3, "late", "600", {"ORRERY_DEADLINE=5"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
-  const auto strict = run(GetParam(), 3, "late", "", {"ORRERY_DEADLINE=0.2"});
+  const auto strict = run(GetParam(), 3, "late", "3000", {"ORRERY_DEADLINE=0.2"});
   EXPECT_GE(count(strict.output, "rank 1 has not answered for 0.2 s in all_reduce 'late'"), speakers(2))
       << strict.output;
 }

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 BUILD = pathlib.Path(sys.argv[1])
@@ -59,6 +60,19 @@ class Slurm(unittest.TestCase):
     # Slurm puts the variables of a step into a batch's own shell, which is no rank.
     def test_a_job_script_is_one_process(self):
         self.assertEqual(digest(run(BOX, "salloc", "-n", 4, *GPT)), self.expected)
+
+    def test_a_cancelled_job_leaves_a_checkpoint(self):
+        program = " ".join(map(str, [BUILD / "orrery", "run", "--threads", "1", "--dir"]))
+        for how in ("scancel", "scancel --signal=USR1"):
+            with self.subTest(how=how), tempfile.TemporaryDirectory() as folder:
+                script = f"""srun -n 2 {program} {folder} tests/e2e/bad/stoppable.lua steps=1000000000 \
+                    > {folder}/out & step=$!
+                    for _ in {{1..400}}; do grep -q 'under way' {folder}/out && break; sleep 0.05; done
+                    {how} $(squeue -h -o %i); wait $step"""
+                done = run(BOX, "bash", "-c", script)
+                self.assertEqual(done.returncode, 75, done.stderr)
+                self.assertIn(f'run:load "{folder}/checkpoint" continues from there', done.stderr)
+                self.assertTrue((pathlib.Path(folder) / "checkpoint").is_dir())
 
     def test_a_failing_rank_ends_the_step(self):
         done = run(BOX, "srun", "--kill-on-bad-exit", "-n", 3, BUILD / "orrery", "run", "no-such-script.lua")

@@ -82,7 +82,7 @@ class Fuser {
   bool has_room(size_t i, size_t host) const {
     size_t instrs = op(i).expr.instrs.size();
     std::set<ValueId> inputs(op(i).in.begin(), op(i).in.end());
-    for (size_t k = 0; k < group_.size(); ++k)
+    for (size_t k = i + 1; k <= host; ++k)  // later ops have joined, up to the one that names the group
       if (group_[k] == host && op(k).kind == "pointwise") {
         instrs += op(k).expr.instrs.size();
         inputs.insert(op(k).in.begin(), op(k).in.end());

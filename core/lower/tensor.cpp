@@ -14,6 +14,10 @@ TensorPass::TensorPass(const Program& from, const Spread& spread, int rank)
           spread.tensor.axis, spread.tensor.cause},
       to_(out_.program), at_(from.values().size()), here_(from.values().size(), kNone) {
   ops_.assign(from.ops().size(), kNone);
+  readers_.resize(from.values().size());
+  for (size_t i = 0; i < from.ops().size(); ++i)
+    if (from.ops()[i].phase == Phase::forward)
+      for (ValueId v : from.ops()[i].in) readers_[static_cast<size_t>(v)].push_back(static_cast<OpId>(i));
 }
 
 namespace {
@@ -49,30 +53,33 @@ std::map<ValueId, ValueId> companions(const Program& p, const std::map<ValueId, 
 
 }  // namespace
 
+// Whether x, which the op reads with `dim` as its width, leaves it with the same width.
+bool TensorPass::keeps_width(const Op& op, ValueId x, int dim) const {
+  if (op.kind != "matmul" && op.kind != "pointwise") return false;
+  Sharding s = op_def(op.kind).sharding(args_of(from_, op), out_types(from_, op));
+  auto& mine = s.in[static_cast<size_t>(std::find(op.in.begin(), op.in.end(), x) - op.in.begin())];
+  int factor = mine[static_cast<size_t>(dim)];
+  return factor != kNone && !s.out[0].empty() && s.out[0].back() == factor;
+}
+
 // How a fused output is taken apart: the sizes of the split that follows, the whole if none does.
 Dims TensorPass::segments_of(ValueId param, int dim) const {
-  const int64_t extent = from_.type(param).dims[static_cast<size_t>(dim)];
-  std::set<ValueId> same = {param}, grown = same;  // same: casts of it
-  for (const Op& op : from_.ops()) {
-    if (op.phase != Phase::forward) continue;
-    if (op.kind == "pointwise" && op.in.size() == 1 && same.count(op.in[0]) &&
-        from_.type(op.out[0]).dims == from_.type(param).dims) {
-      same.insert(op.out[0]), grown.insert(op.out[0]);
-      continue;
+  const Dims whole = from_.type(param).dims;
+  std::vector<std::pair<ValueId, int>> todo = {{param, dim}};  // values with their dim of that extent
+  std::set<ValueId> seen = {param};
+  for (size_t i = 0; i < todo.size(); ++i) {
+    auto [x, at] = todo[i];
+    const int last = static_cast<int>(from_.type(x).dims.size()) - 1;
+    for (OpId reader : readers_[static_cast<size_t>(x)]) {
+      const Op& op = from_.ops()[static_cast<size_t>(reader)];
+      if (op.kind == "split" && at == last && attr_int(op.attrs, "dim", 0) == last) return attr_ints(op.attrs, "sizes");
+      bool cast = op.kind == "pointwise" && op.in.size() == 1 && from_.type(op.out[0]).dims == from_.type(x).dims;
+      bool passes = cast || keeps_width(op, x, at);
+      if (!passes || !seen.insert(op.out[0]).second) continue;
+      todo.emplace_back(op.out[0], cast ? at : static_cast<int>(from_.type(op.out[0]).dims.size()) - 1);
     }
-    auto at = std::find_if(op.in.begin(), op.in.end(), [&](ValueId v) { return grown.count(v); });
-    if (at == op.in.end() || op.out.empty()) continue;
-    const Dims& x = from_.type(op.in[0]).dims;
-    if (op.kind == "split" && !x.empty() && x.back() == extent &&
-        attr_int(op.attrs, "dim", 0) + 1 == static_cast<int64_t>(x.size()))
-      return attr_ints(op.attrs, "sizes");
-    if (op.kind != "matmul" && op.kind != "pointwise") continue;
-    Sharding s = op_def(op.kind).sharding(args_of(from_, op), out_types(from_, op));
-    auto& mine = s.in[static_cast<size_t>(at - op.in.begin())];
-    int factor = same.count(*at) ? mine[static_cast<size_t>(dim)] : mine.back();
-    if (!s.out[0].empty() && factor != kNone && s.out[0].back() == factor) grown.insert(op.out[0]);
   }
-  return {extent};
+  return {whole[static_cast<size_t>(dim)]};
 }
 
 void TensorPass::declare_state(ValueId v) {
@@ -80,7 +87,9 @@ void TensorPass::declare_state(ValueId v) {
   auto param = like_.find(v);
   if (param == like_.end()) return;
   int dim = spread_.tensor.cuts.at(param->second);
-  Cut cut = Cut::of(dim, segments_of(param->second, dim));
+  auto [segments, fresh] = segments_.try_emplace(param->second);
+  if (fresh) segments->second = segments_of(param->second, dim);
+  Cut cut = Cut::of(dim, segments->second);
   at_[static_cast<size_t>(v)] = cut;
   to_.mutable_value(v).part = part_of(cut, me_);
   to_.mutable_value(v).type = held(value.type, cut, me_);

@@ -27,6 +27,7 @@ class TensorPass {
   // -- the walk (tensor.cpp)
   void declare_values();
   void declare_state(ValueId v);
+  bool keeps_width(const Op& op, ValueId x, int dim) const;
   Dims segments_of(ValueId param, int dim) const;
   void translate(const Op& op);
   void emit(const Op& op, const Way& way);
@@ -74,6 +75,8 @@ class TensorPass {
   Program& to_;
   std::vector<Cut> at_;        // by ValueId of the logical program
   std::vector<ValueId> here_;  // its value in the new program, which lies as at_ says
+  std::vector<std::vector<OpId>> readers_;  // forward ops, by ValueId
+  std::map<ValueId, Dims> segments_;        // of cut parameters
   std::map<ValueId, ValueId> like_;  // state -> the parameter that it goes with
   using Moved = std::tuple<ValueId, int, int, Dims, int>;  // value, kind, dim, segments, phase
   Moved move_of(ValueId v, const Cut& to) const;

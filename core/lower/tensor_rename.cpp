@@ -54,6 +54,7 @@ int64_t product(const Dims& dims, size_t begin, size_t end) {
 // `flat` segments of neighbouring elements as segments of dim j of [b0, b1), if they are any.
 std::optional<Dims> along_dim(const Dims& flat, const Dims& b, const Group& g, size_t j, int ranks) {
   const int64_t repeats = product(b, g.b0, j), inner = product(b, j + 1, g.b1);
+  if (flat.size() == 1 && flat[0] == b[j] && repeats == 1 && inner == 1) return flat;  // shares may be uneven
   const size_t n = flat.size() / static_cast<size_t>(repeats);
   if (!n || flat.size() % static_cast<size_t>(repeats)) return std::nullopt;
   Dims segments(flat.begin(), flat.begin() + static_cast<long>(n));
@@ -75,8 +76,6 @@ std::optional<Cut> reshaped(const Cut& cut, const Dims& a, const Dims& b, int ra
     Dims flat;
     for (int64_t r = product(a, g.a0, dim); r > 0; --r)
       for (int64_t s : cut.segments) flat.push_back(s * inner);
-    bool alone = g.b1 == g.b0 + 1 && flat.size() == 1 && inner == 1;
-    if (alone) return Cut::of(static_cast<int>(g.b0), flat);
     for (size_t j = g.b0; j < g.b1; ++j)
       if (auto segments = along_dim(flat, b, g, j, ranks)) return Cut::of(static_cast<int>(j), *segments);
   }

@@ -61,7 +61,7 @@ class Finder {
       return static_cast<orr_status*>(nullptr);
     }));
     source_.resize(known_.size());
-    for (int32_t v = 0; v < static_cast<int32_t>(known_.size()); ++v) source_[at(v)] = trace(v);
+    for (int32_t v = 0; v < static_cast<int32_t>(known_.size()); ++v) source(v);
   }
 
   const std::vector<Linear>& linears() const { return linears_; }
@@ -106,6 +106,15 @@ class Finder {
     return cast ? in[0] : v;
   }
 
+  // Casts have higher numbers than what reads them, so numbers alone are no order.
+  const Source& source(int32_t v) {
+    if (!source_[at(v)]) {
+      Source found = trace(v);
+      source_[at(v)] = std::move(found);
+    }
+    return *source_[at(v)];
+  }
+
   Source trace(int32_t v) {
     const Known& k = known(v);
     if (k.kind.empty()) return {k.role == ORR_ROLE_BATCH || k.role == ORR_ROLE_INPUT ? Source::closed : Source::fixed, {}};
@@ -113,12 +122,12 @@ class Finder {
     const std::vector<int32_t> in = inputs(v);
     if (k.kind == "matmul") return product(v, in);
     if (k.kind == "gather" && known(bare(in[0])).role == ORR_ROLE_PARAM) gathered_.insert(bare(in[0]));
-    if (k.kind == "cross_entropy" && source_[at(in[0])].kind == Source::open) heads_ = source_[at(in[0])].linears;
-    static const std::set<std::string> by_width = {"pointwise", "split", "reshape", "transpose", "attention", "iota"};
+    if (k.kind == "cross_entropy" && source(in[0]).kind == Source::open) heads_ = source(in[0]).linears;
+    static const std::set<std::string> by_width = {"pointwise", "split", "concat", "reshape", "transpose", "attention", "iota"};
     if (!by_width.count(k.kind)) return {Source::closed, {}};
     Source sum;
     for (int32_t x : in) {
-      const Source& s = source_[at(x)];
+      const Source& s = source(x);
       sum.kind = std::max(sum.kind, s.kind);
       sum.linears.insert(s.linears.begin(), s.linears.end());
     }
@@ -143,9 +152,9 @@ class Finder {
     if (w.role != ORR_ROLE_PARAM || w.dims.size() != 2) return {Source::closed, {}};
     const std::vector<int32_t> factors = rule(v, 1), out = rule(v, -1);
     const int outputs = std::count(out.begin(), out.end(), factors[0]) ? 0 : 1;
+    const Source x = source(in[0]);
     linears_.push_back({weight, outputs, 1 - outputs, known(v).path, {}});
     const size_t me = linears_.size() - 1;
-    const Source& x = source_[at(in[0])];
     if (x.kind != Source::open) return {Source::open, {me}};
     columns_.insert(x.linears.begin(), x.linears.end());
     rows_.insert(me);
@@ -155,7 +164,7 @@ class Finder {
   orr_program* program_;
   const orr_edit* edit_;
   std::vector<Known> known_;
-  std::vector<Source> source_;
+  std::vector<std::optional<Source>> source_;
   std::vector<Linear> linears_;
   std::set<int32_t> gathered_;
   std::set<size_t> columns_, rows_, heads_;

@@ -69,6 +69,11 @@ class PlanIsTruth(unittest.TestCase):
         self.check(3, "stack=server")
         self.check(4, "stack=server", "servers=1")
 
+    def test_cut_layers(self):
+        for words in (["stack=tensor"], ["stack=tensor", "sequence=true"]):
+            self.check(2, *words)
+            self.check(6, *words)
+
     def test_pieces_take_less_memory(self):
         held = []
         for words in (["stack=data"], *(["stack=zero", f"stage={s}", "bucket=1000"] for s in (1, 2, 3))):

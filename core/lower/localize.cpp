@@ -93,6 +93,8 @@ class Localizer {
     return found;
   }
 
+  // Whether it adds over this rank's leaves and no more.
+  static bool is_alone(const Op& op) { return op.attrs.count("alone") > 0; }
   static bool is_cut(const Op& op) { return op.kind == "total" && op.attrs.count("count"); }
 
   // A sum over the batch of which this rank gets a piece.
@@ -113,7 +115,8 @@ class Localizer {
 
   // The whole of a sum over the batch.
   ValueId total_of(ValueId partial) {
-    if (!in_any(from_.ops()[static_cast<size_t>(from_.value(partial).producer)], Batch::sharded))
+    const Op& maker = from_.ops()[static_cast<size_t>(from_.value(partial).producer)];
+    if (is_alone(maker) || !in_any(maker, Batch::sharded))
       return value(partial);
     auto [at, fresh] = totals_.emplace(partial, kNone);
     if (fresh) {
@@ -164,9 +167,10 @@ class Localizer {
     const Value& out = from_.value(op.out[0]);
     if (copy.attrs.count("dims")) copy.attrs["dims"] = to().type(copy.out[0]).dims;
     if (out.batch == Batch::partial && in_any(op, Batch::sharded) && !leaves_.sliced) {
-      copy.attrs["leaf_lo"] = leaves_.first;
+      bool alone = is_alone(op);
+      copy.attrs["leaf_lo"] = alone ? 0 : leaves_.first;
       copy.attrs["leaf_n"] = leaves_.count();
-      copy.attrs["leaf_total"] = leaves_.total;
+      copy.attrs["leaf_total"] = alone ? leaves_.count() : leaves_.total;
     }
     if (out.batch != Batch::sharded) return;
     for (const orr_instr& i : op.expr.instrs)

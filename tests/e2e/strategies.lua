@@ -5,7 +5,7 @@
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args { model = "gpt", optimizer = "adamw", steps = 10, batch = 12, microbatches = 8,
-  stop = 0, load = "", save = "", eval = true }
+  stop = 0, load = "", save = "", eval = true, half = 0 }
 orrery.seed(3)
 
 local Block = nn.module("Block", function(m, dim)
@@ -58,10 +58,12 @@ if args.load ~= "" then run:load(args.load) end
 -- Every step has a batch of its own; the last ones are ragged.
 local function batch_of(step)
   local x, y, rows = {}, {}, step > 8 and args.batch - 3 or args.batch
+  local skip = math.max(args.half - 1, 0) * rows  -- one of two halves, for a rank that trains alone
   for i = 1, rows do
-    x[i], y[i] = {}, gpt and {} or (step * 7 + i * 5) % 96
+    local at = i + skip
+    x[i], y[i] = {}, gpt and {} or (step * 7 + at * 5) % 96
     for j = 1, 16 do
-      local k = (step * 31 + i * 17 + j * (i + 3)) % 96
+      local k = (step * 31 + at * 17 + j * (at + 3)) % 96
       x[i][j] = gpt and k or k / 48 - 1
       if gpt then y[i][j] = (k * 5 + 7) % 96 end
     end

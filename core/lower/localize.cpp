@@ -42,7 +42,7 @@ class Localizer {
     for (auto& [name, id] : from_.outputs()) todo.push_back(id);
     for (auto& [state, next] : from_.updates()) todo.push_back(next);
     for (size_t i = 0; i < from_.ops().size(); ++i)
-      if (from_.ops()[i].kind == "send" || is_cut(from_.ops()[i])) {  // peers wait for them
+      if (awaited(from_.ops()[i])) {
         live_[i] = true;
         todo.insert(todo.end(), from_.ops()[i].in.begin(), from_.ops()[i].in.end());
       }
@@ -93,6 +93,8 @@ class Localizer {
     return found;
   }
 
+  // Whether peers wait for it, even if this rank does not need what comes of it.
+  static bool awaited(const Op& op) { return op.kind == "send" || is_cut(op) || op.attrs.count("always"); }
   // Whether it adds over this rank's leaves and no more.
   static bool is_alone(const Op& op) { return op.attrs.count("alone") > 0; }
   static bool is_cut(const Op& op) { return op.kind == "total" && op.attrs.count("count"); }

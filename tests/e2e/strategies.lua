@@ -41,7 +41,24 @@ local sign = optim.define("sign", {
     return p - m / (m:abs() + 1e-3) * o.lr, { m = m }
   end,
 })
+-- Rows have their own scale: not elementwise, so pieces of tensors do not suffice.
+local rows = optim.define("rows", {
+  options = { lr = 0.01 },
+  update = function(p, g, s, o)
+    local scale = #g.shape == 2 and g:sumsq(-1, { keep = true }) or g:sumsq()
+    return p - g / ((scale + 1e-6):sqrt()) * o.lr, {}
+  end,
+})
+-- The whole tensor's norm: a scalar, which all ranks can have.
+local lars = optim.define("lars", {
+  options = { lr = 0.01 },
+  update = function(p, g, s, o)
+    return p - g * ((p:sumsq() + 1e-3) / (g:sumsq() + 1e-6)):sqrt() * o.lr, {}
+  end,
+})
 local optimizers = {
+  rows = function() return rows {} end,
+  lars = function() return lars {} end,
   sgd = function() return optim.sgd { lr = 0.1 } end,
   adamw = function() return optim.adamw { lr = optim.cosine { peak = 3e-3, warmup = 3, steps = 12 }, decay = 0.1 } end,
   lua = function() return sign {} end,

@@ -53,7 +53,7 @@ class Joiner {
         if (first == kNone) first = root(v);
         join(first, v);
       }
-    if (stiff && first != kNone) rigid_[at(root(first))] = index;
+    if (stiff && first != kNone && rigid_[at(root(first))] == kNone) rigid_[at(root(first))] = index;
   }
 
   void join(ValueId a, ValueId b) {

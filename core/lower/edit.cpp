@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "lower/average.h"
 #include "lower/options.h"
 #include "lower/precision.h"
 #include "lower/recompute.h"
@@ -223,6 +224,14 @@ orr_status* halve(orr_program* e, const char* name, const char* outer, const cha
   });
 }
 
+orr_status* average(orr_program* e, const char* name, int32_t every, int32_t states) {
+  return guarded([&] {
+    if (every < 1) fail(ORR_INVALID, "every {} steps: give at least 1", every);
+    if (e->spread->batch_axis != name) fail(ORR_INVALID, "axis '{}' does not deal the batch", name);
+    e->spread->averaging = {name, e->strategy, every, states != 0};
+  });
+}
+
 orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
   return guarded([&] {
     const Value& v = e->program->value(value);
@@ -251,7 +260,7 @@ orr_status* compute(orr_program* e, int32_t value, int32_t dtype) {
 }
 
 constexpr orr_edit kEdit = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag, loop, stage, life,
-                            inputs, rule, scatter, axis_size, halve, shard, compute};
+                            inputs, rule, scatter, axis_size, halve, shard, compute, average};
 
 void check_contract(const StrategyUse& use, const orr_strategy_info& info, std::set<std::string>& provided) {
   auto words = [](const char* text) {
@@ -323,6 +332,12 @@ Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int w
   spread.world = world;
   call_each(p, spread, stack, false, &orr_strategy_api::transform);
   recompute(p, spread);
+  if (spread.averaging.every > 0) {
+    if (spread.sliced)
+      fail(ORR_INVALID, "strategy.{} trains on all leaves of a rank in one call: leave out what orders them in time",
+           spread.averaging.cause);
+    train_alone(p);
+  }
   check_taken(spread);
   if (!spread.tensor.axis.empty())
     for (const std::string& remark : cut_program(p, spread, 0).remarks)

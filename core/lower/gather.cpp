@@ -14,7 +14,7 @@ ValueId add_gather(Program& p, const std::vector<ValueId>& own, int32_t dtype, c
                    const std::string& axis, const std::string& cause) {
   Op op;
   op.kind = "all_gather", op.phase = p.phase(), op.site = p.site();
-  op.attrs = {{"axis", axis}, {"cause", cause}, {"counts", counts}, {"me", int64_t{me}}};
+  op.attrs = {{"axis", axis}, {"cause", cause}, {"counts", counts}, {"me", int64_t{me}}, {"always", int64_t{1}}};
   if (counts[static_cast<size_t>(me)] > 0) op.in = {build::concat(p, own, 0)};
   int64_t all = 0;
   for (int64_t n : counts) all += n;

@@ -14,7 +14,8 @@
 namespace orrery {
 
 // The concatenation of all ranks' flat tensors, in rank order: rank i of the axis gives counts[i]
-// elements, this rank, at coordinate `me`, those of `own` one after another.
+// elements, this rank, at coordinate `me`, those of `own` one after another. Carried out on every rank,
+// also where nobody needs the result (int "always").
 ValueId add_gather(Program& p, const std::vector<ValueId>& own, int32_t dtype, const Dims& counts, int me,
                    const std::string& axis, const std::string& cause);
 

@@ -42,7 +42,7 @@ class Localizer {
     for (auto& [name, id] : from_.outputs()) todo.push_back(id);
     for (auto& [state, next] : from_.updates()) todo.push_back(next);
     for (size_t i = 0; i < from_.ops().size(); ++i)
-      if (from_.ops()[i].kind == "send" || from_.ops()[i].kind == "total") {  // peers wait, whoever needs it in the end
+      if (awaited(from_.ops()[i])) {
         live_[i] = true;
         todo.insert(todo.end(), from_.ops()[i].in.begin(), from_.ops()[i].in.end());
       }
@@ -93,6 +93,10 @@ class Localizer {
     return found;
   }
 
+  // Whether peers wait for it, even if this rank does not need what comes of it.
+  static bool awaited(const Op& op) { return op.kind == "send" || op.kind == "total" || op.attrs.count("always"); }
+  // Whether it adds over this rank's leaves and no more.
+  static bool is_alone(const Op& op) { return op.attrs.count("alone") > 0; }
   static bool is_cut(const Op& op) { return op.kind == "total" && op.attrs.count("count"); }
 
   // A sum over the batch of which this rank gets a piece.
@@ -113,7 +117,8 @@ class Localizer {
 
   // The whole of a sum over the batch.
   ValueId total_of(ValueId partial) {
-    if (!in_any(from_.ops()[static_cast<size_t>(from_.value(partial).producer)], Batch::sharded))
+    const Op& maker = from_.ops()[static_cast<size_t>(from_.value(partial).producer)];
+    if (is_alone(maker) || !in_any(maker, Batch::sharded))
       return value(partial);
     auto [at, fresh] = totals_.emplace(partial, kNone);
     if (fresh) {
@@ -164,9 +169,10 @@ class Localizer {
     const Value& out = from_.value(op.out[0]);
     if (copy.attrs.count("dims")) copy.attrs["dims"] = to().type(copy.out[0]).dims;
     if (out.batch == Batch::partial && in_any(op, Batch::sharded) && !leaves_.sliced) {
-      copy.attrs["leaf_lo"] = leaves_.first;
+      bool alone = is_alone(op);
+      copy.attrs["leaf_lo"] = alone ? 0 : leaves_.first;
       copy.attrs["leaf_n"] = leaves_.count();
-      copy.attrs["leaf_total"] = leaves_.total;
+      copy.attrs["leaf_total"] = alone ? leaves_.count() : leaves_.total;
     }
     if (out.batch != Batch::sharded) return;
     for (const orr_instr& i : op.expr.instrs)

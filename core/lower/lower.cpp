@@ -56,19 +56,24 @@ void choose_cells(RankPlan& plan) {
 Program share_of(const LowerRequest& request) {
   const Spread& spread = *request.spread;
   int rank = request.rank;
-  Program p = request.cut                   ? *request.cut
-              : spread.tensor.axis.empty()  ? *request.logical
-                                            : cut_program(*request.logical, spread, rank).program;
+  Program p;
+  const Program* from = request.cut ? request.cut : request.logical;
+  if (!request.cut && !spread.tensor.axis.empty()) {
+    p = cut_program(*request.logical, spread, rank).program;
+    from = &p;
+  }
   Spread cut = spread;
   if (!spread.pipe_axis.empty()) {
-    StageShare share = split_stages(p, spread, rank);
-    p = std::move(share.program);
+    StageShare share = split_stages(*from, spread, rank);
+    p = std::move(share.program), from = &p;
     // Gradients that meet between stages stay whole; what other stages hold is not ours to cut.
     for (const std::string& name : share.held_twice) cut.sharded.erase(name);
     for (const Value& v : p.values())
       if (v.part.is_flat()) cut.sharded.erase(v.name);
   }
-  return cut.sharded.empty() || spread.batch_ranks() == 1 ? p : shard(p, cut, rank);
+  if (!cut.sharded.empty() && spread.batch_ranks() > 1) return shard(*from, cut, rank);
+  if (from != &p) return *from;
+  return p;
 }
 
 }  // namespace

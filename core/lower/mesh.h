@@ -55,12 +55,20 @@ struct TensorAsk {
   int scatter = kNone;          // activations that are sums may be scattered over this dim
 };
 
+// Ranks of the batch axis that train alone and meet every `every` steps; 0: they do not.
+struct Averaging {
+  std::string axis, cause;
+  int every = 0;
+  bool states = false;  // optimizer state as well
+};
+
 struct Spread {
   int world = 1;
   std::vector<Axis> axes;                 // outermost first: the last one varies fastest with the rank
   std::string batch_axis;                 // the axis that deals the batch, "" if none
   std::map<ValueId, Reduction> reduced;   // gradients
   std::vector<Halves> halves;             // axes that are also used in halves
+  Averaging averaging;
   std::map<std::string, Sharded> sharded; // by name of the parameter
   bool sliced = false;                    // leaves run one after another, not in one call
   std::string pipe_axis;                  // the axis that deals the stages, "" if none

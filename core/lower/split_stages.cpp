@@ -39,9 +39,7 @@ class Splitter {
     settle_update();
     place_scalars();
     find_readers();
-    to_ = from_;
-    to_.mutable_ops().clear();
-    for (size_t v = 0; v < to_.values().size(); ++v) to_.mutable_value(static_cast<ValueId>(v)).producer = kNone;
+    to_ = from_.without_ops();
     for (size_t i = 0; i < from_.ops().size(); ++i) emit(i);
     flush();
     drop_foreign();

@@ -105,6 +105,14 @@ ValueId Program::add1(const std::string& kind, const std::vector<ValueId>& in, A
   return add(kind, in, std::move(attrs))[0];
 }
 
+Program Program::without_ops() const {
+  Program p;
+  p.values_ = values_, p.updates_ = updates_, p.outputs_ = outputs_, p.rng_ordinals_ = rng_ordinals_;
+  p.user_gradients_ = user_gradients_, p.site_ = site_, p.phase_ = phase_, p.batch_size_ = batch_size_;
+  for (Value& v : p.values_) v.producer = kNone;
+  return p;
+}
+
 void Program::append(Op op) {
   if (op.twin == kNone) op.twin = twin_;
   if (op.out.empty()) {

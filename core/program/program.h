@@ -131,6 +131,8 @@ class Program {
   [[noreturn]] void fail_here(const std::string& message) const;
 
   ValueId new_value(const Type& type, Role role, const std::string& name = "");
+  // The same values, updates, outputs and batch, but no ops.
+  Program without_ops() const;
   // Appends an op made elsewhere (lowering), without inference. Outputs must exist.
   void append(Op op);
 

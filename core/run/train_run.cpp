@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "lower/average.h"
 #include "lower/lower.h"
 #include "program/train.h"
 #include "run/plan_text.h"
@@ -62,6 +63,7 @@ class TrainRun : public Run {
     const uint64_t sent = sent_so_far();
     auto result = run_variant(variant, batch, steps_ + 1, false);
     ++steps_, ++counters_.steps;
+    if (averaging_.every > 0 && steps_ % averaging_.every == 0) average_->run();
     counters_.bytes_sent += sent_so_far() - sent;
     counters_.planned_arena_bytes = std::max(counters_.planned_arena_bytes, variant.plan().arena_bytes);
     counters_.predicted_bytes_sent += predicted_.at(&variant);
@@ -88,6 +90,9 @@ class TrainRun : public Run {
 
   // Rank 0 writes, one tensor at a time; the others give it their parts, then wait for the outcome.
   void save(const std::string& directory, const std::string& extra) override {
+    if (averaging_.every > 0 && steps_ % averaging_.every)
+      fail(ORR_INVALID, "step {} lies between two averages of strategy.{}: save after a multiple of {} steps", steps_,
+           averaging_.cause, averaging_.every);
     std::string error;
     size_t read = 0;
     std::vector<NamedTensor> tensors;
@@ -226,7 +231,18 @@ class TrainRun : public Run {
     uint64_t& bytes = predicted_[found.get()];
     if (!spec_.local)
       for (const Prediction& p : predictions(found->plan(), spec_.strategies, rank())) bytes += p.predicted;
+    if (training && b.spread.averaging.every > 0 && !average_) make_average(b);
     return *found;
+  }
+
+  // What ranks that train alone run when they meet.
+  void make_average(const Blueprint& trained) {
+    averaging_ = trained.spread.averaging;
+    Blueprint b;
+    b.program = averaging_program(trained.program, trained.spread);
+    b.spread = trained.spread;
+    b.spread.batch_axis.clear();
+    average_ = std::make_unique<Variant>(b, rank(), runtime_);
   }
 
   // All ranks must have traced the same step: one that differs would hang its peers.
@@ -288,6 +304,8 @@ class TrainRun : public Run {
   RunSpec spec_;
   Runtime& runtime_;
   std::map<std::string, std::unique_ptr<Variant>> variants_;
+  std::unique_ptr<Variant> average_;
+  Averaging averaging_;
   std::vector<std::shared_ptr<State>> known_states_, loaded_;
   std::map<std::string, HostTensor> pending_;
   int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;

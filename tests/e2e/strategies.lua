@@ -5,7 +5,7 @@
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args { model = "gpt", optimizer = "adamw", steps = 10, batch = 12, microbatches = 8,
-  stop = 0, load = "", save = "", eval = true }
+  stop = 0, load = "", save = "", eval = true, half = 0 }
 orrery.seed(3)
 
 local Block = nn.module("Block", function(m, dim)
@@ -41,7 +41,24 @@ local sign = optim.define("sign", {
     return p - m / (m:abs() + 1e-3) * o.lr, { m = m }
   end,
 })
+-- Rows have their own scale: not elementwise, so pieces of tensors do not suffice.
+local rows = optim.define("rows", {
+  options = { lr = 0.01 },
+  update = function(p, g, s, o)
+    local scale = #g.shape == 2 and g:sumsq(-1, { keep = true }) or g:sumsq()
+    return p - g / ((scale + 1e-6):sqrt()) * o.lr, {}
+  end,
+})
+-- The whole tensor's norm: a scalar, which all ranks can have.
+local lars = optim.define("lars", {
+  options = { lr = 0.01 },
+  update = function(p, g, s, o)
+    return p - g * ((p:sumsq() + 1e-3) / (g:sumsq() + 1e-6)):sqrt() * o.lr, {}
+  end,
+})
 local optimizers = {
+  rows = function() return rows {} end,
+  lars = function() return lars {} end,
   sgd = function() return optim.sgd { lr = 0.1 } end,
   adamw = function() return optim.adamw { lr = optim.cosine { peak = 3e-3, warmup = 3, steps = 12 }, decay = 0.1 } end,
   lua = function() return sign {} end,
@@ -58,10 +75,12 @@ if args.load ~= "" then run:load(args.load) end
 -- Every step has a batch of its own; the last ones are ragged.
 local function batch_of(step)
   local x, y, rows = {}, {}, step > 8 and args.batch - 3 or args.batch
+  local skip = math.max(args.half - 1, 0) * rows  -- one of two halves, for a rank that trains alone
   for i = 1, rows do
-    x[i], y[i] = {}, gpt and {} or (step * 7 + i * 5) % 96
+    local at = i + skip
+    x[i], y[i] = {}, gpt and {} or (step * 7 + at * 5) % 96
     for j = 1, 16 do
-      local k = (step * 31 + i * 17 + j * (i + 3)) % 96
+      local k = (step * 31 + at * 17 + j * (at + 3)) % 96
       x[i][j] = gpt and k or k / 48 - 1
       if gpt then y[i][j] = (k * 5 + 7) % 96 end
     end

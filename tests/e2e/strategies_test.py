@@ -116,6 +116,23 @@ class Equality(unittest.TestCase):
                         with self.subTest(stack=stack, ranks=ranks, words=words):
                             self.assertEqual(self.run_stack(stack, ranks, *words), self.one_process(*words))
 
+    def test_optimizers_that_are_not_elementwise(self):
+        whole = ('strategy.zero{ cut = "tensor" }', 'strategy.zero{ stage = 3, cut = "tensor" }')
+        for optimizer, stacks in (("rows", whole), ("lars", (*whole, "strategy.zero{}", ZERO3))):
+            words = ("model=mlp", f"optimizer={optimizer}")
+            for stack in stacks:
+                with self.subTest(optimizer=optimizer, stack=stack):
+                    self.assertEqual(self.run_stack(f"{{ strategy.data{{}}, {stack} }}", 3, *words),
+                                     self.one_process(*words))
+
+    def test_pieces_refuse_an_optimizer_of_rows(self):
+        script = pathlib.Path(self.folder.name) / "strategies.lua"
+        script.write_text(self.template.replace("STACK", "{ strategy.data{}, strategy.zero{} }"))
+        done = orrery("run", "-n", 2, script, "model=mlp", "optimizer=rows")
+        self.assertEqual(done.code, 1)
+        self.assertRegex(done.err, r"strategies.lua:\d+: '\w+.weight' cannot be updated in pieces: 'reduce' of its "
+                                   r"update \(.*strategies.lua:\d+\) is not elementwise; give strategy.zero cut = \"tensor\"")
+
     def test_saved_under_one_continued_under_another(self):
         stacks = [(2, "{ strategy.data{} }"), (3, "{ strategy.data{}, strategy.zero{} }"),
                   (2, "{ strategy.data{}, strategy.fsdp{} }"), (4, "{ strategy.server{ servers = 3 } }"),

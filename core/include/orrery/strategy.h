@@ -129,6 +129,10 @@ typedef struct orr_edit {
   /* Only in transform_forward: makes the op that makes `value` compute in another real dtype. What it
    * reads is cast; what others read of it is cast back unless they compute in that dtype too. */
   orr_status* (*compute)(orr_program*, int32_t value, int32_t dtype);
+
+  /* Lets the ranks of `axis`, which deals the batch, train alone, each on gradients of its own leaves.
+   * After every `every` steps parameters, with `states` also optimizer states, become their means. */
+  orr_status* (*average)(orr_program*, const char* axis, int32_t every, int32_t states);
 } orr_edit;
 
 /* Parts of a step of one chunk: all of backward in one, or its part for earlier stages (backward) and

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that train alone are what processes of their own would be, and their average is the mean.
+
+Arguments: the build tree.
+"""
+import array
+import json
+import pathlib
+import re
+import tempfile
+import unittest
+
+from program import HERE, orrery
+
+ALONE = "{ strategy.average{ every = %d, states = %d } }"
+
+
+def tensors(folder, file="model"):
+    """{name: floats} of a checkpoint's safetensors."""
+    data = (folder / f"{file}.safetensors").read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:8 + size])
+    header.pop("__metadata__")
+    begin = {name: t["data_offsets"] for name, t in header.items() if t["dtype"] == "F32"}
+    return {name: array.array("f", data[8 + size + a:8 + size + b]) for name, (a, b) in begin.items()}
+
+
+class Average(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def run_stack(self, stack, ranks, *words, clip="1e9"):
+        script = self.folder / "script.lua"
+        template = (HERE / "strategies.lua").read_text()
+        script.write_text(template.replace("STACK", stack).replace("clip = 0.5", f"clip = {clip}"))
+        return orrery("run", "-n", ranks, script, "model=mlp", *words)
+
+    def trained(self, stack, ranks, *words, name="ck"):
+        done = self.run_stack(stack, ranks, *words, f"save={self.folder / name}")
+        self.assertEqual(done.code, 0, done.err)
+        return [float(x) for x in re.findall(r"^step \d+ loss (\S+)", done.out, re.MULTILINE)]
+
+    def test_the_mean_of_processes_of_their_own(self):
+        for optimizer in ("sgd", "adamw"):
+            words = (f"optimizer={optimizer}", "steps=4", "eval=false")
+            self.trained(ALONE % (4, 1), 2, *words, "batch=16", "microbatches=8", name="both")
+            for half in (1, 2):
+                self.trained("nil", 1, *words, "batch=8", "microbatches=4", f"half={half}", name=f"h{half}")
+            files = ("model", "optimizer") if optimizer == "adamw" else ("model",)
+            for file in files:
+                both, one, two = (tensors(self.folder / name, file) for name in ("both", "h1", "h2"))
+                self.assertEqual(set(both), set(one))
+                for name, values in both.items():
+                    mean = array.array("f", ((a + b) / 2 for a, b in zip(one[name], two[name])))
+                    with self.subTest(optimizer=optimizer, tensor=name):
+                        self.assertEqual(values, mean)
+                        self.assertNotEqual(one[name], two[name])
+
+    def test_every_step_with_sgd_is_data_parallel_but_for_rounding(self):
+        words = ("optimizer=sgd", "steps=8", "batch=16", "eval=false")
+        data = self.trained("{ strategy.data{} }", 2, *words)
+        for a, b in zip(data, self.trained(ALONE % (1, 0), 2, *words), strict=True):
+            self.assertAlmostEqual(a, b, delta=1e-5 * a)
+        apart = self.trained(ALONE % (8, 0), 2, *words)
+        self.assertNotAlmostEqual(data[-1], apart[-1], delta=1e-5 * data[-1])
+
+    def test_one_rank_is_one_process(self):
+        words = ("optimizer=adamw", "steps=4", "eval=false")
+        self.trained(ALONE % (2, 0), 1, *words, name="a")
+        self.trained("nil", 1, *words, name="b")
+        self.assertEqual(tensors(self.folder / "a"), tensors(self.folder / "b"))
+
+    def test_saving_between_averages_is_refused(self):
+        done = self.run_stack(ALONE % (3, 0), 2, "steps=4", f"save={self.folder / 'ck'}")
+        self.assertEqual(done.code, 1)
+        self.assertIn("save after a multiple of 3 steps", done.err)
+
+    def test_needs_the_batch_for_itself(self):
+        for stack, why in (("{ strategy.data{}, strategy.average{} }", "cannot join a stack that already has a data axis"),
+                           ("{ strategy.average{}, strategy.accumulate{} }", "in one call"),
+                           ("{ strategy.average{ every = 0 } }", "give at least 1")):
+            done = self.run_stack(stack, 2)
+            self.assertEqual(done.code, 1)
+            self.assertIn(why, done.err)
+
+
+if __name__ == "__main__":
+    import sys
+    unittest.main(argv=sys.argv[:1])

@@ -42,7 +42,7 @@ class Localizer {
     for (auto& [name, id] : from_.outputs()) todo.push_back(id);
     for (auto& [state, next] : from_.updates()) todo.push_back(next);
     for (size_t i = 0; i < from_.ops().size(); ++i)
-      if (from_.ops()[i].kind == "send" || is_cut(from_.ops()[i])) {  // peers wait for them
+      if (from_.ops()[i].kind == "send" || from_.ops()[i].kind == "total") {  // peers wait, whoever needs it in the end
         live_[i] = true;
         todo.insert(todo.end(), from_.ops()[i].in.begin(), from_.ops()[i].in.end());
       }

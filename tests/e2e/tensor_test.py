@@ -18,10 +18,12 @@ KINDS = ["", ", sequence = true", ", vocab = false", ", sequence = true, vocab =
          ', column = { "blocks.*.mlp.1" }, row = { "blocks.*.mlp.3" }, vocab = false']
 STACKS = [
     (2, "{ strategy.data{ size = 2 }, TENSOR }"),
+    (2, "{ strategy.data{ size = 2 }, strategy.zero{}, TENSOR, strategy.accumulate{} }"),
+    (2, "{ strategy.data{ size = 2 }, strategy.zero{ stage = 3 }, TENSOR }"),
     (1, "{ TENSOR, strategy.recompute{} }"),
-    (1, "{ TENSOR, strategy.accumulate{} }"),
     (2, "{ strategy.pipeline{ size = 2 }, TENSOR }"),
-    (4, '{ strategy.pipeline{ size = 2, schedule = "zb1" }, strategy.data{ size = 2 }, TENSOR, strategy.recompute{} }'),
+    (4, '{ strategy.pipeline{ size = 2, schedule = "zb1" }, strategy.data{ size = 2 }, strategy.zero{}, TENSOR, '
+        "strategy.recompute{} }"),
 ]
 
 

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <time.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "fixture.h"
@@ -15,8 +16,15 @@ namespace {
 
 using ranks::count;
 
+orr_coll make(int op) {
+  orr_coll c = Peer::make(op);
+  const char* seconds = std::getenv("ORRERY_TEST_DEADLINE");
+  c.deadline_ns = seconds ? static_cast<int64_t>(std::atof(seconds) * 1e9) : 0;
+  return c;
+}
+
 orr_coll all_reduce(const Slab& slab, int64_t n, const char* name) {
-  orr_coll c = Peer::make(ORR_COLL_ALL_REDUCE);
+  orr_coll c = make(ORR_COLL_ALL_REDUCE);
   c.count = n;
   c.send = c.recv = slab.part(0, static_cast<uint64_t>(n) * 4);
   c.name = name;
@@ -25,7 +33,7 @@ orr_coll all_reduce(const Slab& slab, int64_t n, const char* name) {
 }
 
 orr_coll recv_from(const Slab& slab, int peer) {
-  orr_coll c = Peer::make(ORR_COLL_RECV);
+  orr_coll c = make(ORR_COLL_RECV);
   c.root_or_peer = peer;
   c.count = 4;
   c.recv = slab.part(0, 16);
@@ -73,11 +81,11 @@ TEST_P(OnMain, DeadPeerIsNamedBySurvivors) {
 }
 
 TEST_P(OnMain, FrozenPeerIsNamedBySurvivors) {
-  const auto outcome = run(GetParam(), 3, "falls", std::to_string(SIGSTOP) + " 100", {"ORRERY_DEADLINE=1"});
+  const auto outcome = run(GetParam(), 3, "falls", std::to_string(SIGSTOP) + " 100", deadline("1"));
   EXPECT_EQ(outcome.code, ORR_DEADLINE) << outcome.output;
   EXPECT_GE(count(outcome.output, "rank 2 has not answered for 1 s in all_reduce 'bucket 3'"), speakers(2))
       << outcome.output;
-  EXPECT_LT(outcome.seconds, 8);
+  EXPECT_LT(outcome.seconds, 6 + patience());
 }
 
 // Rank 0 waits for 1, which waits for 2, which is frozen: both name 2.
@@ -90,7 +98,7 @@ const Body chain("chain", [](const std::string& backend, const std::string&) {
 });
 
 TEST_P(OnMain, BlamePassesThroughThoseWhoWait) {
-  const auto outcome = run(GetParam(), 3, "chain", "", {"ORRERY_DEADLINE=1"});
+  const auto outcome = run(GetParam(), 3, "chain", "", deadline("1"));
   EXPECT_GE(count(outcome.output, "rank 2 has not answered for 1 s in recv 'activation'"), speakers(2))
       << outcome.output;
 }
@@ -103,7 +111,7 @@ const Body embrace("embrace", [](const std::string& backend, const std::string&)
 });
 
 TEST_P(OnMain, DeadlockEndsAtTheDeadline) {
-  const auto outcome = run(GetParam(), 2, "embrace", "", {"ORRERY_DEADLINE=1"});
+  const auto outcome = run(GetParam(), 2, "embrace", "", deadline("1"));
   EXPECT_EQ(outcome.code, ORR_DEADLINE) << outcome.output;
   EXPECT_GE(count(outcome.output, "wait for each other since 1 s in recv 'activation'"), speakers(2))
       << outcome.output;
@@ -124,7 +132,7 @@ const Body late("late", [](const std::string& backend, const std::string& argume
 TEST_P(OnMain, LatePeerBelowTheDeadlineIsNoFailure) {
   const auto outcome = run(GetParam(), 3, "late", "600", {"ORRERY_DEADLINE=5"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
-  const auto strict = run(GetParam(), 3, "late", "3000", {"ORRERY_DEADLINE=0.2"});
+  const auto strict = run(GetParam(), 3, "late", "3000", deadline("0.2"));
   EXPECT_GE(count(strict.output, "rank 1 has not answered for 0.2 s in all_reduce 'late'"), speakers(2))
       << strict.output;
 }

@@ -54,7 +54,12 @@ class OnMain : public Everywhere {
   // Under a launcher that ends the job with its first failing rank, the others may not come to speak.
   bool all_speak() const { return GetParam().launcher == "orrery"; }
   int speakers(int n) const { return all_speak() ? n : 1; }
-  double patience() const { return all_speak() ? 2 : 10; }  // seconds; foreign launchers start slowly
+  // The longest wait of an operation. A foreign launcher may need longer than that to start the ranks.
+  std::vector<std::string> deadline(const std::string& seconds) const {
+    if (all_speak()) return {"ORRERY_DEADLINE=" + seconds};
+    return {"ORRERY_DEADLINE=20", "ORRERY_TEST_DEADLINE=" + seconds};
+  }
+  double patience() const { return all_speak() ? 2 : 20; }  // seconds; foreign launchers start slowly
 };
 std::string name_of(const Setting& s);
 

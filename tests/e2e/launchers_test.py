@@ -77,6 +77,16 @@ class Launchers(unittest.TestCase):
     def test_mpich(self):
         self.check_mpi(MPIEXEC, "mpich")
 
+    # Raw collectives, too, fold in one order whoever carries the bytes.
+    def test_horovods_words(self):
+        script = ["--threads", "1", "examples/horovod.lua", "steps=25"]
+        expected = digest(run(orrery("-n", 3, *script)))
+        for launcher, library in ((MPIRUN, "openmpi"), (MPIEXEC, "mpich")):
+            with self.subTest(library=library):
+                if not has_mpi(launcher, library):
+                    self.skipTest(f"{library} is not installed")
+                self.assertEqual(digest(run([*launcher, "-n", 3, *orrery("--comm", "mpi", *script)])), expected)
+
     def test_mpich_with_a_shell_between(self):
         if not shutil.which(MPIEXEC[0]):
             self.skipTest("mpiexec.mpich is not installed")

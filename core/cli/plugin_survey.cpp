@@ -16,7 +16,8 @@ constexpr uint32_t kinds[] = {ORR_KIND_KERNEL, ORR_KIND_COMM, ORR_KIND_STRATEGY,
                               ORR_KIND_DEVICE};
 
 // Loads the plugin's table and asks it; "" if it can be used here.
-std::string reason_off(uint32_t kind, const std::string& name) {
+std::string reason_off(uint32_t kind, const PluginFile& file) {
+  const std::string name = file.descriptor.name;
   Registry& registry = Registry::get();
   char reason[256] = "no reason given";
   int32_t score = 1;
@@ -27,7 +28,7 @@ std::string reason_off(uint32_t kind, const std::string& name) {
       break;
     }
     case ORR_KIND_COMM: {
-      const orr_comm_api& comm = registry.comm(name);
+      const orr_comm_api& comm = registry.comm(file);
       orr_comm_caps caps{};
       caps.size = sizeof caps;
       score = comm.probe(comm.self, &caps, reason, sizeof reason);
@@ -44,7 +45,7 @@ PluginState state_of(const PluginFile& file, uint32_t kind) {
   const orr_plugin& d = file.descriptor;
   PluginState state{kind_name(kind), d.name, d.version, d.summary, file.path.string(), false, ""};
   try {
-    state.reason = file.refusal.empty() ? reason_off(kind, d.name) : file.refusal;
+    state.reason = file.refusal.empty() ? reason_off(kind, file) : file.refusal;
   } catch (const Error& e) {
     state.reason = e.what();
   }

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "job/environment.h"
 #include "job/launch.h"
+#include "job/share.h"
 #include "lua/script.h"
 #include "plugin/registry.h"
 #include "run/profile.h"
@@ -48,6 +49,18 @@ void check_names(const CLI::App& command, const Choice& choice) {
   if (command.count("--comm")) Registry::get().comm(choice.comm);
 }
 
+// A rank that cannot use its backend ends before it meets the others: each says so by itself, and none
+// waits for one that has gone.
+void check_backend(const Choice& choice) {
+  if (detect().size == 1) return;
+  const orr_comm_api& api = Registry::get().comm(choice.comm);
+  orr_comm_caps caps{};
+  caps.size = sizeof caps;
+  char reason[256] = "";
+  if (!api.probe(api.self, &caps, reason, sizeof reason))
+    fail(ORR_UNAVAILABLE, "comm '{}' does not work here: {}", choice.comm, reason);
+}
+
 void apply(const Choice& choice) {
   RuntimeOptions& options = runtime_options();
   options.comm = choice.comm;
@@ -69,8 +82,8 @@ std::vector<std::string> rank_command(const Choice& choice) {
 
 // -n N starts ranks, unless another launcher has already made this process one of several.
 bool must_launch(const Choice& choice) {
+  const World world = detect();  // also where it decides nothing: launchers that disagree stop here
   if (choice.ranks == 1) return false;
-  const World world = detect();
   if (world.size == 1) return true;
   if (world.size == choice.ranks) return false;
   fail(ORR_INVALID, "-n {}: this process is already one of {} ranks ({}); leave -n out",
@@ -104,6 +117,8 @@ Examples:
       exit_code = launch({choice->ranks, rank_command(*choice), "", choice->threads});
       return;
     }
+    if (choice->threads == 0) choice->threads = take_share(detect());
+    check_backend(*choice);
     apply(*choice);
     exit_code = run_words(*choice);
   });

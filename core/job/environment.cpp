@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/environment.h"
 
+#include <unistd.h>
+
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <optional>
+#include <sstream>
+#include <string_view>
 
 #include "base/error.h"
 
@@ -19,16 +24,19 @@ struct Source {
   const char *rank, *size, *local_rank, *local_size;
   const char* step;
   bool yields;  // says nothing where another launcher has spoken: mpirun in an allocation sees both
+  const char* job[4];  // what names the job, together; those that are not set are left out
 };
 
 constexpr Source sources[] = {
     {"orrery", "ORRERY_RANK", "ORRERY_WORLD_SIZE", "ORRERY_LOCAL_RANK", "ORRERY_LOCAL_WORLD_SIZE",
-     nullptr, false},
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", nullptr, false},
+     nullptr, false, {"ORRERY_JOB"}},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", nullptr, false,
+     {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, false},
-    {"hydra", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr, false},
-    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, "SLURM_STEP_ID", true},
+     "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, false, {"PMIX_NAMESPACE"}},
+    {"hydra", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr, false, {}},
+    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, "SLURM_STEP_ID", true,
+     {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
 };
 
 int number(const char* name, const char* text) {
@@ -50,10 +58,45 @@ int slurm_local_size(const GetEnv& env, int size) {
   return number("SLURM_STEP_TASKS_PER_NODE", std::string(tasks, std::strspn(tasks, "0123456789")).c_str());
 }
 
+// Whether the process was started with the variable; false also where it may not be looked at.
+bool has_variable(pid_t process, const std::string& name) {
+  std::ifstream environment(fmt::format("/proc/{}/environ", process), std::ios::binary);
+  for (std::string entry; std::getline(environment, entry, '\0');)
+    if (entry.starts_with(name + "=")) return true;
+  return false;
+}
+
+// Hydra names no job, but its proxy is the parent of all ranks of a host, at times with a shell
+// between: the nearest ancestor that is no rank itself.
+std::string common_parent(const char* rank_variable) {
+  pid_t process = getppid();
+  while (process > 1 && has_variable(process, rank_variable)) {
+    std::ifstream stat(fmt::format("/proc/{}/stat", process));
+    std::string text;
+    std::getline(stat, text);
+    char state;
+    pid_t parent = 0;
+    std::istringstream(text.substr(text.rfind(')') + 1)) >> state >> parent;
+    process = parent;
+  }
+  return fmt::format("process {}", process);
+}
+
+std::string job_of(const Source& s, const GetEnv& env) {
+  std::string name;
+  for (const char* variable : s.job)
+    if (const char* part = variable ? env(variable) : nullptr) name += fmt::format(" {}", part);
+  if (name.empty() && !s.job[0]) name = " " + common_parent(s.rank);
+  return name.empty() ? "" : s.name + name;
+}
+
 std::optional<World> read(const Source& s, const GetEnv& env) {
   const char *rank = env(s.rank), *size = env(s.size);
   if (s.step && !env(s.step)) return std::nullopt;
   if (!rank && !size) return std::nullopt;
+  // srun --mpi=pmi2 sets PMI's rank and size, and says the rest in its own variables.
+  if (std::string_view(s.rank) == "PMI_RANK" && !env(s.local_rank) && env("SLURM_STEP_ID"))
+    return std::nullopt;
   if (!rank || !size)
     fail(ORR_INVALID, "{} is set but {} is not: set both, or neither and start with 'orrery run -n N'",
          rank ? s.rank : s.size, rank ? s.size : s.rank);
@@ -68,6 +111,7 @@ std::optional<World> read(const Source& s, const GetEnv& env) {
   w.local_size = local_size ? number(s.local_size, local_size)
                  : s.local_size ? w.size : slurm_local_size(env, w.size);
   w.source = s.name;
+  w.job = job_of(s, env);
   return w;
 }
 

@@ -13,6 +13,7 @@ struct World {
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;  // on this host
   std::string source = "single process";
+  std::string job;  // names the job among this user's on this host; "": the launcher does not say
 };
 
 using GetEnv = std::function<const char*(const char*)>;

@@ -22,6 +22,7 @@
 #include "base/machine.h"
 #include "job/child.h"
 #include "job/environment.h"
+#include "job/share.h"
 #include "job/store_server.h"
 
 namespace orrery {
@@ -32,11 +33,12 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 // What launchers leave in the environment; the ranks are ours and see our variables only.
-constexpr std::string_view foreign[] = {"OMPI_COMM_WORLD_", "PMI_", "MPI_LOCALRANKID=", "MPI_LOCALNRANKS=",
-                                        "SLURM_PROCID=", "SLURM_NTASKS=", "SLURM_STEP_ID=", "RANK=",
-                                        "WORLD_SIZE=", "LOCAL_RANK=", "LOCAL_WORLD_SIZE=", "ORRERY_RANK=",
-                                        "ORRERY_WORLD_SIZE=", "ORRERY_LOCAL_", "ORRERY_STORE_FD=",
-                                        "ORRERY_BOARD_FD=", "ORRERY_JOB=", "ORRERY_THREADS="};
+constexpr std::string_view foreign[] = {"OMPI_COMM_WORLD_", "PMIX_", "PMI_", "MPI_LOCALRANKID=",
+                                        "MPI_LOCALNRANKS=", "SLURM_PROCID=", "SLURM_NTASKS=",
+                                        "SLURM_STEP_ID=", "RANK=", "WORLD_SIZE=", "LOCAL_RANK=",
+                                        "LOCAL_WORLD_SIZE=", "ORRERY_RANK=", "ORRERY_WORLD_SIZE=",
+                                        "ORRERY_LOCAL_", "ORRERY_STORE_FD=", "ORRERY_BOARD_FD=",
+                                        "ORRERY_JOB=", "ORRERY_THREADS="};
 
 std::string own_program() {
   char path[PATH_MAX];
@@ -57,7 +59,9 @@ int follows(int code) { return code == ORR_RETRY ? 2 : code == ORR_DEADLINE ? 1 
 
 class Launcher {
  public:
-  explicit Launcher(const LaunchOptions& options) : options_(options), server_(options.ranks) {}
+  explicit Launcher(const LaunchOptions& options) : options_(options), server_(options.ranks) {
+    for (int r = 0; r < options.ranks; ++r) server_.invite(r);
+  }
   ~Launcher();
   int run();
 
@@ -127,13 +131,13 @@ std::vector<std::string> Launcher::environment(int rank, int threads) const {
 
 void Launcher::start() {
   const std::vector<int> cpus = allowed_cpus();
-  const int n = options_.ranks, have = static_cast<int>(cpus.size());
+  const int n = options_.ranks;
   const std::string job = fmt::format("{}={}", wire::job_variable, new_job_name());
   for (int r = 0; r < n; ++r) {
     ChildSpec spec{r, options_.program.empty() ? own_program() : options_.program, options_.argv, {}, {},
                    {server_.rank_end(r), server_.board()}, r == 0};
-    if (n > 1 && n <= have) spec.cpus.assign(cpus.begin() + r * have / n, cpus.begin() + (r + 1) * have / n);
-    const int share = spec.cpus.empty() ? std::max(1, have / n) : static_cast<int>(spec.cpus.size());
+    if (n > 1) spec.cpus = cpu_share(cpus, r, n);
+    const int share = spec.cpus.empty() ? thread_share(cpus, n) : static_cast<int>(spec.cpus.size());
     spec.env = environment(r, options_.threads > 0 ? options_.threads : share);
     spec.env.push_back(job);
     children_.push_back(start_child(spec));

@@ -2,27 +2,20 @@
 #include "job/store.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <mutex>
-#include <vector>
 
 #include "base/error.h"
+#include "job/meeting.h"
+#include "job/socket_store.h"
 #include "job/wire.h"
 #include "plugin/host.h"
 
 namespace orrery {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // A world of one: what is not there will never come.
 class MemoryStore : public Store {
@@ -42,93 +35,22 @@ class MemoryStore : public Store {
   std::string job_ = "job-" + std::to_string(getpid());
 };
 
-class LauncherStore : public Store {
+// Ranks on several hosts meet by themselves where their comm plugin can (MPI does); the store is for
+// those that cannot.
+class DistantStore : public MemoryStore {
  public:
-  LauncherStore(int socket, int board, int size) : socket_(socket), size_(size) {
-    fcntl(socket, F_SETFD, FD_CLOEXEC);
-    void* page = mmap(nullptr, sizeof(wire::Board), PROT_READ, MAP_SHARED, board, 0);
-    close(board);
-    if (page == MAP_FAILED)
-      fail(ORR_FAILED, "cannot read the launcher's page: {}", std::strerror(errno));
-    board_ = static_cast<const wire::Board*>(page);
-    if (const char* job = std::getenv(wire::job_variable)) job_ = job;
-  }
-  ~LauncherStore() override {
-    munmap(const_cast<wire::Board*>(board_), sizeof(wire::Board));
-    close(socket_);
-  }
-
-  void put(const std::string& key, const std::string& value) override {
-    std::lock_guard lock(mutex_);
-    send(wire::put, key, value);
-  }
-
-  std::string get(const std::string& key, int64_t deadline_ns) override {
-    std::lock_guard lock(mutex_);
-    const uint32_t id = send(wire::get, key, "");
-    const auto end = Clock::now() + std::chrono::nanoseconds(deadline_ns);
-    std::string value;
-    for (;;) {
-      const int gone = first_dead();  // before looking: its last words may still be on the way
-      if (receive(id, value)) return value;
-      if (gone >= 0) fail(ORR_RETRY, "rank {} died while the job was forming", gone);
-      if (Clock::now() > end)
-        fail(ORR_DEADLINE, "no rank has put '{}' into the store for {:g} s", key,
-             static_cast<double>(deadline_ns) * 1e-9);
-    }
-  }
-
-  bool dead(int rank) const override {
-    return rank >= 0 && rank < size_ && board_->ended[rank].load(std::memory_order_acquire) != 0;
-  }
-
-  void report(const std::string& error) override {
-    std::lock_guard lock(mutex_);
-    send(wire::report, "", error.substr(0, wire::max_message / 2));
-  }
-
-  const std::string& job() const override { return job_; }
+  explicit DistantStore(const World& world) : world_(world) {}
+  void put(const std::string&, const std::string&) override { refuse(); }
+  std::string get(const std::string&, int64_t) override { refuse(); }
 
  private:
-  int first_dead() const {
-    for (int r = 0; r < size_; ++r)
-      if (dead(r)) return r;
-    return -1;
+  [[noreturn]] void refuse() const {
+    fail(ORR_UNAVAILABLE,
+         "{} has put {} of {} ranks on this host, and the store joins the ranks of one host only: use a "
+         "comm plugin that forms its own world, or put all ranks on one host",
+         world_.source, world_.local_size, world_.size);
   }
-
-  uint32_t send(wire::Kind kind, const std::string& key, const std::string& value) {
-    wire::Frame frame{kind, ++last_id_, static_cast<uint32_t>(key.size()),
-                      static_cast<uint32_t>(value.size())};
-    std::string packet(reinterpret_cast<char*>(&frame), sizeof frame);
-    packet += key;
-    packet += value;
-    if (packet.size() > wire::max_message)
-      fail(ORR_INVALID, "store: the value of '{}' is larger than {} bytes", key, wire::max_message);
-    if (::send(socket_, packet.data(), packet.size(), MSG_NOSIGNAL) < 0)
-      fail(ORR_RETRY, "the launcher is gone: {}", std::strerror(errno));
-    return last_id_;
-  }
-
-  // The answer to question `id`, if it comes soon; answers to questions given up are dropped.
-  bool receive(uint32_t id, std::string& value) {
-    pollfd ready{socket_, POLLIN, 0};
-    if (poll(&ready, 1, 20) <= 0) return false;
-    std::vector<char> packet(wire::max_message);
-    const ssize_t n = recv(socket_, packet.data(), packet.size(), MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-    if (n < static_cast<ssize_t>(sizeof(wire::Frame))) fail(ORR_RETRY, "the launcher is gone");
-    wire::Frame frame;
-    std::memcpy(&frame, packet.data(), sizeof frame);
-    if (frame.kind != wire::value || frame.id != id) return false;
-    value.assign(packet.data() + sizeof frame, packet.data() + n);
-    return true;
-  }
-
-  std::mutex mutex_;
-  int socket_, size_;
-  const wire::Board* board_ = nullptr;
-  uint32_t last_id_ = 0;
-  std::string job_;
+  World world_;
 };
 
 int descriptor(const char* variable) {
@@ -153,13 +75,22 @@ orr_status* guard(F&& body) {
 
 std::unique_ptr<Store> Store::open(const World& world) {
   if (world.size == 1) return std::make_unique<MemoryStore>();
+  if (world.size > wire::max_ranks)
+    fail(ORR_INVALID, "{} has started {} ranks: a job has at most {}", world.source, world.size,
+         wire::max_ranks);
   const int socket = descriptor(wire::store_variable), board = descriptor(wire::board_variable);
-  if (socket < 0 || board < 0 || world.size > wire::max_ranks)
+  if (socket >= 0 && board >= 0) {
+    const char* job = std::getenv(wire::job_variable);
+    return std::make_unique<SocketStore>(SocketStore::Server::launcher, socket, board, world.size,
+                                         job ? job : "");
+  }
+  if (world.local_size != world.size) return std::make_unique<DistantStore>(world);
+  if (world.job.empty())
     fail(ORR_UNAVAILABLE,
-         "{} says that this is rank {} of {}, but there is no store for the ranks to meet at: start "
-         "them with 'orrery run -n {} ...'",
+         "{} says that this is rank {} of {}, but not of which job: set MASTER_ADDR and MASTER_PORT, or "
+         "start the ranks with 'orrery run -n {} ...'",
          world.source, world.rank, world.size, world.size);
-  return std::make_unique<LauncherStore>(socket, board, world.size);
+  return meet(world, deadline_ns());
 }
 
 orr_comm_boot Store::boot(const World& world) {

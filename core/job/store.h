@@ -16,17 +16,18 @@ namespace orrery {
 
 class Store {
  public:
-  // The launcher's store if one has started this process; a table in memory for a world of one. A
-  // larger world without our launcher is an Error that says how to start it.
+  // A table in memory for a world of one; our launcher's store if that has started this process; else
+  // the one that rank 0 serves (meeting.h). Collective then. On several hosts there is none: its `put`
+  // and `get` throw.
   static std::unique_ptr<Store> open(const World& world);
   virtual ~Store() = default;
 
   virtual void put(const std::string& key, const std::string& value) = 0;
   // Waits until the key is there. Throws Error: ORR_DEADLINE, or ORR_RETRY when a rank has died.
   virtual std::string get(const std::string& key, int64_t deadline_ns) = 0;
-  // Whether the launcher has seen the rank end. [any thread]
+  // Whether the rank has been seen to end. [any thread]
   virtual bool dead(int rank) const = 0;
-  // Tells the launcher the sentence that this rank ends with; it names the first one.
+  // Tells the server the sentence that this rank ends with; our launcher names the first one.
   virtual void report(const std::string& error) = 0;
   virtual const std::string& job() const = 0;
 

@@ -13,24 +13,31 @@
 
 namespace orrery {
 
-StoreServer::StoreServer(int ranks) : words_(ranks) {
+StoreServer::StoreServer(int ranks) : ends_(ranks), words_(ranks) {
   board_fd_ = memfd_create("orrery-board", MFD_CLOEXEC);
   if (board_fd_ < 0 || ftruncate(board_fd_, sizeof(wire::Board)))
-    fail(ORR_FAILED, "launcher: no memory for its page: {}", std::strerror(errno));
+    fail(ORR_FAILED, "store: no memory for its page: {}", std::strerror(errno));
   void* page = mmap(nullptr, sizeof(wire::Board), PROT_READ | PROT_WRITE, MAP_SHARED, board_fd_, 0);
-  if (page == MAP_FAILED) fail(ORR_FAILED, "launcher: cannot map its page: {}", std::strerror(errno));
+  if (page == MAP_FAILED) fail(ORR_FAILED, "store: cannot map its page: {}", std::strerror(errno));
   board_ = static_cast<wire::Board*>(page);
-  for (int r = 0; r < ranks; ++r) {
-    int pair[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
-      fail(ORR_FAILED, "launcher: no socket for rank {}: {} (see ulimit -n)", r, std::strerror(errno));
-    ends_.push_back({pair[0], pair[1]});
-  }
+}
+
+void StoreServer::invite(int rank) {
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+    fail(ORR_FAILED, "store: no socket for rank {}: {} (see ulimit -n)", rank, std::strerror(errno));
+  ends_[rank] = {pair[0], pair[1]};
+}
+
+void StoreServer::drop(int rank) {
+  close(std::exchange(ends_[rank].server, -1));
+  mark_ended(rank);
 }
 
 StoreServer::~StoreServer() {
   started();
-  for (Ends& e : ends_) close(e.server);
+  for (Ends& e : ends_)
+    if (e.server >= 0) close(e.server);
   if (board_) munmap(board_, sizeof(wire::Board));
   if (board_fd_ >= 0) close(board_fd_);
 }
@@ -76,6 +83,7 @@ void StoreServer::handle(int rank, const wire::Frame& frame, const char* payload
     case wire::report:
       if (words_[rank].empty()) words_[rank] = value;
       break;
+    case wire::leave: ends_[rank].left = true; break;
     default: break;
   }
 }

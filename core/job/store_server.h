@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The launcher's side of the store: the table, the questions that wait for a key, the page of the
-// dead, and the sentence that each rank has ended with. [main thread of the launcher]
+// The serving side of the store: the table, the questions that wait for a key, the page of the dead,
+// and the sentence that each rank has ended with. [one thread: the launcher's, or the meeting's]
 #pragma once
 
 #include <map>
@@ -18,7 +18,14 @@ class StoreServer {
   ~StoreServer();
   StoreServer(const StoreServer&) = delete;
 
-  int server_end(int rank) const { return ends_[rank].server; }
+  // Makes a socket pair for the rank, whose process will inherit rank_end.
+  void invite(int rank);
+  // Takes over the connection of a rank that has none.
+  void adopt(int rank, int socket) { ends_[rank].server = socket; }
+  // A rank that has gone: closes its connection, and the page says so.
+  void drop(int rank);
+
+  int server_end(int rank) const { return ends_[rank].server; }  // -1: no connection
   int rank_end(int rank) const { return ends_[rank].client; }
   int board() const { return board_fd_; }
   // Closes the ends that ranks have inherited.
@@ -28,10 +35,13 @@ class StoreServer {
   bool serve(int rank);
   void mark_ended(int rank);
   const std::string& last_words(int rank) const { return words_[rank]; }
+  // Whether the rank has said that it ends its connection.
+  bool left(int rank) const { return ends_[rank].left; }
 
  private:
   struct Ends {
-    int server, client;
+    int server = -1, client = -1;
+    bool left = false;
   };
   struct Question {
     int rank;

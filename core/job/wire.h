@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ranks and launcher say to each other. Each rank inherits one end of a socket pair (so nobody
-// else can connect) and a page that only the launcher writes. A message is one packet: a Frame, the
-// key's bytes, the value's bytes.
+// What ranks and the server of their store say to each other. Under our launcher each rank inherits
+// one end of a socket pair (so nobody else can connect) and a page that only the launcher writes;
+// under another launcher rank 0 serves, and hands the page to each rank that joins. A message is one
+// packet: a Frame, the key's bytes, the value's bytes.
 #pragma once
 
 #include <atomic>
@@ -13,8 +14,12 @@ namespace orrery::wire {
 enum Kind : uint32_t {
   put = 1,     // rank: key, value
   get = 2,     // rank: key; answered by `value` once the key is there
-  value = 3,   // launcher: value, with the id of the question
-  report = 4   // rank: value is the sentence that it ends with
+  value = 3,   // server: value, with the id of the question
+  report = 4,  // rank: value is the sentence that it ends with
+  join = 5,    // rank: id is its rank, value its world's size in decimal
+  welcome = 6, // server: the page comes with it
+  refuse = 7,  // server: value says why the rank may not join
+  leave = 8    // rank: ends its connection in order
 };
 
 struct Frame {
@@ -27,7 +32,7 @@ struct Frame {
 constexpr uint32_t max_message = 64 << 10;
 constexpr int max_ranks = 1024;
 
-// The page: ended[r] is 1 once the launcher has seen rank r end.
+// The page: ended[r] is 1 once the server has seen rank r end.
 struct Board {
   std::atomic<uint8_t> ended[max_ranks];
 };

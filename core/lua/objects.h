@@ -49,6 +49,8 @@ struct RunRef {
   static constexpr const char* kClass = "Run";
   std::unique_ptr<Run> run;
   std::shared_ptr<Upvalues> upvalues;
+  bool alone;         // each rank has its own
+  std::string saved;  // the directory of the script's last save
 };
 
 struct Result {

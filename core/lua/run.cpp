@@ -6,6 +6,7 @@
 #include "lua/api.h"
 #include "lua/environment.h"
 #include "lua/objects.h"
+#include "lua/stopping.h"
 
 namespace orrery::lua {
 namespace {
@@ -191,7 +192,9 @@ RunSpec spec_at(lua_State* L, int index, const std::shared_ptr<Upvalues>& upvalu
 int make_run(lua_State* L) {
   auto upvalues = watch_functions(L, 1);
   refuse_unread_arguments();
-  push(L, RunRef{Run::make(spec_at(L, 1, upvalues)), upvalues});
+  RunSpec spec = spec_at(L, 1, upvalues);
+  const bool alone = spec.local;
+  push(L, RunRef{Run::make(std::move(spec)), upvalues, alone, ""});
   return 1;
 }
 
@@ -225,7 +228,9 @@ RunRef& run_here(lua_State* L) {
 }
 
 int step(lua_State* L) {
-  push(L, Result{run_here(L).run->step(batch_at(L, 2))});
+  RunRef& self = run_here(L);
+  push(L, Result{self.run->step(batch_at(L, 2))});
+  if (!self.alone) stop_if_told(*self.run, self.saved, user_line(L));
   return 1;
 }
 
@@ -240,7 +245,9 @@ int plan(lua_State* L) {
 }
 
 int save(lua_State* L) {
-  check<RunRef>(L, 1).run->save(to_text(L, 2, "directory"), to_text(L, 3, "extra"));
+  auto& self = check<RunRef>(L, 1);
+  self.saved = to_text(L, 2, "directory");
+  self.run->save(self.saved, to_text(L, 3, "extra"));
   return 0;
 }
 
@@ -254,13 +261,15 @@ int load(lua_State* L) {
 
 int counters(lua_State* L) {
   const Counters now = check<RunRef>(L, 1).run->counters();
-  lua_createtable(L, 0, 3);
+  lua_createtable(L, 0, 5);
   const auto put = [L](const char* name, uint64_t value) {
     lua_pushinteger(L, static_cast<lua_Integer>(value));
     lua_setfield(L, -2, name);
   };
   put("steps", static_cast<uint64_t>(now.steps));
   put("arena_bytes", now.arena_bytes);
+  put("planned_arena_bytes", now.planned_arena_bytes);
+  put("predicted_bytes_sent", now.predicted_bytes_sent);
   put("bytes_sent", now.bytes_sent);
   return 1;
 }
@@ -348,7 +357,8 @@ std::vector<Api> run_api() {
       {"Run",
        "counters",
        "table",
-       "What this rank has used: steps trained, arena_bytes allocated, bytes_sent in those steps.",
+       "What this rank has used: steps trained, arena_bytes allocated, bytes_sent in those steps; and "
+       "planned_arena_bytes, predicted_bytes_sent as the plan and the strategies said before.",
        counters,
        {{"self", "Run"}},
        {}},

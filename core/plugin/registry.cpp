@@ -59,6 +59,12 @@ PluginFile examine(const fs::path& path) {
   return file;
 }
 
+// Comm plugins side by side; of other kinds there is one build each.
+bool same_place(const PluginFile& a, const PluginFile& b) {
+  return a.descriptor.kinds == ORR_KIND_COMM && b.descriptor.kinds == ORR_KIND_COMM &&
+         a.path.parent_path() == b.path.parent_path();
+}
+
 // A file whose descriptor cannot be read is still recognised by its name, orrery-<kind>-<name>.so,
 // so that a broken plugin is reported as broken and not as unknown.
 bool answers_to(const PluginFile& file, uint32_t kind, const std::string& name) {
@@ -124,7 +130,7 @@ void Registry::scan() {
     for (size_t j = 0; j < i && files_[i].refusal.empty(); ++j) {
       const orr_plugin &first = files_[j].descriptor, &second = files_[i].descriptor;
       if (files_[j].refusal.empty() && (first.kinds & second.kinds) &&
-          std::string(first.name) == second.name)
+          std::string(first.name) == second.name && !same_place(files_[j], files_[i]))
         files_[i].refusal = fmt::format("hidden by {}, which comes first in the search path",
                                         files_[j].path.string());
     }
@@ -137,6 +143,7 @@ std::vector<std::string> Registry::names(uint32_t kind) const {
     if (file.refusal.empty() && (file.descriptor.kinds & kind))
       names.push_back(file.descriptor.name);
   std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }
 
@@ -155,9 +162,18 @@ const PluginFile& Registry::find(uint32_t kind, const std::string& name) const {
        did_you_mean(name, known), known.empty() ? "none" : join(known, ", "));
 }
 
+std::vector<const PluginFile*> Registry::builds(uint32_t kind, const std::string& name) const {
+  const PluginFile& first = find(kind, name);
+  std::vector<const PluginFile*> builds;
+  for (const PluginFile& file : files_)
+    if (file.refusal.empty() && (file.descriptor.kinds & kind) && name == file.descriptor.name)
+      builds.push_back(&file);
+  if (builds.empty()) builds.push_back(&first);
+  return builds;
+}
+
 template <class T>
-const T& Registry::table(uint32_t kind, const std::string& name) {
-  const PluginFile& file = find(kind, name);
+const T& Registry::table(uint32_t kind, const PluginFile& file) {
   std::shared_ptr<void>& kept = tables_[{kind, file.path}];
   if (kept) return *static_cast<T*>(kept.get());
   const uint32_t version = only_version_1(file, kind_name(kind));
@@ -179,19 +195,38 @@ const T& Registry::table(uint32_t kind, const std::string& name) {
 }
 
 const orr_kernel_api& Registry::kernel(const std::string& name) {
-  return table<orr_kernel_api>(ORR_KIND_KERNEL, name);
+  return table<orr_kernel_api>(ORR_KIND_KERNEL, find(ORR_KIND_KERNEL, name));
 }
 const orr_comm_api& Registry::comm(const std::string& name) {
-  return table<orr_comm_api>(ORR_KIND_COMM, name);
+  const std::vector<const PluginFile*> candidates = builds(ORR_KIND_COMM, name);
+  if (candidates.size() == 1) return comm(*candidates.front());
+  std::string reasons;
+  for (const PluginFile* file : candidates) {
+    try {
+      const orr_comm_api& api = comm(*file);
+      orr_comm_caps caps{};
+      caps.size = sizeof caps;
+      char reason[256] = "";
+      if (api.probe(api.self, &caps, reason, sizeof reason)) return api;
+      reasons += fmt::format("\n  {}: {}", file->path.string(), reason);
+    } catch (const Error& e) {
+      reasons += fmt::format("\n  {}", e.what());
+    }
+  }
+  fail(ORR_UNAVAILABLE, "no build of comm '{}' works here:{}", name, reasons);
+}
+const orr_comm_api& Registry::comm(const PluginFile& file) {
+  return table<orr_comm_api>(ORR_KIND_COMM, file);
 }
 const orr_strategy_api& Registry::strategy(const std::string& name) {
-  return table<orr_strategy_api>(ORR_KIND_STRATEGY, name);
+  return table<orr_strategy_api>(ORR_KIND_STRATEGY, find(ORR_KIND_STRATEGY, name));
 }
 const orr_observer_api& Registry::observer(const std::string& name) {
-  return table<orr_observer_api>(ORR_KIND_OBSERVER, name);
+  return table<orr_observer_api>(ORR_KIND_OBSERVER, find(ORR_KIND_OBSERVER, name));
 }
 const orr_device_api& Registry::device(const std::string& name) {
-  return name == "host" ? services::host_device() : table<orr_device_api>(ORR_KIND_DEVICE, name);
+  return name == "host" ? services::host_device()
+                        : table<orr_device_api>(ORR_KIND_DEVICE, find(ORR_KIND_DEVICE, name));
 }
 
 }  // namespace orrery

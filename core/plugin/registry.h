@@ -41,7 +41,10 @@ class Registry {
   // size with its holes filled. Throws Error naming path, stage, reason and fix; an unknown name gets
   // the nearest one. Tables live for the process.
   const orr_kernel_api& kernel(const std::string& name);
+  // Plugins of one name in one directory are builds of one plugin, for libraries that exclude each
+  // other: the first whose probe says yes is taken. If none does, all reasons are told.
   const orr_comm_api& comm(const std::string& name);
+  const orr_comm_api& comm(const PluginFile& file);  // this very build
   const orr_strategy_api& strategy(const std::string& name);
   const orr_observer_api& observer(const std::string& name);
   const orr_device_api& device(const std::string& name);  // "host" is the core's own
@@ -52,8 +55,9 @@ class Registry {
  private:
   void scan();
   const PluginFile& find(uint32_t kind, const std::string& name) const;
+  std::vector<const PluginFile*> builds(uint32_t kind, const std::string& name) const;
   template <class T>
-  const T& table(uint32_t kind, const std::string& name);
+  const T& table(uint32_t kind, const PluginFile& file);
 
   std::vector<std::filesystem::path> added_;
   std::vector<PluginFile> files_;

@@ -10,11 +10,15 @@
 namespace orrery {
 namespace {
 
-// A sum over the batch without the cast that follows it: it is totalled in the dtype it is made in.
+// A sum over the batch that an op makes of samples, without the cast that follows it: it is totalled
+// in the dtype it is made in.
 ValueId before_cast(const Program& p, ValueId sum) {
-  const Op& op = p.ops()[static_cast<size_t>(p.value(sum).producer)];
-  bool cast = op.kind == "pointwise" && op.expr.instrs.back().fn == ORR_FN_CAST;
-  return cast && p.value(op.in[0]).batch == Batch::partial ? op.in[0] : sum;
+  auto maker = [&](ValueId v) -> const Op& { return p.ops()[static_cast<size_t>(p.value(v).producer)]; };
+  const Op& op = maker(sum);
+  if (op.kind != "pointwise" || op.expr.instrs.back().fn != ORR_FN_CAST) return sum;
+  const std::vector<ValueId>& in = maker(op.in[0]).in;
+  bool samples = std::any_of(in.begin(), in.end(), [&](ValueId v) { return p.value(v).batch == Batch::sharded; });
+  return samples ? op.in[0] : sum;
 }
 
 // The gradient of one parameter before the one division: the totals of its uses, added in order.

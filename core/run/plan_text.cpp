@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "lower/lower.h"
 #include "run/ledger.h"
+#include "run/predict.h"
 #include "run/schedule_picture.h"
 
 namespace orrery {
@@ -89,13 +90,6 @@ uint64_t sent_by(const RankPlan& plan, int rank) {
   return sum;
 }
 
-std::map<int, int64_t> times_posted(const RankPlan& plan) {
-  std::map<int, int64_t> times;
-  for (const Step& s : plan.schedule)
-    if (s.kind == Step::post) ++times[s.index];
-  return times;
-}
-
 std::string sends_text(const RankPlan& plan, const std::vector<int>& ranks) {
   std::map<uint64_t, std::vector<int>> by_bytes;
   for (int rank : ranks) by_bytes[sent_by(plan, rank)].push_back(rank);
@@ -139,35 +133,12 @@ std::string collectives_text(const RankPlan& plan, const std::vector<int>& ranks
   return text;
 }
 
-orr_predict_query query_of(const RankPlan& plan, const Exchange& e, int rank) {
-  orr_predict_query q{};
-  q.size = sizeof q;
-  q.axis_size = plan.spread.size_of(e.axis), q.rank = plan.spread.coordinate(e.axis, rank);
-  q.op = e.op, q.element_bytes = orr_dtype_bytes(e.dtype);
-  q.reduced_elements = static_cast<uint64_t>(e.count);
-  q.reduced_bytes = q.reduced_elements * static_cast<uint64_t>(q.element_bytes);
-  q.nodes = e.nodes;
-  for (int r = 0; r < q.axis_size && !e.leaf_first.empty(); ++r)
-    q.total_nodes += orr::traffic::nodes(e.descriptor(), r, q.axis_size);
-  q.counts = e.counts.empty() ? nullptr : e.counts.data();
-  return q;
-}
-
-// What each strategy says of the exchanges that it caused.
 std::string predicted_text(const RankPlan& plan, const std::vector<StrategyUse>& stack, int rank) {
   std::string text;
-  for (const StrategyUse& use : stack) {
-    uint64_t predicted = 0, counted = 0;
-    for (auto& [index, n] : times_posted(plan)) {
-      const Exchange& e = plan.exchanges[static_cast<size_t>(index)];
-      if (e.cause != use.name) continue;
-      predicted += predict_bytes(use, query_of(plan, e, rank)) * static_cast<uint64_t>(n);
-      counted += e.bytes_sent * static_cast<uint64_t>(n);
-    }
-    if (counted + predicted > 0)
-      text += fmt::format("  predicted by {}: {} bytes sent{}\n", use.name, predicted,
-                          predicted == counted ? ", as counted" : fmt::format(", but counted {}", counted));
-  }
+  for (const Prediction& p : predictions(plan, stack, rank))
+    if (p.counted + p.predicted > 0)
+      text += fmt::format("  predicted by {}: {} bytes sent{}\n", p.strategy, p.predicted,
+                          p.predicted == p.counted ? ", as counted" : fmt::format(", but counted {}", p.counted));
   return text;
 }
 

@@ -62,6 +62,8 @@ struct Counters {
   int64_t steps = 0;         // trained by this process
   uint64_t arena_bytes = 0;  // allocated for transients, shared by all programs of the process
   uint64_t bytes_sent = 0;   // by this rank in those steps; set-up and evaluation left out
+  // What the plans of those steps promised: the largest arena, and bytes as the strategies foretold.
+  uint64_t planned_arena_bytes = 0, predicted_bytes_sent = 0;
 };
 
 class Run {

@@ -10,7 +10,7 @@ local GPT = require "models.gpt"
 local function arguments(own)
   local all = {
     data = "", steps = 40, batch = 12, ctx = 64, microbatches = 12, seed = 1,
-    dim = 128, heads = 4, layers = 4, dropout = 0.1, lr = 1e-3, clip = 1.0,
+    dim = 128, heads = 4, layers = 4, dropout = 0.1, lr = 1e-3, clip = 1.0, vocab = 0,
   }
   for name, value in pairs(own or {}) do all[name] = value end
   return orrery.args(all)
@@ -24,10 +24,10 @@ end
 
 local function train(args, stack)
   orrery.seed(args.seed)
-  local text = args.vocab and blank(args)
+  local text = args.vocab > 0 and blank(args)
     or orrery.data.text(args.data == "" and orrery.sources() or args.data, { ctx = args.ctx })
   local model = GPT {
-    vocab = args.vocab or text.vocab, ctx = args.ctx, dim = args.dim, heads = args.heads, layers = args.layers,
+    vocab = args.vocab > 0 and args.vocab or text.vocab, ctx = args.ctx, dim = args.dim, heads = args.heads, layers = args.layers,
     dropout = args.dropout,
   }
   local run = orrery.compile(function(b) return nn.cross_entropy(model(b.x), b.y) end, {
@@ -44,6 +44,9 @@ local function train(args, stack)
       orrery.log("step %d loss %.4f  %.2f ms", step, loss:mean(), (orrery.time() - start) * 1000 / step)
     end
   end
+  local used = run:counters()
+  orrery.log("rank 0: arena %d bytes planned, %d used; %d bytes sent as predicted, %d counted",
+    used.planned_arena_bytes, used.arena_bytes, used.predicted_bytes_sent, used.bytes_sent)
   orrery.log("digest %s", orrery.digest(model))
 end
 

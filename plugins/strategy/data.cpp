@@ -57,7 +57,8 @@ orr_status* predict(void*, const orr_predict_query* query, orr_prediction* out) 
   return orr::guard([&] { out->bytes_sent = orr::bytes_of_sum(*query); });
 }
 
-constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, nullptr, nullptr};
+constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, nullptr,
+                                   nullptr};
 
 orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
   orr::attach(boot);

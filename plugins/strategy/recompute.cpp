@@ -87,7 +87,8 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
 // Nothing travels.
 orr_status* predict(void*, const orr_predict_query*, orr_prediction*) { return nullptr; }
 
-constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, nullptr, nullptr};
+constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, nullptr,
+                                   nullptr};
 
 orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
   orr::attach(boot);

@@ -13,6 +13,7 @@
 
 #include <orrery/sdk/path.hpp>
 #include <orrery/sdk/plugin.hpp>
+#include <orrery/sdk/traffic.hpp>
 
 namespace {
 
@@ -243,10 +244,24 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
   });
 }
 
-// Every collective that the cuts call for, by its own definition.
-orr_status* predict(void*, const orr_predict_query*, orr_prediction*) { return nullptr; }
+// The papers' volumes, with the shares of N elements over P ranks as they are: all_gather and
+// reduce_scatter (P-1)/P N each, all_reduce both.
+orr_status* predict(void*, const orr_predict_query* query, orr_prediction* out) {
+  return orr::guard([&] {
+    const int64_t n = static_cast<int64_t>(query->reduced_elements), peers = query->axis_size - 1;
+    const int64_t mine = query->counts ? query->counts[query->rank]
+                                       : orr::traffic::share_begin(n, query->rank + 1, query->axis_size) -
+                                             orr::traffic::share_begin(n, query->rank, query->axis_size);
+    const int64_t to_owners = n - mine, to_peers = mine * peers;
+    int64_t sent = to_owners + to_peers;
+    if (query->op == ORR_COLL_ALL_GATHER) sent = to_peers;
+    if (query->op == ORR_COLL_REDUCE_SCATTER) sent = to_owners;
+    out->bytes_sent = static_cast<uint64_t>(sent * query->element_bytes);
+  });
+}
 
-constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, nullptr, nullptr};
+constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, nullptr,
+                                   nullptr};
 
 orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
   orr::attach(boot);

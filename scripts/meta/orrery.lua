@@ -638,7 +638,7 @@ function Run:eval(batch) end
 ---@return string
 function Run:plan(batch) end
 
----What this rank has used: steps trained, arena_bytes allocated, bytes_sent in those steps.
+---What this rank has used: steps trained, arena_bytes allocated, bytes_sent in those steps; and planned_arena_bytes, predicted_bytes_sent as the plan and the strategies said before.
 ---@return table
 function Run:counters() end
 

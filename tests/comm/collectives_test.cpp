@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every collective of a backend against the scalar model on 1 to 5 ranks. The ranks check for
+// Every collective of every backend against the scalar model on 1 to 5 ranks. The ranks check for
 // themselves; a body's failure names operation, dtype, count and place.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <orrery/sdk/traffic.hpp>
 #include "fixture.h"
 #include "model.h"
-#include "ranks.h"
+#include "settings.h"
 
 namespace comm_test {
 namespace {
@@ -182,9 +182,9 @@ struct Bench {
   }
 };
 
-const ranks::Body collectives("collectives", [](const std::string& backend) {
+const Body collectives("collectives", [](const std::string& backend, const std::string&) {
   Peer peer(backend);
-  for (bool registered : {false, true}) {
+  for (bool registered : peer.places()) {
     Slab slab(peer, registered, 2 * half_slab);
     Bench(peer, slab).all(peer.size() == 3 || peer.size() == 5);
   }
@@ -192,10 +192,10 @@ const ranks::Body collectives("collectives", [](const std::string& backend) {
 });
 
 // Parent and children, used in turns; ranks ordered by a key that turns their order around.
-const ranks::Body splits("splits", [](const std::string& backend) {
+const Body splits("splits", [](const std::string& backend, const std::string&) {
   Peer peer(backend);
   const int P = peer.size(), me = peer.rank();
-  Slab slab(peer, true, 2 * half_slab);
+  Slab slab(peer, peer.places().back(), 2 * half_slab);
   for (int round = 0; round < 3; ++round) {
     const bool out = me == round % P && P > 2;
     Peer child(peer, out ? -1 : me % 2, -me);
@@ -214,19 +214,19 @@ const ranks::Body splits("splits", [](const std::string& backend) {
   return 0;
 });
 
-class Collectives : public testing::TestWithParam<int> {};
-
-TEST_P(Collectives, EqualTheScalarModel) {
-  const auto outcome = ranks::run(GetParam(), "collectives", "local", {"ORRERY_DEADLINE=20"});
-  EXPECT_EQ(outcome.code, 0) << outcome.output;
+TEST_P(OnMain, CollectivesEqualTheScalarModel) {
+  for (int n = 1; n <= 5; ++n) {
+    const auto outcome = run(GetParam(), n, "collectives", "", {"ORRERY_DEADLINE=20"});
+    EXPECT_EQ(outcome.code, 0) << n << " ranks: " << outcome.output;
+  }
 }
 
-TEST_P(Collectives, WorkOnSplits) {
-  const auto outcome = ranks::run(GetParam(), "splits", "local", {"ORRERY_DEADLINE=20"});
-  EXPECT_EQ(outcome.code, 0) << outcome.output;
+TEST_P(Everywhere, SplitsWork) {
+  for (int n = 1; n <= 5; ++n) {
+    const auto outcome = run(GetParam(), n, "splits", "", {"ORRERY_DEADLINE=20"});
+    EXPECT_EQ(outcome.code, 0) << n << " ranks: " << outcome.output;
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(Ranks, Collectives, testing::Range(1, 6));
 
 }  // namespace
 }  // namespace comm_test

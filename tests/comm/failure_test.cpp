@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "fixture.h"
-#include "ranks.h"
+#include "settings.h"
 
 namespace comm_test {
 namespace {
@@ -34,16 +34,17 @@ orr_coll recv_from(const Slab& slab, int peer) {
 }
 
 // The last rank signals itself before the sixth of ten operations. Argument: signal and elements.
-void fall(const std::string& argument) {
-  Peer peer("local");
+int fall(const std::string& backend, const std::string& argument) {
+  Peer peer(backend);
   const int64_t n = std::stoll(argument.substr(argument.find(' ')));
   Slab slab(peer, false, static_cast<uint64_t>(n) * 4);
   for (int i = 0; i < 10; ++i) {
     if (i == 5 && peer.rank() == peer.size() - 1) raise(std::stoi(argument));
     peer.post(all_reduce(slab, n, "bucket 3"));
   }
+  return 0;
 }
-const ranks::Body falls("falls", [](const std::string& argument) { return fall(argument), 0; });
+const Body falls("falls", fall);
 
 // Shared memory with a name of ours.
 int leftovers() {
@@ -53,78 +54,84 @@ int leftovers() {
   return n;
 }
 
-TEST(Failure, DeadPeerIsNamedBySurvivors) {
+// MPICH's mpiexec kills the others in the same moment: it may be the last to speak, and names no rank.
+TEST_P(OnMain, DeadPeerIsNamedBySurvivors) {
   const int before = leftovers();
   for (int n : {2, 3, 4}) {
-    const auto outcome = ranks::run(n, "falls", "9 100000", {"ORRERY_DEADLINE=20"});
-    EXPECT_EQ(outcome.code, 128 + 9) << outcome.output;
+    const auto outcome = run(GetParam(), n, "falls", "9 100000", {"ORRERY_DEADLINE=20"});
     const std::string culprit = "rank " + std::to_string(n - 1);
-    EXPECT_EQ(count(outcome.output, culprit + " died in all_reduce 'bucket 3' (train.lua:12)"), n - 1)
-        << outcome.output;
+    const std::string words = culprit + " died" + (all_speak() ? " in all_reduce 'bucket 3' (train.lua:12)" : "");
+    const bool silenced = GetParam().launcher == "mpiexec.mpich" && count(outcome.output, "Killed (signal 9)");
+    EXPECT_GE(count(outcome.output, words), silenced ? 0 : speakers(n - 1)) << outcome.output;
+    EXPECT_NE(outcome.code, 0);
+    EXPECT_LT(outcome.seconds, patience());
+    if (!all_speak()) continue;
+    EXPECT_EQ(outcome.code, 128 + 9) << outcome.output;
     EXPECT_NE(outcome.output.find("orrery: " + culprit + " was killed by signal 9"), std::string::npos);
-    EXPECT_LT(outcome.seconds, 2);
   }
   EXPECT_EQ(leftovers(), before);
 }
 
-TEST(Failure, FrozenPeerIsNamedBySurvivors) {
-  const auto outcome = ranks::run(3, "falls", std::to_string(SIGSTOP) + " 100", {"ORRERY_DEADLINE=1"});
+TEST_P(OnMain, FrozenPeerIsNamedBySurvivors) {
+  const auto outcome = run(GetParam(), 3, "falls", std::to_string(SIGSTOP) + " 100", {"ORRERY_DEADLINE=1"});
   EXPECT_EQ(outcome.code, ORR_DEADLINE) << outcome.output;
-  EXPECT_EQ(count(outcome.output, "rank 2 has not answered for 1 s in all_reduce 'bucket 3'"), 2)
+  EXPECT_GE(count(outcome.output, "rank 2 has not answered for 1 s in all_reduce 'bucket 3'"), speakers(2))
       << outcome.output;
   EXPECT_LT(outcome.seconds, 8);
 }
 
 // Rank 0 waits for 1, which waits for 2, which is frozen: both name 2.
-const ranks::Body chain("chain", [](const std::string&) {
-  Peer peer("local");
+const Body chain("chain", [](const std::string& backend, const std::string&) {
+  Peer peer(backend);
   Slab slab(peer, false, 64);
   if (peer.rank() == 2) raise(SIGSTOP);
   peer.post(recv_from(slab, peer.rank() + 1));
   return 0;
 });
 
-TEST(Failure, BlamePassesThroughThoseWhoWait) {
-  const auto outcome = ranks::run(3, "chain", "", {"ORRERY_DEADLINE=1"});
-  EXPECT_EQ(count(outcome.output, "rank 2 has not answered for 1 s in recv 'activation'"), 2)
+TEST_P(OnMain, BlamePassesThroughThoseWhoWait) {
+  const auto outcome = run(GetParam(), 3, "chain", "", {"ORRERY_DEADLINE=1"});
+  EXPECT_GE(count(outcome.output, "rank 2 has not answered for 1 s in recv 'activation'"), speakers(2))
       << outcome.output;
 }
 
-const ranks::Body embrace("embrace", [](const std::string&) {
-  Peer peer("local");
+const Body embrace("embrace", [](const std::string& backend, const std::string&) {
+  Peer peer(backend);
   Slab slab(peer, false, 64);
   peer.post(recv_from(slab, 1 - peer.rank()));
   return 0;
 });
 
-TEST(Failure, DeadlockEndsAtTheDeadline) {
-  const auto outcome = ranks::run(2, "embrace", "", {"ORRERY_DEADLINE=1"});
+TEST_P(OnMain, DeadlockEndsAtTheDeadline) {
+  const auto outcome = run(GetParam(), 2, "embrace", "", {"ORRERY_DEADLINE=1"});
   EXPECT_EQ(outcome.code, ORR_DEADLINE) << outcome.output;
-  EXPECT_EQ(count(outcome.output, "rank 0: ranks "), 1) << outcome.output;
-  EXPECT_GE(count(outcome.output, "wait for each other"), 2) << outcome.output;
-  EXPECT_LT(outcome.seconds, 4);
+  EXPECT_GE(count(outcome.output, "wait for each other since 1 s in recv 'activation'"), speakers(2))
+      << outcome.output;
+  EXPECT_LT(outcome.seconds, 2 + patience());
 }
 
-const ranks::Body late("late", [](const std::string&) {
-  Peer peer("local");
+// Argument: by how many milliseconds rank 1 is late.
+const Body late("late", [](const std::string& backend, const std::string& argument) {
+  Peer peer(backend);
   Slab slab(peer, false, 64);
-  const timespec pause{0, 600000000};
+  const int64_t ms = std::stoll(argument);
+  const timespec pause{ms / 1000, ms % 1000 * 1000000};
   if (peer.rank() == 1) nanosleep(&pause, nullptr);
   peer.post(all_reduce(slab, 16, "late"));
   return 0;
 });
 
-TEST(Failure, LatePeerBelowTheDeadlineIsNoFailure) {
-  const auto outcome = ranks::run(3, "late", "", {"ORRERY_DEADLINE=2"});
+TEST_P(OnMain, LatePeerBelowTheDeadlineIsNoFailure) {
+  const auto outcome = run(GetParam(), 3, "late", "600", {"ORRERY_DEADLINE=5"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
-  const auto strict = ranks::run(3, "late", "", {"ORRERY_DEADLINE=0.2"});
-  EXPECT_GE(count(strict.output, "rank 1 has not answered for 0.2 s in all_reduce 'late'"), 2)
+  const auto strict = run(GetParam(), 3, "late", "3000", {"ORRERY_DEADLINE=0.2"});
+  EXPECT_GE(count(strict.output, "rank 1 has not answered for 0.2 s in all_reduce 'late'"), speakers(2))
       << strict.output;
 }
 
 // Argument: what rank 1 does otherwise.
-const ranks::Body otherwise("otherwise", [](const std::string& how) {
-  Peer peer("local");
+const Body otherwise("otherwise", [](const std::string& backend, const std::string& how) {
+  Peer peer(backend);
   Slab slab(peer, false, 1 << 20);
   orr_coll c = all_reduce(slab, 100000, "gradients");
   if (peer.rank() == 1 && how == "count") c.count = 50000;
@@ -139,7 +146,7 @@ const ranks::Body otherwise("otherwise", [](const std::string& how) {
   return 0;
 });
 
-TEST(Failure, DisagreementNamesBothSides) {
+TEST_P(OnMain, DisagreementNamesBothSides) {
   const std::string one = "rank 0 all_reduce 'gradients' (train.lua:12) of 100000 f32";
   const std::pair<const char*, const char*> cases[] = {
       {"count", "rank 1 all_reduce 'gradients' (train.lua:12) of 50000 f32"},
@@ -147,16 +154,16 @@ TEST(Failure, DisagreementNamesBothSides) {
       {"redop", "counts, leaves or the reduction differ"},
       {"operation", "rank 1 broadcast 'gradients' (train.lua:99) of 100000 f32, root 1"}};
   for (const auto& [how, other] : cases) {
-    const auto outcome = ranks::run(3, "otherwise", how, {"ORRERY_DEADLINE=10"});
-    EXPECT_EQ(outcome.code, 1) << outcome.output;
-    EXPECT_EQ(count(outcome.output, one), 3) << outcome.output;
-    EXPECT_EQ(count(outcome.output, other), 3) << outcome.output;
-    EXPECT_LT(outcome.seconds, 2);
+    const auto outcome = run(GetParam(), 3, "otherwise", how, {"ORRERY_DEADLINE=10"});
+    EXPECT_EQ(all_speak() ? outcome.code : outcome.code != 0, 1) << outcome.output;
+    EXPECT_GE(count(outcome.output, one), speakers(3)) << outcome.output;
+    EXPECT_GE(count(outcome.output, other), speakers(3)) << outcome.output;
+    EXPECT_LT(outcome.seconds, patience());
   }
 }
 
-const ranks::Body unequal("unequal", [](const std::string&) {
-  Peer peer("local");
+const Body unequal("unequal", [](const std::string& backend, const std::string&) {
+  Peer peer(backend);
   Slab slab(peer, false, 1 << 20);
   orr_coll c = recv_from(slab, 0);
   if (peer.rank() == 0) {
@@ -171,16 +178,16 @@ const ranks::Body unequal("unequal", [](const std::string&) {
   return 0;
 });
 
-TEST(Failure, UnequalEndsOfAMessageAreNamed) {
-  const auto outcome = ranks::run(2, "unequal", "", {"ORRERY_DEADLINE=10"});
-  EXPECT_EQ(count(outcome.output, "rank 0 sends 5 f32 'logits' to rank 1, which receives 4 f32 'activation'"),
-            2)
+TEST_P(OnMain, UnequalEndsOfAMessageAreNamed) {
+  const auto outcome = run(GetParam(), 2, "unequal", "", {"ORRERY_DEADLINE=10"});
+  EXPECT_GE(count(outcome.output, "rank 0 sends 5 f32 'logits' to rank 1, which receives 4 f32 'activation'"),
+            speakers(2))
       << outcome.output;
 }
 
 // Rank 0 aborts while the others are in an operation; later calls fail at once with the same words.
-const ranks::Body gives_up("gives up", [](const std::string&) {
-  Peer peer("local");
+const Body gives_up("gives up", [](const std::string& backend, const std::string&) {
+  Peer peer(backend);
   Slab slab(peer, false, 64);
   if (peer.rank() == 0) peer.api.abort(peer.comm, "loss is not finite");
   for (int i = 0; i < 2; ++i) {
@@ -198,16 +205,16 @@ const ranks::Body gives_up("gives up", [](const std::string&) {
   return 0;
 });
 
-TEST(Failure, AbortReachesPeersInFlight) {
-  const auto outcome = ranks::run(3, "gives up", "", {"ORRERY_DEADLINE=10"});
-  EXPECT_EQ(count(outcome.output, "rank 0 aborted: loss is not finite"), 3) << outcome.output;
+TEST_P(OnMain, AbortReachesPeersInFlight) {
+  const auto outcome = run(GetParam(), 3, "gives up", "", {"ORRERY_DEADLINE=10"});
+  EXPECT_GE(count(outcome.output, "rank 0 aborted: loss is not finite"), speakers(3)) << outcome.output;
   EXPECT_EQ(outcome.code, ORR_RETRY) << outcome.output;
-  EXPECT_LT(outcome.seconds, 2);
+  EXPECT_LT(outcome.seconds, patience());
 }
 
 // A refused descriptor moves nothing and leaves the communicator usable.
-const ranks::Body refused("refused", [](const std::string&) {
-  Peer peer("local");
+const Body refused("refused", [](const std::string& backend, const std::string&) {
+  Peer peer(backend);
   Slab slab(peer, false, 64);
   const auto code = [&](const orr_coll& c) {
     try {
@@ -228,8 +235,8 @@ const ranks::Body refused("refused", [](const std::string&) {
   return 0;
 });
 
-TEST(Failure, InvalidDescriptorsAreRefusedAndHarmless) {
-  const auto outcome = ranks::run(2, "refused", "", {"ORRERY_DEADLINE=10"});
+TEST_P(OnMain, InvalidDescriptorsAreRefusedAndHarmless) {
+  const auto outcome = run(GetParam(), 2, "refused", "", {"ORRERY_DEADLINE=10"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
 }
 

@@ -5,7 +5,7 @@
 
 #include "fixture.h"
 #include "model.h"
-#include "ranks.h"
+#include "settings.h"
 
 namespace comm_test {
 namespace {
@@ -60,9 +60,9 @@ void tags_out_of_order(Peer& peer, Slab& slab, int64_t n) {
   peer.barrier();
 }
 
-const ranks::Body pairs("pairs", [](const std::string& backend) {
+const Body pairs("pairs", [](const std::string& backend, const std::string&) {
   Peer peer(backend);
-  for (bool registered : {false, true}) {
+  for (bool registered : peer.places()) {
     Slab slab(peer, registered, 8 << 20);
     for (int64_t n : {0, 1, 1000, 8192, 16384, 300000}) shift_around(peer, slab, n);
     for (int64_t n : {10, 60000}) tags_out_of_order(peer, slab, n);
@@ -70,14 +70,56 @@ const ranks::Body pairs("pairs", [](const std::string& backend) {
   return 0;
 });
 
-class Pairs : public testing::TestWithParam<int> {};
-
-TEST_P(Pairs, Arrive) {
-  const auto outcome = ranks::run(GetParam(), "pairs", "local", {"ORRERY_DEADLINE=10"});
-  EXPECT_EQ(outcome.code, 0) << outcome.output;
+bool takes_any_source(const Peer& peer) {
+  orr_comm_caps caps{};
+  caps.size = sizeof caps;
+  char reason[256];
+  peer.api.probe(peer.api.self, &caps, reason, sizeof reason);
+  return caps.flags & ORR_COMM_ANY_SOURCE;
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Pairs, testing::Range(2, 5));
+// A server's day: requests of whoever comes, short and long, each answered to its sender.
+const Body any_source("any source", [](const std::string& backend, const std::string&) {
+  Peer peer(backend);
+  if (!takes_any_source(peer)) return 0;
+  const int P = peer.size(), me = peer.rank(), rounds = 20;
+  Slab slab(peer, false, 8 << 20);
+  for (int64_t n : {3, 70000}) {
+    const uint64_t bytes = static_cast<uint64_t>(n) * 4;
+    for (int i = 0; me == 0 && i < rounds * (P - 1); ++i) {
+      int32_t from = -1;
+      orr_coll request = pair_op(ORR_COLL_RECV, -1, 7, slab.part(0, bytes), n);
+      request.source = &from;
+      peer.post(request);
+      if (from < 1 || from >= P) fail(ORR_FAILED, "rank {} has sent", from);
+      expect(slab, 0, from, n);
+      peer.post(pair_op(ORR_COLL_SEND, from, 8, slab.part(0, bytes), n));
+    }
+    for (int i = 0; me > 0 && i < rounds; ++i) {
+      fill(slab, 0, me, n);
+      peer.post(pair_op(ORR_COLL_SEND, 0, 7, slab.part(0, bytes), n));
+      std::memset(slab.at(0), 0, bytes);
+      peer.post(pair_op(ORR_COLL_RECV, 0, 8, slab.part(0, bytes), n));
+      expect(slab, 0, me, n);
+    }
+    peer.barrier();
+  }
+  return 0;
+});
+
+TEST_P(OnMain, ReceivesFromAnySource) {
+  for (int n = 2; n <= 4; ++n) {
+    const auto outcome = run(GetParam(), n, "any source", "", {"ORRERY_DEADLINE=10"});
+    EXPECT_EQ(outcome.code, 0) << n << " ranks: " << outcome.output;
+  }
+}
+
+TEST_P(Everywhere, MessagesArrive) {
+  for (int n = 2; n <= 4; ++n) {
+    const auto outcome = run(GetParam(), n, "pairs", "", {"ORRERY_DEADLINE=10"});
+    EXPECT_EQ(outcome.code, 0) << n << " ranks: " << outcome.output;
+  }
+}
 
 }  // namespace
 }  // namespace comm_test

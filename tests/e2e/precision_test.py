@@ -16,6 +16,8 @@ LOW = "strategy.precision{}"
 STACKS = [
     (2, f"{{ strategy.data{{}}, {LOW} }}"),
     (3, f"{{ {LOW}, strategy.data{{}} }}"),
+    (2, f"{{ strategy.data{{}}, strategy.zero{{}}, {LOW} }}"),
+    (3, f"{{ strategy.data{{}}, strategy.zero{{ stage = 3 }}, {LOW} }}"),
     (1, f"{{ {LOW}, strategy.accumulate{{}} }}"),
     (1, f"{{ {LOW}, strategy.recompute{{}} }}"),
     (4, f"{{ strategy.pipeline{{ size = 2 }}, strategy.data{{}}, {LOW}, strategy.recompute{{}} }}"),

@@ -63,6 +63,12 @@ ROWS += [
     ("{ strategy.pipeline{ size = 2, schedule = \"zb1\" }, strategy.data{}, strategy.zero{} }", (4,), ("gpt",)),
     (f"{{ strategy.pipeline{{ size = 2, schedule = \"zbv\" }}, strategy.data{{}}, {ZERO3}, strategy.recompute{{}} }}", (4,), ("gpt",)),
 ]
+for server in ("", "servers = 2"):
+    ROWS += [(f"{{ strategy.server{{ {server} }} }}", (2, 3, 4), MODELS)]
+ROWS += [
+    ("{ strategy.pipeline{ size = 2 }, strategy.server{} }", (4,), ("gpt",)),
+    ("{ strategy.server{}, strategy.recompute{}, strategy.accumulate{} }", (3,), ("gpt",)),
+]
 for schedule in SCHEDULES:
     pipeline = f'strategy.pipeline{{ schedule = "{schedule}" }}'
     two = f'strategy.pipeline{{ size = 2, schedule = "{schedule}" }}'

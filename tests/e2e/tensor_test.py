@@ -10,6 +10,7 @@ import sys
 import tempfile
 import unittest
 
+from plan_is_truth_test import counted, planned
 from program import HERE, orrery
 
 # What follows `strategy.tensor{ size = N`, and stacks with it on N times as many ranks: (factor, stack).
@@ -17,10 +18,12 @@ KINDS = ["", ", sequence = true", ", vocab = false", ", sequence = true, vocab =
          ', column = { "blocks.*.mlp.1" }, row = { "blocks.*.mlp.3" }, vocab = false']
 STACKS = [
     (2, "{ strategy.data{ size = 2 }, TENSOR }"),
+    (2, "{ strategy.data{ size = 2 }, strategy.zero{}, TENSOR, strategy.accumulate{} }"),
+    (2, "{ strategy.data{ size = 2 }, strategy.zero{ stage = 3 }, TENSOR }"),
     (1, "{ TENSOR, strategy.recompute{} }"),
-    (1, "{ TENSOR, strategy.accumulate{} }"),
     (2, "{ strategy.pipeline{ size = 2 }, TENSOR }"),
-    (4, '{ strategy.pipeline{ size = 2, schedule = "zb1" }, strategy.data{ size = 2 }, TENSOR, strategy.recompute{} }'),
+    (4, '{ strategy.pipeline{ size = 2, schedule = "zb1" }, strategy.data{ size = 2 }, strategy.zero{}, TENSOR, '
+        "strategy.recompute{} }"),
 ]
 
 
@@ -91,6 +94,22 @@ class Tensor(unittest.TestCase):
                 for got, want in zip(lines[:-1], whole[4:-1]):
                     for x, y in zip(numbers(got), numbers(want), strict=True):
                         self.assertLess(abs(x - y), 1e-5 * y)
+
+    def test_plan_is_truth(self):
+        text = (HERE / "counters.lua").read_text().replace("microbatches = args.microbatches",
+                                                           "microbatches = args.microbatches, strategy = STACK")
+        script = pathlib.Path(self.folder.name) / "counters.lua"
+        for stack, ranks in (("strategy.tensor{}", 2), ("strategy.tensor{ sequence = true }", 2),
+                             ("{ strategy.data{ size = 3 }, strategy.tensor{ size = 2, vocab = false } }", 6)):
+            with self.subTest(stack=stack, ranks=ranks):
+                script.write_text(text.replace("STACK", stack.replace("strategy.", "orrery.strategy.")))
+                plan = orrery("plan", "-n", ranks, script, cwd=HERE)
+                self.assertEqual((plan.code, plan.err), (0, ""))
+                self.assertRegex(plan.out, r"predicted by tensor: [1-9]\d* bytes sent, as counted")
+                self.assertNotIn("but counted", plan.out)
+                run = orrery("run", "-n", ranks, script, cwd=HERE)
+                self.assertEqual(run.code, 0, run.err)
+                self.assertEqual(counted(run.out), planned(plan.out), plan.out)
 
     def test_refuses_what_cannot_be_cut(self):
         for stack, ranks, texts in [

@@ -58,6 +58,15 @@ TEST(Environment, SlurmNeedsAStep) {
   EXPECT_EQ(from(batch).local_size, 2);
 }
 
+TEST(Environment, SlurmSpeaksForItsOwnPmi) {
+  const World w = from({{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "4"}, {"SLURM_STEP_ID", "0"}, {"SLURM_LOCALID", "1"},
+                        {"SLURM_STEP_NUM_NODES", "2"}, {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"},
+                        {"PMI_RANK", "3"}, {"PMI_SIZE", "4"}});
+  EXPECT_EQ(w.source, "Slurm");
+  EXPECT_EQ(w.local_rank, 1);
+  EXPECT_EQ(w.local_size, 2);
+}
+
 TEST(Environment, MpirunInsideASlurmStepIsNoConflict) {
   const World w = from({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"SLURM_STEP_ID", "0"},
                         {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}});
@@ -82,15 +91,29 @@ TEST(Environment, RefusalsNameTheVariables) {
   EXPECT_NE(refusal({{"RANK", "x"}, {"WORLD_SIZE", "2"}}).find("RANK='x'"), std::string::npos);
 }
 
-TEST(Environment, AWorldWithoutAStoreSaysHowToStartIt) {
+TEST(Environment, JobsAreNamedByTheirLauncher) {
+  EXPECT_EQ(from({}).job, "");
+  EXPECT_EQ(from({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"PMIX_NAMESPACE", "77"}}).job,
+            "Open MPI 77");
+  const std::string torchrun = from({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"},
+                                     {"MASTER_PORT", "29500"}, {"TORCHELASTIC_RUN_ID", "r"}}).job;
+  EXPECT_EQ(torchrun, "torchrun 127.0.0.1 29500 r");
+  EXPECT_EQ(from({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_STEP_ID", "3"}, {"SLURM_JOB_ID", "812"}}).job,
+            "Slurm 812 3");
+  EXPECT_EQ(from({{"RANK", "1"}, {"WORLD_SIZE", "2"}}).job, "");
+  EXPECT_TRUE(from({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}).job.starts_with("hydra process "));
+}
+
+TEST(Environment, AWorldWithoutAJobSaysHowToStartIt) {
   World w;
-  w.size = 4;
+  w.size = w.local_size = 4;
   w.source = "torchrun";
   try {
     Store::open(w);
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ORR_UNAVAILABLE);
+    EXPECT_NE(std::string(e.what()).find("MASTER_PORT"), std::string::npos) << e.what();
     EXPECT_NE(std::string(e.what()).find("orrery run -n 4"), std::string::npos) << e.what();
   }
 }

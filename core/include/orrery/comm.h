@@ -95,6 +95,7 @@ typedef struct orr_coll {
   uint64_t sequence;          /* number of this operation on this communicator; equal on all ranks */
   const char* name;           /* "bucket 3"; with where, for messages and order checks */
   const char* where;          /* Lua file:line */
+  int32_t* source;            /* RECV from -1: gets the sender's rank when the work is done; or NULL */
 } orr_coll;
 
 typedef struct orr_comm_api {

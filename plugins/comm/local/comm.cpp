@@ -22,13 +22,6 @@ std::vector<int> count_up(int n) {
 
 }  // namespace
 
-uint64_t hash(const void* data, size_t bytes, uint64_t seed) {
-  const auto* p = static_cast<const unsigned char*>(data);
-  uint64_t h = seed ^ 0xcbf29ce484222325;
-  for (size_t i = 0; i < bytes; ++i) h = (h ^ p[i]) * 0x100000001b3;
-  return h;
-}
-
 Comm::Comm(std::shared_ptr<Family> family, Segment segment, std::vector<int> world_of, int rank,
            uint64_t id)
     : family_(std::move(family)), segment_(std::move(segment)), world_of_(std::move(world_of)),
@@ -113,7 +106,7 @@ std::unique_ptr<Comm> Comm::split(int32_t color, int32_t key) {
   std::vector<int> world_of;
   for (int m : members) world_of.push_back(world_of_[m]);
   const int rank = static_cast<int>(std::find(members.begin(), members.end(), rank_) - members.begin());
-  const uint64_t id = hash(&color, sizeof color, id_ * 1000003 + birth);
+  const uint64_t id = shared::hash(&color, sizeof color, id_ * 1000003 + birth);
   std::unique_ptr<Comm> child(new Comm(family_, std::move(segment), world_of, rank, id));
   child->introduce();
   return child;
@@ -122,7 +115,7 @@ std::unique_ptr<Comm> Comm::split(int32_t color, int32_t key) {
 orr_memory* Comm::allocate(uint64_t bytes) {
   constexpr uint64_t huge = 2 << 20;
   auto region = std::make_unique<Region>();
-  region->id = hash(&id_, sizeof id_, ++allocations_);
+  region->id = shared::hash(&id_, sizeof id_, ++allocations_);
   const uint64_t unit = bytes >= huge ? huge : 4096;
   region->stride = std::max(unit, (bytes + unit - 1) / unit * unit);
   int64_t descriptor = 0;

@@ -49,7 +49,6 @@ struct Family {
 // Ranks a wait is for: the first rank >= from that is still awaited, or -1.
 using Missing = std::function<int(int from)>;
 
-
 class Comm {
  public:
   static std::unique_ptr<Comm> form_world(const orr_comm_boot& boot);
@@ -86,14 +85,12 @@ class Comm {
   void ring_bells();
   void publish();
   void await_step();
-  std::string here() const;  // " in all_reduce 'bucket 3' (train.lua:12)"
+  std::string here() const { return shared::in_operation(current_); }
 
   // exchange.cpp
   void collective(const orr_coll& c);
-  void check(const orr_coll& c) const;
   void announce(const orr_coll& c, Path path, uint64_t most);
   void verify_agreement();
-  [[noreturn]] void disagree(int other);
   std::vector<int64_t> gather_words(int64_t mine, const char* name);
   Place place_of(const orr_buffer& b) const;
   char* peer_address(const Place& place, int peer) const;
@@ -134,10 +131,6 @@ class Comm {
   const orr_coll* current_ = nullptr;
 };
 
-const char* op_name(int32_t op);
-const char* dtype_name(int32_t dtype);
-int64_t now_ns();
-uint64_t hash(const void* data, size_t bytes, uint64_t seed);
 inline void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

@@ -30,13 +30,6 @@ uint64_t bytes_of(const orr_coll& c) {
   return static_cast<uint64_t>(c.count * orr_dtype_bytes(c.dtype));
 }
 
-std::string end_of_message(int64_t count, int32_t dtype, const Label& label) {
-  std::string text = std::to_string(count) + " " + dtype_name(dtype);
-  if (*label.name) text += std::string(" '") + label.name + "'";
-  if (*label.where) text += std::string(" (") + label.where + ")";
-  return text;
-}
-
 }  // namespace
 
 void Comm::transfer(const orr_coll* ops, int n) {
@@ -100,7 +93,7 @@ bool Comm::push(Transfer& t) {
     e.dtype = c.dtype;
     e.count = c.count;
     if (bytes >= direct_bytes) e.place = place_of(c.send);
-    set_label(e.label, c);
+    e.label = shared::label_of(c);
     ring_write(ring, head, &e, sizeof e);
     head += sizeof e;
     t.begun = true;
@@ -201,12 +194,9 @@ bool Comm::fetch(int from) {
 void Comm::check_match(const Transfer& t, const Envelope& e) {
   const orr_coll& c = *t.coll;
   if (e.count == c.count && e.dtype == c.dtype) return;
-  Label own;
-  set_label(own, c);
-  poison(ORR_FAILED, "rank " + std::to_string(world_of_[c.root_or_peer]) + " sends " +
-                         end_of_message(e.count, e.dtype, e.label) + " to rank " +
-                         std::to_string(world_of_[rank_]) + ", which receives " +
-                         end_of_message(c.count, c.dtype, own));
+  poison(ORR_FAILED,
+         shared::unequal_ends(world_of_[c.root_or_peer], shared::end_of_message(e.count, e.dtype, e.label),
+                              world_of_[rank_], shared::end_of_message(c.count, c.dtype, shared::label_of(c))));
   check_alive();
 }
 

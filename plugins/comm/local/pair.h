@@ -19,7 +19,7 @@ struct Envelope {
   int32_t tag, dtype;
   int64_t count;
   Place place;
-  Label label;
+  shared::Label label;
 };
 
 // One end of a message in the present group.
@@ -48,7 +48,5 @@ struct Inbound {
   Transfer* transfer = nullptr;  // else the last stray
   std::list<Stray> strays;
 };
-
-void set_label(Label& label, const orr_coll& c);
 
 }  // namespace local

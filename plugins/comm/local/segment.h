@@ -16,6 +16,8 @@
 #include <memory>
 #include <utility>
 
+#include "../shared/operation.h"
+
 namespace local {
 
 constexpr uint64_t small_bytes = 32 << 10;   // one-shot operations: two slots per rank
@@ -24,12 +26,6 @@ constexpr uint64_t ring_bytes = 64 << 10;    // send and recv: one ring per orde
 constexpr int max_ranks = 256;
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
-
-// Names for messages, cut to fit.
-struct Label {
-  char name[56];
-  char where[104];
-};
 
 enum Path : int32_t {
   path_small = 1,   // the data lies in the rank's small slot
@@ -43,17 +39,12 @@ struct Place {
   uint64_t offset;
 };
 
-// What a rank has posted. `digest` covers everything in which ranks must agree beyond these fields.
+// What a rank has posted.
 struct Post {
-  int32_t op, dtype, redop, root;
-  int64_t count;
-  uint64_t sequence;
-  uint64_t digest;
+  shared::Card card;
   int32_t path;
-  int32_t unused;
   uint64_t most;  // bytes of its largest piece, for movement
   Place send, recv;
-  Label label;
 };
 
 // One rank's part of the segment. `step` counts its publications: each makes everything that the

@@ -15,33 +15,16 @@
 namespace local {
 namespace {
 
+using shared::now_ns;
+using shared::seconds;
+
 constexpr int64_t ms = 1000000;
 
 void futex(std::atomic<uint32_t>& word, int op, uint32_t value, const timespec* timeout) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), op, value, timeout, nullptr, 0);
 }
 
-std::string seconds(int64_t ns) {
-  char text[32];
-  snprintf(text, sizeof text, "%g s", static_cast<double>(ns / ms) / 1000);
-  return text;
-}
-
 }  // namespace
-
-int64_t now_ns() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * int64_t{1000000000} + t.tv_nsec;
-}
-
-std::string Comm::here() const {
-  if (!current_) return " while forming communicators";
-  std::string text = std::string(" in ") + op_name(current_->op);
-  if (current_->name) text += std::string(" '") + current_->name + "'";
-  if (current_->where && *current_->where) text += std::string(" (") + current_->where + ")";
-  return text;
-}
 
 void Comm::poison(int32_t code, const std::string& text) {
   Poison& p = family_->poison();

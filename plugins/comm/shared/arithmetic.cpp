@@ -11,7 +11,7 @@
 
 #pragma GCC optimize("O3")
 
-namespace local {
+namespace shared {
 namespace {
 
 struct Bf16 {
@@ -131,4 +131,4 @@ Fold fold_for(int32_t dtype, int32_t redop) {
   }
 }
 
-}  // namespace local
+}  // namespace shared

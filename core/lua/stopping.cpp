@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lua/stopping.h"
+
+#include "base/error.h"
+#include "job/stop_signal.h"
+
+namespace orrery::lua {
+namespace {
+
+// Signals reach the ranks at different times; they stop together, after the same step.
+int told_anywhere(const std::string& line) {
+  if (world_info().size == 1) return stop_signal();
+  HostTensor told = HostTensor::make({ORR_I32, {1}});
+  told.data<int32_t>()[0] = stop_signal();
+  return world_allreduce(told, "max", line).data<int32_t>()[0];
+}
+
+}  // namespace
+
+void stop_if_told(Run& run, const std::string& saved, const std::string& line) {
+  const std::string& own = runtime_options().run_directory;
+  if (saved.empty() && own.empty()) return;
+  watch_stop_signals();
+  const int signal = told_anywhere(line);
+  if (!signal) return;
+  const std::string place = saved.empty() ? own + "/checkpoint" : saved;
+  run.save(place, "");
+  fail(ORR_RETRY, "stopped by signal {} after step {}; run:load \"{}\" continues from there", signal,
+       run.steps_done(), place);
+}
+
+}  // namespace orrery::lua

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Collectives. What only moves goes through the library's own, which know the network, as long as it
+// can count it; more than an int of bytes, and all that adds, goes through messages.
+#include <algorithm>
+#include <climits>
+#include <cstring>
+
+#include <orrery/sdk/plugin.hpp>
+#include <orrery/sdk/traffic.hpp>
+
+#include "comm.h"
+#include "wait.h"
+
+namespace mpi {
+namespace {
+
+// Counts and places in bytes, as the library takes them; empty when they do not fit.
+struct Layout {
+  std::vector<int> bytes, at;
+};
+
+Layout layout_of(const int64_t* counts, int ranks, int64_t unit) {
+  Layout l;
+  if (orr::traffic::sum(counts, ranks) * unit > INT_MAX) return l;
+  int64_t at = 0;
+  for (int r = 0; r < ranks; ++r) {
+    l.bytes.push_back(static_cast<int>(counts[r] * unit));
+    l.at.push_back(static_cast<int>(at));
+    at += counts[r] * unit;
+  }
+  return l;
+}
+
+char* address(const orr_buffer& b) { return b.memory ? orr::data<char>(b) : nullptr; }
+
+}  // namespace
+
+// Two words tell whether all ranks post the same: the largest digest and the largest of its complement.
+// Only when they differ do the cards travel, and then every rank says the same sentence.
+void Comm::agree(const orr_coll& c) {
+  const shared::Card card = shared::card_of(c, size_);
+  const uint64_t digest = shared::hash(&card, offsetof(shared::Card, label), 2);
+  const uint64_t mine[] = {digest, ~digest};
+  uint64_t all[2];
+  std::vector<MPI_Request> request(1);
+  {
+    std::lock_guard lock(family_->inside());
+    check_mpi(MPI_Iallreduce(mine, all, 2, MPI_UINT64_T, MPI_MAX, main_, request.data()), "MPI_Iallreduce");
+  }
+  finish(request, 0);
+  if (all[0] == ~all[1]) return;
+  std::vector<shared::Card> cards(size_);
+  {
+    std::lock_guard lock(family_->inside());
+    check_mpi(MPI_Iallgather(&card, sizeof card, MPI_BYTE, cards.data(), sizeof card, MPI_BYTE, main_,
+                             request.data()),
+              "MPI_Iallgather");
+  }
+  finish(request, 0);
+  for (int r = 1; r < size_; ++r)
+    if (!shared::agree(cards[0], cards[r]))
+      family_->die(ORR_FAILED, shared::disagreement(cards[0], world_of_[0], cards[r], world_of_[r]));
+}
+
+void Comm::broadcast(const orr_coll& c) {
+  const bool root = rank_ == c.root_or_peer;
+  char *send = address(c.send), *recv = address(c.recv);
+  const int64_t bytes = c.count * orr_dtype_bytes(c.dtype);
+  if (root && recv && recv != send && bytes > 0) std::memmove(recv, send, bytes);
+  std::vector<MPI_Request> pieces;
+  {
+    std::lock_guard lock(family_->inside());
+    for (int64_t at = 0; at < bytes; at += most_bytes)
+      check_mpi(MPI_Ibcast((root ? send : recv) + at, static_cast<int>(std::min(most_bytes, bytes - at)),
+                           MPI_BYTE, c.root_or_peer, main_, &pieces.emplace_back()),
+                "MPI_Ibcast");
+  }
+  finish(pieces, bytes);
+}
+
+void Comm::all_gather(const orr_coll& c) {
+  const Layout l = layout_of(c.counts, size_, orr_dtype_bytes(c.dtype));
+  if (l.at.empty()) return shared::move(c, rank_, size_, *this);
+  char *send = address(c.send), *recv = address(c.recv);
+  const bool in_place = recv && send == recv + l.at[rank_];
+  std::vector<MPI_Request> request(1);
+  {
+    std::lock_guard lock(family_->inside());
+    check_mpi(MPI_Iallgatherv(in_place ? MPI_IN_PLACE : send, l.bytes[rank_], MPI_BYTE, recv, l.bytes.data(),
+                              l.at.data(), MPI_BYTE, main_, request.data()),
+              "MPI_Iallgatherv");
+  }
+  finish(request, l.at.back() + l.bytes.back());
+}
+
+// In place, what arrives may overwrite what is still to be sent: the messages' way keeps a copy.
+void Comm::all_to_all(const orr_coll& c) {
+  const int64_t unit = orr_dtype_bytes(c.dtype);
+  const Layout out = layout_of(c.counts, size_, unit), in = layout_of(c.recv_counts, size_, unit);
+  char *send = address(c.send), *recv = address(c.recv);
+  if (out.at.empty() || in.at.empty() || c.send.memory == c.recv.memory)
+    return shared::move(c, rank_, size_, *this);
+  std::vector<MPI_Request> request(1);
+  {
+    std::lock_guard lock(family_->inside());
+    check_mpi(MPI_Ialltoallv(send, out.bytes.data(), out.at.data(), MPI_BYTE, recv, in.bytes.data(),
+                             in.at.data(), MPI_BYTE, main_, request.data()),
+              "MPI_Ialltoallv");
+  }
+  finish(request, out.at.back() + out.bytes.back());
+}
+
+void Comm::collective(const orr_coll& c) {
+  current_ = &c;
+  agree(c);
+  switch (c.op) {
+    case ORR_COLL_BARRIER: break;  // to agree is to have met
+    case ORR_COLL_BROADCAST: broadcast(c); break;
+    case ORR_COLL_ALL_GATHER: all_gather(c); break;
+    case ORR_COLL_ALL_TO_ALL: all_to_all(c); break;
+    default: shared::reduce(c, rank_, size_, *this);
+  }
+}
+
+}  // namespace mpi

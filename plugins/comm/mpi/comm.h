@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A communicator of the MPI backend. Operations run to completion in `run`, on the caller's thread, by
+// non-blocking calls that are polled; MPI carries bytes and nothing else:
+//
+//   family.cpp      the library, poison, notes
+//   comm.cpp        forming and splitting, the one wait loop, whom to blame
+//   collective.cpp  agreement; what moves goes through the library, what adds through shared/reduce
+//   pair.cpp        send and recv
+#pragma once
+
+#include <orrery/comm.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../shared/exchange.h"
+#include "../shared/operation.h"
+#include "family.h"
+
+namespace mpi {
+
+class Comm : public shared::Messenger {
+ public:
+  static std::unique_ptr<Comm> form_world(const orr_comm_boot& boot);
+  std::unique_ptr<Comm> split(int32_t color, int32_t key);
+  ~Comm() override;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  uint64_t bytes_sent() const { return bytes_sent_.load(std::memory_order_relaxed); }
+  Family& family() { return *family_; }
+
+  void run(const orr_coll* ops, int n);
+  void exchange(const std::vector<shared::Message>& sends,
+                const std::vector<shared::Message>& recvs) override;
+
+ private:
+  Comm(std::shared_ptr<Family> family, MPI_Comm parent);
+
+  // Polls until done() says true; it is called inside MPI. `bytes` is what must move until then.
+  template <class F>
+  void await(int64_t bytes, F&& done);
+  void finish(std::vector<MPI_Request>& requests, int64_t bytes);
+  void look_around(int64_t waited, int64_t deadline, int64_t& asked_at);
+  void blame(int64_t deadline);
+
+  void check(const orr_coll& c) const;
+  void collective(const orr_coll& c);
+  void agree(const orr_coll& c);
+  void broadcast(const orr_coll& c);
+  void all_gather(const orr_coll& c);
+  void all_to_all(const orr_coll& c);
+
+  struct Transfer;
+  void transfer(const orr_coll* ops, int n);
+  void begin_send(Transfer& t);
+  void begin_recv(Transfer& t);
+  bool advance(Transfer& t);
+  void open_head(Transfer& t, int source);
+
+  std::shared_ptr<Family> family_;
+  MPI_Comm main_ = MPI_COMM_NULL;   // collectives, exchanges (tag 0), bodies of messages (tags from 1)
+  MPI_Comm heads_ = MPI_COMM_NULL;  // heads of messages, by the user's tags
+  int rank_ = 0, size_ = 0;
+  std::vector<int> world_of_;
+  std::vector<int> serial_;  // of messages to each peer
+  std::atomic<uint64_t> bytes_sent_{0};
+  const orr_coll* current_ = nullptr;
+};
+
+// Above this many bytes a message travels in pieces: MPI counts in ints.
+constexpr int64_t most_bytes = int64_t{1} << 30;
+
+}  // namespace mpi

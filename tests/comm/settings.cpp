@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "settings.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <sstream>
+
+#include "fixture.h"
+
+namespace comm_test {
+namespace {
+
+// How foreign launchers are called, and what makes them run more ranks than cores, as any user.
+struct Launcher {
+  const char* name;
+  std::vector<const char*> words;
+};
+const std::vector<Launcher>& launchers() {
+  static const std::vector<Launcher> all = {
+      {"orrery", {}},
+      {"mpirun.openmpi", {"mpirun.openmpi", "--oversubscribe", "--bind-to", "none"}},
+      {"mpiexec.mpich", {"mpiexec.mpich"}}};
+  return all;
+}
+constexpr const char* launcher_variables[][2] = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+                                                 {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+                                                 {"OMPI_MCA_oob_tcp_if_include", "lo"},
+                                                 {"OMPI_MCA_btl", "self,vader"}};
+
+const Launcher& find(const std::string& name) {
+  return *std::find_if(launchers().begin(), launchers().end(), [&](const Launcher& l) { return l.name == name; });
+}
+
+bool is_installed(const std::string& program) {
+  std::istringstream path(std::getenv("PATH"));
+  for (std::string place; std::getline(path, place, ':');)
+    if (access((place + "/" + program).c_str(), X_OK) == 0) return true;
+  return false;
+}
+
+// The launcher as a child in place of ours; the ranks are this program again.
+[[noreturn]] void become(const Launcher& launcher, int n, const std::string& body,
+                         const std::string& argument, const std::vector<std::string>& env) {
+  for (const auto& [name, value] : launcher_variables) setenv(name, value, 1);
+  for (const std::string& entry : env) {
+    const size_t equals = entry.find('=');
+    setenv(entry.substr(0, equals).c_str(), entry.substr(equals + 1).c_str(), 1);
+  }
+  char self[4096];
+  const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+  self[std::max<ssize_t>(length, 0)] = 0;
+  const std::string ranks = std::to_string(n);
+  std::vector<const char*> words = launcher.words;
+  for (const char* word : {"-n", ranks.c_str(), static_cast<const char*>(self), "--body", body.c_str(), argument.c_str()})
+    words.push_back(word);
+  words.push_back(nullptr);
+  execvp(words[0], const_cast<char* const*>(words.data()));
+  std::perror(words[0]);
+  _exit(1);
+}
+
+ranks::Outcome run_under(const Launcher& launcher, int n, const std::string& body,
+                         const std::string& argument, const std::vector<std::string>& env) {
+  const auto begin = std::chrono::steady_clock::now();
+  const int out = memfd_create("output", 0);
+  fcntl(out, F_SETFL, O_APPEND);
+  std::fflush(nullptr);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    dup2(out, 1);
+    dup2(out, 2);
+    dup2(open("/dev/null", O_RDONLY), 0);
+    become(launcher, n, body, argument, env);
+  }
+  ranks::Outcome outcome = ranks::finish({pid, out});
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return outcome;
+}
+
+const Body probe("probe", [](const std::string& backend, const std::string&) {
+  orr_comm_caps caps{};
+  caps.size = sizeof caps;
+  char reason[256] = "";
+  const orr_comm_api& api = orrery::Registry::get().comm(backend);
+  if (!api.probe(api.self, &caps, reason, sizeof reason)) fail(ORR_UNAVAILABLE, "{}", reason);
+  return 0;
+});
+
+std::string ask(const Setting& s) {
+  if (const auto& words = find(s.launcher).words; !words.empty() && !is_installed(words.front()))
+    return std::string(words.front()) + " is not installed";
+  const ranks::Outcome outcome = run(s, 1, "probe");
+  if (outcome.code == 0) return "";
+  if (outcome.output.find("comm '" + s.backend + "'") == std::string::npos &&
+      outcome.output.find("rank 0: ") == std::string::npos)
+    ADD_FAILURE() << s << " gives no reason: " << outcome.output;
+  return s.backend + " under " + s.launcher + ": " + outcome.output.substr(0, 400);
+}
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& out, const Setting& s) { return out << s.backend << " under " << s.launcher; }
+
+std::string name_of(const Setting& s) {
+  std::string name = s.backend + "_" + s.launcher;
+  std::replace_if(name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
+  return name;
+}
+
+std::vector<Setting> settings() {
+  std::vector<Setting> all;
+  for (const std::string& backend : orrery::Registry::get().names(ORR_KIND_COMM))
+    for (const Launcher& launcher : launchers())
+      if (backend != "null") all.push_back({backend, launcher.name});
+  return all;
+}
+
+std::string why_not(const Setting& s) {
+  static std::map<std::string, std::string> known;
+  const std::string name = name_of(s);
+  if (!known.count(name)) known[name] = ask(s);
+  return known[name];
+}
+
+bool is_main(const Setting& s) { return s.launcher == "orrery" || !why_not({s.backend, "orrery"}).empty(); }
+
+ranks::Outcome run(const Setting& s, int n, const std::string& body, const std::string& argument,
+                   const std::vector<std::string>& env) {
+  const std::string words = s.backend + " " + argument;
+  if (s.launcher == "orrery") return ranks::run(n, body, words, env);
+  return run_under(find(s.launcher), n, body, words, env);
+}
+
+Body::Body(const char* name, int (*run)(const std::string&, const std::string&)) {
+  const ranks::Body body(name, [run](const std::string& words) {
+    const size_t blank = words.find(' ');
+    return run(words.substr(0, blank), words.substr(blank + 1));
+  });
+}
+
+const auto names = [](const testing::TestParamInfo<Setting>& info) { return name_of(info.param); };
+INSTANTIATE_TEST_SUITE_P(Backends, Everywhere, testing::ValuesIn(settings()), names);
+INSTANTIATE_TEST_SUITE_P(Backends, OnMain, testing::ValuesIn(settings()), names);
+
+}  // namespace comm_test

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the suite runs, unasked: every backend plugin of the registry under every launcher of this
+// machine. What does not work together is skipped with the backend's own reason.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "ranks.h"
+
+namespace comm_test {
+
+struct Setting {
+  std::string backend, launcher;
+};
+std::ostream& operator<<(std::ostream& out, const Setting& s);
+
+// All pairs. `null` is left out: it moves nothing, by design.
+std::vector<Setting> settings();
+// "" if the backend works under the launcher here, else why not. Asks one rank, once.
+std::string why_not(const Setting& s);
+// Whether our own launcher starts this backend's ranks. What does not hang on the launcher is then
+// tested there alone.
+bool is_main(const Setting& s);
+
+// Runs a body, made with Body below, on n ranks of the setting.
+ranks::Outcome run(const Setting& s, int n, const std::string& body, const std::string& argument = "",
+                   const std::vector<std::string>& env = {});
+
+// A body gets the backend, then its argument.
+struct Body {
+  Body(const char* name, int (*run)(const std::string& backend, const std::string& argument));
+};
+
+// A test of one setting, and its name in the report.
+class Everywhere : public testing::TestWithParam<Setting> {
+ protected:
+  void SetUp() override {
+    if (const std::string why = why_not(GetParam()); !why.empty()) GTEST_SKIP() << why;
+  }
+};
+
+// What hangs on the backend, not on who starts its ranks: under its main launchers only.
+class OnMain : public Everywhere {
+ protected:
+  void SetUp() override {
+    Everywhere::SetUp();
+    if (!IsSkipped() && !is_main(GetParam())) GTEST_SKIP() << "the same code as under our own launcher";
+  }
+  // Under a launcher that ends the job with its first failing rank, the others may not come to speak.
+  bool all_speak() const { return GetParam().launcher == "orrery"; }
+  int speakers(int n) const { return all_speak() ? n : 1; }
+  double patience() const { return all_speak() ? 2 : 10; }  // seconds; foreign launchers start slowly
+};
+std::string name_of(const Setting& s);
+
+}  // namespace comm_test

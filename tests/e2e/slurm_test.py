@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Under a real Slurm: srun starts the ranks, which find each other and train to the digest of one
+process, over shared memory and over MPI.
+
+Arguments: the build tree.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD = pathlib.Path(sys.argv[1])
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+BOX = pathlib.Path(__file__).resolve().parent / "slurm_box.sh"
+GPT = [BUILD / "orrery", "run", "--threads", "1", "examples/gpt.lua", "data=examples/gpt.lua", "dim=32",
+       "layers=1", "heads=2", "ctx=16", "batch=12", "microbatches=12", "steps=5", "eval=0", "sample=0"]
+
+
+def run(*command):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("ORRERY_", "SLURM_"))}
+    return subprocess.run(list(map(str, command)), cwd=SOURCE, env=kept, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=120)
+
+
+def digest(done):
+    found = re.findall(r"^digest ([0-9a-f]{32})$", done.stdout, re.MULTILINE)
+    if done.returncode != 0 or len(found) != 1:
+        raise AssertionError(f"exit code {done.returncode}, {len(found)} digests:\n{done.stdout}{done.stderr}")
+    return found[0]
+
+
+class Slurm(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        missing = [p for p in ("srun", "slurmctld", "slurmd", "munged", "unshare", "ip") if not shutil.which(p)]
+        if missing:
+            raise unittest.SkipTest(f"not installed: {', '.join(missing)}")
+        if os.geteuid() != 0:
+            raise unittest.SkipTest("starting a Slurm needs root")
+        up = run(BOX, "true")
+        if up.returncode != 0:
+            raise unittest.SkipTest(f"Slurm does not start here: {up.stderr[-300:]}")
+        cls.expected = digest(run(*GPT))
+
+    def test_shared_memory(self):
+        self.assertEqual(digest(run(BOX, "srun", "-n", 4, *GPT)), self.expected)
+
+    def test_mpi(self):
+        for interface, library in (("pmix", "openmpi"), ("pmi2", "mpich")):
+            with self.subTest(interface=interface):
+                if not (BUILD / f"plugins/orrery-comm-mpi-{library}.so").exists():
+                    self.skipTest(f"{library} is not installed")
+                done = run(BOX, "srun", f"--mpi={interface}", "-n", 4, *GPT, "--comm", "mpi")
+                self.assertEqual(digest(done), self.expected)
+
+    # Slurm puts the variables of a step into a batch's own shell, which is no rank.
+    def test_a_job_script_is_one_process(self):
+        self.assertEqual(digest(run(BOX, "salloc", "-n", 4, *GPT)), self.expected)
+
+    def test_a_cancelled_job_leaves_a_checkpoint(self):
+        program = " ".join(map(str, [BUILD / "orrery", "run", "--threads", "1", "--dir"]))
+        for how in ("scancel", "scancel --signal=USR1"):
+            with self.subTest(how=how), tempfile.TemporaryDirectory() as folder:
+                script = f"""srun -n 2 {program} {folder} tests/e2e/bad/stoppable.lua steps=1000000000 \
+                    > {folder}/out & step=$!
+                    for _ in {{1..400}}; do grep -q 'under way' {folder}/out && break; sleep 0.05; done
+                    {how} $(squeue -h -o %i); wait $step"""
+                done = run(BOX, "bash", "-c", script)
+                self.assertEqual(done.returncode, 75, done.stderr)
+                self.assertIn(f'run:load "{folder}/checkpoint" continues from there', done.stderr)
+                self.assertTrue((pathlib.Path(folder) / "checkpoint").is_dir())
+
+    def test_a_failing_rank_ends_the_step(self):
+        done = run(BOX, "srun", "--kill-on-bad-exit", "-n", 3, BUILD / "orrery", "run", "no-such-script.lua")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("no-such-script.lua", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

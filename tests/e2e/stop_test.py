@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job that is told to stop writes a checkpoint after the step under way and ends with 75; continued on
+another number of ranks it comes to the digest of the run that nobody stopped.
+
+Arguments: the build tree.
+"""
+import pathlib
+import re
+import signal
+import sys
+import tempfile
+import unittest
+
+from program import Job, orrery
+
+SCRIPT = pathlib.Path(__file__).resolve().parent / "bad" / "stoppable.lua"
+
+
+def digest(done):
+    [found] = re.findall(r"^digest ([0-9a-f]{32})$", done.out, re.MULTILINE)
+    return found
+
+
+class Stop(unittest.TestCase):
+    def stop(self, number, ranks, words=(), arguments=()):
+        """The ended job; told to stop when it was under way."""
+        job = Job("run", *words, "-n", ranks, "--threads", 1, SCRIPT, f"steps={10**9}", *arguments)
+        self.addCleanup(job.end)
+        self.assertEqual(job.process.stdout.readline(), "under way\n")
+        job.process.send_signal(number)
+        job.finish(60)
+        self.assertEqual(job.orphans(), [])
+        return job
+
+    def test_every_rank_stops_after_the_same_step_and_another_world_continues(self):
+        for number, ranks, others in ((signal.SIGTERM, 3, 2), (signal.SIGUSR1, 2, 1), (signal.SIGTERM, 1, 3)):
+            with self.subTest(number=number.name, ranks=ranks), tempfile.TemporaryDirectory() as folder:
+                job = self.stop(number, ranks, ["--dir", folder])
+                self.assertEqual(job.code, 75, job.err)
+                [step] = set(re.findall(rf"stopped by signal {int(number)} after step (\d+); run:load", job.err))
+                step = int(step)
+                whole = orrery("run", "--threads", 1, SCRIPT, f"steps={step + 7}")
+                rest = orrery("run", "-n", others, "--threads", 1, SCRIPT, f"steps={step + 7}",
+                              f"load={folder}/checkpoint")
+                self.assertEqual(digest(rest), digest(whole))
+
+    def test_saves_where_the_script_did(self):
+        with tempfile.TemporaryDirectory() as folder:
+            job = self.stop(signal.SIGTERM, 2, arguments=[f"save={folder}/mine"])
+            self.assertEqual(job.code, 75, job.err)
+            self.assertIn(f'run:load "{folder}/mine" continues from there', job.err)
+
+    def test_without_a_place_signals_end_the_job_as_ever(self):
+        self.assertEqual(self.stop(signal.SIGTERM, 2).code, 128 + signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

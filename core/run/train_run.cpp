@@ -63,7 +63,7 @@ class TrainRun : public Run {
     const uint64_t sent = sent_so_far();
     auto result = run_variant(variant, batch, steps_ + 1, false);
     ++steps_, ++counters_.steps;
-    if (averaging_.every > 0 && steps_ % averaging_.every == 0) average_->run();
+    if (averaging_.every > 0 && steps_ % averaging_.every == 0) average();
     counters_.bytes_sent += sent_so_far() - sent;
     counters_.planned_arena_bytes = std::max(counters_.planned_arena_bytes, variant.plan().arena_bytes);
     counters_.predicted_bytes_sent += predicted_.at(&variant);
@@ -228,11 +228,20 @@ class TrainRun : public Run {
     for (auto& s : states_of(b.program)) remember(s);
     found = std::make_unique<Variant>(b, rank(), runtime_);
     forget_loaded();
-    uint64_t& bytes = predicted_[found.get()];
-    if (!spec_.local)
-      for (const Prediction& p : predictions(found->plan(), spec_.strategies, rank())) bytes += p.predicted;
+    predict(*found);
     if (training && b.spread.averaging.every > 0 && !average_) make_average(b);
     return *found;
+  }
+
+  void predict(const Variant& variant) {
+    uint64_t& bytes = predicted_[&variant];
+    if (!spec_.local)
+      for (const Prediction& p : predictions(variant.plan(), spec_.strategies, rank())) bytes += p.predicted;
+  }
+
+  void average() {
+    average_->run();
+    counters_.predicted_bytes_sent += predicted_.at(average_.get());
   }
 
   // What ranks that train alone run when they meet.
@@ -243,6 +252,7 @@ class TrainRun : public Run {
     b.spread = trained.spread;
     b.spread.batch_axis.clear();
     average_ = std::make_unique<Variant>(b, rank(), runtime_);
+    predict(*average_);
   }
 
   // All ranks must have traced the same step: one that differs would hang its peers.

@@ -114,7 +114,12 @@ bool must_move(const State& s, const Part& wanted, int world) {
   return s.memory && !fits;
 }
 
+uint64_t version = 0;
+
 }  // namespace
+
+uint64_t states_version() { return version; }
+void states_changed() { ++version; }
 
 std::byte* state_address(const State& state) {
   return static_cast<std::byte*>(state.memory->host) + state.offset;
@@ -157,6 +162,7 @@ void write_state(State& state, const HostTensor& value) {
     fail(ORR_INVALID, "state '{}' is {}, the value given {}", state.name, to_string(state.type), to_string(value.type));
   if (!state.memory) fail(ORR_FAILED, "state '{}' has no memory yet", state.name);
   take_part(value, state.part, state_address(state));
+  states_changed();
 }
 
 }  // namespace orrery

@@ -104,7 +104,7 @@ class Equality(unittest.TestCase):
     def one_process(self, *words):
         if words not in self.expected:
             self.expected[words] = self.run_stack("nil", 1, *words)
-            self.assertEqual(len(self.expected[words]), 12)
+            self.assertEqual(len(self.expected[words]), 13)
         return self.expected[words]
 
     def test_every_row(self):

@@ -75,7 +75,8 @@ TEST(Units, FollowTheNaturalOrderOfNames) {
 
 TEST(Units, OfAnOwnerLieWholeThere) {
   Model m(4, "data", 2);
-  for (const Dims& cuts : find_units(m.p, m.spread)[0].shards) {
+  const std::vector<Unit> units = find_units(m.p, m.spread);
+  for (const Dims& cuts : units[0].shards) {
     EXPECT_EQ(cuts[2], 0);
     EXPECT_EQ(cuts[3], cuts[4]);
     EXPECT_FALSE(cut_inside(cuts));

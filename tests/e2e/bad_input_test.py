@@ -74,6 +74,29 @@ MODEL = [
      [place(GPT, "nn.attention(") + " GPT.blocks.1: attention", "32", "3 heads"]),
 ]
 
+def stack(case, *fragments, ranks=2, code=1):
+    return (["run", "-n", str(ranks), "strategy_stack.lua", f"case={case}"], code,
+            ["strategy_stack.lua:", *fragments])
+
+
+STACKS = [
+    stack("unmatched", "'nosuch' matches no module", "a, b, c, d"),
+    stack("left_out", "module 'd' belongs to no chunk"),
+    stack("twice", "module 'b' is named in chunks 1 and 2"),
+    stack("order", "needs what chunk 2 computes", "in the order of their use"),
+    stack("too_many", "4 modules (a, b, c, d), too few for 6 chunks", ranks=6),
+    stack("size", "axis 'pipe' of size 3 does not fit: 2 of 2 ranks are left"),
+    stack("schedule", "there is no schedule '1f2b'", "1f1b"),
+    stack("chunks", "chunks = 2 does not go with schedule '1f1b'"),
+    stack("both", "strategy.accumulate cannot join a stack", "an order of microbatches"),
+    stack("no_data", "strategy.zero needs a strategy before it that provides a data axis"),
+    stack("stage", "there is no stage 4", "1, 2, 3"),
+    stack("ranks", "ranks has 4 entries for 3 parts"),
+    stack("hole", "rank 1 gets no part"),
+    stack("cell", "returned 'G0'", "F, B or W"),
+    stack("waits", "slice 0 is due"),
+]
+
 RANKS = [
     (["run", "-n", "2", "differ.lua"], 1, ["HERE", "different programs", "rank 1", "world.rank"]),
     (["run", "-n", "2", "differ_in_words.lua"], 1,
@@ -102,6 +125,10 @@ class Refused(unittest.TestCase):
 
     def test_model(self):
         for case in MODEL:
+            self.check(*case)
+
+    def test_stacks(self):
+        for case in STACKS:
             self.check(*case)
 
     def test_ranks_that_disagree(self):

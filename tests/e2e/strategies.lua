@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- A small model trained under the strategy stack that the caller puts where STACK stands; prints
--- every loss and gradient norm in full, and a digest of all parameters.
+-- every loss and gradient norm in full, and a digest of all parameters. Fails on a rank that sends other
+-- bytes than the strategies predicted.
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args { model = "gpt", optimizer = "adamw", steps = 10, batch = 12, microbatches = 8,
@@ -92,6 +93,10 @@ local last = args.stop > 0 and args.stop or args.steps
 for step = run.steps + 1, last do
   local result = run:step(batch_of(step))
   orrery.log("step %d loss %.17g norm %.17g", step, result:mean(), result:get("grad_norm"))
+end
+local used = run:counters()
+if used.predicted_bytes_sent ~= used.bytes_sent then
+  error(("rank %d sent %d bytes, predicted were %d"):format(orrery.world.rank, used.bytes_sent, used.predicted_bytes_sent))
 end
 if args.eval then orrery.log("eval %.17g", run:eval(batch_of(99)):mean()) end
 if args.save ~= "" then run:save(args.save) end

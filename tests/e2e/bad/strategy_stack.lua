@@ -1,0 +1,40 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Stacks that cannot be: `case` picks one.
+local orrery = require "orrery"
+local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
+local args = orrery.args { case = "", microbatches = 4 }
+local stacks = {
+  unmatched = function() return { strategy.pipeline { stages = "a,b;c,d,nosuch" } } end,
+  left_out = function() return { strategy.pipeline { stages = "a,b;c" } } end,
+  twice = function() return { strategy.pipeline { stages = "a,b;b,c,d" } } end,
+  order = function() return { strategy.pipeline { stages = "c,d;a,b" } } end,
+  too_many = function() return { strategy.pipeline { size = 6 } } end,
+  size = function() return { strategy.pipeline { size = 3 } } end,
+  schedule = function() return { strategy.pipeline { schedule = "1f2b" } } end,
+  chunks = function() return { strategy.pipeline { schedule = "1f1b", chunks = 2 } } end,
+  both = function() return { strategy.pipeline {}, strategy.accumulate {} } end,
+  no_data = function() return { strategy.zero {} } end,
+  stage = function() return { strategy.data {}, strategy.zero { stage = 4 } } end,
+  ranks = function() return { strategy.place { modules = "a;b;c,d", ranks = "0,2,1,3" } } end,
+  hole = function() return { strategy.place { modules = "a,b;c,d", ranks = "0,2" } } end,
+  cell = function() return { strategy.pipeline { schedule = function() return { "F0", "G0" } end } } end,
+  waits = function()
+    return { strategy.pipeline { schedule = function(stage)
+      return stage == 0 and { "F0", "B0", "F1", "B1", "F2", "B2", "F3", "B3" }
+        or { "F1", "B1", "F0", "B0", "F2", "B2", "F3", "B3" }
+    end } }
+  end,
+}
+local M = nn.module("M", function(m)
+  m.a, m.b, m.c, m.d = nn.linear(4, 4), nn.linear(4, 4), nn.linear(4, 4), nn.linear(4, 1)
+  return function(x) return m.d(m.c(m.b(m.a(x)))) end
+end)
+local model = M()
+local run = orrery.compile(function(b) return nn.mse(model(b.x), b.y) end, {
+  params = model, optimizer = optim.sgd { lr = 0.1 }, microbatches = args.microbatches,
+  strategy = stacks[args.case](),
+})
+local x, y = {}, {}
+for i = 1, 4 do x[i], y[i] = { i / 4, 0.1, 0.2, 0.3 }, { i / 4 } end
+run:step { x = orrery.tensor(x), y = orrery.tensor(y) }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions of tensors: no batch, no communication; every caller computes the whole.
+// Functions of tensors: no batch; every caller computes the whole. States that ranks hold in parts are
+// read from a whole copy, which is brought up to date together by all ranks before a call.
 #include "base/error.h"
 #include "program/build.h"
 #include "run/variant.h"
@@ -16,6 +17,7 @@ class CompiledFunction : public Function {
   std::vector<HostTensor> call(const std::vector<HostTensor>& inputs,
                                const std::map<std::string, double>& scalars) override {
     Variant& variant = variant_for(inputs);
+    refresh_copies();
     variant.set_scalars(scalars, ++calls_);
     variant.set_inputs(inputs);
     variant.run();
@@ -37,8 +39,37 @@ class CompiledFunction : public Function {
       TraceScope scope(b.program, false);
       for (auto& [name, id] : body_(b.program, values)) b.program.output(name, own(b.program, id));
     }
+    for (size_t v = 0; v < b.program.values().size(); ++v)
+      if (Value& value = b.program.mutable_value(static_cast<ValueId>(v)); value.state && !value.state->parts.empty())
+        value.state = copy_of(value, b.program);
     found = std::make_unique<Variant>(b, 0, Runtime::get());
     return *found;
+  }
+
+  struct Copy {
+    std::shared_ptr<State> of, whole;
+    uint64_t version = UINT64_MAX;  // of the original, when it was copied
+  };
+
+  const std::shared_ptr<State>& copy_of(const Value& value, const Program& p) {
+    for (auto& [state, next] : p.updates())
+      if (p.value(state).state == value.state)
+        fail(ORR_INVALID, "{}'{}' is held in parts by the ranks: a function cannot change it", line_ + ": ", value.name);
+    for (const Copy& c : copies_)
+      if (c.of == value.state) return c.whole;
+    auto whole = std::make_shared<State>();
+    whole->name = value.state->name, whole->type = value.state->type, whole->role = value.state->role;
+    whole->site = value.state->site;
+    copies_.push_back({value.state, whole});
+    return copies_.back().whole;
+  }
+
+  void refresh_copies() {
+    for (Copy& c : copies_) {
+      if (c.version == c.of->version) continue;
+      write_state(*c.whole, read_state(*c.of));
+      c.version = c.of->version;
+    }
   }
 
   // An output needs contiguous memory of its own: views and inputs are copied.
@@ -47,6 +78,7 @@ class CompiledFunction : public Function {
   std::function<Outputs(Program&, const std::vector<ValueId>&)> body_;
   std::string line_;
   std::map<std::string, std::unique_ptr<Variant>> variants_;
+  std::vector<Copy> copies_;
   int64_t calls_ = 0;
 };
 

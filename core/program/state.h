@@ -50,6 +50,7 @@ struct State {
   Part part;
   std::vector<Part> parts;
   bool bound = false;  // a compiled program works on the memory: it stays where it is
+  uint64_t version = 0;  // grows whenever the value changes, alike on all ranks
 
   // Where the part lives: at memory->host + offset on the host device. States that were made together
   // share one block, freed with the last of them.

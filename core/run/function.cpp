@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions of tensors: no batch; every caller computes the whole. What they read of states that a run
-// holds in parts is a copy of the whole, gathered after the states have changed; all ranks call then.
-#include <algorithm>
-#include <map>
-
+// Functions of tensors: no batch; every caller computes the whole. States that ranks hold in parts are
+// read from a whole copy, which is brought up to date together by all ranks before a call.
 #include "base/error.h"
 #include "program/build.h"
-#include "run/states.h"
 #include "run/variant.h"
 
 namespace orrery {
 namespace {
-
-struct ByName {
-  bool operator()(const std::shared_ptr<State>& a, const std::shared_ptr<State>& b) const { return a->name < b->name; }
-};
 
 class CompiledFunction : public Function {
  public:
@@ -25,7 +17,7 @@ class CompiledFunction : public Function {
   std::vector<HostTensor> call(const std::vector<HostTensor>& inputs,
                                const std::map<std::string, double>& scalars) override {
     Variant& variant = variant_for(inputs);
-    refresh();
+    refresh_copies();
     variant.set_scalars(scalars, ++calls_);
     variant.set_inputs(inputs);
     variant.run();
@@ -47,35 +39,37 @@ class CompiledFunction : public Function {
       TraceScope scope(b.program, false);
       for (auto& [name, id] : body_(b.program, values)) b.program.output(name, own(b.program, id));
     }
-    copy_cut_states(b.program);
+    for (size_t v = 0; v < b.program.values().size(); ++v)
+      if (Value& value = b.program.mutable_value(static_cast<ValueId>(v)); value.state && !value.state->parts.empty())
+        value.state = copy_of(value, b.program);
     found = std::make_unique<Variant>(b, 0, Runtime::get());
     return *found;
   }
 
-  // Those that the function writes stay: to write a part of a whole is an error of its own.
-  void copy_cut_states(Program& p) {
-    for (size_t i = 0; i < p.values().size(); ++i) {
-      Value& v = p.mutable_value(static_cast<ValueId>(i));
-      bool written = std::any_of(p.updates().begin(), p.updates().end(),
-                                 [&](auto& update) { return update.first == static_cast<ValueId>(i); });
-      if (!v.state || v.state->parts.empty() || written) continue;
-      std::shared_ptr<State>& copy = copies_[v.state];
-      if (!copy) {
-        copy = std::make_shared<State>();
-        copy->name = v.state->name, copy->type = v.state->type, copy->role = v.state->role, copy->site = v.state->site;
-        copied_ = 0;
-      }
-      v.state = copy;
-    }
+  struct Copy {
+    std::shared_ptr<State> of, whole;
+    uint64_t version = UINT64_MAX;  // of the original, when it was copied
+  };
+
+  const std::shared_ptr<State>& copy_of(const Value& value, const Program& p) {
+    for (auto& [state, next] : p.updates())
+      if (p.value(state).state == value.state)
+        fail(ORR_INVALID, "{}'{}' is held in parts by the ranks: a function cannot change it", line_ + ": ", value.name);
+    for (const Copy& c : copies_)
+      if (c.of == value.state) return c.whole;
+    auto whole = std::make_shared<State>();
+    whole->name = value.state->name, whole->type = value.state->type, whole->role = value.state->role;
+    whole->site = value.state->site;
+    copies_.push_back({value.state, whole});
+    return copies_.back().whole;
   }
 
-  void refresh() {
-    if (copies_.empty() || copied_ == states_version() + 1) return;
-    for (auto& [state, copy] : copies_) {
-      materialize({copy});
-      write_state(*copy, read_state(*state));
+  void refresh_copies() {
+    for (Copy& c : copies_) {
+      if (c.version == c.of->version) continue;
+      write_state(*c.whole, read_state(*c.of));
+      c.version = c.of->version;
     }
-    copied_ = states_version() + 1;
   }
 
   // An output needs contiguous memory of its own: views and inputs are copied.
@@ -84,8 +78,7 @@ class CompiledFunction : public Function {
   std::function<Outputs(Program&, const std::vector<ValueId>&)> body_;
   std::string line_;
   std::map<std::string, std::unique_ptr<Variant>> variants_;
-  std::map<std::shared_ptr<State>, std::shared_ptr<State>, ByName> copies_;  // in one order on all ranks
-  uint64_t copied_ = 0;  // 1 + the states' version when the copies were made
+  std::vector<Copy> copies_;
   int64_t calls_ = 0;
 };
 

@@ -108,18 +108,13 @@ HostTensor gathered(const State& s) {
 bool must_move(const State& s, const Part& wanted, int world) {
   bool fits = wanted == s.part && (world > 1 || s.parts.empty());
   if (s.bound && !fits)
-    fail(ORR_INVALID, "{}'{}' is held {} by a program that was compiled before, and this one wants {}: use "
-         "run:eval, or a strategy that leaves whole parameters on every rank", s.site.prefix(), s.name,
+    fail(ORR_INVALID, "{}'{}' is held {} by a program that was compiled before, and this one wants {}; compile "
+         "the training step first, and read such states with orrery.func or run:eval", s.site.prefix(), s.name,
          s.parts.empty() ? "whole" : "in parts", wanted.is_whole() ? "the whole here" : "a part");
   return s.memory && !fits;
 }
 
-uint64_t version = 0;
-
 }  // namespace
-
-uint64_t states_version() { return version; }
-void states_changed() { ++version; }
 
 std::byte* state_address(const State& state) {
   return static_cast<std::byte*>(state.memory->host) + state.offset;
@@ -162,7 +157,7 @@ void write_state(State& state, const HostTensor& value) {
     fail(ORR_INVALID, "state '{}' is {}, the value given {}", state.name, to_string(state.type), to_string(value.type));
   if (!state.memory) fail(ORR_FAILED, "state '{}' has no memory yet", state.name);
   take_part(value, state.part, state_address(state));
-  states_changed();
+  ++state.version;
 }
 
 }  // namespace orrery

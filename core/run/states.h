@@ -19,10 +19,6 @@ using HeldParts = std::vector<std::pair<std::shared_ptr<State>, Part>>;
 // their parts, so that the whole can be read.
 void hold(const HeldParts& parts, int world);
 
-// Grows whenever a state may have changed: by a training step, or by writing it.
-uint64_t states_version();
-void states_changed();
-
 std::byte* state_address(const State& state);
 // REQUIRES: the state has memory, zeroed.
 void set_initial(const std::shared_ptr<State>& state);

@@ -10,7 +10,6 @@
 #include "program/train.h"
 #include "run/plan_text.h"
 #include "run/predict.h"
-#include "run/states.h"
 #include "run/variant.h"
 #include "store/checkpoint.h"
 
@@ -64,7 +63,6 @@ class TrainRun : public Run {
     const uint64_t sent = sent_so_far();
     auto result = run_variant(variant, batch, steps_ + 1, false);
     ++steps_, ++counters_.steps;
-    states_changed();
     if (averaging_.every > 0 && steps_ % averaging_.every == 0) average();
     counters_.bytes_sent += sent_so_far() - sent;
     counters_.planned_arena_bytes = std::max(counters_.planned_arena_bytes, variant.plan().arena_bytes);

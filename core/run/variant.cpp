@@ -39,7 +39,14 @@ std::vector<std::shared_ptr<State>> states_of(const Program& p) {
 }
 
 Variant::Variant(const Blueprint& blueprint, int rank, Runtime& runtime)
-    : executor_(lowered(blueprint, rank, runtime), runtime) {}
+    : executor_(lowered(blueprint, rank, runtime), runtime) {
+  for (auto& [state, next] : blueprint.program.updates()) updated_.push_back(blueprint.program.value(state).state);
+}
+
+void Variant::run() {
+  executor_.run();
+  for (auto& state : updated_) ++state->version;
+}
 
 void Variant::set_scalars(const std::map<std::string, double>& scalars, int64_t step) {
   const Program& p = plan().local.program;

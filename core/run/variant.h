@@ -28,7 +28,7 @@ class Variant {
   void set_scalars(const std::map<std::string, double>& scalars, int64_t step);
   void set_batch(const BatchFields& batch);
   void set_inputs(const std::vector<HostTensor>& inputs);
-  void run() { executor_.run(); }
+  void run();
   std::map<std::string, double> fetch_scalars() const;
   std::vector<HostTensor> fetch_tensors() const;
   const RankPlan& plan() const { return executor_.plan(); }
@@ -38,6 +38,7 @@ class Variant {
   void load_field(const BatchField& field, ValueId v);
   void load_weight(ValueId v, int64_t batch);
   Executor executor_;
+  std::vector<std::shared_ptr<State>> updated_;
 };
 
 // All states that a program reads or writes.

@@ -21,8 +21,8 @@ namespace {
 using Kind = std::vector<int64_t>;
 
 // Ranks of equal kind run programs of equal shapes and messages: one plan serves them all. Their
-// coordinates agree on all axes but that of the batch, where their leaves complete the same tree nodes,
-// and that of tensor parallelism, where most shares differ only in which part they are of.
+// coordinates agree on all axes but that of the batch, where their leaves complete the same tree nodes
+// (unless it also deals pieces of parameters), and that of tensor parallelism, where most shares differ only in which part they are of.
 class Kinds {
  public:
   explicit Kinds(const Blueprint& b) : b_(b), first_(deal_leaves(b.microbatches, b.spread.batch_ranks())) {
@@ -39,7 +39,7 @@ class Kinds {
     for (const Axis& axis : b_.spread.axes) {
       int at = b_.spread.coordinate(axis.name, rank);
       if (axis.name == b_.spread.tensor.axis) at = alike_[static_cast<size_t>(at)];
-      if (axis.name != b_.spread.batch_axis) kind.push_back(at);
+      if (axis.name != b_.spread.batch_axis || !b_.spread.sharded.empty()) kind.push_back(at);
     }
     size_t me = static_cast<size_t>(b_.spread.coordinate(b_.spread.batch_axis, rank));
     kind.push_back(first_[me + 1] - first_[me]);

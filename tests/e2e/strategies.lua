@@ -101,7 +101,7 @@ end
 if args.eval then
   orrery.log("eval %.17g", run:eval(batch_of(99)):mean())
   local outside = orrery.func(function(x) return model(x):sum() end)  -- of whole parameters, wherever they are
-  orrery.log("eval outside %.17g", outside(batch_of(99).x):item())
+  orrery.log("outside %.17g", outside(batch_of(99).x):item())
 end
 if args.save ~= "" then run:save(args.save) end
 orrery.log("digest %s", orrery.digest(model))

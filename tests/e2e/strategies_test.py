@@ -98,7 +98,7 @@ class Equality(unittest.TestCase):
         script.write_text(self.template.replace("strategy = STACK", f"strategy = {stack}"))
         done = orrery("run", "-n", ranks, script, *words)
         self.assertEqual(done.code, 0, done.err)
-        found = re.findall(r"^(?:step \d+ loss|eval|digest) .*$", done.out, re.MULTILINE)
+        found = re.findall(r"^(?:step \d+ loss|eval|outside|digest) .*$", done.out, re.MULTILINE)
         return [re.sub(r"  [\d.]+ ms$", "", line) for line in found]
 
     def one_process(self, *words):

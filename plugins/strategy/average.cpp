@@ -4,12 +4,10 @@
 // steps their weights become the mean. APPROX: with every = 1, plain SGD and even parts it is data
 // parallelism up to rounding.
 // McDonald et al., NAACL 2010; Stich, "Local SGD Converges Fast and Communicates Little", ICLR 2019.
-#include <orrery/strategy.h>
-
 #include <string>
 
 #include <orrery/sdk/pieces.hpp>
-#include <orrery/sdk/plugin.hpp>
+#include <orrery/sdk/strategy.hpp>
 
 namespace {
 
@@ -63,17 +61,9 @@ orr_status* predict(void*, const orr_predict_query* query, orr_prediction* out) 
   return orr::guard([&] { out->bytes_sent = orr::bytes_of_sum(*query); });
 }
 
-constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, nullptr, nullptr};
-
-orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
-  orr::attach(boot);
-  out->get = [](void*, const char* id, uint32_t version) -> const void* {
-    return std::string_view(id) == "strategy" && version == 1 ? &kApi : nullptr;
-  };
-  return nullptr;
-}
+constexpr orr_strategy_api kApi = orr::strategy_table(describe, transform, predict);
 
 }  // namespace
 
 ORR_PLUGIN(ORR_KIND_STRATEGY, "average", "0.1.0", "local SGD: train alone, average weights every few steps",
-           entry, 1, {{"strategy", 1, 1}})
+           orr::strategy_entry<kApi>, 1, {{"strategy", 1, 1}})

@@ -4,10 +4,8 @@
 // are summed in buckets that start while backward still runs. EXACT: the sum is the canonical tree
 // over microbatches (design section 8), the same bits on any number of ranks.
 // Li et al., "PyTorch Distributed", VLDB 2020, for buckets and overlap.
-#include <orrery/strategy.h>
-
 #include <orrery/sdk/pieces.hpp>
-#include <orrery/sdk/plugin.hpp>
+#include <orrery/sdk/strategy.hpp>
 
 namespace {
 
@@ -57,18 +55,9 @@ orr_status* predict(void*, const orr_predict_query* query, orr_prediction* out) 
   return orr::guard([&] { out->bytes_sent = orr::bytes_of_sum(*query); });
 }
 
-constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, nullptr,
-                                   nullptr};
-
-orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
-  orr::attach(boot);
-  out->get = [](void*, const char* id, uint32_t version) -> const void* {
-    return std::string_view(id) == "strategy" && version == 1 ? &kApi : nullptr;
-  };
-  return nullptr;
-}
+constexpr orr_strategy_api kApi = orr::strategy_table(describe, transform, predict);
 
 }  // namespace
 
 ORR_PLUGIN(ORR_KIND_STRATEGY, "data", "0.1.0", "data parallelism: bucketed all-reduce of gradients",
-           entry, 1, {{"strategy", 1, 1}})
+           orr::strategy_entry<kApi>, 1, {{"strategy", 1, 1}})

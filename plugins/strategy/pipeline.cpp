@@ -12,14 +12,11 @@
 //   zbv          two chunks a rank in a V, weight gradients put off         Qi et al. 2024
 //
 // "script": the script's own function orders the cells; this plugin is not asked.
-#include <orrery/comm.h>
-#include <orrery/strategy.h>
-
 #include <algorithm>
 #include <string>
 #include <vector>
 
-#include <orrery/sdk/plugin.hpp>
+#include <orrery/sdk/strategy.hpp>
 
 namespace {
 
@@ -215,11 +212,6 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
   });
 }
 
-// A message is sent once; who receives it sends nothing.
-orr_status* predict(void*, const orr_predict_query* q, orr_prediction* out) {
-  return orr::guard([&] { out->bytes_sent = q->op == ORR_COLL_SEND ? q->reduced_bytes : 0; });
-}
-
 orr_status* schedule(void*, const orr_options* options, int32_t coordinate, int32_t ranks, int32_t leaves,
                      orr_cell* out, int32_t capacity, int32_t* n) {
   return orr::guard([&] {
@@ -230,18 +222,13 @@ orr_status* schedule(void*, const orr_options* options, int32_t coordinate, int3
   });
 }
 
-constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, schedule,
-                                   nullptr};
-
-orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
-  orr::attach(boot);
-  out->get = [](void*, const char* id, uint32_t version) -> const void* {
-    return std::string_view(id) == "strategy" && version == 1 ? &kApi : nullptr;
-  };
-  return nullptr;
-}
+constexpr orr_strategy_api kApi = [] {
+  orr_strategy_api table = orr::strategy_table(describe, transform, orr::predict_messages);
+  table.schedule = schedule;
+  return table;
+}();
 
 }  // namespace
 
 ORR_PLUGIN(ORR_KIND_STRATEGY, "pipeline", "0.1.0", "pipeline parallelism: stages, six schedules",
-           entry, 1, {{"strategy", 1, 1}})
+           orr::strategy_entry<kApi>, 1, {{"strategy", 1, 1}})

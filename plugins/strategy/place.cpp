@@ -3,15 +3,12 @@
 // Modules placed on ranks by hand: whole layers on one rank after another, or the halves of a layer on
 // two ranks that meet where the model says (Krizhevsky et al., NIPS 2012). EXACT. Microbatches go one
 // at a time; strategy.pipeline keeps several on their way.
-#include <orrery/comm.h>
-#include <orrery/strategy.h>
-
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include <orrery/sdk/path.hpp>
-#include <orrery/sdk/plugin.hpp>
+#include <orrery/sdk/strategy.hpp>
 
 namespace {
 
@@ -63,11 +60,6 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
   });
 }
 
-// A message is sent once; who receives it sends nothing.
-orr_status* predict(void*, const orr_predict_query* q, orr_prediction* out) {
-  return orr::guard([&] { out->bytes_sent = q->op == ORR_COLL_SEND ? q->reduced_bytes : 0; });
-}
-
 orr_status* schedule(void*, const orr_options* options, int32_t coordinate, int32_t, int32_t leaves, orr_cell* out,
                      int32_t capacity, int32_t* n) {
   return orr::guard([&] {
@@ -85,18 +77,13 @@ orr_status* schedule(void*, const orr_options* options, int32_t coordinate, int3
   });
 }
 
-constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, schedule,
-                                   nullptr};
-
-orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
-  orr::attach(boot);
-  out->get = [](void*, const char* id, uint32_t version) -> const void* {
-    return std::string_view(id) == "strategy" && version == 1 ? &kApi : nullptr;
-  };
-  return nullptr;
-}
+constexpr orr_strategy_api kApi = [] {
+  orr_strategy_api table = orr::strategy_table(describe, transform, orr::predict_messages);
+  table.schedule = schedule;
+  return table;
+}();
 
 }  // namespace
 
 ORR_PLUGIN(ORR_KIND_STRATEGY, "place", "0.1.0", "modules on ranks by hand, one microbatch at a time",
-           entry, 1, {{"strategy", 1, 1}})
+           orr::strategy_entry<kApi>, 1, {{"strategy", 1, 1}})

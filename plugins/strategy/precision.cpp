@@ -3,14 +3,12 @@
 // Mixed precision: modules compute in 16 bits, with f32 master weights, optimizer state and loss.
 // Micikevicius et al., "Mixed Precision Training", ICLR 2018; Kalamkar et al., "A Study of BFLOAT16
 // for Deep Learning Training", 2019, for why bf16 needs no loss scale.
-#include <orrery/strategy.h>
-
 #include <algorithm>
 #include <set>
 #include <vector>
 
 #include <orrery/sdk/path.hpp>
-#include <orrery/sdk/plugin.hpp>
+#include <orrery/sdk/strategy.hpp>
 
 namespace {
 
@@ -108,20 +106,13 @@ orr_status* transform_forward(void*, orr_program* program, const orr_edit* edit,
 orr_status* transform(void*, orr_program*, const orr_edit*, const orr_options*) { return nullptr; }
 
 // Nothing travels for it; what others send of 16-bit values is theirs.
-orr_status* predict(void*, const orr_predict_query*, orr_prediction*) { return nullptr; }
-
-constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, nullptr,
-                                   transform_forward};
-
-orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
-  orr::attach(boot);
-  out->get = [](void*, const char* id, uint32_t version) -> const void* {
-    return std::string_view(id) == "strategy" && version == 1 ? &kApi : nullptr;
-  };
-  return nullptr;
-}
+constexpr orr_strategy_api kApi = [] {
+  orr_strategy_api table = orr::strategy_table(describe, transform, orr::predict_nothing);
+  table.transform_forward = transform_forward;
+  return table;
+}();
 
 }  // namespace
 
-ORR_PLUGIN(ORR_KIND_STRATEGY, "precision", "0.1.0", "16-bit compute with f32 master weights", entry, 1,
-           {{"strategy", 1, 1}})
+ORR_PLUGIN(ORR_KIND_STRATEGY, "precision", "0.1.0", "16-bit compute with f32 master weights",
+           orr::strategy_entry<kApi>, 1, {{"strategy", 1, 1}})

@@ -4,13 +4,11 @@
 // keeping it. EXACT. "full" keeps what enters a region (Chen et al., "Training Deep Nets with
 // Sublinear Memory Cost", 2016); "selective" keeps matrix products and attention as well and repeats
 // what is cheap (Korthikanti et al., "Reducing Activation Recomputation", MLSys 2023).
-#include <orrery/strategy.h>
-
 #include <algorithm>
 #include <set>
 
 #include <orrery/sdk/path.hpp>
-#include <orrery/sdk/plugin.hpp>
+#include <orrery/sdk/strategy.hpp>
 
 namespace {
 
@@ -85,20 +83,9 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
 }
 
 // Nothing travels.
-orr_status* predict(void*, const orr_predict_query*, orr_prediction*) { return nullptr; }
-
-constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, nullptr,
-                                   nullptr};
-
-orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
-  orr::attach(boot);
-  out->get = [](void*, const char* id, uint32_t version) -> const void* {
-    return std::string_view(id) == "strategy" && version == 1 ? &kApi : nullptr;
-  };
-  return nullptr;
-}
+constexpr orr_strategy_api kApi = orr::strategy_table(describe, transform, orr::predict_nothing);
 
 }  // namespace
 
 ORR_PLUGIN(ORR_KIND_STRATEGY, "recompute", "0.1.0", "activations computed again in backward",
-           entry, 1, {{"strategy", 1, 1}})
+           orr::strategy_entry<kApi>, 1, {{"strategy", 1, 1}})

@@ -4,14 +4,12 @@
 // push their gradients there, the server adds them and steps, workers pull the new weights. Servers
 // work too: they are the first ranks that share the batch. EXACT: a server adds in the canonical tree.
 // Li et al., "Scaling Distributed Machine Learning with the Parameter Server", OSDI 2014.
-#include <orrery/strategy.h>
-
 #include <string>
 #include <vector>
 
 #include <orrery/sdk/owners.hpp>
 #include <orrery/sdk/pieces.hpp>
-#include <orrery/sdk/plugin.hpp>
+#include <orrery/sdk/strategy.hpp>
 
 namespace {
 
@@ -83,17 +81,9 @@ orr_status* predict(void*, const orr_predict_query* query, orr_prediction* out) 
   return orr::guard([&] { out->bytes_sent = query->counts ? orr::bytes_of_pieces(*query) : orr::bytes_of_sum(*query); });
 }
 
-constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, nullptr, nullptr};
-
-orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
-  orr::attach(boot);
-  out->get = [](void*, const char* id, uint32_t version) -> const void* {
-    return std::string_view(id) == "strategy" && version == 1 ? &kApi : nullptr;
-  };
-  return nullptr;
-}
+constexpr orr_strategy_api kApi = orr::strategy_table(describe, transform, predict);
 
 }  // namespace
 
 ORR_PLUGIN(ORR_KIND_STRATEGY, "server", "0.1.0", "parameter server: push gradients, step there, pull weights",
-           entry, 1, {{"strategy", 1, 1}})
+           orr::strategy_entry<kApi>, 1, {{"strategy", 1, 1}})

@@ -4,15 +4,13 @@
 // its outputs (column), the one that reads what it made by its inputs (row); between them nothing
 // travels. Shoeybi et al., "Megatron-LM", 2019; Korthikanti et al., "Reducing Activation
 // Recomputation in Large Transformer Models", MLSys 2023, for `sequence`.
-#include <orrery/strategy.h>
-
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
 
 #include <orrery/sdk/path.hpp>
-#include <orrery/sdk/plugin.hpp>
+#include <orrery/sdk/strategy.hpp>
 #include <orrery/sdk/traffic.hpp>
 
 namespace {
@@ -269,18 +267,9 @@ orr_status* predict(void*, const orr_predict_query* query, orr_prediction* out) 
   });
 }
 
-constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, nullptr,
-                                   nullptr};
-
-orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
-  orr::attach(boot);
-  out->get = [](void*, const char* id, uint32_t version) -> const void* {
-    return std::string_view(id) == "strategy" && version == 1 ? &kApi : nullptr;
-  };
-  return nullptr;
-}
+constexpr orr_strategy_api kApi = orr::strategy_table(describe, transform, predict);
 
 }  // namespace
 
 ORR_PLUGIN(ORR_KIND_STRATEGY, "tensor", "0.1.0", "tensor parallelism: linear layers cut over ranks",
-           entry, 1, {{"strategy", 1, 1}})
+           orr::strategy_entry<kApi>, 1, {{"strategy", 1, 1}})

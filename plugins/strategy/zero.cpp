@@ -4,8 +4,6 @@
 // optimizer state; 2: also the summed gradients; 3: also the parameters, gathered unit by unit where
 // they are used (FSDP). EXACT: pieces are cut where sums have their blocks.
 // Rajbhandari et al., SC'20; Zhao et al., "PyTorch FSDP", VLDB 2023, for units and groups.
-#include <orrery/strategy.h>
-
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -13,6 +11,7 @@
 #include <orrery/sdk/owners.hpp>
 #include <orrery/sdk/path.hpp>
 #include <orrery/sdk/pieces.hpp>
+#include <orrery/sdk/strategy.hpp>
 
 namespace {
 
@@ -126,17 +125,9 @@ orr_status* predict(void*, const orr_predict_query* query, orr_prediction* out) 
   return orr::guard([&] { out->bytes_sent = orr::bytes_of_pieces(*query); });
 }
 
-constexpr orr_strategy_api kApi = {sizeof(orr_strategy_api), nullptr, describe, transform, predict, nullptr, nullptr};
-
-orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
-  orr::attach(boot);
-  out->get = [](void*, const char* id, uint32_t version) -> const void* {
-    return std::string_view(id) == "strategy" && version == 1 ? &kApi : nullptr;
-  };
-  return nullptr;
-}
+constexpr orr_strategy_api kApi = orr::strategy_table(describe, transform, predict);
 
 }  // namespace
 
 ORR_PLUGIN(ORR_KIND_STRATEGY, "zero", "0.1.0", "ZeRO and FSDP: optimizer state, gradients, parameters in pieces",
-           entry, 1, {{"strategy", 1, 1}})
+           orr::strategy_entry<kApi>, 1, {{"strategy", 1, 1}})

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every strategy plugin in C++ would write again: its table by the names of its functions, so that
+// older plugins still build when the table grows, and its entry.
+#pragma once
+
+#include <orrery/comm.h>
+#include <orrery/strategy.h>
+
+#include <orrery/sdk/plugin.hpp>
+
+namespace orr {
+
+// A table without `schedule` and `transform_forward`; set those that the strategy has.
+constexpr orr_strategy_api strategy_table(decltype(orr_strategy_api::describe) describe,
+                                          decltype(orr_strategy_api::transform) transform,
+                                          decltype(orr_strategy_api::predict) predict) {
+  orr_strategy_api table{};
+  table.size = sizeof table;
+  table.describe = describe, table.transform = transform, table.predict = predict;
+  return table;
+}
+
+// `predict` of a strategy that causes no traffic.
+inline orr_status* predict_nothing(void*, const orr_predict_query*, orr_prediction* out) {
+  return guard([&] { out->bytes_sent = 0; });
+}
+
+// `predict` of a strategy that causes messages alone: one is sent once, who receives it sends nothing.
+inline orr_status* predict_messages(void*, const orr_predict_query* q, orr_prediction* out) {
+  return guard([&] { out->bytes_sent = q->op == ORR_COLL_SEND ? q->reduced_bytes : 0; });
+}
+
+// The entry of a plugin that is one strategy.
+template <const orr_strategy_api& table>
+orr_status* strategy_entry(const orr_bootstrap* boot, orr_exports* out) {
+  attach(boot);
+  out->get = [](void*, const char* id, uint32_t version) -> const void* {
+    return std::string_view(id) == "strategy" && version == 1 ? &table : nullptr;
+  };
+  return nullptr;
+}
+
+}  // namespace orr

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "plugin/host.h"
 #include "run/host_device.h"
+#include "run/profile.h"
 #include "run/run.h"
 
 namespace orrery {
@@ -21,6 +22,7 @@ uint64_t bytes_of(const State& s) { return s.part.type(s.type).bytes(); }
 uint64_t aligned(uint64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
 std::shared_ptr<const orr_memory> allocate(uint64_t bytes) {
+  Profile::Timer timer(Profile::get().once("memory of states"));
   const orr_device_api& device = host_device();
   orr_memory* memory = nullptr;
   check(device.allocate(device.self, ORR_TIER_HOST, std::max(bytes, kAlign), &memory),

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "lower/lower.h"
+#include "run/profile.h"
 #include "run/states.h"
 
 namespace orrery {
@@ -15,7 +16,11 @@ bool traced_training = false;
 
 RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime) {
   LowerRequest request{&b.program, &b.spread, b.microbatches, rank, runtime.kernels()};
-  RankPlan plan = lower(request);
+  RankPlan plan = [&] {
+    Profile::Timer timer(Profile::get().once("lowering"));
+    return lower(request);
+  }();
+  runtime.arena().reserve(plan.arena_bytes);  // initial values are drawn in it: fresh memory is slow
   hold(plan.local.parts, b.spread.world);
   return plan;
 }

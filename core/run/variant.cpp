@@ -21,7 +21,7 @@ RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime) {
     return lower(request);
   }();
   runtime.arena().reserve(plan.arena_bytes);  // initial values are drawn in it: fresh memory is slow
-  hold(plan.local.parts, b.spread.world);
+  hold(plan.local.parts, plan.local.neighbours, b.spread.world);
   return plan;
 }
 

@@ -121,7 +121,7 @@ std::vector<Setting> settings() {
   for (const std::string& backend : orrery::Registry::get().names(ORR_KIND_COMM))
     for (const Launcher& launcher : launchers())
       if (backend != "null") all.push_back({backend, launcher.name});
-  for (const char* hosts : {"aba", "abcde"}) all.push_back({"local", "orrery", hosts});
+  for (const char* hosts : {"aabb", "abcde"}) all.push_back({"local", "orrery", hosts});
   return all;
 }
 

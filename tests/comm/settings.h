@@ -16,7 +16,7 @@ namespace comm_test {
 
 struct Setting {
   std::string backend, launcher;
-  std::string hosts = "";  // "aba": ranks 0 and 2 believe to be on one host, and rank 1 on another
+  std::string hosts = "";  // "aabb": ranks 0, 1 and 4 believe to be on one host, 2 and 3 on another
 };
 std::ostream& operator<<(std::ostream& out, const Setting& s);
 

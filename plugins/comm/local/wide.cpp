@@ -11,7 +11,8 @@ using shared::Card;
 
 Wide::Wide(std::shared_ptr<Family> family, std::vector<int> world_of, int rank, uint64_t id,
            std::unique_ptr<Comm> host)
-    : Group(std::move(family), std::move(world_of), rank, id), host_(std::move(host)), cards_(size_) {}
+    : Group(std::move(family), std::move(world_of), rank, id), host_(std::move(host)),
+      layered_(has_equal_hosts()), cards_(size_) {}
 
 Parcel Wide::parcel(const orr_coll& c, int peer, bool sends, Kind kind, int32_t tag, void* data,
                     uint64_t bytes) const {
@@ -67,6 +68,7 @@ std::vector<int64_t> Wide::gather_words(int64_t mine, const char* name) {
 void Wide::collective(const orr_coll& c) {
   current_ = &c;
   agreed_ = false;
+  if (goes_in_layers(c)) return in_layers(c);
   switch (c.op) {
     case ORR_COLL_BARRIER: break;
     case ORR_COLL_BROADCAST:

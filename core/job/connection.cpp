@@ -24,7 +24,8 @@ Connection::Connection(int socket) : socket_(socket) {
 
 Connection::~Connection() { close(socket_); }
 
-// Takes the first message off what has been received. A packet must be one message, no more, no less.
+// Takes the first message off what has been received. A packet must be one message, no more, no
+// less.
 bool Connection::cut(Message& message) {
   if (received_.size() < sizeof(wire::Frame)) {
     at_end_ |= !is_stream_ && !received_.empty();
@@ -49,14 +50,18 @@ bool Connection::receive(Message& message) {
     if (at_end_) break;
     const ssize_t n = recv(socket_, buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (n < 0 && is_patient(errno)) return false;
-    if (n <= 0) at_end_ = true;
-    else received_.append(buffer.data(), static_cast<size_t>(n));
+    if (n <= 0)
+      at_end_ = true;
+    else
+      received_.append(buffer.data(), static_cast<size_t>(n));
   }
   return false;
 }
 
-void Connection::send(wire::Kind kind, uint32_t id, const std::string& key, const std::string& value) {
-  const wire::Frame frame{kind, id, static_cast<uint32_t>(key.size()), static_cast<uint32_t>(value.size())};
+void Connection::send(wire::Kind kind, uint32_t id, const std::string& key,
+                      const std::string& value) {
+  const wire::Frame frame{kind, id, static_cast<uint32_t>(key.size()),
+                          static_cast<uint32_t>(value.size())};
   std::string packet(reinterpret_cast<const char*>(&frame), sizeof frame);
   unsent_.push_back(packet + key + value);
   flush();

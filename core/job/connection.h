@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Frames over a connected socket: a packet socket keeps their borders, in a stream they are found again.
+// Frames over a connected socket: a packet socket keeps their borders, in a stream they are found
+// again.
 #pragma once
 
 #include <cstddef>

@@ -21,12 +21,25 @@ namespace orrery {
 namespace {
 
 // What launchers leave in the environment; the ranks are ours and see our variables only.
-constexpr std::string_view foreign[] = {"OMPI_COMM_WORLD_", "PMIX_", "PMI_", "MPI_LOCALRANKID=",
-                                        "MPI_LOCALNRANKS=", "SLURM_PROCID=", "SLURM_NTASKS=",
-                                        "SLURM_STEP_ID=", "RANK=", "WORLD_SIZE=", "LOCAL_RANK=",
-                                        "LOCAL_WORLD_SIZE=", "ORRERY_RANK=", "ORRERY_WORLD_SIZE=",
-                                        "ORRERY_LOCAL_", "ORRERY_STORE_FD=", "ORRERY_BOARD_FD=",
-                                        "ORRERY_JOB=", "ORRERY_THREADS="};
+constexpr std::string_view foreign[] = {"OMPI_COMM_WORLD_",
+                                        "PMIX_",
+                                        "PMI_",
+                                        "MPI_LOCALRANKID=",
+                                        "MPI_LOCALNRANKS=",
+                                        "SLURM_PROCID=",
+                                        "SLURM_NTASKS=",
+                                        "SLURM_STEP_ID=",
+                                        "RANK=",
+                                        "WORLD_SIZE=",
+                                        "LOCAL_RANK=",
+                                        "LOCAL_WORLD_SIZE=",
+                                        "ORRERY_RANK=",
+                                        "ORRERY_WORLD_SIZE=",
+                                        "ORRERY_LOCAL_",
+                                        "ORRERY_STORE_FD=",
+                                        "ORRERY_BOARD_FD=",
+                                        "ORRERY_JOB=",
+                                        "ORRERY_THREADS="};
 
 class Launcher : public Supervisor {
  public:
@@ -68,7 +81,8 @@ std::vector<std::string> Launcher::environment(int index, int threads) const {
   env.push_back(fmt::format("{}={}", wire::board_variable, server_.board()));
   env.push_back(fmt::format("ORRERY_THREADS={}", threads));
   if (!std::getenv("OMP_NUM_THREADS")) env.push_back(fmt::format("OMP_NUM_THREADS={}", threads));
-  if (options_.part) env.insert(env.end(), options_.part->variables.begin(), options_.part->variables.end());
+  if (options_.part)
+    env.insert(env.end(), options_.part->variables.begin(), options_.part->variables.end());
   return env;
 }
 
@@ -79,11 +93,17 @@ void Launcher::start() {
       fmt::format("{}={}", wire::job_variable, options_.part ? options_.part->job : new_job_name());
   for (int i = 0; i < n; ++i) {
     const int rank = rank_of(i);
-    ChildSpec spec{rank, options_.program.empty() ? own_program() : options_.program, options_.argv, {}, {},
-                   {server_.rank_end(i), server_.board()}, rank == 0 && !options_.part};
+    ChildSpec spec{rank,
+                   options_.program.empty() ? own_program() : options_.program,
+                   options_.argv,
+                   {},
+                   {},
+                   {server_.rank_end(i), server_.board()},
+                   rank == 0 && !options_.part};
     if (rank != 0) spec.prefix = fmt::format("[rank {}] ", rank);
     if (n > 1) spec.cpus = cpu_share(cpus, i, n);
-    const int share = spec.cpus.empty() ? thread_share(cpus, n) : static_cast<int>(spec.cpus.size());
+    const int share =
+        spec.cpus.empty() ? thread_share(cpus, n) : static_cast<int>(spec.cpus.size());
     spec.env = environment(i, options_.threads > 0 ? options_.threads : share);
     spec.env.push_back(job);
     children_.push_back(start_child(spec));

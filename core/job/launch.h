@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `orrery run -n N`: starts the ranks of a job on this machine and sees it to its end. The ranks may be
-// some of a larger job's: then a launcher elsewhere has started this one on each host.
+// `orrery run -n N`: starts the ranks of a job on this machine and sees it to its end. The ranks
+// may be some of a larger job's: then a launcher elsewhere has started this one on each host.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace orrery {
 
 // This host's part in a job on several.
 struct HostPart {
-  std::string host;   // as the hosts file calls it
-  std::string job;    // name of the whole
+  std::string host;  // as the hosts file calls it
+  std::string job;   // name of the whole
   int first_rank = 0, world_size = 1;
   std::vector<std::string> variables;  // for the ranks, "NAME=value"
   // Signals to pass on arrive here, one number per line; the ranks are killed when it ends.

@@ -77,7 +77,8 @@ void MeetingServer::serve() {
     for (const Visitor& v : visitors_) fds.push_back({v.connection->socket(), POLLIN, 0});
     for (int r = 0; r < ranks_; ++r)
       if (const int end = store_.server_end(r); end >= 0)
-        fds.push_back({end, static_cast<short>(store_.has_unsent(r) ? POLLIN | POLLOUT : POLLIN), 0});
+        fds.push_back(
+            {end, static_cast<short>(store_.has_unsent(r) ? POLLIN | POLLOUT : POLLIN), 0});
     if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return;
     if (fds[0].revents) return;
     if (fds[1].revents) let_in();
@@ -93,8 +94,8 @@ void MeetingServer::lose(int rank) {
   if (!store_.left(rank)) fmt::print(stderr, "orrery: rank {} died\n", rank);
 }
 
-// Another user of this host is shown the door before a byte of his is read; who comes from afar has to
-// prove something first.
+// Another user of this host is shown the door before a byte of his is read; who comes from afar has
+// to prove something first.
 void MeetingServer::let_in() {
   const int socket = accept4(door_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (socket < 0) return;
@@ -106,7 +107,8 @@ void MeetingServer::let_in() {
     visitor.nonce = new_nonce();
     visitor.connection->send(wire::challenge, 0, "", visitor.nonce);
   }
-  if (visitors_.size() == most_strangers + static_cast<size_t>(ranks_)) visitors_.erase(visitors_.begin());
+  if (visitors_.size() == most_strangers + static_cast<size_t>(ranks_))
+    visitors_.erase(visitors_.begin());
   visitors_.push_back(std::move(visitor));
 }
 
@@ -115,33 +117,43 @@ bool MeetingServer::hear(Visitor& visitor) {
   Message hello;
   if (!visitor.connection->receive(hello)) return visitor.connection->at_end();
   if (hello.frame.kind != wire::join) return true;
-  const std::string why = is_friend(visitor, hello) ? objection(hello) : "it has another " + std::string(token_variable);
-  if (why.empty()) admit(visitor, hello);
-  else visitor.connection->send(wire::refuse, 0, "", why);
+  const std::string why = is_friend(visitor, hello)
+                              ? objection(hello)
+                              : "it has another " + std::string(token_variable);
+  if (why.empty())
+    admit(visitor, hello);
+  else
+    visitor.connection->send(wire::refuse, 0, "", why);
   return true;
 }
 
 bool MeetingServer::is_friend(const Visitor& visitor, const Message& hello) const {
   if (token_.empty()) return hello.key.empty();
   if (hello.key.size() != nonce_bytes + proof_bytes) return false;
-  return proves(hello.key.substr(nonce_bytes), token_,
-                join_text(visitor.nonce, hello.key.substr(0, nonce_bytes), hello.frame.id, hello.value));
+  return proves(
+      hello.key.substr(nonce_bytes), token_,
+      join_text(visitor.nonce, hello.key.substr(0, nonce_bytes), hello.frame.id, hello.value));
 }
 
 std::string MeetingServer::objection(const Message& hello) const {
   const uint32_t rank = hello.frame.id;
   if (hello.value != std::to_string(ranks_))
-    return fmt::format("rank 0 is one of {} ranks and rank {} one of {}", ranks_, rank, hello.value);
-  if (rank >= static_cast<uint32_t>(ranks_)) return fmt::format("there is no rank {} among {}", rank, ranks_);
-  if (store_.server_end(static_cast<int>(rank)) >= 0) return fmt::format("there are two ranks {}", rank);
+    return fmt::format("rank 0 is one of {} ranks and rank {} one of {}", ranks_, rank,
+                       hello.value);
+  if (rank >= static_cast<uint32_t>(ranks_))
+    return fmt::format("there is no rank {} among {}", rank, ranks_);
+  if (store_.server_end(static_cast<int>(rank)) >= 0)
+    return fmt::format("there are two ranks {}", rank);
   return "";
 }
 
 void MeetingServer::admit(Visitor& visitor, const Message& hello) {
   Connection& connection = *visitor.connection;
   connection.limit(wire::max_message);
-  if (token_.empty()) welcome(connection.socket(), store_.board());
-  else connection.send(wire::welcome, 0, proof(token_, welcome_text(visitor.nonce, hello.key)), "");
+  if (token_.empty())
+    welcome(connection.socket(), store_.board());
+  else
+    connection.send(wire::welcome, 0, proof(token_, welcome_text(visitor.nonce, hello.key)), "");
   store_.adopt(static_cast<int>(hello.frame.id), std::move(visitor.connection));
 }
 

@@ -27,7 +27,8 @@ SocketStore::SocketStore(Server server, std::unique_ptr<Connection> connection, 
   void* page = mmap(nullptr, sizeof(wire::Board), own ? PROT_READ | PROT_WRITE : PROT_READ,
                     own ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, board, 0);
   if (!own) close(board);
-  if (page == MAP_FAILED) fail(ORR_FAILED, "cannot read the page of {}: {}", server_name(), std::strerror(errno));
+  if (page == MAP_FAILED)
+    fail(ORR_FAILED, "cannot read the page of {}: {}", server_name(), std::strerror(errno));
   board_ = static_cast<wire::Board*>(page);
 }
 
@@ -78,7 +79,8 @@ void SocketStore::listen() {
 // Whoever asks takes the news from other hosts, unless another thread is about it.
 bool SocketStore::dead(int rank) const {
   if (connection_->is_stream())
-    if (std::unique_lock lock(mutex_, std::try_to_lock); lock) const_cast<SocketStore*>(this)->listen();
+    if (std::unique_lock lock(mutex_, std::try_to_lock); lock)
+      const_cast<SocketStore*>(this)->listen();
   return ended(rank);
 }
 

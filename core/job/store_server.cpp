@@ -26,7 +26,8 @@ StoreServer::StoreServer(int ranks) : ends_(ranks), words_(ranks) {
 void StoreServer::invite(int rank) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
-    fail(ORR_FAILED, "store: no socket for rank {}: {} (see ulimit -n)", rank, std::strerror(errno));
+    fail(ORR_FAILED, "store: no socket for rank {}: {} (see ulimit -n)", rank,
+         std::strerror(errno));
   ends_[rank].client = pair[1];
   adopt(rank, std::make_unique<Connection>(pair[0]));
 }

@@ -19,8 +19,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-// Children end by their own error, by the loss of a peer (75) or by a silent peer (124): the first kind
-// is the cause, the others follow from it.
+// Children end by their own error, by the loss of a peer (75) or by a silent peer (124): the first
+// kind is the cause, the others follow from it.
 int follows(int code) { return code == ORR_RETRY ? 2 : code == ORR_DEADLINE ? 1 : 0; }
 
 }  // namespace
@@ -51,9 +51,9 @@ int Supervisor::run() {
   for (Child& c : children_)
     for (LinePrefixer& o : c.output) o.finish();
   if (failures_.empty()) return 0;
-  const size_t first = *std::min_element(failures_.begin(), failures_.end(), [&](size_t a, size_t b) {
-    return follows(children_[a].code) < follows(children_[b].code);
-  });
+  const size_t first = *std::min_element(
+      failures_.begin(), failures_.end(),
+      [&](size_t a, size_t b) { return follows(children_[a].code) < follows(children_[b].code); });
   return tell(first);
 }
 
@@ -96,7 +96,8 @@ void Supervisor::take(int signal) {
 void Supervisor::reap() {
   for (size_t i = 0; i < children_.size(); ++i) {
     int status = 0;
-    if (children_[i].running && waitpid(children_[i].pid, &status, WNOHANG) == children_[i].pid) ended(i, status);
+    if (children_[i].running && waitpid(children_[i].pid, &status, WNOHANG) == children_[i].pid)
+      ended(i, status);
   }
 }
 

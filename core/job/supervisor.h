@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every launcher does with its children, be they ranks or remote shells: one loop over signals,
-// their ends and their lines, and patience with the others once one has failed.
+// What every launcher does with its children, be they ranks or remote shells: one loop over
+// signals, their ends and their lines, and patience with the others once one has failed.
 #pragma once
 
 #include <poll.h>
@@ -21,8 +21,8 @@ class Supervisor {
   Supervisor() = default;
   virtual ~Supervisor();  // kills
   Supervisor(const Supervisor&) = delete;
-  // Starts the children, sees them to their end and returns 0, or the code of the one that failed by
-  // itself. SIGINT, SIGTERM, SIGHUP and SIGUSR1 are passed on; a second SIGINT or SIGTERM kills.
+  // Starts the children, sees them to their end and returns 0, or the code of the one that failed
+  // by itself. SIGINT, SIGTERM, SIGHUP and SIGUSR1 are passed on; a second SIGINT or SIGTERM kills.
   // [main thread]
   int run();
 
@@ -53,7 +53,7 @@ class Supervisor {
   void send_all(int signal);
   bool any_running() const;
 
-  std::vector<size_t> failures_;               // in the order of their end, those we killed left out
+  std::vector<size_t> failures_;  // in the order of their end, those we killed left out
   std::optional<Clock::time_point> deadline_;  // of the present patience
   int pressure_ = 0;                           // 0 patient, 1 SIGTERM sent, 2 SIGKILL sent
   int stop_signal_ = 0, stops_ = 0;

@@ -14,7 +14,8 @@ struct Endpoint {
   std::string text() const;  // "n01:15812"
 };
 
-// A listening socket. Throws Error when the host is not this one, or the port is taken.
+// A listening socket. Throws Error when the host is not this one, or the port is taken, and also
+// where the name leads nobody else here: many hosts call themselves 127.0.1.1.
 int listen_at(const Endpoint& place);
 // A connected socket, or -1 with errno when nobody listens or answers within the time. Throws Error
 // when there is no such host.

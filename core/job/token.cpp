@@ -9,7 +9,9 @@ namespace orrery {
 namespace {
 
 unsigned char* bytes(std::string& s) { return reinterpret_cast<unsigned char*>(s.data()); }
-const unsigned char* bytes(const std::string& s) { return reinterpret_cast<const unsigned char*>(s.data()); }
+const unsigned char* bytes(const std::string& s) {
+  return reinterpret_cast<const unsigned char*>(s.data());
+}
 
 void prepare() {
   if (sodium_init() < 0) fail(ORR_FAILED, "no random numbers from this machine");
@@ -53,10 +55,13 @@ bool proves(const std::string& proof, const std::string& token, const std::strin
          crypto_auth_verify(bytes(proof), bytes(text), text.size(), bytes(key_of(token))) == 0;
 }
 
-std::string join_text(const std::string& nonce, const std::string& own_nonce, uint32_t rank, const std::string& size) {
+std::string join_text(const std::string& nonce, const std::string& own_nonce, uint32_t rank,
+                      const std::string& size) {
   return "join" + nonce + own_nonce + std::to_string(rank) + " " + size;
 }
 
-std::string welcome_text(const std::string& nonce, const std::string& join_key) { return "welcome" + nonce + join_key; }
+std::string welcome_text(const std::string& nonce, const std::string& join_key) {
+  return "welcome" + nonce + join_key;
+}
 
 }  // namespace orrery

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The doors at which the ranks of several hosts get their connections in comm local, with strangers before them.
+// The doors at which the ranks of several hosts get their connections in comm local, with strangers
+// before them.
 #include "../../plugins/comm/local/doors.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +50,8 @@ struct Table {
       static_cast<Table*>(self)->put(key, std::string(static_cast<const char*>(value), bytes));
       return nullptr;
     };
-    b.get = [](void* self, const char* key, void* value, uint64_t, uint64_t* bytes, int64_t) -> orr_status* {
+    b.get = [](void* self, const char* key, void* value, uint64_t, uint64_t* bytes,
+               int64_t) -> orr_status* {
       const std::string got = static_cast<Table*>(self)->get(key);
       std::memcpy(value, got.data(), *bytes = got.size());
       return nullptr;
@@ -60,7 +62,9 @@ struct Table {
 };
 
 std::future<std::vector<Line>> form(Table& table, int rank) {
-  return std::async(std::launch::async, [&table, rank] { return connect_all(table.boot(rank), {0, 1}); });
+  return std::async(std::launch::async, [&table, rank] {
+    return connect_all(table.boot(rank), {0, 1});
+  });
 }
 
 int visit(Table& table) {
@@ -82,7 +86,8 @@ bool is_shut(int fd) {
 bool joined(int a, int b) {
   char byte = 0;
   pollfd ready{b, POLLIN, 0};
-  return send(a, "x", 1, 0) == 1 && poll(&ready, 1, 5000) == 1 && recv(b, &byte, 1, 0) == 1 && byte == 'x';
+  return send(a, "x", 1, 0) == 1 && poll(&ready, 1, 5000) == 1 && recv(b, &byte, 1, 0) == 1 &&
+         byte == 'x';
 }
 
 TEST(Doors, StrangersGetNowhereAndRanksGetIn) {

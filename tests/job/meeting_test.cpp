@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks that meet without our launcher, here as threads: who is let in, who is not, who is seen to end.
-// On one host they meet at a name, between hosts at an address, and the same is asked of both.
+// Ranks that meet without our launcher, here as threads: who is let in, who is not, who is seen to
+// end. On one host they meet at a name, between hosts at an address, and the same is asked of both.
 #include "job/meeting.h"
 
 #include <gtest/gtest.h>
@@ -65,9 +65,12 @@ class Meeting : public testing::TestWithParam<bool> {
     return afar() ? meet_afar(world, token, deadline) : meet(world, deadline);
   }
   std::future<std::unique_ptr<Store>> join(int rank, int size, const std::string& job) const {
-    return std::async(std::launch::async, [this, world = world_of(rank, size, job)] { return meet_at(world, 20 * second); });
+    return std::async(std::launch::async, [this, world = world_of(rank, size, job)] {
+      return meet_at(world, 20 * second);
+    });
   }
-  std::string refusal(int code, int rank, int size, const std::string& job, int64_t deadline = 20 * second) const {
+  std::string refusal(int code, int rank, int size, const std::string& job,
+                      int64_t deadline = 20 * second) const {
     try {
       meet_at(world_of(rank, size, job), deadline);
     } catch (const Error& e) {
@@ -86,14 +89,17 @@ class Meeting : public testing::TestWithParam<bool> {
     char challenge[sizeof(wire::Frame) + nonce_bytes];
     pollfd ready{fd, POLLIN, 0};
     EXPECT_EQ(poll(&ready, 1, 5000), 1);
-    EXPECT_EQ(recv(fd, challenge, sizeof challenge, MSG_WAITALL), static_cast<ssize_t>(sizeof challenge));
+    EXPECT_EQ(recv(fd, challenge, sizeof challenge, MSG_WAITALL),
+              static_cast<ssize_t>(sizeof challenge));
     if (nonce) nonce->assign(challenge + sizeof(wire::Frame), nonce_bytes);
     return fd;
   }
 };
 
-std::string packet_of(wire::Kind kind, uint32_t rank, const std::string& key, const std::string& value) {
-  const wire::Frame frame{kind, rank, static_cast<uint32_t>(key.size()), static_cast<uint32_t>(value.size())};
+std::string packet_of(wire::Kind kind, uint32_t rank, const std::string& key,
+                      const std::string& value) {
+  const wire::Frame frame{kind, rank, static_cast<uint32_t>(key.size()),
+                          static_cast<uint32_t>(value.size())};
   return std::string(reinterpret_cast<const char*>(&frame), sizeof frame) + key + value;
 }
 
@@ -143,8 +149,9 @@ TEST_P(Meeting, RanksThatDoNotBelongTogetherAreTold) {
   auto others = join(1, 2, "pairs");
   auto zero = join(0, 2, "pairs").get();
   auto one = others.get();
-  EXPECT_NE(refusal(ORR_INVALID, 2, 3, "pairs").find("rank 0 is one of 2 ranks and rank 2 one of 3"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal(ORR_INVALID, 2, 3, "pairs").find("rank 0 is one of 2 ranks and rank 2 one of 3"),
+      std::string::npos);
   EXPECT_NE(refusal(ORR_INVALID, 1, 2, "pairs").find("there are two ranks 1"), std::string::npos);
   EXPECT_NE(refusal(ORR_UNAVAILABLE, 0, 2, "pairs").find("MASTER_PORT"), std::string::npos);
 }
@@ -152,7 +159,8 @@ TEST_P(Meeting, RanksThatDoNotBelongTogetherAreTold) {
 TEST_P(Meeting, ARankZeroThatNeverComesIsADeadline) {
   const std::string why = refusal(ORR_DEADLINE, 1, 2, "alone", second / 10);
   const std::string place = afar() ? "127.0.0.1:" + port_of("alone") : "orrery-";
-  EXPECT_NE(why.find("rank 1 of 2 (a test) waits for rank 0 at '" + place), std::string::npos) << why;
+  EXPECT_NE(why.find("rank 1 of 2 (a test) waits for rank 0 at '" + place), std::string::npos)
+      << why;
 }
 
 // Whatever is said at the door, nothing breaks, nobody gets in, and the true rank still does.
@@ -163,12 +171,14 @@ TEST_P(Meeting, NoiseAtTheDoorHarmsNobody) {
   for (int i = 0; i < 1000; ++i) {
     const std::string key(random() % 4 ? 0 : random() % 100, 'k');
     std::string packet = packet_of(wire::join, random() % 3, key, std::to_string(random() % 4 + 3));
-    for (uint32_t k = random() % 6; k > 0; --k) packet[random() % packet.size()] = static_cast<char>(random());
+    for (uint32_t k = random() % 6; k > 0; --k)
+      packet[random() % packet.size()] = static_cast<char>(random());
     if (random() % 4 == 0) packet.resize(random() % 600 + 1, 'x');
     const int fd = visit("noise");
     ASSERT_GE(fd, 0);
     send(fd, packet.data(), packet.size(), MSG_NOSIGNAL);
-    if (i % 8 == 0) shutdown(fd, SHUT_WR);  // nothing more will come, though a message may be half said
+    if (i % 8 == 0)
+      shutdown(fd, SHUT_WR);  // nothing more will come, though a message may be half said
     const uint32_t answer = i % 8 ? answer_at(fd, afar() ? 2 : 5000) : 0;  // some do not wait
     EXPECT_TRUE(answer == 0 || answer == wire::refuse) << answer;
     close(fd);
@@ -178,8 +188,9 @@ TEST_P(Meeting, NoiseAtTheDoorHarmsNobody) {
   EXPECT_EQ(zero->get("key", 5 * second), "value");
 }
 
-INSTANTIATE_TEST_SUITE_P(Places, Meeting, testing::Bool(),
-                         [](const auto& info) { return info.param ? "BetweenHosts" : "OnOneHost"; });
+INSTANTIATE_TEST_SUITE_P(Places, Meeting, testing::Bool(), [](const auto& info) {
+  return info.param ? "BetweenHosts" : "OnOneHost";
+});
 
 // Those who have no token, another, or only what they have heard of an earlier meeting.
 class MeetingAfar : public Meeting {};
@@ -211,7 +222,8 @@ TEST_P(MeetingAfar, AnotherTokenIsNamed) {
     meet_afar(world_of(1, 2, "wrong"), "another", 5 * second);
     FAIL() << "was let in";
   } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("it has another ORRERY_TOKEN"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("it has another ORRERY_TOKEN"), std::string::npos)
+        << e.what();
   }
 }
 
@@ -229,7 +241,8 @@ TEST_P(MeetingAfar, AFalseRankZeroIsFoundOut) {
     rank.send(wire::welcome, 0, std::string(proof_bytes, 'w'), "");
     EXPECT_EQ(hello.key.find(token), std::string::npos);
   });
-  EXPECT_NE(refusal(ORR_UNAVAILABLE, 1, 2, "false").find("does not know this job's ORRERY_TOKEN"), std::string::npos);
+  EXPECT_NE(refusal(ORR_UNAVAILABLE, 1, 2, "false").find("does not know this job's ORRERY_TOKEN"),
+            std::string::npos);
   impostor.get();
   close(door);
 }
@@ -246,13 +259,19 @@ TEST_P(MeetingAfar, AddressesThatCannotBeAreRefused) {
     return std::string();
   };
   EXPECT_NE(why("127.0.0.1", "70000").find("MASTER_PORT='70000' is no port"), std::string::npos);
-  EXPECT_NE(why("192.0.2.1", "29500").find("MASTER_ADDR='192.0.2.1' is no address of the host"), std::string::npos);
-  EXPECT_NE(why("no-such-host.invalid", "29500").find("'no-such-host.invalid' is no host"), std::string::npos);
+  EXPECT_NE(why("192.0.2.1", "29500").find("MASTER_ADDR='192.0.2.1' is no address of the host"),
+            std::string::npos);
+  EXPECT_NE(why("0x7f000001", "29500").find("'0x7f000001' is this host alone to itself"),
+            std::string::npos);
+  EXPECT_NE(why("no-such-host.invalid", "29500").find("'no-such-host.invalid' is no host"),
+            std::string::npos);
 }
 
 TEST(MeetingHere, AnotherUserIsShownTheDoor) {
   if (geteuid() != 0) GTEST_SKIP() << "becoming another user needs root";
-  auto zero = std::async(std::launch::async, [] { return meet(world_of(0, 2, "door"), 20 * second); }).get();
+  auto zero = std::async(std::launch::async, [] {
+                return meet(world_of(0, 2, "door"), 20 * second);
+              }).get();
   const std::string place = meeting_place(world_of(0, 2, "door"));
   const pid_t stranger = fork();
   if (stranger == 0) {
@@ -265,7 +284,9 @@ TEST(MeetingHere, AnotherUserIsShownTheDoor) {
   int status = 1;
   waitpid(stranger, &status, 0);
   EXPECT_EQ(status, 0);
-  std::async(std::launch::async, [] { return meet(world_of(1, 2, "door"), 20 * second); }).get()->put("key", "value");
+  std::async(std::launch::async, [] { return meet(world_of(1, 2, "door"), 20 * second); })
+      .get()
+      ->put("key", "value");
   EXPECT_EQ(zero->get("key", 5 * second), "value");
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A stream of bytes to one peer and back: the shared rings of two ranks on one host, a socket between
-// hosts. Nothing here waits.
+// A stream of bytes to one peer and back: the shared rings of two ranks on one host, a socket
+// between hosts. Nothing here waits.
 #pragma once
 
 #include <sys/uio.h>

@@ -44,14 +44,18 @@ struct Claim {
 
 Hello hello_of(const Secret& secret, const Claim& claim) {
   Hello hello{claim.from, claim.is_data, {}};
-  crypto_auth(hello.proof, reinterpret_cast<const unsigned char*>(&claim), sizeof claim, secret.key);
+  crypto_auth(hello.proof, reinterpret_cast<const unsigned char*>(&claim), sizeof claim,
+              secret.key);
   return hello;
 }
 
 class Doors {
  public:
   Doors(const orr_comm_boot& boot, const std::vector<int>& host_of)
-      : boot_(boot), host_of_(host_of), lines_(host_of.size()), end_(shared::now_ns() + boot.deadline_ns) {}
+      : boot_(boot),
+        host_of_(host_of),
+        lines_(host_of.size()),
+        end_(shared::now_ns() + boot.deadline_ns) {}
   ~Doors();
   std::vector<Line> form();
 
@@ -70,7 +74,9 @@ class Doors {
   void let_in();
   bool hear(const Visitor& visitor);
   int first_missing() const;
-  int left_ms() const { return static_cast<int>(std::max<int64_t>((end_ - shared::now_ns()) / 1000000, 0)); }
+  int left_ms() const {
+    return static_cast<int>(std::max<int64_t>((end_ - shared::now_ns()) / 1000000, 0));
+  }
   [[noreturn]] void fail_waiting(int rank, const std::string& place) const;
 
   const orr_comm_boot& boot_;
@@ -106,7 +112,8 @@ void Doors::agree_on_secret() {
     return orr::check(boot_.put(boot_.store, "comm.local/secret", &secret_, sizeof secret_));
   }
   const std::string got = fetch("comm.local/secret");
-  if (got.size() != sizeof secret_) throw orr::Error(ORR_FAILED, "rank 0 has another version of comm 'local'");
+  if (got.size() != sizeof secret_)
+    throw orr::Error(ORR_FAILED, "rank 0 has another version of comm 'local'");
   std::memcpy(&secret_, got.data(), sizeof secret_);
 }
 
@@ -123,7 +130,9 @@ Address parse(const std::string& host, const std::string& port) {
 
 int new_socket(int family) {
   const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) throw orr::Error(ORR_FAILED, std::string("no socket: ") + std::strerror(errno) + " (see ulimit -n)");
+  if (fd < 0)
+    throw orr::Error(ORR_FAILED,
+                     std::string("no socket: ") + std::strerror(errno) + " (see ulimit -n)");
   return fd;
 }
 
@@ -148,17 +157,21 @@ void Doors::open() {
   socklen_t bytes = sizeof bound;
   if (bind(door_, at->ai_addr, at->ai_addrlen) != 0 || listen(door_, SOMAXCONN) != 0 ||
       getsockname(door_, reinterpret_cast<sockaddr*>(&bound), &bytes) != 0)
-    throw orr::Error(ORR_FAILED, "rank " + std::to_string(boot_.rank) + " cannot listen at " + host +
-                                     ", where rank 0 has seen it: " + std::strerror(errno));
+    throw orr::Error(ORR_FAILED, "rank " + std::to_string(boot_.rank) + " cannot listen at " +
+                                     host + ", where rank 0 has seen it: " + std::strerror(errno));
   char port[NI_MAXSERV];
-  getnameinfo(reinterpret_cast<sockaddr*>(&bound), bytes, nullptr, 0, port, sizeof port, NI_NUMERICSERV);
-  orr::check(boot_.put(boot_.store, key_of("comm.local/port/", boot_.rank).c_str(), port, std::strlen(port)));
+  getnameinfo(reinterpret_cast<sockaddr*>(&bound), bytes, nullptr, 0, port, sizeof port,
+              NI_NUMERICSERV);
+  orr::check(boot_.put(boot_.store, key_of("comm.local/port/", boot_.rank).c_str(), port,
+                       std::strlen(port)));
 }
 
 void Doors::fail_waiting(int rank, const std::string& place) const {
-  throw orr::Error(ORR_DEADLINE, "rank " + std::to_string(boot_.rank) + " has no connection with rank " +
-                                     std::to_string(rank) + place + " after " + shared::seconds(boot_.deadline_ns) +
-                                     ": do the hosts reach each other at these addresses, and no firewall between?");
+  throw orr::Error(
+      ORR_DEADLINE,
+      "rank " + std::to_string(boot_.rank) + " has no connection with rank " +
+          std::to_string(rank) + place + " after " + shared::seconds(boot_.deadline_ns) +
+          ": do the hosts reach each other at these addresses, and no firewall between?");
 }
 
 int Doors::reach(int rank, const std::string& place, bool is_data) {
@@ -175,8 +188,9 @@ int Doors::reach(int rank, const std::string& place, bool is_data) {
     getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
   }
   if (error != 0)
-    throw orr::Error(ORR_RETRY, "rank " + std::to_string(boot_.rank) + " cannot connect with rank " +
-                                    std::to_string(rank) + " at " + place + ": " + std::strerror(error));
+    throw orr::Error(ORR_RETRY, "rank " + std::to_string(boot_.rank) +
+                                    " cannot connect with rank " + std::to_string(rank) + " at " +
+                                    place + ": " + std::strerror(error));
   return fd;
 }
 
@@ -184,10 +198,12 @@ void Doors::introduce(int socket, int rank, const std::string& place, bool is_da
   Claim claim{{}, boot_.rank, rank, is_data};
   pollfd ready{socket, POLLIN, 0};
   if (poll(&ready, 1, left_ms()) <= 0) fail_waiting(rank, " at " + place);
-  const bool met = recv(socket, &claim.nonce, sizeof claim.nonce, MSG_DONTWAIT) == sizeof claim.nonce;
+  const bool met =
+      recv(socket, &claim.nonce, sizeof claim.nonce, MSG_DONTWAIT) == sizeof claim.nonce;
   const Hello hello = hello_of(secret_, claim);
   if (!met || send(socket, &hello, sizeof hello, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof hello)
-    throw orr::Error(ORR_RETRY, "rank " + std::to_string(rank) + " died while forming communicators");
+    throw orr::Error(ORR_RETRY,
+                     "rank " + std::to_string(rank) + " died while forming communicators");
 }
 
 void Doors::let_in() {
@@ -213,9 +229,12 @@ bool Doors::hear(const Visitor& v) {
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   const bool whole = n == sizeof hello && hello.rank > boot_.rank && hello.rank < boot_.world_size;
   const Claim claim{v.nonce, hello.rank, boot_.rank, hello.is_data != 0};
-  int* place = !whole ? nullptr : hello.is_data ? &lines_[hello.rank].data : &lines_[hello.rank].notes;
+  int* place = !whole          ? nullptr
+               : hello.is_data ? &lines_[hello.rank].data
+                               : &lines_[hello.rank].notes;
   if (!place || *place >= 0 ||
-      crypto_auth_verify(hello.proof, reinterpret_cast<const unsigned char*>(&claim), sizeof claim, secret_.key) != 0)
+      crypto_auth_verify(hello.proof, reinterpret_cast<const unsigned char*>(&claim), sizeof claim,
+                         secret_.key) != 0)
     close(v.socket);
   else
     *place = v.socket;
@@ -237,7 +256,8 @@ void Doors::receive_all() {
     std::erase_if(visitors_, [this](const Visitor& v) { return hear(v); });
     if (left_ms() == 0) fail_waiting(missing, "");
     if (boot_.dead(boot_.store, missing))
-      throw orr::Error(ORR_RETRY, "rank " + std::to_string(missing) + " died while forming communicators");
+      throw orr::Error(ORR_RETRY,
+                       "rank " + std::to_string(missing) + " died while forming communicators");
   }
 }
 
@@ -246,7 +266,8 @@ std::vector<Line> Doors::form() {
   agree_on_secret();
   open();
   for (int r = 0; r < boot_.rank; ++r) {
-    const std::string place = fetch(key_of("address/", r)) + ":" + fetch(key_of("comm.local/port/", r));
+    const std::string place =
+        fetch(key_of("address/", r)) + ":" + fetch(key_of("comm.local/port/", r));
     for (bool is_data : {false, true})
       if (!is_data || is_far(r)) introduce(reach(r, place, is_data), r, place, is_data);
   }

@@ -45,6 +45,8 @@ void Family::die_of(int dead_rank, const orr_coll* current) {
   die(ORR_RETRY, "rank " + std::to_string(dead_rank) + " died" + shared::in_operation(current));
 }
 
-int64_t Family::deadline_of(const orr_coll* c) const { return c && c->deadline_ns > 0 ? c->deadline_ns : boot.deadline_ns; }
+int64_t Family::deadline_of(const orr_coll* c) const {
+  return c && c->deadline_ns > 0 ? c->deadline_ns : boot.deadline_ns;
+}
 
 }  // namespace local

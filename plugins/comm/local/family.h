@@ -25,8 +25,8 @@ struct Region {
   std::vector<char*> base;
 };
 
-// One poison for all: after a lost peer no communicator can be trusted, and every rank must name the
-// same culprit. It lies in memory that the ranks of a host share; between hosts notes carry it.
+// One poison for all: after a lost peer no communicator can be trusted, and every rank must name
+// the same culprit. It lies in memory that the ranks of a host share; between hosts notes carry it.
 struct Family {
   Family();
   ~Family();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Forming: the world over the store, children over their parent. Those of a communicator's ranks that
-// are on one host share a segment; a communicator that has others, too, is a wide one on top of it.
+// Forming: the world over the store, children over their parent. Those of a communicator's ranks
+// that are on one host share a segment; a communicator that has others, too, is a wide one on top
+// of it.
 #include <algorithm>
 #include <orrery/sdk/plugin.hpp>
 #include <orrery/sdk/traffic.hpp>
@@ -56,13 +57,16 @@ std::unique_ptr<Group> widen(std::shared_ptr<Family> family, std::vector<int> wo
 }  // namespace
 
 Group::Group(std::shared_ptr<Family> family, std::vector<int> world_of, int rank, uint64_t id)
-    : family_(std::move(family)), world_of_(std::move(world_of)), rank_(rank),
-      size_(static_cast<int>(world_of_.size())), id_(id) {}
+    : family_(std::move(family)),
+      world_of_(std::move(world_of)),
+      rank_(rank),
+      size_(static_cast<int>(world_of_.size())),
+      id_(id) {}
 
 std::unique_ptr<Group> form_world(const orr_comm_boot& boot) {
   if (boot.world_size > max_ranks)
-    throw orr::Error(ORR_UNAVAILABLE, "comm 'local' joins up to " + std::to_string(max_ranks) + " ranks, not " +
-                                          std::to_string(boot.world_size));
+    throw orr::Error(ORR_UNAVAILABLE, "comm 'local' joins up to " + std::to_string(max_ranks) +
+                                          " ranks, not " + std::to_string(boot.world_size));
   auto family = std::make_shared<Family>();
   family->boot = boot;
   family->job = boot.job ? boot.job : "";
@@ -74,7 +78,8 @@ std::unique_ptr<Group> form_world(const orr_comm_boot& boot) {
   family->world = meet(boot, here);
   auto host = std::make_unique<Comm>(family, family->world, here, index_of(here, boot.rank), 1);
   family->spin = host->has_own_cpus();
-  if (here.size() < all.size()) family->mesh = std::make_unique<Mesh>(*family, connect_all(boot, family->host_of));
+  if (here.size() < all.size())
+    family->mesh = std::make_unique<Mesh>(*family, connect_all(boot, family->host_of));
   return widen(family, all, 1, std::move(host));
 }
 
@@ -97,7 +102,8 @@ std::unique_ptr<Group> Group::split(int32_t color, int32_t key) {
     card = segment.mapping().card();
   }
   const auto cards = gather_words(card, "split");
-  if (n > 0 && here[0] != me) segment = Segment(Mapping::open(cards[index_of(world_of_, here[0])]), n);
+  if (n > 0 && here[0] != me)
+    segment = Segment(Mapping::open(cards[index_of(world_of_, here[0])]), n);
   gather_words(0, "split");  // all have opened what they need
   if (n == 0) return nullptr;
   const uint64_t id = shared::hash(&color, sizeof color, id_ * 1000003 + birth);
@@ -108,7 +114,8 @@ std::unique_ptr<Group> Group::split(int32_t color, int32_t key) {
 void Group::free(orr_memory* memory) {
   auto& regions = family_->regions;
   const auto own = [&](const auto& r) { return &r->memory == memory; };
-  if (auto found = std::find_if(regions.begin(), regions.end(), own); found != regions.end()) regions.erase(found);
+  if (auto found = std::find_if(regions.begin(), regions.end(), own); found != regions.end())
+    regions.erase(found);
 }
 
 void Group::check_alive() const {

@@ -23,7 +23,8 @@ std::string identity(int rank, const char* pretended) {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
   std::string name = boot + link_of("/proc/self/ns/pid") + link_of("/proc/self/ns/net");
-  if (pretended && *pretended) name += pretended[static_cast<size_t>(rank) % std::string(pretended).size()];
+  if (pretended && *pretended)
+    name += pretended[static_cast<size_t>(rank) % std::string(pretended).size()];
   return name;
 }
 
@@ -34,18 +35,21 @@ std::vector<int> find_hosts(const orr_comm_boot& boot) {
   const char* pretended = std::getenv("ORRERY_TEST_HOSTS");
   if (boot.local_size == boot.world_size && !pretended) return host_of;
   const std::string own = identity(boot.rank, pretended), key = "comm.local/host/";
-  orr::check(boot.put(boot.store, (key + std::to_string(boot.rank)).c_str(), own.data(), own.size()));
+  orr::check(
+      boot.put(boot.store, (key + std::to_string(boot.rank)).c_str(), own.data(), own.size()));
   const uint64_t all_bytes = host_of.size() * sizeof(int);
   uint64_t bytes = 0;
   if (boot.rank > 0) {
-    orr::check(boot.get(boot.store, "comm.local/hosts", host_of.data(), all_bytes, &bytes, boot.deadline_ns));
+    orr::check(boot.get(boot.store, "comm.local/hosts", host_of.data(), all_bytes, &bytes,
+                        boot.deadline_ns));
     if (bytes != all_bytes) throw orr::Error(ORR_FAILED, "rank 0 forms a world of another size");
     return host_of;
   }
   std::vector<std::string> known;
   for (int r = 0; r < boot.world_size; ++r) {
     char name[256];
-    orr::check(boot.get(boot.store, (key + std::to_string(r)).c_str(), name, sizeof name, &bytes, boot.deadline_ns));
+    orr::check(boot.get(boot.store, (key + std::to_string(r)).c_str(), name, sizeof name, &bytes,
+                        boot.deadline_ns));
     const auto at = std::find(known.begin(), known.end(), std::string(name, bytes));
     host_of[r] = static_cast<int>(at - known.begin());
     if (at == known.end()) known.emplace_back(name, bytes);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Large collectives in two layers: through shared memory inside each host, and between hosts only among
-// those ranks that have the same place on theirs, so that every byte leaves a host once. For groups of
-// equal hosts, one after another in rank order. Rank r = h * k + i is the i-th of host h.
+// Large collectives in two layers: through shared memory inside each host, and between hosts only
+// among those ranks that have the same place on theirs, so that every byte leaves a host once. For
+// groups of equal hosts, one after another in rank order. Rank r = h * k + i is the i-th of host h.
 //
 // A tree keeps its order: what the ranks of a host add first are whole nodes of it.
-#include <algorithm>
 #include <orrery/ops.h>
+#include <algorithm>
 #include <orrery/sdk/plugin.hpp>
 #include <orrery/sdk/traffic.hpp>
 
@@ -42,7 +42,8 @@ orr_buffer part(const orr_buffer& b, int64_t at, int64_t bytes) {
 class Wide::Counterparts : public shared::Messenger {
  public:
   Counterparts(Wide& wide) : wide_(wide) {}
-  void exchange(const std::vector<shared::Message>& sends, const std::vector<shared::Message>& recvs) override {
+  void exchange(const std::vector<shared::Message>& sends,
+                const std::vector<shared::Message>& recvs) override {
     wide_.exchange(ranks(sends), ranks(recvs));
   }
 
@@ -63,7 +64,9 @@ struct Wide::Scratch {
     memory.bytes = bytes.size();
     memory.host = bytes.data();
   }
-  orr_buffer part(int64_t at, int64_t n) const { return {&memory, static_cast<uint64_t>(at), static_cast<uint64_t>(n)}; }
+  orr_buffer part(int64_t at, int64_t n) const {
+    return {&memory, static_cast<uint64_t>(at), static_cast<uint64_t>(n)};
+  }
 };
 
 // Whether the ranks of each host stand together, as many as on every other.
@@ -85,22 +88,27 @@ bool Wide::goes_in_layers(const orr_coll& c) const {
 
 void Wide::in_layers(const orr_coll& c) {
   exchange({}, {});
-  if (c.op == ORR_COLL_TREE_ALL_REDUCE) tree_all_reduce(c);
-  else if (c.op == ORR_COLL_TREE_REDUCE_SCATTER) tree_reduce_scatter(c);
-  else all_gather(c);
+  if (c.op == ORR_COLL_TREE_ALL_REDUCE)
+    tree_all_reduce(c);
+  else if (c.op == ORR_COLL_TREE_REDUCE_SCATTER)
+    tree_reduce_scatter(c);
+  else
+    all_gather(c);
 }
 
 // Adds this host's nodes, as far as this rank is to have them: element by element of the slices
 // [at[i], at[i] + n[i]) for the i-th rank of the host. The j-th node goes to `to` of j.
 template <class F>
-void Wide::add_here(const orr_coll& c, const std::vector<int64_t>& n, const std::vector<int64_t>& at, F&& to) {
+void Wide::add_here(const orr_coll& c, const std::vector<int64_t>& n,
+                    const std::vector<int64_t>& at, F&& to) {
   const int k = host_->size(), first = rank_ - host_->rank();
   const int64_t unit = orr_dtype_bytes(c.dtype), own = n[host_->rank()];
   int64_t sent = 0;  // nodes of this rank
   int j = 0;
   for (const Node& node : nodes_of(c, first, first + k, size_)) {
     std::vector<int64_t> leaf_first(k + 1);
-    for (int i = 0; i <= k; ++i) leaf_first[i] = std::clamp(c.leaf_first[first + i], node.lo, node.hi) - node.lo;
+    for (int i = 0; i <= k; ++i)
+      leaf_first[i] = std::clamp(c.leaf_first[first + i], node.lo, node.hi) - node.lo;
     orr_coll sum = c;
     sum.op = ORR_COLL_TREE_REDUCE_SCATTER;
     sum.counts = n.data();
@@ -153,9 +161,11 @@ void Wide::tree_reduce_scatter(const orr_coll& c) {
     leaf_first[h] = c.leaf_first[h * k];
   }
   leaf_first[hosts] = c.leaf_first[size_];
-  const Scratch scratch(row * unit * static_cast<int64_t>(nodes_of(c, first, first + k, size_).size()));
+  const Scratch scratch(row * unit *
+                        static_cast<int64_t>(nodes_of(c, first, first + k, size_).size()));
   for (int h = 0; h < hosts; ++h)
-    add_here(c, {c.counts + h * k, c.counts + (h + 1) * k}, {c.recv_counts + h * k, c.recv_counts + (h + 1) * k},
+    add_here(c, {c.counts + h * k, c.counts + (h + 1) * k},
+             {c.recv_counts + h * k, c.recv_counts + (h + 1) * k},
              [&](int j, int64_t bytes) { return scratch.part((j * row + at[h]) * unit, bytes); });
   orr_coll sum = c;
   sum.count = row;
@@ -167,11 +177,14 @@ void Wide::tree_reduce_scatter(const orr_coll& c) {
   shared::reduce(sum, rank_ / k, hosts, others);
 }
 
-// First each rank gets what its counterparts have, in its place in recv; then each host's pieces go around.
+// First each rank gets what its counterparts have, in its place in recv; then each host's pieces go
+// around.
 void Wide::all_gather(const orr_coll& c) {
   const int k = host_->size(), hosts = size_ / k;
   const int64_t unit = orr_dtype_bytes(c.dtype);
-  const auto place = [&](int r) { return part(c.recv, orr::traffic::sum(c.counts, r) * unit, c.counts[r] * unit); };
+  const auto place = [&](int r) {
+    return part(c.recv, orr::traffic::sum(c.counts, r) * unit, c.counts[r] * unit);
+  };
   std::vector<shared::Message> sends, recvs;
   for (int h = 0; h < hosts; ++h) {
     const int r = h * k + host_->rank();
@@ -185,7 +198,8 @@ void Wide::all_gather(const orr_coll& c) {
     orr_coll share = c;
     share.counts = c.counts + h * k;
     share.send = r == rank_ ? c.send : place(r);
-    share.recv = part(c.recv, orr::traffic::sum(c.counts, h * k) * unit, orr::traffic::sum(share.counts, k) * unit);
+    share.recv = part(c.recv, orr::traffic::sum(c.counts, h * k) * unit,
+                      orr::traffic::sum(share.counts, k) * unit);
     host_->run(&share, 1);
   }
 }

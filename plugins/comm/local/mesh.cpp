@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 #include <orrery/sdk/plugin.hpp>
+#include <utility>
 
 #include "../shared/operation.h"
 #include "family.h"
@@ -16,11 +16,14 @@ namespace local {
 namespace {
 
 constexpr int64_t ms = 1000000;
-constexpr int64_t time_to_answer = 1000 * ms;  // a waiting rank gets the CPU within it, whatever the load
-constexpr size_t ahead_bytes = 16 << 10;       // read at once: heads and short messages
-constexpr int most_parts = 32;                 // of what is written at once
+constexpr int64_t time_to_answer =
+    1000 * ms;  // a waiting rank gets the CPU within it, whatever the load
+constexpr size_t ahead_bytes = 16 << 10;  // read at once: heads and short messages
+constexpr int most_parts = 32;            // of what is written at once
 
-bool same(const Head& a, const Head& b) { return a.lane == b.lane && a.kind == b.kind && a.tag == b.tag; }
+bool same(const Head& a, const Head& b) {
+  return a.lane == b.lane && a.kind == b.kind && a.tag == b.tag;
+}
 
 std::vector<int> notes_of(const std::vector<Line>& lines) {
   std::vector<int> sockets;
@@ -31,7 +34,10 @@ std::vector<int> notes_of(const std::vector<Line>& lines) {
 }  // namespace
 
 Mesh::Mesh(Family& family, const std::vector<Line>& lines)
-    : family_(family), notes_(family.boot.rank, notes_of(lines)), channels_(lines.size()), inbound_(lines.size()) {
+    : family_(family),
+      notes_(family.boot.rank, notes_of(lines)),
+      channels_(lines.size()),
+      inbound_(lines.size()) {
   const int me = family.boot.rank;
   int neighbours = 0, own = 0;
   std::vector<int> place(lines.size(), -1);  // on this host
@@ -41,7 +47,8 @@ Mesh::Mesh(Family& family, const std::vector<Line>& lines)
   for (size_t r = 0; r < lines.size(); ++r) {
     inbound_[r].ahead.resize(ahead_bytes);
     if (place[r] >= 0)
-      channels_[r] = std::make_unique<RingChannel>(family.world.ring(own, place[r]), family.world.ring(place[r], own));
+      channels_[r] = std::make_unique<RingChannel>(family.world.ring(own, place[r]),
+                                                   family.world.ring(place[r], own));
     else
       channels_[r] = std::make_unique<SocketChannel>(lines[r].data);
   }
@@ -70,13 +77,16 @@ int Mesh::look_around(int who, const orr_coll* current, int64_t waited, int64_t&
 
 // Who waits answers at once. Who does not is frozen, or computes for longer than the deadline.
 void Mesh::blame(int who, const orr_coll* current) {
-  const std::string rest = shared::seconds(family_.deadline_of(current)) + shared::in_operation(current);
+  const std::string rest =
+      shared::seconds(family_.deadline_of(current)) + shared::in_operation(current);
   int silent = notes_.silent(who) ? who : -1;
   for (int r = 0; r < family_.boot.world_size && silent < 0; ++r)
     if (notes_.silent(r)) silent = r;
-  if (silent >= 0) family_.die(ORR_DEADLINE, "rank " + std::to_string(silent) + " has not answered for " + rest);
-  family_.die(ORR_DEADLINE, "ranks " + std::to_string(who) + " and " + std::to_string(family_.boot.rank) +
-                                " wait for each other since " + rest);
+  if (silent >= 0)
+    family_.die(ORR_DEADLINE, "rank " + std::to_string(silent) + " has not answered for " + rest);
+  family_.die(ORR_DEADLINE, "ranks " + std::to_string(who) + " and " +
+                                std::to_string(family_.boot.rank) + " wait for each other since " +
+                                rest);
 }
 
 void Mesh::run(std::vector<Parcel>& all, const std::function<void()>& check) {
@@ -84,7 +94,9 @@ void Mesh::run(std::vector<Parcel>& all, const std::function<void()>& check) {
   const int patience = family_.spin ? 200 : 20;
   int idle = 0;
   int64_t last = 0, waited = 0, asked_at = -1;
-  const auto undone = [&] { return std::find_if(all.begin(), all.end(), [](const Parcel& p) { return !p.done; }); };
+  const auto undone = [&] {
+    return std::find_if(all.begin(), all.end(), [](const Parcel& p) { return !p.done; });
+  };
   for (;;) {
     const bool moved = progress(all);
     if (moved) check();
@@ -105,9 +117,12 @@ void Mesh::run(std::vector<Parcel>& all, const std::function<void()>& check) {
     waited += std::min(now - last, at_most);
     last = now;
     const int dead = look_around(next->peer, next->coll, waited, asked_at);
-    if (dead < 0) sleep(all);
-    else if (!progress(all)) family_.die_of(dead, next->coll);
-    else check();
+    if (dead < 0)
+      sleep(all);
+    else if (!progress(all))
+      family_.die_of(dead, next->coll);
+    else
+      check();
   }
 }
 
@@ -118,8 +133,10 @@ void Mesh::sleep(const std::vector<Parcel>& all) {
   for (const Parcel& p : all) {
     if (p.done) continue;
     const int fd = channels_[p.peer]->socket();
-    if (fd < 0) has_ring = true;
-    else fds.push_back({fd, static_cast<short>(p.sends ? POLLOUT : POLLIN), 0});
+    if (fd < 0)
+      has_ring = true;
+    else
+      fds.push_back({fd, static_cast<short>(p.sends ? POLLOUT : POLLIN), 0});
   }
   notes_.add_to(fds);
   const timespec time{0, has_ring ? ms / 5 : 8 * ms};
@@ -131,9 +148,9 @@ bool Mesh::progress(std::vector<Parcel>& all) {
   for (size_t i = 0; i < all.size(); ++i) {
     const Parcel& p = all[i];
     if (p.done) continue;
-    const bool first = std::none_of(all.begin(), all.begin() + static_cast<int64_t>(i), [&](const Parcel& e) {
-      return !e.done && e.peer == p.peer && e.sends == p.sends;
-    });
+    const bool first = std::none_of(
+        all.begin(), all.begin() + static_cast<int64_t>(i),
+        [&](const Parcel& e) { return !e.done && e.peer == p.peer && e.sends == p.sends; });
     if (first) moved |= p.sends ? push(p.peer, all) : pull(p.peer, all);
   }
   return moved;
@@ -207,7 +224,8 @@ bool Mesh::fill(int peer) {
   return n > 0;
 }
 
-// A message of another size than is wanted stays a stray; who wants it learns why from its envelope.
+// A message of another size than is wanted stays a stray; who wants it learns why from its
+// envelope.
 bool Mesh::open_message(int peer, std::vector<Parcel>& all) {
   Inbound& in = inbound_[peer];
   while (in.end - in.begin < sizeof(Head))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages between any two ranks of a world that spans hosts. All communicators share the channels; a
-// message names the lane that it belongs to, and one that comes before it is wanted is set aside.
+// Messages between any two ranks of a world that spans hosts. All communicators share the channels;
+// a message names the lane that it belongs to, and one that comes before it is wanted is set aside.
 #pragma once
 
 #include <orrery/comm.h>
@@ -49,9 +49,10 @@ class Mesh {
   // moved. Throws when a peer is lost.
   void run(std::vector<Parcel>& all, const std::function<void()>& check);
 
-  // What every wait does now and then: `who` is waited for since `waited` ns, and nothing has moved.
-  // Throws when the world is dead or when it is time to blame a rank. Returns one that has died, or -1:
-  // what it sent before may still be on its way. `asked_at` is the wait's own, -1 at its begin.
+  // What every wait does now and then: `who` is waited for since `waited` ns, and nothing has
+  // moved. Throws when the world is dead or when it is time to blame a rank. Returns one that has
+  // died, or -1: what it sent before may still be on its way. `asked_at` is the wait's own, -1 at
+  // its begin.
   int look_around(int who, const orr_coll* current, int64_t waited, int64_t& asked_at);
   // Takes what others have told. [any thread]
   void listen();
@@ -63,7 +64,8 @@ class Mesh {
     std::vector<char> bytes;
     bool complete = false;
   };
-  // The message that is coming in from one peer, what has been read ahead, and the strays before it.
+  // The message that is coming in from one peer, what has been read ahead, and the strays before
+  // it.
   struct Inbound {
     bool open = false;
     Head head{};

@@ -37,7 +37,8 @@ void Notes::tell(Line& line, int32_t kind, int32_t code, const std::string& text
 
 void Notes::flush(Line& line) {
   if (line.unsent.empty()) return;
-  const ssize_t n = send(line.socket, line.unsent.data(), line.unsent.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  const ssize_t n =
+      send(line.socket, line.unsent.data(), line.unsent.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (n > 0) line.unsent.erase(0, static_cast<size_t>(n));
 }
 

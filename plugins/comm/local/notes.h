@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ranks of several hosts tell each other beside their data, each pair on a connection of its own:
-// that the world is dead, and, when one has waited too long, who else waits. A connection that ends
-// without a farewell is a rank that has died.
+// What ranks of several hosts tell each other beside their data, each pair on a connection of its
+// own: that the world is dead, and, when one has waited too long, who else waits. A connection that
+// ends without a farewell is a rank that has died.
 #pragma once
 
 #include <poll.h>

@@ -11,8 +11,10 @@ using shared::Card;
 
 Wide::Wide(std::shared_ptr<Family> family, std::vector<int> world_of, int rank, uint64_t id,
            std::unique_ptr<Comm> host)
-    : Group(std::move(family), std::move(world_of), rank, id), host_(std::move(host)),
-      layered_(has_equal_hosts()), cards_(size_) {}
+    : Group(std::move(family), std::move(world_of), rank, id),
+      host_(std::move(host)),
+      layered_(has_equal_hosts()),
+      cards_(size_) {}
 
 Parcel Wide::parcel(const orr_coll& c, int peer, bool sends, Kind kind, int32_t tag, void* data,
                     uint64_t bytes) const {
@@ -24,7 +26,9 @@ void Wide::add_cards(std::vector<Parcel>& all) {
   cards_[rank_] = shared::card_of(*current_, size_);
   for (int r = 0; r < size_; ++r)
     for (bool sends : {true, false})
-      if (r != rank_) all.push_back(parcel(*current_, r, sends, card, 0, &cards_[sends ? rank_ : r], sizeof(Card)));
+      if (r != rank_)
+        all.push_back(
+            parcel(*current_, r, sends, card, 0, &cards_[sends ? rank_ : r], sizeof(Card)));
 }
 
 // Looks at the cards once all are here, in the order of ranks, so that all ranks say the same.
@@ -37,11 +41,14 @@ bool Wide::verify_agreement(const std::vector<Parcel>& all) {
   return true;
 }
 
-void Wide::exchange(const std::vector<shared::Message>& sends, const std::vector<shared::Message>& recvs) {
+void Wide::exchange(const std::vector<shared::Message>& sends,
+                    const std::vector<shared::Message>& recvs) {
   std::vector<Parcel> all;
   if (!agreed_) add_cards(all);
-  for (const shared::Message& m : sends) all.push_back(parcel(*current_, m.peer, true, piece, 0, m.data, m.bytes));
-  for (const shared::Message& m : recvs) all.push_back(parcel(*current_, m.peer, false, piece, 0, m.data, m.bytes));
+  for (const shared::Message& m : sends)
+    all.push_back(parcel(*current_, m.peer, true, piece, 0, m.data, m.bytes));
+  for (const shared::Message& m : recvs)
+    all.push_back(parcel(*current_, m.peer, false, piece, 0, m.data, m.bytes));
   family_->mesh->run(all, [&] {
     if (!agreed_) agreed_ = verify_agreement(all);
   });
@@ -116,11 +123,13 @@ void Wide::transfer(const orr_coll* ops, int n) {
       const Parcel& p = all[at];
       at += ops[i].count * orr_dtype_bytes(ops[i].dtype) > 0 ? 2 : 1;
       const auto& [mine, theirs] = ends[i];
-      if (p.sends || !p.done || (mine.count == theirs.count && mine.dtype == theirs.dtype)) continue;
-      family_->die(ORR_FAILED,
-                   shared::unequal_ends(p.peer, shared::end_of_message(theirs.count, theirs.dtype, theirs.label),
-                                        family_->boot.rank,
-                                        shared::end_of_message(mine.count, mine.dtype, mine.label)));
+      if (p.sends || !p.done || (mine.count == theirs.count && mine.dtype == theirs.dtype))
+        continue;
+      family_->die(
+          ORR_FAILED,
+          shared::unequal_ends(
+              p.peer, shared::end_of_message(theirs.count, theirs.dtype, theirs.label),
+              family_->boot.rank, shared::end_of_message(mine.count, mine.dtype, mine.label)));
     }
   });
 }
@@ -141,9 +150,10 @@ orr_memory* Wide::allocate(uint64_t bytes) {
   const auto sizes = gather_words(static_cast<int64_t>(bytes), "allocate");
   for (int r = 0; r < size_; ++r)
     if (sizes[r] != sizes[0])
-      throw orr::Error(ORR_INVALID, "rank " + std::to_string(world_of_[0]) + " allocates " + std::to_string(sizes[0]) +
-                                        " bytes of communication memory, rank " + std::to_string(world_of_[r]) + " " +
-                                        std::to_string(sizes[r]));
+      throw orr::Error(ORR_INVALID,
+                       "rank " + std::to_string(world_of_[0]) + " allocates " +
+                           std::to_string(sizes[0]) + " bytes of communication memory, rank " +
+                           std::to_string(world_of_[r]) + " " + std::to_string(sizes[r]));
   return host_->allocate(bytes);
 }
 

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -140,6 +141,9 @@ class Hosts(unittest.TestCase):
         for victim in (1, 2):
             with self.subTest(victim=victim):
                 job, begun = self.start(), time.monotonic()
+                guard = threading.Timer(30, job.end)  # whoever wakes the rank again: the test ends
+                guard.start()
+                self.addCleanup(guard.cancel)
                 os.kill(ranks()[victim], signal.SIGSTOP)
                 said = [(time.monotonic() - begun, line) for line in job.process.stderr
                         if f"rank {victim} has not answered for {DEADLINE} s" in line]

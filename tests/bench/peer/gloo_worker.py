@@ -1,56 +1,59 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One of two ranks of PyTorch's Gloo backend on loopback: what `bench_comm tcp` does, in the same sizes.
-Rank 0 prints one line of JSON with microseconds by operation and bytes.
+"""One rank of PyTorch's Gloo backend on loopback, as a contestant: what bench_comm does, in the same sizes.
 
-Arguments: rank, port, rounds.
+gloo_worker.py PIPES RANK RANKS
 """
-import json
 import os
-import statistics
 import sys
 import time
 
 import torch
 import torch.distributed as dist
 
-rank, port, rounds = map(int, sys.argv[1:])
-os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-torch.set_num_threads(1)
-dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
 MOST = 64 << 20
-mine, other = torch.zeros(MOST // 4), torch.zeros(MOST // 4)
 
 
-def exchange(n):
-    for request in dist.batch_isend_irecv([dist.P2POp(dist.isend, mine[:n], 1 - rank),
-                                           dist.P2POp(dist.irecv, other[:n], 1 - rank)]):
-        request.wait()
+class Bench:
+    def __init__(self, rank, ranks):
+        self.rank, self.ranks = rank, ranks
+        self.mine, self.other = torch.zeros(MOST // 4), torch.zeros(MOST // 4)
+
+    def call(self, op, n):
+        share = n // self.ranks
+        if op == "all_reduce":
+            return lambda: dist.all_reduce(self.mine[:n])
+        if op == "reduce_scatter":
+            return lambda: dist.reduce_scatter_tensor(self.other[:share], self.mine[:share * self.ranks])
+        if op == "all_gather":
+            return lambda: dist.all_gather_into_tensor(self.other[:share * self.ranks], self.mine[:share])
+        to, of = (self.rank + 1) % self.ranks, (self.rank - 1) % self.ranks
+        return lambda: [r.wait() for r in dist.batch_isend_irecv(
+            [dist.P2POp(dist.isend, self.mine[:n], to), dist.P2POp(dist.irecv, self.other[:n], of)])]
+
+    def microseconds(self, op, size, calls):
+        call = self.call(op, size // 4)
+        call()
+        dist.barrier()
+        begin = time.perf_counter()
+        for _ in range(calls):
+            call()
+        dist.barrier()
+        return (time.perf_counter() - begin) / calls * 1e6
 
 
-OPERATIONS = {
-    "all_reduce": lambda n: dist.all_reduce(mine[:n]),
-    "all_gather": lambda n: dist.all_gather_into_tensor(other[:n], mine[:n // 2]),
-    "exchange": exchange,
-}
+def main():
+    pipes, rank, ranks = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{pipes}/store", rank=rank, world_size=ranks)
+    bench = Bench(rank, ranks)
+    with open(f"{pipes}/requests.{rank}") as requests, open(f"{pipes}/replies", "w") as replies:
+        for line in requests:
+            op, size, calls = line.split()
+            figure = bench.microseconds(op, int(size), int(calls))
+            if rank == 0:
+                print(f"{figure:.3f}", file=replies, flush=True)
 
 
-def block(call, n, calls):
-    dist.barrier()
-    begin = time.perf_counter()
-    for _ in range(calls):
-        call(n)
-    dist.barrier()
-    return (time.perf_counter() - begin) / calls * 1e6
-
-
-figures = {}
-for name, call in OPERATIONS.items():
-    size = 8
-    while size <= MOST:
-        calls = min(max((64 << 20) // (size + 65536), 3), 400)
-        block(call, size // 4, calls // 4 + 1)
-        figures[f"{name} {size}"] = statistics.median(block(call, size // 4, calls) for _ in range(rounds))
-        size *= 512 if size < 4096 else 4
-if rank == 0:
-    print(json.dumps(figures))
-dist.destroy_process_group()
+if __name__ == "__main__":
+    main()

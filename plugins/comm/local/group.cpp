@@ -54,6 +54,15 @@ std::unique_ptr<Group> widen(std::shared_ptr<Family> family, std::vector<int> wo
   return std::make_unique<Wide>(std::move(family), std::move(world_of), rank, id, std::move(host));
 }
 
+// Nobody may go its way, and end perhaps, while others still look for their connections.
+void meet_all(Group& world) {
+  orr_coll c{};
+  c.size = sizeof c;
+  c.op = ORR_COLL_BARRIER;
+  c.name = "forming the world";
+  world.run(&c, 1);
+}
+
 }  // namespace
 
 Group::Group(std::shared_ptr<Family> family, std::vector<int> world_of, int rank, uint64_t id)
@@ -80,7 +89,10 @@ std::unique_ptr<Group> form_world(const orr_comm_boot& boot) {
   family->spin = host->has_own_cpus();
   if (here.size() < all.size())
     family->mesh = std::make_unique<Mesh>(*family, connect_all(boot, family->host_of));
-  return widen(family, all, 1, std::move(host));
+  const bool is_wide = family->mesh != nullptr;
+  auto world = widen(family, all, 1, std::move(host));
+  if (is_wide) meet_all(*world);
+  return world;
 }
 
 std::unique_ptr<Group> Group::split(int32_t color, int32_t key) {

@@ -90,12 +90,12 @@ for r = 0, P - 1 do same(got[2]:tolist()[r + 1], r, "allgather of a list, ranks"
 same(two:poll(), true, "poll after wait")
 same(two:wait()[2].shape[1], P, "a second wait")
 
--- Rank s sends (s + r) % 3 rows to rank r.
+-- Rank s sends (2 s + r) % 3 rows to rank r.
 local splits, sent, want, counts = {}, {}, {}, {}
 for r = 0, P - 1 do
-  splits[r + 1] = (me + r) % 3
+  splits[r + 1] = (2 * me + r) % 3
   for _, row in ipairs(rows_of(me, splits[r + 1], 10 * r)) do sent[#sent + 1] = row end
-  counts[r + 1] = (r + me) % 3
+  counts[r + 1] = (2 * r + me) % 3
   for _, row in ipairs(rows_of(r, counts[r + 1], 10 * me)) do want[#want + 1] = row end
 end
 if P > 1 then
@@ -165,6 +165,7 @@ for batch = 1, me + 1 do
   same(world:allreduce(orrery.tensor({ 1, 2 }, "f32")):tolist(), { active, 2 * active }, "sum of the active")
   local pair = world:allreduce({ orrery.tensor({ 4 }, "f64"), orrery.tensor({ 4 }, "f32") }, { op = "mean" })
   same(pair[1]:item(), 4 * active / P, "mean with zeros")
+  same(world:allreduce { orrery.tensor({ 1 }, "f32"), orrery.tensor({ 2 }, "f32") }[2]:item(), 2 * active, "a list with zeros")
   world:barrier()
 end
 same(world:join(), P - 1, "the last to join")

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "job/forming.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
 
@@ -56,7 +57,8 @@ WorldComm::WorldComm(const World& world, const std::string& backend)
     fail(ORR_INVALID, "comm '{}' joins at most {} ranks, not {}", backend, caps_.max_ranks, world.size);
   groups_[0].rank = world.rank, groups_[0].size = world.size;
   const orr_comm_boot boot = store_->boot(world);
-  check(api_->world(api_->self, &boot, &groups_[0].comm), "comm '" + backend + "'");
+  Forming(*store_, world_).run(
+      [&] { check(api_->world(api_->self, &boot, &groups_[0].comm), "comm '" + backend + "'"); });
   thread_ = std::thread([this] { lane(); });
 }
 
@@ -163,26 +165,24 @@ void WorldComm::execute(std::vector<orr_coll> ops, Group& group) {
 }
 
 // Ranks that wait in different places for each other all come here at once: each says where it is, so
-// that a message has both lines. Who is frozen or computes says nothing.
+// that a message has both lines. One that says nothing is frozen, or computes, and has been named.
 std::string WorldComm::elsewhere(const orr_coll& here) {
   const std::string mine = fmt::format("'{}' ({})", here.name ? here.name : "", here.where ? here.where : "");
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(400);
   const auto stands = [](int r) { return fmt::format("stands.{}", r); };
+  std::string apart;
   try {
     store_->put(stands(rank()), mine);
-  } catch (const Error&) {
-    return "";  // nobody to tell: the backend's own sentence stands
-  }
-  for (int r = 0; r < size() && std::chrono::steady_clock::now() < end; ++r) {
-    if (r == rank()) continue;
-    try {
-      const std::string other = store_->get(stands(r), 100'000'000);
-      if (other != mine) return fmt::format("; rank {} is in {}, rank {} in {}", rank(), mine, r, other);
-    } catch (const Error&) {
-      // This one does not say.
+    for (int r = 0; r < size(); ++r) {
+      const auto left = std::chrono::nanoseconds(end - std::chrono::steady_clock::now()).count();
+      const std::string other = store_->get(stands(r), std::max<int64_t>(left, 0));
+      if (other != mine && apart.empty())
+        apart = fmt::format("; rank {} is in {}, rank {} in {}", rank(), mine, r, other);
     }
+  } catch (const Error&) {
+    return "";
   }
-  return "";
+  return apart;
 }
 
 void WorldComm::drain() {

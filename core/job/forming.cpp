@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
@@ -13,9 +14,9 @@ namespace orrery {
 namespace {
 
 using std::chrono::nanoseconds;
-using std::chrono::steady_clock;
 
 constexpr int64_t ms = 1'000'000;
+constexpr int64_t slice = 300 * ms;  // waiting is counted in these: a pause of this very process is none
 constexpr int rounds = 3;  // of the deadline, while all ranks answer: libraries take their time
 
 std::string silent(int rank) {
@@ -49,21 +50,31 @@ void Forming::tell(const std::string& roll, const std::string& outcome) {
   }
 }
 
+std::string Forming::await(const std::string& key, int64_t& left_ns) {
+  for (;;) {
+    const int64_t now = std::clamp<int64_t>(left_ns, 0, slice);
+    try {
+      return store_.get(key, now);
+    } catch (const Error& e) {
+      left_ns -= now;
+      if (e.code() != ORR_DEADLINE || left_ns <= 0) throw;
+    }
+  }
+}
+
 // Rank 0 waits for all and tells them the outcome, "" or the code and the sentence that it ends with. Who
 // sees a rank die tells it in its place, so that all name the same. Throws if a rank is not there.
 void Forming::call_roll(const std::string& roll, int64_t patience_ns) {
-  const auto end = steady_clock::now() + nanoseconds(patience_ns);
+  int64_t left = patience_ns + (world_.rank == 0 ? 0 : 300 * ms);
   int awaited = 0;
   std::string outcome;
   try {
     if (world_.rank != 0) {
       store_.put(fmt::format("{}.{}", roll, world_.rank), "");
-      outcome = store_.get(roll, patience_ns + 300 * ms);
+      outcome = await(roll, left);
     }
-    for (awaited = 1; world_.rank == 0 && awaited < world_.size; ++awaited) {
-      const int64_t left = nanoseconds(end - steady_clock::now()).count();
-      store_.get(fmt::format("{}.{}", roll, awaited), std::max<int64_t>(left, 0));
-    }
+    for (awaited = 1; world_.rank == 0 && awaited < world_.size; ++awaited)
+      await(fmt::format("{}.{}", roll, awaited), left);
   } catch (const Error& e) {
     const std::string text = e.code() == ORR_DEADLINE ? silent(world_.rank == 0 ? awaited : 0) : e.what();
     tell(roll, fmt::format("{} {}", e.code(), text));
@@ -94,9 +105,10 @@ void Forming::run(const std::function<void()>& body) {
 
 void Forming::watch() {
   for (int round = 1; round <= rounds; ++round) {
-    std::unique_lock lock(mutex_);
-    if (changed_.wait_for(lock, nanoseconds(deadline_ns() + 300 * ms), [this] { return formed_; })) return;
-    lock.unlock();
+    for (int64_t waited = 0; waited < deadline_ns() + 300 * ms; waited += slice) {
+      std::unique_lock lock(mutex_);
+      if (changed_.wait_for(lock, nanoseconds(slice), [this] { return formed_; })) return;
+    }
     try {
       call_roll(fmt::format("still.{}", round), 700 * ms);
     } catch (const Error& e) {

@@ -26,6 +26,7 @@ class Forming {
   void run(const std::function<void()>& body);
 
  private:
+  std::string await(const std::string& key, int64_t& left_ns);
   void call_roll(const std::string& roll, int64_t patience_ns);
   void tell(const std::string& roll, const std::string& outcome);
   void watch();

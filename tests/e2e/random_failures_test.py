@@ -78,27 +78,23 @@ class Blow:
         return pid and self.backend.library in pathlib.Path(f"/proc/{pid}/maps").read_text() and pid
 
     def strike(self):
-        self.pid = wait_for(self.under_way, 20)
+        self.pid, _ = wait_for(self.under_way, 20)
         time.sleep(self.moment)
         os.kill(self.pid, self.number)
-        begun = time.monotonic()
-        wait_for(lambda: not set(self.ranks()) - {self.victim}, DEADLINE + 10)
-        self.seconds = time.monotonic() - begun
-        if self.backend.launcher:
-            self.end_launcher()
+        _, self.seconds = wait_for(lambda: not set(self.ranks()) - {self.victim}, DEADLINE + 10)
+        if self.backend.launcher and not self.ends_within(5):
+            for pid in self.ranks().values() if self.number == signal.SIGSTOP else ():
+                os.kill(pid, signal.SIGKILL)
+            if not self.ends_within(5):
+                self.job.process.kill()
         self.job.finish(30)
         self.orphans = self.job.orphans() + list(self.ranks().values())
 
-    def end_launcher(self):
-        end = time.monotonic() + 5
-        while self.job.process.poll() is None and time.monotonic() < end:
-            time.sleep(0.02)
-        for pid in self.ranks().values() if self.number == signal.SIGSTOP else ():
-            os.kill(pid, signal.SIGKILL)
-        end += 5
-        while self.job.process.poll() is None and time.monotonic() < end:
-            time.sleep(0.02)
-        self.job.process.kill()
+    def ends_within(self, seconds):
+        try:
+            return wait_for(lambda: self.job.process.poll() is not None, seconds)
+        except AssertionError:
+            return False
 
     def complaints(self):
         """What is wrong with the way it ended."""

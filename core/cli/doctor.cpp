@@ -56,7 +56,9 @@ std::string shared_memory() {
 
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-std::string counted(size_t n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+std::string counted(size_t n, const char* what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
 
 // The cores that may be used; of a machine that is only described, all.
 struct Cores {
@@ -67,9 +69,11 @@ struct Cores {
 std::string topology(const Cores& cores) {
   size_t threads = 0;
   for (const Core& core : cores.allowed) threads += core.size();
-  return fmt::format("{}, {}; allowed: {}, {}{}", counted(static_cast<size_t>(cores.machine.packages), "package"),
-                     counted(static_cast<size_t>(cores.machine.nodes), "NUMA node"),
-                     counted(cores.allowed.size(), "core"), counted(threads, "hardware thread"),
+  const auto packages = static_cast<size_t>(cores.machine.packages);
+  const auto nodes = static_cast<size_t>(cores.machine.nodes);
+  return fmt::format("{}, {}; allowed: {}, {}{}", counted(packages, "package"),
+                     counted(nodes, "NUMA node"), counted(cores.allowed.size(), "core"),
+                     counted(threads, "hardware thread"),
                      cores.machine.here ? "" : " (not this machine)");
 }
 
@@ -79,7 +83,8 @@ void add_shares(Facts& facts, const Cores& cores, int ranks) {
     const Share share = share_of(cores.allowed, r, ranks);
     const std::string pinned = share.cpus.empty() ? "not pinned: more ranks than CPUs"
                                                   : "pinned to CPUs " + cpu_list(share.cpus);
-    facts.emplace_back(fmt::format("rank {}", r), fmt::format("{}, {}", pinned, counted(static_cast<size_t>(share.threads), "thread")));
+    const auto threads = static_cast<size_t>(share.threads);
+    facts.emplace_back(fmt::format("rank {}", r), pinned + ", " + counted(threads, "thread"));
   }
 }
 

@@ -16,7 +16,8 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr int64_t ms = 1'000'000;
-constexpr int64_t slice = 300 * ms;  // waiting is counted in these: a pause of this very process is none
+constexpr int64_t slice =
+    300 * ms;              // waiting is counted in these: a pause of this very process is none
 constexpr int rounds = 3;  // of the deadline, while all ranks answer: libraries take their time
 
 std::string silent(int rank) {
@@ -39,8 +40,8 @@ void Forming::stop_watching() {
   changed_.notify_one();
 }
 
-// Puts the outcome where all ranks look for it, and waits until they can have it: rank 0 may serve the
-// store, and end.
+// Puts the outcome where all ranks look for it, and waits until they can have it: rank 0 may serve
+// the store, and end.
 void Forming::tell(const std::string& roll, const std::string& outcome) {
   try {
     store_.put(roll, outcome);
@@ -62,8 +63,9 @@ std::string Forming::await(const std::string& key, int64_t& left_ns) {
   }
 }
 
-// Rank 0 waits for all and tells them the outcome, "" or the code and the sentence that it ends with. Who
-// sees a rank die tells it in its place, so that all name the same. Throws if a rank is not there.
+// Rank 0 waits for all and tells them the outcome, "" or the code and the sentence that it ends
+// with. Who sees a rank die tells it in its place, so that all name the same. Throws if a rank is
+// not there.
 void Forming::call_roll(const std::string& roll, int64_t patience_ns) {
   int64_t left = patience_ns + (world_.rank == 0 ? 0 : 300 * ms);
   int awaited = 0;
@@ -76,7 +78,8 @@ void Forming::call_roll(const std::string& roll, int64_t patience_ns) {
     for (awaited = 1; world_.rank == 0 && awaited < world_.size; ++awaited)
       await(fmt::format("{}.{}", roll, awaited), left);
   } catch (const Error& e) {
-    const std::string text = e.code() == ORR_DEADLINE ? silent(world_.rank == 0 ? awaited : 0) : e.what();
+    const std::string text =
+        e.code() == ORR_DEADLINE ? silent(world_.rank == 0 ? awaited : 0) : e.what();
     tell(roll, fmt::format("{} {}", e.code(), text));
     throw Error(e.code(), text);
   }

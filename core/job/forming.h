@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// While the world forms: who does not come, or freezes on the way, is named within the deadline, even
-// where the backend's own library would wait for it forever.
+// While the world forms: who does not come, or freezes on the way, is named within the deadline,
+// even where the backend's own library would wait for it forever.
 #pragma once
 
 #include <condition_variable>
@@ -20,9 +20,10 @@ class Forming {
   ~Forming();
   Forming(const Forming&) = delete;
 
-  // Meets all ranks in the store, then runs `body`, which forms the world. Collective. Throws Error. If
-  // `body` does not return although a rank no longer answers, the process ends with ORR_DEADLINE and a line
-  // that names the rank. Ranks without a common store only run `body`. [main thread]
+  // Meets all ranks in the store, then runs `body`, which forms the world. Collective. Throws
+  // Error. If `body` does not return although a rank no longer answers, the process ends with
+  // ORR_DEADLINE and a line that names the rank. Ranks without a common store only run `body`.
+  // [main thread]
   void run(const std::function<void()>& body);
 
  private:

@@ -59,11 +59,14 @@ Pinning& pinning() {
 }
 
 Share share_of(const std::vector<Core>& cores, int rank, int ranks) {
-  const auto cut = [&](size_t n, int r) { return static_cast<size_t>(r) * n / static_cast<size_t>(ranks); };
+  const auto cut = [&](size_t n, int r) {
+    return static_cast<size_t>(r) * n / static_cast<size_t>(ranks);
+  };
   if (static_cast<size_t>(ranks) <= cores.size()) {
     Share share;
     const size_t begin = cut(cores.size(), rank), end = cut(cores.size(), rank + 1);
-    for (size_t i = begin; i < end; ++i) share.cpus.insert(share.cpus.end(), cores[i].begin(), cores[i].end());
+    for (size_t i = begin; i < end; ++i)
+      share.cpus.insert(share.cpus.end(), cores[i].begin(), cores[i].end());
     std::sort(share.cpus.begin(), share.cpus.end());
     share.threads = static_cast<int>(end - begin);
     return share;
@@ -72,7 +75,8 @@ Share share_of(const std::vector<Core>& cores, int rank, int ranks) {
   for (const Core& core : cores) threads.insert(threads.end(), core.begin(), core.end());
   if (static_cast<size_t>(ranks) > threads.size()) return {};
   const auto begin = threads.begin();
-  return {{begin + static_cast<long>(cut(threads.size(), rank)), begin + static_cast<long>(cut(threads.size(), rank + 1))},
+  return {{begin + static_cast<long>(cut(threads.size(), rank)),
+           begin + static_cast<long>(cut(threads.size(), rank + 1))},
           1};
 }
 
@@ -80,7 +84,9 @@ std::vector<int> cpu_share(const std::vector<int>& cpus, int rank, int ranks) {
   if (!pinning().on) return {};
   const Share share = share_of(cores_of(cpus), rank, ranks);
   if (share.cpus.empty() && pinning().asked)
-    fail(ORR_INVALID, "--pin cores: {} ranks of this host have {} CPUs: use fewer ranks, or --pin none", ranks, cpus.size());
+    fail(ORR_INVALID,
+         "--pin cores: {} ranks of this host have {} CPUs: use fewer ranks, or --pin none", ranks,
+         cpus.size());
   return share.cpus;
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which CPUs of a host are a rank's own, and how many threads it computes with. Whole cores are dealt,
-// neighbours together; only where there are more ranks than cores, their hardware threads; and where
-// there are more ranks than these, nobody is pinned. The bits of a run never depend on it.
+// Which CPUs of a host are a rank's own, and how many threads it computes with. Whole cores are
+// dealt, neighbours together; only where there are more ranks than cores, their hardware threads;
+// and where there are more ranks than these, nobody is pinned. The bits of a run never depend on
+// it.
 #pragma once
 
 #include <string>
@@ -13,8 +14,8 @@
 
 namespace orrery {
 
-// Whether ranks that share a host are pinned, as the command line says; set before any rank starts. What
-// was asked for by name is done or refused.
+// Whether ranks that share a host are pinned, as the command line says; set before any rank starts.
+// What was asked for by name is done or refused.
 struct Pinning {
   bool on = true, asked = false;
 };
@@ -34,8 +35,9 @@ int thread_share(const std::vector<int>& cpus, int rank, int ranks);
 std::vector<int> spread(const std::vector<int>& cpus);
 
 // What our launcher does for its ranks, done by a rank of another: pins the process to its share,
-// unless that launcher has pinned it already, and returns the threads to use. A rank of ours, which has
-// been told, gets 0. REQUIRES: no other thread, and nobody has asked for allowed_cpus. [main thread]
+// unless that launcher has pinned it already, and returns the threads to use. A rank of ours, which
+// has been told, gets 0. REQUIRES: no other thread, and nobody has asked for allowed_cpus. [main
+// thread]
 int take_share(const World& world);
 
 // "0-3,8": CPUs as people write them.

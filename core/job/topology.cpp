@@ -10,7 +10,8 @@ namespace {
 
 Core threads_of(hwloc_obj_t object) {
   Core core;
-  for (int cpu = hwloc_bitmap_first(object->cpuset); cpu >= 0; cpu = hwloc_bitmap_next(object->cpuset, cpu))
+  for (int cpu = hwloc_bitmap_first(object->cpuset); cpu >= 0;
+       cpu = hwloc_bitmap_next(object->cpuset, cpu))
     core.push_back(cpu);
   return core;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cores of this machine, in the order in which they lie beside each other. Read by hwloc, so that
-// HWLOC_SYNTHETIC and HWLOC_XMLFILE describe another machine than this one.
+// The cores of this machine, in the order in which they lie beside each other. Read by hwloc, so
+// that HWLOC_SYNTHETIC and HWLOC_XMLFILE describe another machine than this one.
 #pragma once
 
 #include <vector>
@@ -17,8 +17,8 @@ struct Topology {
   std::vector<Core> cores;      // those of a node, and of a package, follow one another
 
   static Topology load();
-  // Only what may be used: cores of which no thread is in `cpus` are left out. A CPU that belongs to no
-  // core is one by itself.
+  // Only what may be used: cores of which no thread is in `cpus` are left out. A CPU that belongs
+  // to no core is one by itself.
   std::vector<Core> allowed(const std::vector<int>& cpus) const;
 };
 

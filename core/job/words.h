@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Horovod's words on host tensors: one table of operations and one way to post them. The ranks of a
-// group post their words in one order; each is agreed on (agreement.h), then carried out, on the lane of
-// the world's communicator, so that nothing that the lane carries can overtake it on one rank only.
+// group post their words in one order; each is agreed on (agreement.h), then carried out, on the
+// lane of the world's communicator, so that nothing that the lane carries can overtake it on one
+// rank only.
 #pragma once
 
 #include <memory>
@@ -48,7 +49,8 @@ class PostedWord {
   WorldComm::Ticket ticket_;
 };
 
-// Never blocks. Throws Error if this rank's call cannot be right whatever the others post. [main thread]
+// Never blocks. Throws Error if this rank's call cannot be right whatever the others post. [main
+// thread]
 PostedWord post(WorldComm& comm, WordCall call);
 
 // Messages between two ranks of a group, in the order of their posting; both block. [main thread]

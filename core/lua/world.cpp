@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// orrery.world: the ranks of the job, groups of them, and the words that are no collective on tensors.
+// orrery.world: the ranks of the job, groups of them, and the words that are no collective on
+// tensors.
 #include "lua/world.h"
 
 #include <algorithm>
@@ -44,7 +45,8 @@ std::vector<int> members_at(lua_State* L, int index) {
 // All ranks make it together; those that name other members are told before they part.
 int group(lua_State* L) {
   if (!check<World>(L, 1).ranks.empty())
-    fail(ORR_INVALID, "{}:group: groups are made of the world, not of groups", text_of(check<World>(L, 1)));
+    fail(ORR_INVALID, "{}:group: groups are made of the world, not of groups",
+         text_of(check<World>(L, 1)));
   World made{0, members_at(L, 2)};
   WordCall call = call_at(L, Word::barrier);
   call.name = text_of(made);
@@ -66,8 +68,8 @@ int join_in(lua_State* L) {
 }
 
 Route route_at(lua_State* L, const char* peer) {
-  return {static_cast<int>(option_int(L, 3, peer)), static_cast<int>(option_int(L, 3, "tag")), world_at(L).group,
-          user_line(L)};
+  return {static_cast<int>(option_int(L, 3, peer)), static_cast<int>(option_int(L, 3, "tag")),
+          world_at(L).group, user_line(L)};
 }
 
 int send(lua_State* L) {
@@ -136,7 +138,8 @@ int seed(lua_State* L) {
 const World& world_at(lua_State* L) {
   const World& world = check<World>(L, 1);
   if (comm().rank(world.group) < 0)
-    fail(ORR_INVALID, "rank {} is no member of {}: only its members use its words (its rank is nil elsewhere)",
+    fail(ORR_INVALID,
+         "rank {} is no member of {}: only its members use its words (its rank is nil elsewhere)",
          world_info().rank, text_of(world));
   return world;
 }
@@ -193,13 +196,21 @@ std::vector<Api> world_api() {
       {"World",
        "join",
        "integer",
-       "For a rank without data: adds zeros to the others' allreduces until all have joined; the last to join.",
+       "For a rank without data: adds zeros to the others' allreduces until all have joined; the "
+       "last to join.",
        join_in,
        {self},
        {}},
-      {"World", "__tostring", "string", "Its ranks.", show, {{"a", "any"}, {"b", "any", "nil"}}, {}},
+      {"World",
+       "__tostring",
+       "string",
+       "Its ranks.",
+       show,
+       {{"a", "any"}, {"b", "any", "nil"}},
+       {}},
   };
-  for (const std::vector<Api>& more : {word_api(), object_api()}) rows.insert(rows.end(), more.begin(), more.end());
+  for (const std::vector<Api>& more : {word_api(), object_api()})
+    rows.insert(rows.end(), more.begin(), more.end());
   return rows;
 }
 

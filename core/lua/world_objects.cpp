@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lua values between ranks: nil, booleans, numbers, strings and tables of them. A value travels as one
-// letter and what the letter asks for: b (byte), i and d (8 bytes), s (length, bytes), t (number of
-// pairs, then key and value of each).
+// Lua values between ranks: nil, booleans, numbers, strings and tables of them. A value travels as
+// one letter and what the letter asks for: b (byte), i and d (8 bytes), s (length, bytes), t
+// (number of pairs, then key and value of each).
 #include <cstring>
 
 #include "lua/api.h"
@@ -53,7 +53,8 @@ void encode(lua_State* L, int index, int level, std::string& bytes) {
     }
     case LUA_TTABLE: return encode_table(L, index, level + 1, bytes);
     default:
-      fail(ORR_INVALID, "{} cannot travel between ranks: only nil, booleans, numbers, strings and tables do",
+      fail(ORR_INVALID,
+           "{} cannot travel between ranks: only nil, booleans, numbers, strings and tables do",
            describe(L, index));
   }
 }
@@ -102,7 +103,8 @@ HostTensor gather_bytes(lua_State* L, const std::string& bytes, const std::strin
   return post(Runtime::get().comm(), std::move(call)).wait().tensors.front();
 }
 
-// Only the root's value travels, but its kind is known to the root alone: the others bring no bytes.
+// Only the root's value travels, but its kind is known to the root alone: the others bring no
+// bytes.
 int broadcast_object(lua_State* L) {
   WorldComm& comm = Runtime::get().comm();
   const int group = world_at(L).group, size = comm.size(group);
@@ -138,7 +140,8 @@ std::vector<Api> object_api() {
       {"World",
        "broadcast_object",
        "any",
-       "All ranks get the root's Lua value: nil, a boolean, a number, a string or a table of these.",
+       "All ranks get the root's Lua value: nil, a boolean, a number, a string or a table of "
+       "these.",
        broadcast_object,
        {self, value, {"options", "options", "nil"}},
        {{"root", "integer", "0", "rank whose value all get"}}},

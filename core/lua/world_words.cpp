@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collectives on whatever holds tensors: a HostTensor, a state, numbers and nested lists of them, a list
-// of tensors, a module. States change in place where all ranks get the same; else tensors are made new.
+// Collectives on whatever holds tensors: a HostTensor, a state, numbers and nested lists of them, a
+// list of tensors, a module. States change in place where all ranks get the same; else tensors are
+// made new.
 #include "lua/api.h"
 #include "lua/objects.h"
 #include "lua/world.h"
@@ -51,7 +52,8 @@ void collect(lua_State* L, std::vector<HostTensor>& tensors) {
   } else if (test<Host>(L, index) || lua_istable(L, index) || lua_type(L, index) == LUA_TNUMBER) {
     tensors.push_back(host_at(L, index));
   } else {
-    fail(ORR_INVALID, "{} given, expected a HostTensor, a parameter, numbers, a list of them or a module",
+    fail(ORR_INVALID,
+         "{} given, expected a HostTensor, a parameter, numbers, a list of them or a module",
          describe(L, index));
   }
 }
@@ -93,7 +95,8 @@ int answer(lua_State* L, const PostedWord& posted, Word word) {
 
 void read_options(lua_State* L, WordCall& call) {
   call.name = option_text(L, 3, "name");
-  if (call.word == Word::allreduce || call.word == Word::reduce_scatter) call.op = option_text(L, 3, "op");
+  if (call.word == Word::allreduce || call.word == Word::reduce_scatter)
+    call.op = option_text(L, 3, "op");
   if (runtime_options().plan_only) return;  // alone: the others' ranks and parts are not there
   if (call.word == Word::broadcast) call.root = static_cast<int>(option_int(L, 3, "root"));
   if (call.word == Word::alltoall) {
@@ -109,7 +112,8 @@ int say(lua_State* L) {
   read_options(L, call);
   lua_pushvalue(L, 2);
   collect(L, call.tensors);
-  if (word == Word::alltoall && is_list(L, -1)) fail(ORR_INVALID, "alltoall takes one tensor, not a list");
+  if (word == Word::alltoall && is_list(L, -1))
+    fail(ORR_INVALID, "alltoall takes one tensor, not a list");
   const PostedWord posted = post(Runtime::get().comm(), std::move(call));
   if (!async) return answer(L, posted, word);
   push(L, Handle{posted, word, Function(L, -1)});
@@ -129,13 +133,14 @@ int poll(lua_State* L) {
 
 // A word and its async form.
 template <Word word>
-void add(std::vector<Api>& rows, const char* name, const char* async_name, const char* returns, const char* doc,
-         std::vector<Arg> options) {
+void add(std::vector<Api>& rows, const char* name, const char* async_name, const char* returns,
+         const char* doc, std::vector<Arg> options) {
   const std::vector<Arg> args = {{"self", "World"}, {"x", "any"}, {"options", "options", "nil"}};
   options.push_back({"name", "string", "''", "for messages; all ranks must give the same"});
   rows.push_back({"World", name, returns, doc, say<word, false>, args, options});
-  rows.push_back({"World", async_name, "orrery.Handle", "The same without waiting: handle:wait() gives the result.",
-                  say<word, true>, args, options});
+  rows.push_back({"World", async_name, "orrery.Handle",
+                  "The same without waiting: handle:wait() gives the result.", say<word, true>,
+                  args, options});
 }
 
 }  // namespace
@@ -143,20 +148,25 @@ void add(std::vector<Api>& rows, const char* name, const char* async_name, const
 std::vector<Api> word_api() {
   const Arg op{"op", "string", "'sum'", "sum, mean, min, max or prod"};
   std::vector<Api> rows;
-  add<Word::allreduce>(rows, "allreduce", "allreduce_async", "any", "Reduces over all ranks; all get the result.",
-                       {op});
-  add<Word::broadcast>(rows, "broadcast", "broadcast_async", "any", "All ranks get the root's value.",
+  add<Word::allreduce>(rows, "allreduce", "allreduce_async", "any",
+                       "Reduces over all ranks; all get the result.", {op});
+  add<Word::broadcast>(rows, "broadcast", "broadcast_async", "any",
+                       "All ranks get the root's value.",
                        {{"root", "integer", "0", "rank whose value all get"}});
   add<Word::allgather>(rows, "allgather", "allgather_async", "any",
-                       "All ranks' tensors joined along dim 1, in rank order; dim 1 may differ.", {});
-  add<Word::reduce_scatter>(rows, "reduce_scatter", "reduce_scatter_async", "any",
-                            "Reduces, then each rank keeps its part of dim 1; the first may have one row more.", {op});
+                       "All ranks' tensors joined along dim 1, in rank order; dim 1 may differ.",
+                       {});
+  add<Word::reduce_scatter>(
+      rows, "reduce_scatter", "reduce_scatter_async", "any",
+      "Reduces, then each rank keeps its part of dim 1; the first may have one row more.", {op});
   add<Word::alltoall>(rows, "alltoall", "alltoall_async", "orrery.HostTensor, integer[]",
                       "Part r of dim 1 goes to rank r; the rows that came from each rank, too.",
                       {{"splits", "integers", "nil", "rows for each rank; left out: equal parts"}});
   const std::vector<Arg> handle = {{"self", "Handle"}};
-  rows.push_back({"Handle", "wait", "any", "Waits for the word and returns what it gives.", wait, handle, {}});
-  rows.push_back({"Handle", "poll", "boolean", "Whether wait() would return at once.", poll, handle, {}});
+  rows.push_back(
+      {"Handle", "wait", "any", "Waits for the word and returns what it gives.", wait, handle, {}});
+  rows.push_back(
+      {"Handle", "poll", "boolean", "Whether wait() would return at once.", poll, handle, {}});
   return rows;
 }
 

@@ -17,7 +17,7 @@ ALLOWED = os.sched_getaffinity(0)
 
 class Pinning(unittest.TestCase):
     def masks(self, *words, launcher=(), limit=None, ranks=2, **variables):
-        """Of every rank of a job that is under way, in order, and its threads."""
+        """What every rank of a job that is under way may run on, in order."""
         job = Job("run", *words, "forever.lua", cwd=HERE / "bad", launcher=launcher, limit=limit,
                   **ENVIRONMENT, **variables)
         try:
@@ -60,8 +60,10 @@ class Pinning(unittest.TestCase):
         self.check_apart(self.masks("--threads", 1, launcher=launcher))
         self.assertEqual(self.masks("--threads", 1, "--pin", "none", launcher=launcher), [ALLOWED] * 2)
         # Bound by its launcher, both to the same: that is respected.
-        bound = [MPIRUN[0], "--oversubscribe", "--cpu-set", str(max(ALLOWED)), "--bind-to", "core:overload-allowed", "-n", 2]
-        self.assertEqual(self.masks("--threads", 1, launcher=bound), [{max(ALLOWED)}] * 2)
+        last = max(ALLOWED)
+        bound = [MPIRUN[0], "--oversubscribe", "--cpu-set", str(last), "--bind-to",
+                 "core:overload-allowed", "-n", 2]
+        self.assertEqual(self.masks("--threads", 1, launcher=bound), [{last}] * 2)
 
     def test_more_ranks_than_cpus(self):
         ranks = len(ALLOWED) + 1

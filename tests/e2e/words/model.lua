@@ -134,6 +134,22 @@ for i, p in ipairs(parameters) do
   same(first(p), f32(reduced("mean", function() return f(P - 1, i) end)), "mean of " .. p.name)
 end
 
+-- An optimizer's states, after steps that differed.
+local optimizer = orrery.optim.adam { lr = 0.1 }:attach(model)
+local gradients = {}
+for i, p in ipairs(parameters) do
+  gradients[i] = orrery.buffer(p.shape)
+  gradients[i]:write(#p.shape == 2 and { { f(me, i) } } or { f(me, i) })
+end
+optimizer:update(gradients)
+local states = world:broadcast(optimizer, { root = P - 1 })
+same(#states, 2 * #parameters, "states of adam")
+for i, state in ipairs(states) do
+  local pieces = world:allgather_object(first(state))
+  for r = 1, P do same(pieces[r], pieces[P], "broadcast of " .. state.name) end
+  if pieces[P] == 0 and i > 2 then error(state.name .. " has not moved") end
+end
+
 -- A ring of messages, even ranks first, so that nobody waits for who waits.
 if P > 1 then
   local to, from, token = (me + 1) % P, (me - 1) % P, orrery.tensor({ me, me * me }, "i64")

@@ -51,14 +51,19 @@ void Forming::tell(const std::string& roll, const std::string& outcome) {
   }
 }
 
+// Answers to questions that were given up may come in front of this one's, and what a rank has told
+// before it died among them: a death is believed when as many have been heard.
 std::string Forming::await(const std::string& key, int64_t& left_ns) {
-  for (;;) {
+  for (int heard = 0;;) {
     const int64_t now = std::clamp<int64_t>(left_ns, 0, slice);
     try {
       return store_.get(key, now);
     } catch (const Error& e) {
+      if (e.code() == ORR_RETRY && heard++ < given_up_ + 1) continue;
+      if (e.code() != ORR_DEADLINE) throw;
+      ++given_up_;
       left_ns -= now;
-      if (e.code() != ORR_DEADLINE || left_ns <= 0) throw;
+      if (left_ns <= 0) throw;
     }
   }
 }

@@ -4,6 +4,7 @@
 // even where the backend's own library would wait for it forever.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -39,6 +40,7 @@ class Forming {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool formed_ = false;
+  std::atomic<int> given_up_ = 0;  // questions to the store, whose answers may still come
   std::thread watch_;
 };
 

@@ -9,6 +9,7 @@ may wait on for a rank that froze before it had reached MPI; it is ended here on
 Arguments: the build tree, and a seed to repeat a run.
 """
 import concurrent.futures
+import math
 import os
 import pathlib
 import random
@@ -81,13 +82,18 @@ class Blow:
         self.pid, _ = wait_for(self.under_way, 20)
         time.sleep(self.moment)
         os.kill(self.pid, self.number)
-        _, self.seconds = wait_for(lambda: not set(self.ranks()) - {self.victim}, DEADLINE + 10)
+        try:
+            _, self.seconds = wait_for(lambda: not set(self.ranks()) - {self.victim}, DEADLINE + 10)
+        except AssertionError:
+            self.seconds = math.inf
+            for pid in self.ranks().values():
+                os.kill(pid, signal.SIGKILL)
         if self.backend.launcher and not self.ends_within(5):
             for pid in self.ranks().values() if self.number == signal.SIGSTOP else ():
                 os.kill(pid, signal.SIGKILL)
             if not self.ends_within(5):
                 self.job.process.kill()
-        self.job.finish(30)
+        self.job.finish(150)
         self.orphans = self.job.orphans() + list(self.ranks().values())
 
     def ends_within(self, seconds):

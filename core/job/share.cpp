@@ -84,10 +84,14 @@ std::vector<int> cpu_share(const std::vector<int>& cpus, int rank, int ranks) {
   if (!pinning().on) return {};
   const Share share = share_of(cores_of(cpus), rank, ranks);
   if (share.cpus.empty() && pinning().asked)
-    fail(ORR_INVALID,
-         "--pin cores: {} ranks of this host have {} CPUs: use fewer ranks, or --pin none", ranks,
-         cpus.size());
+    fail(ORR_INVALID, "--pin cores: {} ranks of this host have {} CPUs: use fewer ranks, or --pin none",
+         ranks, cpus.size());
   return share.cpus;
+}
+
+Division division_of(const World& world, bool bound) {
+  if (world.local_size < 2 || bound) return {0, 1};
+  return {world.local_rank, world.local_size};
 }
 
 int thread_share(const std::vector<int>& cpus, int rank, int ranks) {
@@ -103,14 +107,14 @@ std::vector<int> spread(const std::vector<int>& cpus) {
   return order;
 }
 
-// Pinned is who may use less than what has started it.
+// Bound is who may use less than what has started it.
 int take_share(const World& world) {
   if (world.source == "orrery") return 0;
   const std::vector<int> own = mask_of(0), all = mask_of(starter());
-  const bool pinned = !all.empty() && own != all;
-  if (world.local_size < 2 || pinned) return thread_share(own, 0, 1);
-  const std::vector<int> mine = cpu_share(own, world.local_rank, world.local_size);
-  const int threads = thread_share(own, world.local_rank, world.local_size);
+  const Division place = division_of(world, !all.empty() && own != all);
+  const int threads = thread_share(own, place.rank, place.ranks);
+  if (place.ranks == 1) return threads;
+  const std::vector<int> mine = cpu_share(own, place.rank, place.ranks);
   if (mine.empty()) return threads;
   cpu_set_t set;
   CPU_ZERO(&set);

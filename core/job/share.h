@@ -34,6 +34,13 @@ int thread_share(const std::vector<int>& cpus, int rank, int ranks);
 // `cpus` in the order in which threads should take them: one of each core, then the cores' others.
 std::vector<int> spread(const std::vector<int>& cpus);
 
+// Between how many ranks a rank of another launcher finds what it may use divided, and which it is:
+// a rank that is bound, or alone, has it for itself.
+struct Division {
+  int rank, ranks;
+};
+Division division_of(const World& world, bool bound);
+
 // What our launcher does for its ranks, done by a rank of another: pins the process to its share,
 // unless that launcher has pinned it already, and returns the threads to use. A rank of ours, which
 // has been told, gets 0. REQUIRES: no other thread, and nobody has asked for allowed_cpus. [main

@@ -119,6 +119,17 @@ TEST(Share, RanksOfAnotherLauncherTakeTheirs) {
   EXPECT_EQ(alone.cpus, have);
 }
 
+TEST(Share, ABoundRankDividesNothing) {
+  World w;
+  w.size = w.local_size = 4;
+  w.rank = w.local_rank = 2;
+  EXPECT_EQ(division_of(w, false).ranks, 4);
+  EXPECT_EQ(division_of(w, false).rank, 2);
+  EXPECT_EQ(division_of(w, true).ranks, 1);
+  EXPECT_EQ(division_of(w, true).rank, 0);
+  EXPECT_EQ(division_of(World{}, false).ranks, 1);
+}
+
 TEST(Share, PinningThatWasAskedForIsRefusedWhereItCannotBe) {
   const std::vector<int> cpus = allowed_cpus();
   const int crowd = static_cast<int>(cpus.size()) + 1;

@@ -102,8 +102,7 @@ void Launcher::start() {
                    rank == 0 && !options_.part};
     if (rank != 0) spec.prefix = fmt::format("[rank {}] ", rank);
     if (n > 1) spec.cpus = cpu_share(cpus, i, n);
-    const int share =
-        spec.cpus.empty() ? thread_share(cpus, n) : static_cast<int>(spec.cpus.size());
+    const int share = thread_share(cpus, i, n);
     spec.env = environment(i, options_.threads > 0 ? options_.threads : share);
     spec.env.push_back(job);
     children_.push_back(start_child(spec));

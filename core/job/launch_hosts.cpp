@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "job/environment.h"
+#include "job/share.h"
 #include "job/supervisor.h"
 #include "job/token.h"
 
@@ -80,6 +81,7 @@ void HostsLauncher::start() {
                            {"job", new_job_name()},
                            {"argv", options_.argv},
                            {"threads", options_.threads},
+                           {"pin", {pinning().on, pinning().asked}},
                            {"variables", variables_for(options_.hosts.front())}};
   for (const JobHost& host : options_.hosts) {
     orders["host"] = host.name;
@@ -169,6 +171,7 @@ int launch_as_host() {
   orders.at("ranks").get_to(options.ranks);
   orders.at("threads").get_to(options.threads);
   orders.at("host").get_to(part.host);
+  pinning() = {orders.at("pin").at(0), orders.at("pin").at(1)};
   orders.at("job").get_to(part.job);
   orders.at("first_rank").get_to(part.first_rank);
   orders.at("world_size").get_to(part.world_size);

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "job/environment.h"
 #include "job/launch.h"
+#include "job/launch_hosts.h"
 #include "job/share.h"
 #include "lua/script.h"
 #include "plugin/registry.h"
@@ -27,6 +28,8 @@ struct Choice {
   std::string pin = "cores";
   bool profile = false;
   std::string directory;           // of the run; "" keeps none
+  std::string hosts, remote_shell = default_remote_shell();
+  bool as_host = false;
   std::vector<std::string> words;  // script, key=value...
 };
 
@@ -91,6 +94,19 @@ bool must_launch(const Choice& choice) {
        choice.ranks, world.size, world.source);
 }
 
+// --hosts starts ranks on other machines, as many as they have slots.
+int run_on_hosts(const Choice& choice) {
+  const World world = detect();
+  if (world.size > 1)
+    fail(ORR_INVALID, "--hosts {}: this process is already one of {} ranks ({}); leave --hosts out", choice.hosts,
+         world.size, world.source);
+  if (choice.ranks != 1)
+    fail(ORR_INVALID, "-n {} with --hosts {}: leave -n out, the hosts' slots say how many ranks there are",
+         choice.ranks, choice.hosts);
+  return launch_hosts({read_hosts(choice.hosts), choice.remote_shell, rank_command(choice), choice.threads,
+                       choice.words.front()});
+}
+
 int run_words(const Choice& choice) {
   int code = run_script(choice.words.front(), {choice.words.begin() + 1, choice.words.end()});
   if (choice.profile && detect().rank == 0) std::fputs(Profile::get().text().c_str(), stdout);
@@ -104,8 +120,13 @@ void add_run(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("run", R"(Run a training script
 Examples:
   orrery run examples/regression.lua
-  orrery run -n 4 --comm local examples/gpt.lua steps=200 batch=32)");
+  orrery run -n 4 --comm local examples/gpt.lua steps=200 batch=32
+  orrery run --hosts hosts.txt examples/gpt.lua)");
   add_common(command, *choice);
+  command->add_option("--hosts", choice->hosts, "File of the hosts to run on: a name per line, slots=N");
+  command->add_option("--remote-shell", choice->remote_shell, "Command that --hosts reaches a host by")
+      ->capture_default_str();
+  command->add_flag("--as-host", choice->as_host)->group("");  // how --hosts starts itself on each host
   command->add_option("--threads", choice->threads, "Compute threads of each rank (0: its share)")
       ->envname("ORRERY_THREADS");
   command->add_option("--pin", choice->pin, "Whether ranks of a host get cores of their own: cores, none")
@@ -119,6 +140,14 @@ Examples:
     check_names(*command, *choice);
     if (choice->threads < 0) fail(ORR_INVALID, "--threads {}: at least 1, or 0", choice->threads);
     pinning() = {choice->pin == "cores", command->count("--pin") > 0};
+    if (choice->as_host) {
+      exit_code = launch_as_host();
+      return;
+    }
+    if (command->count("--hosts")) {
+      exit_code = run_on_hosts(*choice);
+      return;
+    }
     if (must_launch(*choice)) {
       exit_code = launch({choice->ranks, rank_command(*choice), "", choice->threads});
       return;

@@ -50,12 +50,12 @@ struct Prepared {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   if (!spec.cpus.empty()) sched_setaffinity(0, sizeof p.cpus, &p.cpus);
   if (!spec.owns_terminal) {
-    dup2(p.null, 0);
+    dup2(spec.input >= 0 ? spec.input : p.null, 0);
     dup2(p.out, 1);
     dup2(p.err, 2);
   }
   for (int fd : spec.inherit) fcntl(fd, F_SETFD, 0);
-  execve(spec.program.c_str(), p.argv.data(), p.env.data());
+  execvpe(spec.program.c_str(), p.argv.data(), p.env.data());
   dprintf(2, "orrery: cannot execute %s: %s\n", spec.program.c_str(), std::strerror(errno));
   _exit(127);
 }
@@ -75,8 +75,10 @@ void LinePrefixer::pump() {
 void LinePrefixer::write_lines(bool all) {
   size_t begin = 0;
   std::string out;
-  for (size_t end; (end = pending_.find('\n', begin)) != std::string::npos; begin = end + 1)
-    out += prefix_ + pending_.substr(begin, end + 1 - begin);
+  for (size_t end; (end = pending_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    if (mark_ && pending_[begin] == mark_) kept_ = pending_.substr(begin + 1, end - begin - 1);
+    else out += prefix_ + pending_.substr(begin, end + 1 - begin);
+  }
   pending_.erase(0, begin);
   if (all && !pending_.empty()) out += prefix_ + pending_ + "\n";
   if (all) pending_.clear();
@@ -101,10 +103,9 @@ Child start_child(const ChildSpec& spec) {
       fail(ORR_FAILED, "launcher: no pipe for rank {}: {} (see ulimit -n)", spec.rank, std::strerror(errno));
     p.out = out[1];
     p.err = err[1];
-    const std::string prefix = "[rank " + std::to_string(spec.rank) + "] ";
     for (int fd : {out[0], err[0]}) {
       fcntl(fd, F_SETFL, O_NONBLOCK);
-      child.output.emplace_back(fd, fd == out[0] ? 1 : 2, prefix);
+      child.output.emplace_back(fd, fd == out[0] ? 1 : 2, spec.prefix, spec.mark);
     }
   }
   child.pid = fork();

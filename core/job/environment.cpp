@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -56,6 +57,32 @@ int slurm_local_size(const GetEnv& env, int size) {
   const char* tasks = env("SLURM_STEP_TASKS_PER_NODE");
   if (n <= 1 || !tasks) return size;
   return number("SLURM_STEP_TASKS_PER_NODE", std::string(tasks, std::strspn(tasks, "0123456789")).c_str());
+}
+
+// The first host of a list such as "n[07-12,20],m3".
+std::string first_host(const std::string& nodes) {
+  const size_t bracket = nodes.find('['), end = nodes.find(',');
+  if (bracket == std::string::npos || end < bracket) return nodes.substr(0, end);
+  const size_t stop = nodes.find_first_of("-,]", bracket);
+  const size_t close = nodes.find(']', bracket), after = std::min(nodes.find(',', close), nodes.size());
+  if (close == std::string::npos) return "";
+  return nodes.substr(0, bracket) + nodes.substr(bracket + 1, stop - bracket - 1) +
+         nodes.substr(close + 1, after - close - 1);
+}
+
+// Rank 0's address is in the variables of torchrun's kind, which any launcher may pass on. Slurm names
+// the host of its first task; each job has a port of its own there, like other programs choose theirs.
+void find_rank_0(World& w, const GetEnv& env) {
+  const char *address = env("MASTER_ADDR"), *port = env("MASTER_PORT");
+  if (address && port) {
+    w.address = address;
+    w.port = port;
+    return;
+  }
+  const char *nodes = env("SLURM_STEP_NODELIST"), *job = env("SLURM_JOB_ID");
+  if (w.source != std::string_view("Slurm") || !nodes || !job) return;
+  w.address = first_host(nodes);
+  w.port = std::to_string(15000 + number("SLURM_JOB_ID", job) % 10000);
 }
 
 // Whether the process was started with the variable; false also where it may not be looked at.
@@ -112,6 +139,7 @@ std::optional<World> read(const Source& s, const GetEnv& env) {
                  : s.local_size ? w.size : slurm_local_size(env, w.size);
   w.source = s.name;
   w.job = job_of(s, env);
+  find_rank_0(w, env);
   return w;
 }
 

@@ -14,6 +14,8 @@ struct World {
   int local_rank = 0, local_size = 1;  // on this host
   std::string source = "single process";
   std::string job;  // names the job among this user's on this host; "": the launcher does not say
+  std::string address;  // where ranks on several hosts meet rank 0; "": the launcher does not say
+  std::string port;
 };
 
 using GetEnv = std::function<const char*(const char*)>;

@@ -8,17 +8,20 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "job/local_socket.h"
+#include "job/tcp_socket.h"
+#include "job/token.h"
 
 namespace orrery {
 namespace {
 
-constexpr size_t most_visitors = 64;  // who connects and says nothing makes room for the next
+constexpr size_t most_strangers = 64;  // who connects and says nothing makes room for the next
+constexpr size_t longest_hello = 256;
 
 // Threads inherit the mask: signals are the main thread's business.
 class AllSignalsBlocked {
@@ -34,32 +37,28 @@ class AllSignalsBlocked {
   sigset_t old_;
 };
 
-// One packet, with a descriptor if there is one to give.
-void answer(int socket, wire::Kind kind, const std::string& text, int descriptor) {
-  wire::Frame frame{kind, 0, 0, static_cast<uint32_t>(text.size())};
-  std::string packet(reinterpret_cast<char*>(&frame), sizeof frame);
-  packet += text;
-  iovec bytes{packet.data(), packet.size()};
+// The welcome of this host's ranks: the page goes with it.
+void welcome(int socket, int page) {
+  wire::Frame frame{wire::welcome, 0, 0, 0};
+  iovec bytes{&frame, sizeof frame};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &bytes;
   message.msg_iovlen = 1;
-  if (descriptor >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* head = CMSG_FIRSTHDR(&message);
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(head), &descriptor, sizeof(int));
-  }
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* head = CMSG_FIRSTHDR(&message);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(head), &page, sizeof(int));
   sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 }  // namespace
 
-MeetingServer::MeetingServer(const std::string& place, int ranks) : ranks_(ranks), store_(ranks) {
-  door_ = listen_at(place);
+MeetingServer::MeetingServer(int door, int ranks, std::string token)
+    : ranks_(ranks), token_(std::move(token)), store_(ranks), door_(door) {
   stop_ = eventfd(0, EFD_CLOEXEC);
   const AllSignalsBlocked quiet;
   thread_ = std::thread([this] { serve(); });
@@ -68,7 +67,6 @@ MeetingServer::MeetingServer(const std::string& place, int ranks) : ranks_(ranks
 MeetingServer::~MeetingServer() {
   eventfd_write(stop_, 1);
   thread_.join();
-  for (int visitor : visitors_) close(visitor);
   close(door_);
   close(stop_);
 }
@@ -76,13 +74,15 @@ MeetingServer::~MeetingServer() {
 void MeetingServer::serve() {
   for (;;) {
     std::vector<pollfd> fds{{stop_, POLLIN, 0}, {door_, POLLIN, 0}};
-    for (int visitor : visitors_) fds.push_back({visitor, POLLIN, 0});
+    for (const Visitor& v : visitors_) fds.push_back({v.connection->socket(), POLLIN, 0});
     for (int r = 0; r < ranks_; ++r)
-      if (store_.server_end(r) >= 0) fds.push_back({store_.server_end(r), POLLIN, 0});
+      if (const int end = store_.server_end(r); end >= 0)
+        fds.push_back(
+            {end, static_cast<short>(store_.has_unsent(r) ? POLLIN | POLLOUT : POLLIN), 0});
     if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return;
     if (fds[0].revents) return;
     if (fds[1].revents) let_in();
-    std::erase_if(visitors_, [this](int visitor) { return hear(visitor); });
+    std::erase_if(visitors_, [this](Visitor& v) { return hear(v); });
     for (int r = 0; r < ranks_; ++r)
       if (store_.server_end(r) >= 0 && !store_.serve(r)) lose(r);
   }
@@ -94,46 +94,67 @@ void MeetingServer::lose(int rank) {
   if (!store_.left(rank)) fmt::print(stderr, "orrery: rank {} died\n", rank);
 }
 
-// A stranger is shown the door before a byte of his is read.
+// Another user of this host is shown the door before a byte of his is read; who comes from afar has
+// to prove something first.
 void MeetingServer::let_in() {
-  const int visitor = accept4(door_, nullptr, nullptr, SOCK_CLOEXEC);
-  if (visitor < 0) return;
-  if (peer_user(visitor) != geteuid()) {
-    close(visitor);
-    return;
+  const int socket = accept4(door_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (socket < 0) return;
+  Visitor visitor{std::make_unique<Connection>(socket), ""};
+  if (token_.empty() && peer_user(socket) != geteuid()) return;
+  visitor.connection->limit(longest_hello);
+  if (!token_.empty()) {
+    tune(socket);
+    visitor.nonce = new_nonce();
+    visitor.connection->send(wire::challenge, 0, "", visitor.nonce);
   }
-  if (visitors_.size() == most_visitors) {
-    close(visitors_.front());
+  if (visitors_.size() == most_strangers + static_cast<size_t>(ranks_))
     visitors_.erase(visitors_.begin());
-  }
-  visitors_.push_back(visitor);
+  visitors_.push_back(std::move(visitor));
 }
 
 // Whether the visitor is done with being one: let in as a rank, refused or gone.
-bool MeetingServer::hear(int visitor) {
-  char packet[256];
-  const ssize_t n = recv(visitor, packet, sizeof packet, MSG_DONTWAIT | MSG_TRUNC);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  wire::Frame hello{};
-  if (n >= static_cast<ssize_t>(sizeof hello)) std::memcpy(&hello, packet, sizeof hello);
-  const bool whole = n <= static_cast<ssize_t>(sizeof packet) && hello.kind == wire::join &&
-                     hello.key_bytes == 0 && n == static_cast<ssize_t>(sizeof hello + hello.value_bytes);
-  if (!whole || !admit(visitor, hello, std::string(packet + sizeof hello, hello.value_bytes)))
-    close(visitor);
+bool MeetingServer::hear(Visitor& visitor) {
+  Message hello;
+  if (!visitor.connection->receive(hello)) return visitor.connection->at_end();
+  if (hello.frame.kind != wire::join) return true;
+  const std::string why = is_friend(visitor, hello)
+                              ? objection(hello)
+                              : "it has another " + std::string(token_variable);
+  if (why.empty())
+    admit(visitor, hello);
+  else
+    visitor.connection->send(wire::refuse, 0, "", why);
   return true;
 }
 
-bool MeetingServer::admit(int visitor, const wire::Frame& hello, const std::string& size) {
-  std::string why;
-  if (size != std::to_string(ranks_))
-    why = fmt::format("rank 0 is one of {} ranks and rank {} one of {}", ranks_, hello.id, size);
-  else if (hello.id >= static_cast<uint32_t>(ranks_))
-    why = fmt::format("there is no rank {} among {}", hello.id, ranks_);
-  else if (store_.server_end(static_cast<int>(hello.id)) >= 0)
-    why = fmt::format("there are two ranks {}", hello.id);
-  answer(visitor, why.empty() ? wire::welcome : wire::refuse, why, why.empty() ? store_.board() : -1);
-  if (why.empty()) store_.adopt(static_cast<int>(hello.id), visitor);
-  return why.empty();
+bool MeetingServer::is_friend(const Visitor& visitor, const Message& hello) const {
+  if (token_.empty()) return hello.key.empty();
+  if (hello.key.size() != nonce_bytes + proof_bytes) return false;
+  return proves(
+      hello.key.substr(nonce_bytes), token_,
+      join_text(visitor.nonce, hello.key.substr(0, nonce_bytes), hello.frame.id, hello.value));
+}
+
+std::string MeetingServer::objection(const Message& hello) const {
+  const uint32_t rank = hello.frame.id;
+  if (hello.value != std::to_string(ranks_))
+    return fmt::format("rank 0 is one of {} ranks and rank {} one of {}", ranks_, rank,
+                       hello.value);
+  if (rank >= static_cast<uint32_t>(ranks_))
+    return fmt::format("there is no rank {} among {}", rank, ranks_);
+  if (store_.server_end(static_cast<int>(rank)) >= 0)
+    return fmt::format("there are two ranks {}", rank);
+  return "";
+}
+
+void MeetingServer::admit(Visitor& visitor, const Message& hello) {
+  Connection& connection = *visitor.connection;
+  connection.limit(wire::max_message);
+  if (token_.empty())
+    welcome(connection.socket(), store_.board());
+  else
+    connection.send(wire::welcome, 0, proof(token_, welcome_text(visitor.nonce, hello.key)), "");
+  store_.adopt(static_cast<int>(hello.frame.id), std::move(visitor.connection));
 }
 
 }  // namespace orrery

@@ -3,6 +3,7 @@
 // Rank 0's part of a meeting: a thread that lets the ranks in and serves their store.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,22 +14,31 @@ namespace orrery {
 
 class MeetingServer {
  public:
-  // Opens the place and starts serving. Throws Error when another job is there.
-  MeetingServer(const std::string& place, int ranks);
+  // Starts serving those who come to the door, a listening socket that it takes over: processes of this
+  // user, or, with a token, whoever has it.
+  MeetingServer(int door, int ranks, std::string token);
   ~MeetingServer();  // stops at once; the ranks see their connections end
   MeetingServer(const MeetingServer&) = delete;
 
  private:
+  // Connected, rank not known yet.
+  struct Visitor {
+    std::unique_ptr<Connection> connection;
+    std::string nonce;  // that it was challenged with
+  };
   void serve();
   void let_in();
   void lose(int rank);
-  bool hear(int visitor);
-  bool admit(int visitor, const wire::Frame& hello, const std::string& size);
+  bool hear(Visitor& visitor);
+  bool is_friend(const Visitor& visitor, const Message& hello) const;
+  std::string objection(const Message& hello) const;
+  void admit(Visitor& visitor, const Message& hello);
 
   int ranks_;
+  std::string token_;
   StoreServer store_;
-  int door_ = -1, stop_ = -1;
-  std::vector<int> visitors_;  // connected, rank not known yet
+  int door_, stop_ = -1;
+  std::vector<Visitor> visitors_;
   std::thread thread_;
 };
 

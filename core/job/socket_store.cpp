@@ -10,31 +10,31 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <vector>
+#include <utility>
 
 #include "base/error.h"
+#include "job/environment.h"
 
 namespace orrery {
 
 using Clock = std::chrono::steady_clock;
 
-SocketStore::SocketStore(Server server, int socket, int board, int size, std::string job)
-    : server_(server), socket_(socket), size_(size), job_(std::move(job)) {
-  fcntl(socket, F_SETFD, FD_CLOEXEC);
-  void* page = mmap(nullptr, sizeof(wire::Board), PROT_READ, MAP_SHARED, board, 0);
-  close(board);
-  if (page == MAP_FAILED) {
-    close(socket);
+SocketStore::SocketStore(Server server, std::unique_ptr<Connection> connection, int board, int size,
+                         std::string job)
+    : server_(server), connection_(std::move(connection)), size_(size), job_(std::move(job)) {
+  fcntl(connection_->socket(), F_SETFD, FD_CLOEXEC);
+  const bool own = board < 0;
+  void* page = mmap(nullptr, sizeof(wire::Board), own ? PROT_READ | PROT_WRITE : PROT_READ,
+                    own ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, board, 0);
+  if (!own) close(board);
+  if (page == MAP_FAILED)
     fail(ORR_FAILED, "cannot read the page of {}: {}", server_name(), std::strerror(errno));
-  }
-  board_ = static_cast<const wire::Board*>(page);
+  board_ = static_cast<wire::Board*>(page);
 }
 
 SocketStore::~SocketStore() {
-  const wire::Frame bye{wire::leave, 0, 0, 0};
-  ::send(socket_, &bye, sizeof bye, MSG_NOSIGNAL | MSG_DONTWAIT);
-  munmap(const_cast<wire::Board*>(board_), sizeof(wire::Board));
-  close(socket_);
+  connection_->send(wire::leave, 0, "", "");
+  munmap(board_, sizeof(wire::Board));
 }
 
 const char* SocketStore::server_name() const {
@@ -50,24 +50,47 @@ std::string SocketStore::get(const std::string& key, int64_t deadline_ns) {
   std::lock_guard lock(mutex_);
   const uint32_t id = send(wire::get, key, "");
   const auto end = Clock::now() + std::chrono::nanoseconds(deadline_ns);
-  std::string value;
   for (;;) {
     const int gone = first_dead();  // before looking: its last words may still be on the way
-    if (receive(id, value)) return value;
+    pollfd ready{connection_->socket(), POLLIN, 0};
+    poll(&ready, 1, 20);
+    listen();
+    if (answered_ == id) return std::exchange(answer_, "");
     if (gone >= 0) fail(ORR_RETRY, "rank {} died while the job was forming", gone);
+    if (connection_->at_end()) fail(ORR_RETRY, "{} is gone", server_name());
     if (Clock::now() > end)
       fail(ORR_DEADLINE, "no rank has put '{}' into the store for {:g} s", key,
            static_cast<double>(deadline_ns) * 1e-9);
   }
 }
 
-// Nobody writes into the page that rank 0 has ended: its end of the connection tells.
+// Takes what has come; answers to questions given up are dropped.
+void SocketStore::listen() {
+  for (Message message; connection_->receive(message);) {
+    const wire::Frame& frame = message.frame;
+    if (frame.kind == wire::ended && connection_->is_stream() && frame.id < wire::max_ranks)
+      board_->ended[frame.id].store(1, std::memory_order_release);
+    if (frame.kind != wire::value || frame.id != last_id_) continue;
+    answered_ = frame.id;
+    answer_ = std::move(message.value);
+  }
+}
+
+// Whoever asks takes the news from other hosts, unless another thread is about it.
 bool SocketStore::dead(int rank) const {
+  if (connection_->is_stream())
+    if (std::unique_lock lock(mutex_, std::try_to_lock); lock)
+      const_cast<SocketStore*>(this)->listen();
+  return ended(rank);
+}
+
+// Nobody writes into the page that rank 0 has ended: its end of the connection tells.
+bool SocketStore::ended(int rank) const {
   if (rank < 0 || rank >= size_) return false;
   if (board_->ended[rank].load(std::memory_order_acquire) != 0) return true;
   if (server_ != Server::rank_0 || rank != 0) return false;
   char byte;
-  const ssize_t n = recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  const ssize_t n = recv(connection_->socket(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
@@ -78,36 +101,23 @@ void SocketStore::report(const std::string& error) {
 
 int SocketStore::first_dead() const {
   for (int r = 0; r < size_; ++r)
-    if (dead(r)) return r;
+    if (ended(r)) return r;
   return -1;
 }
 
 uint32_t SocketStore::send(wire::Kind kind, const std::string& key, const std::string& value) {
-  wire::Frame frame{kind, ++last_id_, static_cast<uint32_t>(key.size()),
-                    static_cast<uint32_t>(value.size())};
-  std::string packet(reinterpret_cast<char*>(&frame), sizeof frame);
-  packet += key;
-  packet += value;
-  if (packet.size() > wire::max_message)
+  if (sizeof(wire::Frame) + key.size() + value.size() > wire::max_message)
     fail(ORR_INVALID, "store: the value of '{}' is larger than {} bytes", key, wire::max_message);
-  if (::send(socket_, packet.data(), packet.size(), MSG_NOSIGNAL) < 0)
-    fail(ORR_RETRY, "{} is gone: {}", server_name(), std::strerror(errno));
+  connection_->send(kind, ++last_id_, key, value);
+  if (connection_->is_broken()) fail(ORR_RETRY, "{} is gone", server_name());
+  const auto end = Clock::now() + std::chrono::nanoseconds(deadline_ns());
+  while (connection_->has_unsent()) {
+    pollfd ready{connection_->socket(), POLLOUT, 0};
+    poll(&ready, 1, 20);
+    connection_->flush();
+    if (Clock::now() > end) fail(ORR_DEADLINE, "{} takes no message", server_name());
+  }
   return last_id_;
-}
-
-// The answer to question `id`, if it comes soon; answers to questions given up are dropped.
-bool SocketStore::receive(uint32_t id, std::string& value) {
-  pollfd ready{socket_, POLLIN, 0};
-  if (poll(&ready, 1, 20) <= 0) return false;
-  std::vector<char> packet(wire::max_message);
-  const ssize_t n = recv(socket_, packet.data(), packet.size(), MSG_DONTWAIT);
-  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  if (n < static_cast<ssize_t>(sizeof(wire::Frame))) fail(ORR_RETRY, "{} is gone", server_name());
-  wire::Frame frame;
-  std::memcpy(&frame, packet.data(), sizeof frame);
-  if (frame.kind != wire::value || frame.id != id) return false;
-  value.assign(packet.data() + sizeof frame, packet.data() + n);
-  return true;
 }
 
 }  // namespace orrery

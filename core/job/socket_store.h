@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rank's side of the store: a socket to whoever serves it, and the page of the dead.
+// A rank's side of the store: a connection to whoever serves it, and the page of the dead.
 #pragma once
 
+#include <memory>
 #include <mutex>
 
+#include "job/connection.h"
 #include "job/store.h"
 #include "job/wire.h"
 
@@ -14,8 +16,9 @@ class SocketStore : public Store {
  public:
   enum class Server { launcher, rank_0 };
 
-  // Takes over the socket; closes `board`, the page's descriptor.
-  SocketStore(Server server, int socket, int board, int size, std::string job);
+  // Closes `board`, the page's descriptor; with -1 the page is this store's own, and the server's
+  // messages fill it.
+  SocketStore(Server server, std::unique_ptr<Connection> connection, int board, int size, std::string job);
   ~SocketStore() override;
   SocketStore(const SocketStore&) = delete;
 
@@ -26,16 +29,19 @@ class SocketStore : public Store {
   const std::string& job() const override { return job_; }
 
  private:
+  bool ended(int rank) const;
   int first_dead() const;
   uint32_t send(wire::Kind kind, const std::string& key, const std::string& value);
-  bool receive(uint32_t id, std::string& value);
+  void listen();
   const char* server_name() const;
 
   const Server server_;
-  std::mutex mutex_;
-  int socket_, size_;
-  const wire::Board* board_ = nullptr;
-  uint32_t last_id_ = 0;
+  mutable std::mutex mutex_;
+  std::unique_ptr<Connection> connection_;
+  int size_;
+  wire::Board* board_ = nullptr;
+  uint32_t last_id_ = 0, answered_ = 0;
+  std::string answer_;
   std::string job_;
 };
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "job/meeting.h"
 #include "job/socket_store.h"
+#include "job/token.h"
 #include "job/wire.h"
 #include "plugin/host.h"
 
@@ -35,8 +36,8 @@ class MemoryStore : public Store {
   std::string job_ = "job-" + std::to_string(getpid());
 };
 
-// Ranks on several hosts meet by themselves where their comm plugin can (MPI does); the store is for
-// those that cannot.
+// Ranks on several hosts that have nowhere to meet: some comm plugins need no store (MPI forms its own
+// world), and the others say what it would take.
 class DistantStore : public MemoryStore {
  public:
   explicit DistantStore(const World& world) : world_(world) {}
@@ -46,12 +47,36 @@ class DistantStore : public MemoryStore {
  private:
   [[noreturn]] void refuse() const {
     fail(ORR_UNAVAILABLE,
-         "{} has put {} of {} ranks on this host, and the store joins the ranks of one host only: use a "
-         "comm plugin that forms its own world, or put all ranks on one host",
-         world_.source, world_.local_size, world_.size);
+         "{} has put {} of {} ranks on this host, and {}: start them with 'orrery run --hosts FILE ...', give all "
+         "ranks {}, or use a comm plugin that forms its own world",
+         world_.source, world_.local_size, world_.size,
+         world_.address.empty() ? "nothing says where they meet" : "they share no secret to know each other by",
+         world_.address.empty() ? fmt::format("MASTER_ADDR, MASTER_PORT and {}", token_variable)
+                                : fmt::format("the same {}", token_variable));
   }
   World world_;
 };
+
+// A store between hosts whose launcher hears the sentence, too, that the rank ends with.
+class ReportingStore : public Store {
+ public:
+  ReportingStore(std::unique_ptr<Store> store, std::unique_ptr<Store> launcher)
+      : store_(std::move(store)), launcher_(std::move(launcher)) {}
+  void put(const std::string& key, const std::string& value) override { store_->put(key, value); }
+  std::string get(const std::string& key, int64_t deadline_ns) override { return store_->get(key, deadline_ns); }
+  bool dead(int rank) const override { return store_->dead(rank); }
+  void report(const std::string& error) override { launcher_->report(error); }
+  const std::string& job() const override { return store_->job(); }
+
+ private:
+  std::unique_ptr<Store> store_, launcher_;
+};
+
+std::unique_ptr<Store> open_afar(const World& world) {
+  const char* token = std::getenv(token_variable);
+  if (world.address.empty() || !token || !*token) return std::make_unique<DistantStore>(world);
+  return meet_afar(world, token, deadline_ns());
+}
 
 int descriptor(const char* variable) {
   const char* text = std::getenv(variable);
@@ -81,10 +106,12 @@ std::unique_ptr<Store> Store::open(const World& world) {
   const int socket = descriptor(wire::store_variable), board = descriptor(wire::board_variable);
   if (socket >= 0 && board >= 0) {
     const char* job = std::getenv(wire::job_variable);
-    return std::make_unique<SocketStore>(SocketStore::Server::launcher, socket, board, world.size,
-                                         job ? job : "");
+    auto launcher = std::make_unique<SocketStore>(SocketStore::Server::launcher, std::make_unique<Connection>(socket),
+                                                  board, world.size, job ? job : "");
+    if (world.local_size == world.size) return launcher;
+    return std::make_unique<ReportingStore>(open_afar(world), std::move(launcher));
   }
-  if (world.local_size != world.size) return std::make_unique<DistantStore>(world);
+  if (world.local_size != world.size) return open_afar(world);
   if (world.job.empty())
     fail(ORR_UNAVAILABLE,
          "{} says that this is rank {} of {}, but not of which job: set MASTER_ADDR and MASTER_PORT, or "

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "job/tcp_socket.h"
 
 namespace orrery {
 
@@ -25,19 +26,31 @@ StoreServer::StoreServer(int ranks) : ends_(ranks), words_(ranks) {
 void StoreServer::invite(int rank) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
-    fail(ORR_FAILED, "store: no socket for rank {}: {} (see ulimit -n)", rank, std::strerror(errno));
-  ends_[rank] = {pair[0], pair[1]};
+    fail(ORR_FAILED, "store: no socket for rank {}: {} (see ulimit -n)", rank,
+         std::strerror(errno));
+  ends_[rank].client = pair[1];
+  adopt(rank, std::make_unique<Connection>(pair[0]));
+}
+
+// Where its peers reach it is in the table, for backends that connect them themselves.
+void StoreServer::adopt(int rank, std::unique_ptr<Connection> connection) {
+  put("address/" + std::to_string(rank), peer_address(connection->socket()));
+  ends_[rank].server = std::move(connection);
+  for (int r = 0; r < static_cast<int>(ends_.size()); ++r)
+    if (board_->ended[r].load(std::memory_order_relaxed)) tell_ended(rank, r);
+}
+
+int StoreServer::server_end(int rank) const {
+  return ends_[rank].server ? ends_[rank].server->socket() : -1;
 }
 
 void StoreServer::drop(int rank) {
-  close(std::exchange(ends_[rank].server, -1));
+  ends_[rank].server.reset();
   mark_ended(rank);
 }
 
 StoreServer::~StoreServer() {
   started();
-  for (Ends& e : ends_)
-    if (e.server >= 0) close(e.server);
   if (board_) munmap(board_, sizeof(wire::Board));
   if (board_fd_ >= 0) close(board_fd_);
 }
@@ -49,50 +62,46 @@ void StoreServer::started() {
 
 void StoreServer::mark_ended(int rank) {
   board_->ended[rank].store(1, std::memory_order_release);
+  for (int r = 0; r < static_cast<int>(ends_.size()); ++r) tell_ended(r, rank);
+}
+
+// Who has the page needs no telling.
+void StoreServer::tell_ended(int rank, int about) {
+  Connection* to = ends_[rank].server.get();
+  if (to && to->is_stream()) to->send(wire::ended, static_cast<uint32_t>(about), "", "");
 }
 
 bool StoreServer::serve(int rank) {
-  std::vector<char> packet(wire::max_message);
-  for (;;) {
-    const ssize_t n = recv(ends_[rank].server, packet.data(), packet.size(), MSG_DONTWAIT);
-    if (n < 0) return errno == EAGAIN || errno == EINTR;
-    if (n == 0) return false;
-    wire::Frame frame;
-    if (n < static_cast<ssize_t>(sizeof frame)) continue;
-    std::memcpy(&frame, packet.data(), sizeof frame);
-    const uint64_t payload = uint64_t{frame.key_bytes} + frame.value_bytes;
-    if (payload + sizeof frame == static_cast<uint64_t>(n))
-      handle(rank, frame, packet.data() + sizeof frame);
-  }
+  Connection& from = *ends_[rank].server;
+  from.flush();
+  for (Message message; from.receive(message);) handle(rank, message);
+  return !from.at_end();
 }
 
-void StoreServer::handle(int rank, const wire::Frame& frame, const char* payload) {
-  const std::string key(payload, frame.key_bytes);
-  const std::string value(payload + frame.key_bytes, frame.value_bytes);
-  switch (frame.kind) {
-    case wire::put:
-      table_[key] = value;
-      for (const Question& q : std::exchange(waiting_[key], {})) answer(q, value);
-      break;
+void StoreServer::handle(int rank, const Message& message) {
+  switch (message.frame.kind) {
+    case wire::put: put(message.key, message.value); break;
     case wire::get:
-      if (auto found = table_.find(key); found != table_.end())
-        answer({rank, frame.id}, found->second);
+      if (auto found = table_.find(message.key); found != table_.end())
+        answer({rank, message.frame.id}, found->second);
       else
-        waiting_[key].push_back({rank, frame.id});
+        waiting_[message.key].push_back({rank, message.frame.id});
       break;
     case wire::report:
-      if (words_[rank].empty()) words_[rank] = value;
+      if (words_[rank].empty()) words_[rank] = message.value;
       break;
     case wire::leave: ends_[rank].left = true; break;
     default: break;
   }
 }
 
+void StoreServer::put(const std::string& key, const std::string& value) {
+  table_[key] = value;
+  for (const Question& q : std::exchange(waiting_[key], {})) answer(q, value);
+}
+
 void StoreServer::answer(const Question& q, const std::string& value) {
-  const wire::Frame frame{wire::value, q.id, 0, static_cast<uint32_t>(value.size())};
-  std::string packet(reinterpret_cast<const char*>(&frame), sizeof frame);
-  packet += value;
-  ::send(ends_[q.rank].server, packet.data(), packet.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (ends_[q.rank].server) ends_[q.rank].server->send(wire::value, q.id, "", value);
 }
 
 }  // namespace orrery

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "job/connection.h"
 #include "job/wire.h"
 
 namespace orrery {
@@ -21,11 +23,13 @@ class StoreServer {
   // Makes a socket pair for the rank, whose process will inherit rank_end.
   void invite(int rank);
   // Takes over the connection of a rank that has none.
-  void adopt(int rank, int socket) { ends_[rank].server = socket; }
+  void adopt(int rank, std::unique_ptr<Connection> connection);
   // A rank that has gone: closes its connection, and the page says so.
   void drop(int rank);
 
-  int server_end(int rank) const { return ends_[rank].server; }  // -1: no connection
+  int server_end(int rank) const;  // -1: no connection
+  // Whether there is something to send that the connection did not take yet.
+  bool has_unsent(int rank) const { return ends_[rank].server && ends_[rank].server->has_unsent(); }
   int rank_end(int rank) const { return ends_[rank].client; }
   int board() const { return board_fd_; }
   // Closes the ends that ranks have inherited.
@@ -40,15 +44,18 @@ class StoreServer {
 
  private:
   struct Ends {
-    int server = -1, client = -1;
+    std::unique_ptr<Connection> server;
+    int client = -1;
     bool left = false;
   };
   struct Question {
     int rank;
     uint32_t id;
   };
-  void handle(int rank, const wire::Frame& frame, const char* payload);
+  void handle(int rank, const Message& message);
+  void put(const std::string& key, const std::string& value);
   void answer(const Question& q, const std::string& value);
+  void tell_ended(int rank, int about);
 
   std::vector<Ends> ends_;
   std::vector<std::string> words_;

@@ -42,17 +42,27 @@ orr_coll recv_from(const Slab& slab, int peer) {
 }
 
 // The last rank signals itself before the sixth of ten operations. Argument: signal and elements.
-int fall(const std::string& backend, const std::string& argument) {
+int fall(const std::string& backend, const std::string& argument, int op) {
   Peer peer(backend);
   const int64_t n = std::stoll(argument.substr(argument.find(' ')));
+  std::vector<int64_t> leaf_first;
+  for (int r = 0; r <= peer.size(); ++r) leaf_first.push_back(r);
   Slab slab(peer, false, static_cast<uint64_t>(n) * 4);
   for (int i = 0; i < 10; ++i) {
     if (i == 5 && peer.rank() == peer.size() - 1) raise(std::stoi(argument));
-    peer.post(all_reduce(slab, n, "bucket 3"));
+    orr_coll c = all_reduce(slab, n, "bucket 3");
+    c.op = op;
+    c.leaf_first = leaf_first.data();
+    peer.post(c);
   }
   return 0;
 }
-const Body falls("falls", fall);
+const Body falls("falls", [](const std::string& backend, const std::string& argument) {
+  return fall(backend, argument, ORR_COLL_ALL_REDUCE);
+});
+const Body falls_in_a_tree("falls in a tree", [](const std::string& backend, const std::string& argument) {
+  return fall(backend, argument, ORR_COLL_TREE_ALL_REDUCE);
+});
 
 // Shared memory with a name of ours.
 int leftovers() {
@@ -86,6 +96,21 @@ TEST_P(OnMain, FrozenPeerIsNamedBySurvivors) {
   EXPECT_GE(count(outcome.output, "rank 2 has not answered for 1 s in all_reduce 'bucket 3'"), speakers(2))
       << outcome.output;
   EXPECT_LT(outcome.seconds, 6 + patience());
+}
+
+// Some wait for it, others for those who do, each in its own way.
+TEST_P(OnMain, PeerThatFreezesInALargeTreeIsNamedBySurvivors) {
+  const auto outcome = run(GetParam(), 4, "falls in a tree", std::to_string(SIGSTOP) + " 100000", deadline("1"));
+  EXPECT_GE(count(outcome.output, "rank 3 has not answered for 1 s in tree_all_reduce 'bucket 3'"), speakers(3))
+      << outcome.output;
+  EXPECT_LT(outcome.seconds, 6 + patience());
+}
+
+TEST_P(OnMain, PeerThatDiesInALargeTreeIsNamedBySurvivors) {
+  const auto outcome = run(GetParam(), 4, "falls in a tree", "9 100000", {"ORRERY_DEADLINE=20"});
+  const bool silenced = GetParam().launcher == "mpiexec.mpich" && count(outcome.output, "Killed (signal 9)");
+  EXPECT_GE(count(outcome.output, "rank 3 died"), silenced ? 0 : speakers(3)) << outcome.output;
+  EXPECT_LT(outcome.seconds, patience());
 }
 
 // Rank 0 waits for 1, which waits for 2, which is frozen: both name 2.

@@ -106,10 +106,12 @@ std::string ask(const Setting& s) {
 
 }  // namespace
 
-std::ostream& operator<<(std::ostream& out, const Setting& s) { return out << s.backend << " under " << s.launcher; }
+std::ostream& operator<<(std::ostream& out, const Setting& s) {
+  return out << s.backend << " under " << s.launcher << (s.hosts.empty() ? "" : ", hosts " + s.hosts);
+}
 
 std::string name_of(const Setting& s) {
-  std::string name = s.backend + "_" + s.launcher;
+  std::string name = s.backend + "_" + s.launcher + (s.hosts.empty() ? "" : "_hosts_" + s.hosts);
   std::replace_if(name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
   return name;
 }
@@ -119,6 +121,7 @@ std::vector<Setting> settings() {
   for (const std::string& backend : orrery::Registry::get().names(ORR_KIND_COMM))
     for (const Launcher& launcher : launchers())
       if (backend != "null") all.push_back({backend, launcher.name});
+  for (const char* hosts : {"aabb", "abcde"}) all.push_back({"local", "orrery", hosts});
   return all;
 }
 
@@ -134,7 +137,9 @@ bool is_main(const Setting& s) { return s.launcher == "orrery" || !why_not({s.ba
 ranks::Outcome run(const Setting& s, int n, const std::string& body, const std::string& argument,
                    const std::vector<std::string>& env) {
   const std::string words = s.backend + " " + argument;
-  if (s.launcher == "orrery") return ranks::run(n, body, words, env);
+  std::vector<std::string> variables = env;
+  if (!s.hosts.empty()) variables.push_back("ORRERY_TEST_HOSTS=" + s.hosts);
+  if (s.launcher == "orrery") return ranks::run(n, body, words, variables);
   return run_under(find(s.launcher), n, body, words, env);
 }
 

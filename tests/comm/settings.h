@@ -16,10 +16,11 @@ namespace comm_test {
 
 struct Setting {
   std::string backend, launcher;
+  std::string hosts = "";  // "aabb": ranks 0, 1 and 4 believe to be on one host, 2 and 3 on another
 };
 std::ostream& operator<<(std::ostream& out, const Setting& s);
 
-// All pairs. `null` is left out: it moves nothing, by design.
+// All pairs, and `local` between pretended hosts. `null` is left out: it moves nothing, by design.
 std::vector<Setting> settings();
 // "" if the backend works under the launcher here, else why not. Asks one rank, once.
 std::string why_not(const Setting& s);

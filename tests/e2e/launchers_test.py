@@ -102,7 +102,8 @@ class Launchers(unittest.TestCase):
         self.assertEqual(digest(ranks[0]), self.expected)
         self.assertEqual([p.returncode for p in ranks], [0, 0, 0])
 
-    # What a rank sees that is alone on its host: MPI forms the world without our store, `local` cannot.
+    # What a rank sees that is alone on its host: MPI forms the world without our store, `local` has to be
+    # told where.
     def test_ranks_on_several_hosts(self):
         if not has_mpi(MPIRUN, "openmpi"):
             self.skipTest("Open MPI is not installed")
@@ -110,7 +111,11 @@ class Launchers(unittest.TestCase):
         self.assertEqual(digest(run([*alone, *orrery("--comm", "mpi", *GPT)])), self.expected)
         done = run([*alone, *orrery("--comm", "local", *GPT)])
         self.assertEqual(done.returncode, 69, done.err)
-        self.assertIn("comm 'local' joins up to 256 ranks of one host, not 3 with 1 on this one", done.err)
+        self.assertIn("Open MPI has put 1 of 3 ranks on this host, and nothing says where they meet", done.err)
+        meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(20000 + os.getpid() % 12000),
+                   "ORRERY_TOKEN": "of this test"}
+        done = run([*alone, *orrery("--comm", "local", *GPT)], **meeting, ORRERY_TEST_HOSTS="abc")
+        self.assertEqual(digest(done), self.expected)
 
     def test_mpi_without_its_launcher_is_refused(self):
         if not has_mpi(MPIRUN, "openmpi"):

@@ -104,6 +104,46 @@ TEST(Environment, JobsAreNamedByTheirLauncher) {
   EXPECT_TRUE(from({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}).job.starts_with("hydra process "));
 }
 
+TEST(Environment, RankZeroIsWhereItsLauncherSays) {
+  std::map<std::string, std::string> slurm{{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "4"}, {"SLURM_STEP_ID", "0"},
+                                           {"SLURM_JOB_ID", "120812"}};
+  const auto first_of = [&](const char* nodes) {
+    slurm["SLURM_STEP_NODELIST"] = nodes;
+    return from(slurm).address;
+  };
+  EXPECT_EQ(first_of("n[07-12,20],m3"), "n07");
+  EXPECT_EQ(first_of("n[20,22]-ib,m3"), "n20-ib");
+  EXPECT_EQ(first_of("m3,n[07-12]"), "m3");
+  EXPECT_EQ(first_of("m3"), "m3");
+  EXPECT_EQ(from(slurm).port, "15812");
+  slurm["MASTER_ADDR"] = "10.0.0.1";
+  slurm["MASTER_PORT"] = "29500";
+  EXPECT_EQ(from(slurm).address, "10.0.0.1");
+  EXPECT_EQ(from(slurm).port, "29500");
+  EXPECT_EQ(from({{"RANK", "1"}, {"WORLD_SIZE", "2"}}).address, "");
+}
+
+std::string why_no_store(World w) {
+  auto store = Store::open(w);
+  try {
+    store->put("key", "value");
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ORR_UNAVAILABLE);
+    return e.what();
+  }
+  return "";
+}
+
+TEST(Environment, SeveralHostsWithoutAPlaceOrATokenAreToldWhatTheyNeed) {
+  World w;
+  w.size = 4, w.local_size = 2;
+  w.source = "Open MPI";
+  EXPECT_NE(why_no_store(w).find("Open MPI has put 2 of 4 ranks on this host, and nothing says where they meet"),
+            std::string::npos);
+  w.address = "10.0.0.1", w.port = "29500";
+  EXPECT_NE(why_no_store(w).find("give all ranks the same ORRERY_TOKEN"), std::string::npos);
+}
+
 TEST(Environment, AWorldWithoutAJobSaysHowToStartIt) {
   World w;
   w.size = w.local_size = 4;

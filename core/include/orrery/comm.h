@@ -62,7 +62,8 @@ typedef struct orr_comm_caps {
 } orr_comm_caps;
 
 /* What the host gives to form the world. The store is a key-value table shared by the ranks of the
- * job; `get` waits for the key, up to the deadline. Values are bytes. */
+ * job; `get` waits for the key, up to the deadline. Values are bytes. "address/3" is there from the
+ * start: where rank 3's host is reached, in numbers; on one host a loopback address. */
 typedef struct orr_comm_boot {
   uint32_t size;
   int32_t rank, world_size, local_rank, local_size;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Forming: the world over the launcher's store, children and registered memory over their parent.
+// Being there, and memory that peers read in place.
 #include "comm.h"
 
 #include <sys/mman.h>
@@ -14,40 +14,10 @@ namespace {
 
 constexpr int madv_collapse = 25;
 
-std::vector<int> count_up(int n) {
-  std::vector<int> v(n);
-  for (int i = 0; i < n; ++i) v[i] = i;
-  return v;
-}
-
 }  // namespace
 
-Comm::Comm(std::shared_ptr<Family> family, Segment segment, std::vector<int> world_of, int rank,
-           uint64_t id)
-    : family_(std::move(family)), segment_(std::move(segment)), world_of_(std::move(world_of)),
-      rank_(rank), size_(static_cast<int>(world_of_.size())), id_(id), inbound_(size_) {}
-
-Comm::~Comm() = default;
-
-// Rank 0 makes the segment and keeps its card open until all have published their first step.
-Segment Comm::meet(const orr_comm_boot& boot) {
-  const char* key = "comm.local/segment";
-  if (boot.rank == 0) {
-    Segment made(Mapping::create(Segment::bytes(boot.world_size)), boot.world_size);
-    const int64_t card = made.mapping().card();
-    orr::check(boot.put(boot.store, key, &card, sizeof card));
-    return made;
-  }
-  int64_t card = 0;
-  uint64_t bytes = 0;
-  orr::check(boot.get(boot.store, key, &card, sizeof card, &bytes, boot.deadline_ns));
-  Mapping mapping = Mapping::open(card);
-  if (mapping.bytes() != Segment::bytes(boot.world_size))
-    throw orr::Error(ORR_FAILED, "rank 0 forms a world of another size or version of comm 'local'");
-  return Segment(std::move(mapping), boot.world_size);
-}
-
-void Comm::introduce() {
+Comm::Comm(std::shared_ptr<Family> family, Segment segment, std::vector<int> world_of, int rank, uint64_t id)
+    : Group(std::move(family), std::move(world_of), rank, id), segment_(std::move(segment)), inbound_(size_) {
   Member& me = segment_.member(rank_);
   me.world_rank = world_of_[rank_];
   me.waits_for.store(-1);
@@ -55,61 +25,14 @@ void Comm::introduce() {
   sched_getaffinity(0, sizeof me.cpus, &me.cpus);
   publish();
   await_step();
+  segment_.mapping().close_card();
 }
 
-std::unique_ptr<Comm> Comm::form_world(const orr_comm_boot& boot) {
-  if (boot.world_size > max_ranks || boot.local_size != boot.world_size)
-    throw orr::Error(ORR_UNAVAILABLE,
-                     "comm 'local' joins up to " + std::to_string(max_ranks) +
-                         " ranks of one host, not " + std::to_string(boot.world_size) + " with " +
-                         std::to_string(boot.local_size) + " on this one");
-  auto family = std::make_shared<Family>();
-  family->boot = boot;
-  family->job = boot.job ? boot.job : "";
-  family->boot.job = family->job.c_str();
-  family->world = meet(boot);
-  std::unique_ptr<Comm> comm(
-      new Comm(family, family->world, count_up(boot.world_size), boot.rank, 1));
-  comm->introduce();
-  family->world.mapping().close_card();
+bool Comm::has_own_cpus() const {
   cpu_set_t all;
   CPU_ZERO(&all);
-  for (int r = 0; r < boot.world_size; ++r)
-    CPU_OR(&all, &all, &comm->segment_.member(r).cpus);
-  family->spin = CPU_COUNT(&all) >= boot.world_size;
-  return comm;
-}
-
-std::unique_ptr<Comm> Comm::split(int32_t color, int32_t key) {
-  const uint64_t birth = ++children_;
-  const auto words = gather_words((int64_t{color} << 32) | static_cast<uint32_t>(key), "split");
-  std::vector<int> members;
-  for (int r = 0; r < size_; ++r)
-    if (color >= 0 && words[r] >> 32 == color) members.push_back(r);
-  std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
-    return static_cast<int32_t>(words[a]) < static_cast<int32_t>(words[b]);
-  });
-  const bool maker = !members.empty() && members[0] == rank_;
-  const int n = static_cast<int>(members.size());
-  Segment segment;
-  int64_t descriptor = 0;
-  if (maker) {
-    segment = Segment(Mapping::create(Segment::bytes(n)), n);
-    descriptor = segment.mapping().card();
-  }
-  const auto cards = gather_words(descriptor, "split");
-  if (!maker && n > 0)
-    segment = Segment(Mapping::open(cards[members[0]]), n);
-  gather_words(0, "split");  // all have opened what they need
-  if (n == 0) return nullptr;
-  segment.mapping().close_card();
-  std::vector<int> world_of;
-  for (int m : members) world_of.push_back(world_of_[m]);
-  const int rank = static_cast<int>(std::find(members.begin(), members.end(), rank_) - members.begin());
-  const uint64_t id = shared::hash(&color, sizeof color, id_ * 1000003 + birth);
-  std::unique_ptr<Comm> child(new Comm(family_, std::move(segment), world_of, rank, id));
-  child->introduce();
-  return child;
+  for (int r = 0; r < size_; ++r) CPU_OR(&all, &all, &segment_.member(r).cpus);
+  return CPU_COUNT(&all) >= size_;
 }
 
 orr_memory* Comm::allocate(uint64_t bytes) {
@@ -146,12 +69,6 @@ orr_memory* Comm::allocate(uint64_t bytes) {
   region->memory.owner = region.get();
   family_->regions.push_back(std::move(region));
   return &family_->regions.back()->memory;
-}
-
-void Comm::free(orr_memory* memory) {
-  const auto own = [&](const auto& r) { return &r->memory == memory; };
-  auto found = std::find_if(family_->regions.begin(), family_->regions.end(), own);
-  if (found != family_->regions.end()) family_->regions.erase(found);
 }
 
 }  // namespace local

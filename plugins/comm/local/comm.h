@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A communicator of the local backend. Operations run to completion in `run`, on the caller's thread:
+// A communicator of ranks on one host. Operations run to completion in `run`, on the caller's thread:
 //
-//   comm.cpp      forming, splitting, registered memory
+//   comm.cpp      being there, registered memory
 //   waiting.cpp   the one wait loop, poison and blame
 //   exchange.cpp  posting: agreement on the operation, then the engines below
 //   reduce.cpp    everything that adds;  move.cpp  everything that copies
@@ -21,65 +21,32 @@
 #include <string>
 #include <vector>
 
+#include "family.h"
 #include "pair.h"
 
 namespace local {
 
-// Registered memory: `base[w]` is where world rank w's part is mapped here, or null.
-struct Region {
-  orr_memory memory{};
-  uint64_t id = 0;
-  uint64_t stride = 0;
-  Mapping mapping;
-  std::vector<char*> base;
-};
-
-// What all communicators of one world share. One poison for all: after a lost peer none can be
-// trusted, and every rank must name the same culprit.
-struct Family {
-  orr_comm_boot boot{};
-  std::string job;
-  Segment world;
-  bool spin = false;  // every rank has a CPU of its own
-  std::vector<std::unique_ptr<Region>> regions;
-
-  Poison& poison() const { return world.header().poison; }
-};
-
 // Ranks a wait is for: the first rank >= from that is still awaited, or -1.
 using Missing = std::function<int(int from)>;
 
-class Comm {
+class Comm : public Group {
  public:
-  static std::unique_ptr<Comm> form_world(const orr_comm_boot& boot);
-  std::unique_ptr<Comm> split(int32_t color, int32_t key);
-  ~Comm();
+  // Collective; these world ranks are on one host, and have opened the segment.
+  Comm(std::shared_ptr<Family> family, Segment segment, std::vector<int> world_of, int rank, uint64_t id);
+  // Whether each rank can have one.
+  bool has_own_cpus() const;
 
-  int rank() const { return rank_; }
-  int size() const { return size_; }
-  uint64_t bytes_sent() const { return bytes_sent_.load(std::memory_order_relaxed); }
-
-  void run(const orr_coll* ops, int n);
-  orr_memory* allocate(uint64_t bytes);
-  void free(orr_memory* memory);
-
-  // Kills the family with this reason, unless it is dead already. [any thread]
-  void poison(int32_t code, const std::string& text);
-  // Throws when the family is dead. [any thread]
-  void check_alive() const;
-  const Family& family() const { return *family_; }
+  void run(const orr_coll* ops, int n) override;
+  orr_memory* allocate(uint64_t bytes) override;
 
  private:
-  Comm(std::shared_ptr<Family> family, Segment segment, std::vector<int> world_of, int rank,
-       uint64_t id);
-  void introduce();
-  static Segment meet(const orr_comm_boot& boot);
-
   // waiting.cpp
+  void poison(int32_t code, const std::string& text);
   template <class F>
   void await(F&& missing);
   void await_slowly(const Missing& missing);
   void blame_dead(const Missing& missing, int first);
+  void look_beyond(const Missing& missing, int who, int64_t waited, int64_t& asked_at);
   [[noreturn]] void blame_silent(int first, int64_t deadline_ns);
   void sleep(const Missing& missing, int64_t ns);
   void ring_bells();
@@ -91,7 +58,7 @@ class Comm {
   void collective(const orr_coll& c);
   void announce(const orr_coll& c, Path path, uint64_t most);
   void verify_agreement();
-  std::vector<int64_t> gather_words(int64_t mine, const char* name);
+  std::vector<int64_t> gather_words(int64_t mine, const char* name) override;
   Place place_of(const orr_buffer& b) const;
   char* peer_address(const Place& place, int peer) const;
   const Post& post_of(int r) const { return segment_.member(r).posts[step_ & 1]; }
@@ -119,14 +86,9 @@ class Comm {
   bool fetch(int from);
   void check_match(const Transfer& t, const Envelope& e);
 
-  std::shared_ptr<Family> family_;
   Segment segment_;
-  std::vector<int> world_of_;
-  int rank_, size_;
-  uint64_t id_;
-  uint64_t children_ = 0, allocations_ = 0;
+  uint64_t allocations_ = 0;
   uint64_t step_ = 0, turn_ = 0;  // turn: chunks ever staged
-  std::atomic<uint64_t> bytes_sent_{0};
   std::vector<Inbound> inbound_;
   const orr_coll* current_ = nullptr;
 };

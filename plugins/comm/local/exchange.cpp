@@ -4,7 +4,6 @@
 // second question costs nothing extra, for it travels with the first publication of the data.
 #include <orrery/sdk/plugin.hpp>
 
-#include <orrery/sdk/traffic.hpp>
 #include "comm.h"
 
 namespace local {
@@ -48,7 +47,7 @@ void Comm::verify_agreement() {
     if (agree(a, b)) continue;
     const std::string text = disagreement(a, world_of_[0], b, world_of_[r]);
     poison(ORR_FAILED, text);
-    check_alive();
+    family_->check_alive();
     throw orr::Error(ORR_FAILED, text);
   }
 }
@@ -66,7 +65,7 @@ std::vector<int64_t> Comm::gather_words(int64_t mine, const char* name) {
   c.counts = ones.data();
   c.name = name;
   current_ = &c;
-  check_alive();
+  family_->check_alive();
   move(c);
   current_ = nullptr;
   return all;
@@ -85,15 +84,13 @@ void Comm::collective(const orr_coll& c) {
 
 // A group's sends and receives start together; its collectives follow in their order.
 void Comm::run(const orr_coll* ops, int n) {
-  check_alive();
+  family_->check_alive();
   for (int i = 0; i < n; ++i) shared::check(ops[i], rank_, size_, false);
   transfer(ops, n);
   for (int i = 0; i < n; ++i)
     if (!shared::paired(ops[i])) collective(ops[i]);
   current_ = nullptr;
-  uint64_t sent = 0;
-  for (int i = 0; i < n; ++i) sent += orr::traffic::bytes_sent(ops[i], rank_, size_);
-  bytes_sent_.fetch_add(sent, std::memory_order_relaxed);
+  count_sent(ops, n);
 }
 
 }  // namespace local

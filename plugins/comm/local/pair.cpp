@@ -8,23 +8,12 @@
 #include <orrery/sdk/plugin.hpp>
 
 #include "comm.h"
+#include "ring.h"
 
 namespace local {
 namespace {
 
 constexpr uint64_t direct_bytes = 32 << 10;  // from here on registered memory is read in place
-
-void ring_write(Ring& ring, uint64_t at, const void* from, uint64_t n) {
-  const uint64_t where = at % ring_bytes, first = std::min(n, ring_bytes - where);
-  std::memcpy(ring.data + where, from, first);
-  std::memcpy(ring.data, static_cast<const char*>(from) + first, n - first);
-}
-
-void ring_read(const Ring& ring, uint64_t at, void* to, uint64_t n) {
-  const uint64_t where = at % ring_bytes, first = std::min(n, ring_bytes - where);
-  std::memcpy(to, ring.data + where, first);
-  std::memcpy(static_cast<char*>(to) + first, ring.data, n - first);
-}
 
 uint64_t bytes_of(const orr_coll& c) {
   return static_cast<uint64_t>(c.count * orr_dtype_bytes(c.dtype));
@@ -197,7 +186,7 @@ void Comm::check_match(const Transfer& t, const Envelope& e) {
   poison(ORR_FAILED,
          shared::unequal_ends(world_of_[c.root_or_peer], shared::end_of_message(e.count, e.dtype, e.label),
                               world_of_[rank_], shared::end_of_message(c.count, c.dtype, shared::label_of(c))));
-  check_alive();
+  family_->check_alive();
 }
 
 }  // namespace local

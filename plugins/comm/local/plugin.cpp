@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// comm `local`: shared memory between the ranks of one host. Host-ordered: `post` moves the bytes on
+// comm `local`: shared memory between the ranks of one host, TCP between hosts. Host-ordered: `post` moves the bytes on
 // the caller's thread and is done at return, so a work handle says nothing.
 #include <orrery/comm.h>
 #include <orrery/sdk/plugin.hpp>
@@ -8,7 +8,7 @@
 #include "comm.h"
 
 struct orr_comm {
-  std::unique_ptr<local::Comm> impl;
+  std::unique_ptr<local::Group> impl;
 };
 struct orr_work {};
 
@@ -28,12 +28,12 @@ int32_t probe(void*, orr_comm_caps* out, char* reason, uint32_t reason_bytes) {
   return 1;
 }
 
-orr_comm* give(std::unique_ptr<local::Comm> comm) {
+orr_comm* give(std::unique_ptr<local::Group> comm) {
   return comm ? new orr_comm{std::move(comm)} : nullptr;
 }
 
 orr_status* world(void*, const orr_comm_boot* boot, orr_comm** out) {
-  return orr::guard([&] { *out = give(local::Comm::form_world(*boot)); });
+  return orr::guard([&] { *out = give(local::form_world(*boot)); });
 }
 
 orr_status* split(orr_comm* parent, int32_t color, int32_t key, orr_comm** out) {
@@ -59,7 +59,8 @@ orr_status* allocate(orr_comm* comm, uint64_t bytes, orr_memory** out) {
 void free_memory(orr_comm* comm, orr_memory* memory) { comm->impl->free(memory); }
 
 void abort_all(orr_comm* comm, const char* reason) {
-  comm->impl->poison(ORR_RETRY, "rank " + std::to_string(comm->impl->family().boot.rank) + " aborted: " + reason);
+  local::Family& family = comm->impl->family();
+  family.kill(ORR_RETRY, "rank " + std::to_string(family.boot.rank) + " aborted: " + reason);
 }
 
 orr_status* async_error(orr_comm* comm) {
@@ -85,5 +86,5 @@ orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
 
 }  // namespace
 
-ORR_PLUGIN(ORR_KIND_COMM, "local", "1.0.0", "Shared memory between the ranks of one host", entry, 1,
+ORR_PLUGIN(ORR_KIND_COMM, "local", "1.0.0", "Shared memory on one host, TCP between hosts", entry, 1,
            {{"comm", 1, 1}})

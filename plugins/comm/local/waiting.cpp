@@ -11,6 +11,7 @@
 #include <orrery/sdk/plugin.hpp>
 
 #include "comm.h"
+#include "mesh.h"
 
 namespace local {
 namespace {
@@ -27,25 +28,7 @@ void futex(std::atomic<uint32_t>& word, int op, uint32_t value, const timespec* 
 }  // namespace
 
 void Comm::poison(int32_t code, const std::string& text) {
-  Poison& p = family_->poison();
-  uint32_t healthy = 0;
-  if (!p.state.compare_exchange_strong(healthy, 1)) return;
-  p.code = code;
-  orr::copy_text(p.text, text);
-  p.state.store(2, std::memory_order_release);
-  ring_bells();
-}
-
-void Comm::check_alive() const {
-  const Poison& p = family_->poison();
-  uint32_t state = p.state.load(std::memory_order_acquire);
-  if (state == 0) return;
-  for (int i = 0; state != 2 && i < 1000; ++i) {
-    sched_yield();
-    state = p.state.load(std::memory_order_acquire);
-  }
-  if (state != 2) throw orr::Error(ORR_RETRY, "a peer died while reporting an error");
-  throw orr::Error(p.code, p.text);
+  if (family_->kill(code, text)) ring_bells();
 }
 
 // A store to our step, pulse or a ring must be visible before the sleepers are looked at; a sleeper
@@ -94,7 +77,7 @@ void Comm::blame_dead(const Missing& missing, int first) {
     if (!boot.dead(boot.store, world_of_[r])) continue;
     if (missing(r) != r) continue;  // its last words arrived
     poison(ORR_RETRY, "rank " + std::to_string(world_of_[r]) + " died" + here());
-    check_alive();
+    family_->check_alive();
   }
 }
 
@@ -111,15 +94,21 @@ void Comm::blame_silent(int first, int64_t deadline_ns) {
     if (next < 0 || next >= size_ || now_ns() - m.looked_ns.load() > fresh) {
       poison(ORR_DEADLINE, "rank " + std::to_string(world_of_[culprit]) + " has not answered for " +
                                seconds(deadline_ns) + here());
-      check_alive();
+      family_->check_alive();
     }
     culprit = next;
   }
   poison(ORR_DEADLINE, "ranks " + std::to_string(world_of_[first]) + " and " +
                            std::to_string(world_of_[rank_]) + " wait for each other since " +
                            seconds(deadline_ns) + here());
-  check_alive();
+  family_->check_alive();
   throw orr::Error(ORR_FAILED, "the communicator is dead");
+}
+
+// A neighbour may wait for a rank of another host: then all are asked before one is blamed.
+void Comm::look_beyond(const Missing& missing, int who, int64_t waited, int64_t& asked_at) {
+  const int dead = family_->mesh->look_around(world_of_[who], current_, waited, asked_at);
+  if (dead >= 0 && missing(0) >= 0) family_->die_of(dead, current_);
 }
 
 // Counts its own looking time only: a pause of this very process is no sign against its peers.
@@ -129,21 +118,21 @@ void Comm::await_slowly(const Missing& missing) {
     if (missing(0) < 0) return;
   }
   Member& me = segment_.member(rank_);
-  const int64_t deadline = current_ && current_->deadline_ns > 0 ? current_->deadline_ns
-                                                                  : family_->boot.deadline_ns;
-  int64_t last = now_ns(), waited = 0, nap = ms / 2;
+  const int64_t deadline = family_->deadline_of(current_);
+  int64_t last = now_ns(), waited = 0, asked_at = -1, nap = ms / 2;
   int who = -1;
   uint64_t pulse = 0;
   for (int next; (next = missing(0)) >= 0;) {
     const uint64_t beat = segment_.member(next).pulse.load(std::memory_order_relaxed);
-    if (next != who || beat != pulse) waited = 0;
+    if (next != who || beat != pulse) waited = 0, asked_at = -1;
     who = next;
     pulse = beat;
     me.looked_ns.store(last);
     me.waits_for.store(who);
-    check_alive();
+    family_->check_alive();
     blame_dead(missing, who);
-    if (waited > deadline) blame_silent(who, deadline);
+    if (family_->mesh) look_beyond(missing, who, waited, asked_at);
+    else if (waited > deadline) blame_silent(who, deadline);
     sleep(missing, nap);
     nap = std::min(nap * 2, 8 * ms);
     const int64_t now = now_ns();

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every launcher does with its children, be they ranks or remote shells: one loop over
+// signals, their ends and their lines, and patience with the others once one has failed.
+#pragma once
+
+#include <poll.h>
+#include <signal.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "job/child.h"
+
+namespace orrery {
+
+class Supervisor {
+ public:
+  Supervisor() = default;
+  virtual ~Supervisor();  // kills
+  Supervisor(const Supervisor&) = delete;
+  // Starts the children, sees them to their end and returns 0, or the code of the one that failed
+  // by itself. SIGINT, SIGTERM, SIGHUP and SIGUSR1 are passed on; a second SIGINT or SIGTERM kills.
+  // [main thread]
+  int run();
+
+ protected:
+  virtual void start() = 0;  // fills children_
+  virtual void add_to(std::vector<pollfd>& fds) const = 0;
+  virtual void look() = 0;  // after each poll
+  virtual void pass_on(const Child& child, int signal) = 0;
+  virtual void has_ended(size_t /*child*/) {}
+  // Says on stderr what went wrong, and returns the exit code for it.
+  virtual int tell(size_t child) const = 0;
+
+  void take(int signal);
+  void kill_all();
+  // " after signal 15 to the launcher" or "".
+  std::string after_signal() const;
+
+  std::vector<Child> children_;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void take_signals();
+  void step();
+  void read_signals();
+  void reap();
+  void ended(size_t child, int status);
+  void enforce();
+  void send_all(int signal);
+  bool any_running() const;
+
+  std::vector<size_t> failures_;  // in the order of their end, those we killed left out
+  std::optional<Clock::time_point> deadline_;  // of the present patience
+  int pressure_ = 0;                           // 0 patient, 1 SIGTERM sent, 2 SIGKILL sent
+  int stop_signal_ = 0, stops_ = 0;
+  int signal_fd_ = -1;
+  sigset_t old_mask_{};
+};
+
+// The path of this very program, for children that are it again.
+std::string own_program();
+
+}  // namespace orrery

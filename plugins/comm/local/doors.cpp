@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doors.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sodium.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <orrery/sdk/plugin.hpp>
+#include <string>
+
+#include "../shared/operation.h"
+
+namespace local {
+namespace {
+
+constexpr size_t most_visitors = 512;  // who comes and says nothing makes room for the next
+
+struct Secret {
+  unsigned char key[crypto_auth_KEYBYTES];
+};
+struct Nonce {
+  unsigned char bytes[32];
+};
+
+// What a rank says at the door, after the nonce that it is met with.
+struct Hello {
+  int32_t rank, is_data;
+  unsigned char proof[crypto_auth_BYTES];
+};
+
+// Who means to have said it, to whom, and to what question.
+struct Claim {
+  Nonce nonce;
+  int32_t from, to, is_data;
+};
+
+Hello hello_of(const Secret& secret, const Claim& claim) {
+  Hello hello{claim.from, claim.is_data, {}};
+  crypto_auth(hello.proof, reinterpret_cast<const unsigned char*>(&claim), sizeof claim,
+              secret.key);
+  return hello;
+}
+
+class Doors {
+ public:
+  Doors(const orr_comm_boot& boot, const std::vector<int>& host_of)
+      : boot_(boot),
+        host_of_(host_of),
+        lines_(host_of.size()),
+        end_(shared::now_ns() + boot.deadline_ns) {}
+  ~Doors();
+  std::vector<Line> form();
+
+ private:
+  struct Visitor {
+    int socket;
+    Nonce nonce;
+  };
+  bool is_far(int r) const { return host_of_[r] != host_of_[boot_.rank]; }
+  std::string fetch(const std::string& key) const;
+  void agree_on_secret();
+  void open();
+  int reach(int rank, const std::string& place, bool is_data);
+  void introduce(int socket, int rank, const std::string& place, bool is_data);
+  void receive_all();
+  void let_in();
+  bool hear(const Visitor& visitor);
+  int first_missing() const;
+  int left_ms() const {
+    return static_cast<int>(std::max<int64_t>((end_ - shared::now_ns()) / 1000000, 0));
+  }
+  [[noreturn]] void fail_waiting(int rank, const std::string& place) const;
+
+  const orr_comm_boot& boot_;
+  const std::vector<int>& host_of_;
+  std::vector<Line> lines_;
+  std::vector<Visitor> visitors_;
+  Secret secret_;
+  int door_ = -1;
+  int64_t end_;
+};
+
+Doors::~Doors() {
+  for (const Visitor& v : visitors_) close(v.socket);
+  for (const Line& line : lines_)
+    for (int fd : {line.notes, line.data})
+      if (fd >= 0) close(fd);
+  if (door_ >= 0) close(door_);
+}
+
+std::string key_of(const char* name, int rank) { return name + std::to_string(rank); }
+
+std::string Doors::fetch(const std::string& key) const {
+  char value[256];
+  uint64_t bytes = 0;
+  orr::check(boot_.get(boot_.store, key.c_str(), value, sizeof value, &bytes, boot_.deadline_ns));
+  return std::string(value, bytes);
+}
+
+void Doors::agree_on_secret() {
+  if (sodium_init() < 0) throw orr::Error(ORR_FAILED, "no random numbers from this machine");
+  if (boot_.rank == 0) {
+    randombytes_buf(&secret_, sizeof secret_);
+    return orr::check(boot_.put(boot_.store, "comm.local/secret", &secret_, sizeof secret_));
+  }
+  const std::string got = fetch("comm.local/secret");
+  if (got.size() != sizeof secret_)
+    throw orr::Error(ORR_FAILED, "rank 0 has another version of comm 'local'");
+  std::memcpy(&secret_, got.data(), sizeof secret_);
+}
+
+using Address = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+Address parse(const std::string& host, const std::string& port) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  if (getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0)
+    throw orr::Error(ORR_FAILED, "the store names '" + host + "' as a rank's address");
+  return Address(found, &freeaddrinfo);
+}
+
+int new_socket(int family) {
+  const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0)
+    throw orr::Error(ORR_FAILED,
+                     std::string("no socket: ") + std::strerror(errno) + " (see ulimit -n)");
+  return fd;
+}
+
+// Small messages leave at once; a host that vanishes without a word is noticed.
+void tune(int socket) {
+  const auto set = [socket](int level, int option, int value) {
+    setsockopt(socket, level, option, &value, sizeof value);
+  };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 10);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 4);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 30000);
+}
+
+void Doors::open() {
+  const std::string host = fetch(key_of("address/", boot_.rank));
+  const Address at = parse(host, "0");
+  door_ = new_socket(at->ai_family);
+  sockaddr_storage bound{};
+  socklen_t bytes = sizeof bound;
+  if (bind(door_, at->ai_addr, at->ai_addrlen) != 0 || listen(door_, SOMAXCONN) != 0 ||
+      getsockname(door_, reinterpret_cast<sockaddr*>(&bound), &bytes) != 0)
+    throw orr::Error(ORR_FAILED, "rank " + std::to_string(boot_.rank) + " cannot listen at " +
+                                     host + ", where rank 0 has seen it: " + std::strerror(errno));
+  char port[NI_MAXSERV];
+  getnameinfo(reinterpret_cast<sockaddr*>(&bound), bytes, nullptr, 0, port, sizeof port,
+              NI_NUMERICSERV);
+  orr::check(boot_.put(boot_.store, key_of("comm.local/port/", boot_.rank).c_str(), port,
+                       std::strlen(port)));
+}
+
+void Doors::fail_waiting(int rank, const std::string& place) const {
+  throw orr::Error(
+      ORR_DEADLINE,
+      "rank " + std::to_string(boot_.rank) + " has no connection with rank " +
+          std::to_string(rank) + place + " after " + shared::seconds(boot_.deadline_ns) +
+          ": do the hosts reach each other at these addresses, and no firewall between?");
+}
+
+int Doors::reach(int rank, const std::string& place, bool is_data) {
+  const size_t colon = place.rfind(':');
+  const Address at = parse(place.substr(0, colon), place.substr(colon + 1));
+  const int fd = new_socket(at->ai_family);
+  (is_data ? lines_[rank].data : lines_[rank].notes) = fd;
+  tune(fd);
+  pollfd ready{fd, POLLOUT, 0};
+  int error = connect(fd, at->ai_addr, at->ai_addrlen) == 0 ? 0 : errno;
+  if (error == EINPROGRESS) {
+    if (poll(&ready, 1, left_ms()) <= 0) fail_waiting(rank, " at " + place);
+    socklen_t bytes = sizeof error;
+    getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
+  }
+  if (error != 0)
+    throw orr::Error(ORR_RETRY, "rank " + std::to_string(boot_.rank) +
+                                    " cannot connect with rank " + std::to_string(rank) + " at " +
+                                    place + ": " + std::strerror(error));
+  return fd;
+}
+
+void Doors::introduce(int socket, int rank, const std::string& place, bool is_data) {
+  Claim claim{{}, boot_.rank, rank, is_data};
+  pollfd ready{socket, POLLIN, 0};
+  if (poll(&ready, 1, left_ms()) <= 0) fail_waiting(rank, " at " + place);
+  const bool met =
+      recv(socket, &claim.nonce, sizeof claim.nonce, MSG_DONTWAIT) == sizeof claim.nonce;
+  const Hello hello = hello_of(secret_, claim);
+  if (!met || send(socket, &hello, sizeof hello, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof hello)
+    throw orr::Error(ORR_RETRY,
+                     "rank " + std::to_string(rank) + " died while forming communicators");
+}
+
+void Doors::let_in() {
+  Visitor v{accept4(door_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK), {}};
+  if (v.socket < 0) return;
+  tune(v.socket);
+  randombytes_buf(&v.nonce, sizeof v.nonce);
+  if (send(v.socket, &v.nonce, sizeof v.nonce, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof v.nonce) {
+    close(v.socket);
+    return;
+  }
+  if (visitors_.size() == most_visitors) {
+    close(visitors_.front().socket);
+    visitors_.erase(visitors_.begin());
+  }
+  visitors_.push_back(v);
+}
+
+// Whether the visitor is done with being one. A hello is sent at once, so that it comes whole.
+bool Doors::hear(const Visitor& v) {
+  Hello hello;
+  const ssize_t n = recv(v.socket, &hello, sizeof hello, MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  const bool whole = n == sizeof hello && hello.rank > boot_.rank && hello.rank < boot_.world_size;
+  const Claim claim{v.nonce, hello.rank, boot_.rank, hello.is_data != 0};
+  int* place = !whole          ? nullptr
+               : hello.is_data ? &lines_[hello.rank].data
+                               : &lines_[hello.rank].notes;
+  if (!place || *place >= 0 ||
+      crypto_auth_verify(hello.proof, reinterpret_cast<const unsigned char*>(&claim), sizeof claim,
+                         secret_.key) != 0)
+    close(v.socket);
+  else
+    *place = v.socket;
+  return true;
+}
+
+int Doors::first_missing() const {
+  for (int r = boot_.rank + 1; r < boot_.world_size; ++r)
+    if (lines_[r].notes < 0 || (is_far(r) && lines_[r].data < 0)) return r;
+  return -1;
+}
+
+// A rank may have come, been content and ended before it is heard here: it is missed only when nothing
+// of it is left to hear.
+void Doors::receive_all() {
+  for (int missing; (missing = first_missing()) >= 0;) {
+    const bool dead = boot_.dead(boot_.store, missing);
+    std::vector<pollfd> fds{{door_, POLLIN, 0}};
+    for (const Visitor& v : visitors_) fds.push_back({v.socket, POLLIN, 0});
+    const bool quiet = poll(fds.data(), fds.size(), std::min(left_ms(), 20)) == 0;
+    if (fds[0].revents) let_in();
+    std::erase_if(visitors_, [this](const Visitor& v) { return hear(v); });
+    if (left_ms() == 0) fail_waiting(missing, "");
+    if (dead && quiet)
+      throw orr::Error(ORR_RETRY,
+                       "rank " + std::to_string(missing) + " died while forming communicators");
+  }
+}
+
+// Lower ranks are called, higher ones call: rank 0 only receives, so that nobody waits in a circle.
+std::vector<Line> Doors::form() {
+  agree_on_secret();
+  open();
+  for (int r = 0; r < boot_.rank; ++r) {
+    const std::string place =
+        fetch(key_of("address/", r)) + ":" + fetch(key_of("comm.local/port/", r));
+    for (bool is_data : {false, true})
+      if (!is_data || is_far(r)) introduce(reach(r, place, is_data), r, place, is_data);
+  }
+  receive_all();
+  return std::exchange(lines_, {});
+}
+
+}  // namespace
+
+std::vector<Line> connect_all(const orr_comm_boot& boot, const std::vector<int>& host_of) {
+  return Doors(boot, host_of).form();
+}
+
+}  // namespace local

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What all communicators of one world share, and what each of them is to the plugin's table.
+#pragma once
+
+#include <orrery/comm.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "segment.h"
+
+namespace local {
+
+class Mesh;
+
+// Registered memory: `base[w]` is where world rank w's part is mapped here, or null.
+struct Region {
+  orr_memory memory{};
+  uint64_t id = 0;
+  uint64_t stride = 0;
+  Mapping mapping;
+  std::vector<char*> base;
+};
+
+// One poison for all: after a lost peer no communicator can be trusted, and every rank must name
+// the same culprit. It lies in memory that the ranks of a host share; between hosts notes carry it.
+struct Family {
+  Family();
+  ~Family();
+
+  orr_comm_boot boot{};
+  std::string job;
+  std::vector<int> host_of;    // by world rank
+  Segment world;               // of this host's ranks
+  std::unique_ptr<Mesh> mesh;  // null: all ranks are on one host
+  bool spin = false;           // every rank of this host has a CPU of its own
+  std::vector<std::unique_ptr<Region>> regions;
+
+  // Kills the world with this reason; false if it is dead already. [any thread]
+  bool kill(int32_t code, const std::string& text);
+  // Throws when the world is dead. [any thread]
+  void check_alive() const;
+  // Both.
+  [[noreturn]] void die(int32_t code, const std::string& text);
+  [[noreturn]] void die_of(int dead_rank, const orr_coll* current);
+  // The longest wait of an operation, or of forming where there is none.
+  int64_t deadline_of(const orr_coll* c) const;
+};
+
+// A communicator.
+class Group {
+ public:
+  virtual ~Group() = default;
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  uint64_t bytes_sent() const { return bytes_sent_.load(std::memory_order_relaxed); }
+  Family& family() const { return *family_; }
+
+  virtual void run(const orr_coll* ops, int n) = 0;
+  virtual orr_memory* allocate(uint64_t bytes) = 0;
+  void free(orr_memory* memory);
+  std::unique_ptr<Group> split(int32_t color, int32_t key);
+  // Throws when the world is dead, here or elsewhere. [any thread]
+  void check_alive() const;
+
+ protected:
+  Group(std::shared_ptr<Family> family, std::vector<int> world_of, int rank, uint64_t id);
+  // Every rank's word, by rank; `name` is what the operation is called.
+  virtual std::vector<int64_t> gather_words(int64_t mine, const char* name) = 0;
+  void count_sent(const orr_coll* ops, int n);
+
+  std::shared_ptr<Family> family_;
+  std::vector<int> world_of_;  // by rank
+  int rank_, size_;
+  uint64_t id_;
+  uint64_t children_ = 0;
+  std::atomic<uint64_t> bytes_sent_{0};
+};
+
+// Forms the world; collective.
+std::unique_ptr<Group> form_world(const orr_comm_boot& boot);
+
+}  // namespace local

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hosts.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <orrery/sdk/plugin.hpp>
+#include <string>
+
+namespace local {
+namespace {
+
+std::string link_of(const char* path) {
+  char text[64];
+  const ssize_t n = readlink(path, text, sizeof text);
+  return n > 0 ? std::string(text, static_cast<size_t>(n)) : "";
+}
+
+// The running kernel, and the namespaces in which processes and addresses are found.
+std::string identity(int rank, const char* pretended) {
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  std::string name = boot + link_of("/proc/self/ns/pid") + link_of("/proc/self/ns/net");
+  if (pretended && *pretended)
+    name += pretended[static_cast<size_t>(rank) % std::string(pretended).size()];
+  return name;
+}
+
+}  // namespace
+
+std::vector<int> find_hosts(const orr_comm_boot& boot) {
+  std::vector<int> host_of(boot.world_size, 0);
+  const char* pretended = std::getenv("ORRERY_TEST_HOSTS");
+  if (boot.local_size == boot.world_size && !pretended) return host_of;
+  const std::string own = identity(boot.rank, pretended), key = "comm.local/host/";
+  orr::check(
+      boot.put(boot.store, (key + std::to_string(boot.rank)).c_str(), own.data(), own.size()));
+  const uint64_t all_bytes = host_of.size() * sizeof(int);
+  uint64_t bytes = 0;
+  if (boot.rank > 0) {
+    orr::check(boot.get(boot.store, "comm.local/hosts", host_of.data(), all_bytes, &bytes,
+                        boot.deadline_ns));
+    if (bytes != all_bytes) throw orr::Error(ORR_FAILED, "rank 0 forms a world of another size");
+    return host_of;
+  }
+  std::vector<std::string> known;
+  for (int r = 0; r < boot.world_size; ++r) {
+    char name[256];
+    orr::check(boot.get(boot.store, (key + std::to_string(r)).c_str(), name, sizeof name, &bytes,
+                        boot.deadline_ns));
+    const auto at = std::find(known.begin(), known.end(), std::string(name, bytes));
+    host_of[r] = static_cast<int>(at - known.begin());
+    if (at == known.end()) known.emplace_back(name, bytes);
+  }
+  orr::check(boot.put(boot.store, "comm.local/hosts", host_of.data(), all_bytes));
+  return host_of;
+}
+
+}  // namespace local

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mesh.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+#include <orrery/sdk/plugin.hpp>
+#include <utility>
+
+#include "../shared/operation.h"
+#include "family.h"
+
+namespace local {
+namespace {
+
+constexpr int64_t ms = 1000000;
+constexpr int64_t time_to_answer =
+    1000 * ms;  // a waiting rank gets the CPU within it, whatever the load
+constexpr size_t ahead_bytes = 16 << 10;  // read at once: heads and short messages
+constexpr int most_parts = 32;            // of what is written at once
+
+bool same(const Head& a, const Head& b) {
+  return a.lane == b.lane && a.kind == b.kind && a.tag == b.tag;
+}
+
+std::vector<int> notes_of(const std::vector<Line>& lines) {
+  std::vector<int> sockets;
+  for (const Line& line : lines) sockets.push_back(line.notes);
+  return sockets;
+}
+
+}  // namespace
+
+Mesh::Mesh(Family& family, const std::vector<Line>& lines)
+    : family_(family),
+      notes_(family.boot.rank, notes_of(lines)),
+      channels_(lines.size()),
+      inbound_(lines.size()) {
+  const int me = family.boot.rank;
+  int neighbours = 0, own = 0;
+  std::vector<int> place(lines.size(), -1);  // on this host
+  for (int r = 0; r < static_cast<int>(lines.size()); ++r)
+    if (family.host_of[r] == family.host_of[me]) place[r] = neighbours++;
+  own = place[me];
+  for (size_t r = 0; r < lines.size(); ++r) {
+    inbound_[r].ahead.resize(ahead_bytes);
+    if (place[r] >= 0)
+      channels_[r] = std::make_unique<RingChannel>(family.world.ring(own, place[r]),
+                                                   family.world.ring(place[r], own));
+    else
+      channels_[r] = std::make_unique<SocketChannel>(lines[r].data);
+  }
+}
+
+void Mesh::listen() {
+  const Notes::News news = notes_.listen(false);
+  if (news.code != 0) family_.kill(news.code, news.text);
+}
+
+int Mesh::look_around(int who, const orr_coll* current, int64_t waited, int64_t& asked_at) {
+  const Notes::News news = notes_.listen(true);
+  if (news.code != 0) family_.kill(news.code, news.text);
+  family_.check_alive();
+  if (news.dead >= 0) lost_ = news.dead;
+  if (lost_ >= 0) return lost_;
+  if (family_.boot.dead(family_.boot.store, who)) return who;
+  if (waited < family_.deadline_of(current)) return -1;
+  if (asked_at >= 0 && waited - asked_at > time_to_answer) blame(who, current);
+  if (asked_at < 0) {
+    asked_at = waited;
+    notes_.ask_all();
+  }
+  return -1;
+}
+
+// Who waits answers at once. Who does not is frozen, or computes for longer than the deadline.
+void Mesh::blame(int who, const orr_coll* current) {
+  const std::string rest =
+      shared::seconds(family_.deadline_of(current)) + shared::in_operation(current);
+  int silent = notes_.silent(who) ? who : -1;
+  for (int r = 0; r < family_.boot.world_size && silent < 0; ++r)
+    if (notes_.silent(r)) silent = r;
+  if (silent >= 0)
+    family_.die(ORR_DEADLINE, "rank " + std::to_string(silent) + " has not answered for " + rest);
+  family_.die(ORR_DEADLINE, "ranks " + std::to_string(who) + " and " +
+                                std::to_string(family_.boot.rank) + " wait for each other since " +
+                                rest);
+}
+
+void Mesh::run(std::vector<Parcel>& all, const std::function<void()>& check) {
+  constexpr int64_t at_most = 50 * ms;  // a pause of this very process is no sign against its peers
+  const int patience = family_.spin ? 200 : 20;
+  int idle = 0;
+  int64_t last = 0, waited = 0, asked_at = -1;
+  const auto undone = [&] {
+    return std::find_if(all.begin(), all.end(), [](const Parcel& p) { return !p.done; });
+  };
+  for (;;) {
+    const bool moved = progress(all);
+    if (moved) check();
+    const auto next = undone();
+    if (next == all.end()) return;
+    if (moved) {
+      idle = 0;
+      waited = 0;
+      asked_at = -1;
+      continue;
+    }
+    if (++idle < patience) {
+      if (!family_.spin) sched_yield();
+      last = shared::now_ns();
+      continue;
+    }
+    const int64_t now = shared::now_ns();
+    waited += std::min(now - last, at_most);
+    last = now;
+    const int dead = look_around(next->peer, next->coll, waited, asked_at);
+    if (dead < 0)
+      sleep(all);
+    else if (!progress(all))
+      family_.die_of(dead, next->coll);
+    else
+      check();
+  }
+}
+
+// Rings ring no bell here: who waits for one looks again soon.
+void Mesh::sleep(const std::vector<Parcel>& all) {
+  std::vector<pollfd> fds;
+  bool has_ring = false;
+  for (const Parcel& p : all) {
+    if (p.done) continue;
+    const int fd = channels_[p.peer]->socket();
+    if (fd < 0)
+      has_ring = true;
+    else
+      fds.push_back({fd, static_cast<short>(p.sends ? POLLOUT : POLLIN), 0});
+  }
+  notes_.add_to(fds);
+  const timespec time{0, has_ring ? ms / 5 : 8 * ms};
+  ppoll(fds.data(), fds.size(), &time, nullptr);
+}
+
+bool Mesh::progress(std::vector<Parcel>& all) {
+  bool moved = false;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Parcel& p = all[i];
+    if (p.done) continue;
+    const bool first = std::none_of(
+        all.begin(), all.begin() + static_cast<int64_t>(i),
+        [&](const Parcel& e) { return !e.done && e.peer == p.peer && e.sends == p.sends; });
+    if (first) moved |= p.sends ? push(p.peer, all) : pull(p.peer, all);
+  }
+  return moved;
+}
+
+// Messages to one peer leave in order, as many at once as fit.
+bool Mesh::push(int peer, std::vector<Parcel>& all) {
+  iovec parts[most_parts];
+  int n = 0;
+  const auto add = [&](void* from, uint64_t bytes) {
+    if (bytes > 0) parts[n++] = {from, bytes};
+  };
+  for (Parcel& p : all) {
+    if (p.done || !p.sends || p.peer != peer) continue;
+    if (n + 2 > most_parts) break;
+    const uint64_t of_head = std::min<uint64_t>(p.moved, sizeof(Head)), of_data = p.moved - of_head;
+    add(reinterpret_cast<char*>(&p.head) + of_head, sizeof(Head) - of_head);
+    add(p.data + of_data, p.head.bytes - of_data);
+  }
+  uint64_t left = channels_[peer]->write(parts, n);
+  if (left == 0) return false;
+  for (Parcel& p : all) {
+    if (p.done || !p.sends || p.peer != peer) continue;
+    const uint64_t part = std::min(left, sizeof(Head) + p.head.bytes - p.moved);
+    p.moved += part;
+    left -= part;
+    p.done = p.moved == sizeof(Head) + p.head.bytes;
+    if (left == 0) break;
+  }
+  return true;
+}
+
+// Messages that came early and are wanted now; says of the rest whether any is wanted.
+bool Mesh::take_strays(int peer, std::vector<Parcel>& all, bool& wanted) {
+  bool taken = false;
+  auto& strays = inbound_[peer].strays;
+  for (Parcel& p : all) {
+    if (p.sends || p.begun || p.peer != peer) continue;
+    auto found = std::find_if(strays.begin(), strays.end(), [&](const Stray& s) {
+      return same(s.head, p.head) && s.head.bytes == p.head.bytes;
+    });
+    if (found == strays.end() || !found->complete) {
+      wanted = true;
+      continue;
+    }
+    if (!found->bytes.empty()) std::memcpy(p.data, found->bytes.data(), found->bytes.size());
+    p.begun = p.done = taken = true;
+    strays.erase(found);
+  }
+  return taken;
+}
+
+bool Mesh::pull(int peer, std::vector<Parcel>& all) {
+  bool moved = false;
+  for (;;) {
+    Inbound& in = inbound_[peer];
+    bool wanted = false;
+    moved |= take_strays(peer, all, wanted);
+    if (!in.open && !(wanted && open_message(peer, all))) return moved;
+    if (!fetch(peer)) return moved;
+    moved = true;
+  }
+}
+
+bool Mesh::fill(int peer) {
+  Inbound& in = inbound_[peer];
+  std::memmove(in.ahead.data(), in.ahead.data() + in.begin, in.end - in.begin);
+  in.end -= std::exchange(in.begin, 0);
+  const uint64_t n = channels_[peer]->read(in.ahead.data() + in.end, in.ahead.size() - in.end);
+  in.end += n;
+  return n > 0;
+}
+
+// A message of another size than is wanted stays a stray; who wants it learns why from its
+// envelope.
+bool Mesh::open_message(int peer, std::vector<Parcel>& all) {
+  Inbound& in = inbound_[peer];
+  while (in.end - in.begin < sizeof(Head))
+    if (!fill(peer)) return false;
+  std::memcpy(&in.head, in.ahead.data() + in.begin, sizeof(Head));
+  in.begin += sizeof(Head);
+  in.open = true;
+  in.got = 0;
+  const auto match = std::find_if(all.begin(), all.end(), [&](const Parcel& p) {
+    return !p.sends && !p.begun && p.peer == peer && same(p.head, in.head);
+  });
+  if (match != all.end() && match->head.bytes == in.head.bytes) {
+    match->begun = true;
+    in.parcel = &*match;
+    in.to = match->data;
+  } else {
+    in.strays.push_back({in.head, std::vector<char>(in.head.bytes)});
+    in.parcel = nullptr;
+    in.to = in.strays.back().bytes.data();
+  }
+  return true;
+}
+
+// Takes what has come of the open message; says whether anything had, or the message is complete.
+bool Mesh::fetch(int peer) {
+  Inbound& in = inbound_[peer];
+  const uint64_t before = in.got;
+  const uint64_t here = std::min<uint64_t>(in.head.bytes - in.got, in.end - in.begin);
+  if (here > 0) std::memcpy(in.to + in.got, in.ahead.data() + in.begin, here);
+  in.begin += here;
+  in.got += here;
+  if (in.got < in.head.bytes && in.head.bytes - in.got < ahead_bytes / 2) {
+    if (fill(peer)) return true;
+  } else if (in.got < in.head.bytes) {
+    in.got += channels_[peer]->read(in.to + in.got, in.head.bytes - in.got);
+  }
+  if (in.got < in.head.bytes) return in.got > before;
+  (in.parcel ? in.parcel->done : in.strays.back().complete) = true;
+  in.open = false;
+  return true;
+}
+
+}  // namespace local

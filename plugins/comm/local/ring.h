@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bytes in and out of a ring, at positions that only ever grow.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "segment.h"
+
+namespace local {
+
+inline void ring_write(Ring& ring, uint64_t at, const void* from, uint64_t n) {
+  const uint64_t where = at % ring_bytes, first = std::min(n, ring_bytes - where);
+  std::memcpy(ring.data + where, from, first);
+  std::memcpy(ring.data, static_cast<const char*>(from) + first, n - first);
+}
+
+inline void ring_read(const Ring& ring, uint64_t at, void* to, uint64_t n) {
+  const uint64_t where = at % ring_bytes, first = std::min(n, ring_bytes - where);
+  std::memcpy(to, ring.data + where, first);
+  std::memcpy(static_cast<char*>(to) + first, ring.data, n - first);
+}
+
+}  // namespace local

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wide.h"
+
+#include <algorithm>
+#include <orrery/sdk/plugin.hpp>
+#include <orrery/sdk/traffic.hpp>
+
+namespace local {
+
+using shared::Card;
+
+Wide::Wide(std::shared_ptr<Family> family, std::vector<int> world_of, int rank, uint64_t id,
+           std::unique_ptr<Comm> host)
+    : Group(std::move(family), std::move(world_of), rank, id),
+      host_(std::move(host)),
+      layered_(has_equal_hosts()),
+      cards_(size_) {}
+
+Parcel Wide::parcel(const orr_coll& c, int peer, bool sends, Kind kind, int32_t tag, void* data,
+                    uint64_t bytes) const {
+  return {&c, world_of_[peer], sends, {bytes, id_, kind, tag}, static_cast<char*>(data)};
+}
+
+// Cards go before the first messages of a collective, to and from everybody.
+void Wide::add_cards(std::vector<Parcel>& all) {
+  cards_[rank_] = shared::card_of(*current_, size_);
+  for (int r = 0; r < size_; ++r)
+    for (bool sends : {true, false})
+      if (r != rank_)
+        all.push_back(
+            parcel(*current_, r, sends, card, 0, &cards_[sends ? rank_ : r], sizeof(Card)));
+}
+
+// Looks at the cards once all are here, in the order of ranks, so that all ranks say the same.
+bool Wide::verify_agreement(const std::vector<Parcel>& all) {
+  for (const Parcel& p : all)
+    if (p.head.kind == card && !p.sends && !p.done) return false;
+  for (int r = 1; r < size_; ++r)
+    if (!agree(cards_[0], cards_[r]))
+      family_->die(ORR_FAILED, disagreement(cards_[0], world_of_[0], cards_[r], world_of_[r]));
+  return true;
+}
+
+void Wide::exchange(const std::vector<shared::Message>& sends,
+                    const std::vector<shared::Message>& recvs) {
+  std::vector<Parcel> all;
+  if (!agreed_) add_cards(all);
+  for (const shared::Message& m : sends)
+    all.push_back(parcel(*current_, m.peer, true, piece, 0, m.data, m.bytes));
+  for (const shared::Message& m : recvs)
+    all.push_back(parcel(*current_, m.peer, false, piece, 0, m.data, m.bytes));
+  family_->mesh->run(all, [&] {
+    if (!agreed_) agreed_ = verify_agreement(all);
+  });
+}
+
+std::vector<int64_t> Wide::gather_words(int64_t mine, const char* name) {
+  std::vector<int64_t> all(size_), ones(size_, 1);
+  orr_memory in{}, out{};
+  in.host = &mine;
+  out.host = all.data();
+  orr_coll c{};
+  c.op = ORR_COLL_ALL_GATHER;
+  c.dtype = ORR_I64;
+  c.send = {&in, 0, 8};
+  c.recv = {&out, 0, 8 * static_cast<uint64_t>(size_)};
+  c.counts = ones.data();
+  c.name = name;
+  family_->check_alive();
+  collective(c);
+  current_ = nullptr;
+  return all;
+}
+
+void Wide::collective(const orr_coll& c) {
+  current_ = &c;
+  agreed_ = false;
+  if (goes_in_layers(c)) return in_layers(c);
+  switch (c.op) {
+    case ORR_COLL_BARRIER: break;
+    case ORR_COLL_BROADCAST:
+    case ORR_COLL_ALL_GATHER:
+    case ORR_COLL_ALL_TO_ALL: shared::move(c, rank_, size_, *this); break;
+    default: shared::reduce(c, rank_, size_, *this);
+  }
+  if (!agreed_) exchange({}, {});  // to agree is to have met
+}
+
+namespace {
+
+// How the two ends of a message call it.
+struct Side {
+  int64_t count;
+  int32_t dtype;
+  shared::Label label;
+};
+
+struct Ends {
+  Side mine, theirs;
+};
+
+}  // namespace
+
+void Wide::transfer(const orr_coll* ops, int n) {
+  std::vector<Parcel> all;
+  std::vector<Ends> ends(n);
+  for (int i = 0; i < n; ++i) {
+    const orr_coll& c = ops[i];
+    if (!shared::paired(c)) continue;
+    const bool sends = c.op == ORR_COLL_SEND;
+    ends[i].mine = {c.count, c.dtype, shared::label_of(c)};
+    Side& travels = sends ? ends[i].mine : ends[i].theirs;
+    all.push_back(parcel(c, c.root_or_peer, sends, envelope, c.tag, &travels, sizeof travels));
+    const int64_t bytes = c.count * orr_dtype_bytes(c.dtype);
+    void* data = bytes > 0 ? orr::data<char>(sends ? c.send : c.recv) : nullptr;
+    if (bytes > 0) all.push_back(parcel(c, c.root_or_peer, sends, body, c.tag, data, bytes));
+  }
+  if (all.empty()) return;
+  family_->mesh->run(all, [&] {
+    size_t at = 0;
+    for (int i = 0; i < n; ++i) {
+      if (!shared::paired(ops[i])) continue;
+      const Parcel& p = all[at];
+      at += ops[i].count * orr_dtype_bytes(ops[i].dtype) > 0 ? 2 : 1;
+      const auto& [mine, theirs] = ends[i];
+      if (p.sends || !p.done || (mine.count == theirs.count && mine.dtype == theirs.dtype))
+        continue;
+      family_->die(
+          ORR_FAILED,
+          shared::unequal_ends(
+              p.peer, shared::end_of_message(theirs.count, theirs.dtype, theirs.label),
+              family_->boot.rank, shared::end_of_message(mine.count, mine.dtype, mine.label)));
+    }
+  });
+}
+
+// A group's sends and receives start together; its collectives follow in their order.
+void Wide::run(const orr_coll* ops, int n) {
+  family_->check_alive();
+  for (int i = 0; i < n; ++i) shared::check(ops[i], rank_, size_, false);
+  transfer(ops, n);
+  for (int i = 0; i < n; ++i)
+    if (!shared::paired(ops[i])) collective(ops[i]);
+  current_ = nullptr;
+  count_sent(ops, n);
+}
+
+// In place for the ranks of this host.
+orr_memory* Wide::allocate(uint64_t bytes) {
+  const auto sizes = gather_words(static_cast<int64_t>(bytes), "allocate");
+  for (int r = 0; r < size_; ++r)
+    if (sizes[r] != sizes[0])
+      throw orr::Error(ORR_INVALID,
+                       "rank " + std::to_string(world_of_[0]) + " allocates " +
+                           std::to_string(sizes[0]) + " bytes of communication memory, rank " +
+                           std::to_string(world_of_[r]) + " " + std::to_string(sizes[r]));
+  return host_->allocate(bytes);
+}
+
+}  // namespace local

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A communicator whose ranks are on several hosts: collectives are those that all backends over
+// messages share (shared/exchange.h), and their first messages carry the agreement on the
+// operation. Large ones go in two layers where the ranks stand so that they can (layered.cpp).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "../shared/exchange.h"
+#include "comm.h"
+#include "family.h"
+#include "mesh.h"
+
+namespace local {
+
+class Wide : public Group, public shared::Messenger {
+ public:
+  // `host` is the communicator of those of its ranks that are on this host.
+  Wide(std::shared_ptr<Family> family, std::vector<int> world_of, int rank, uint64_t id,
+       std::unique_ptr<Comm> host);
+
+  void run(const orr_coll* ops, int n) override;
+  orr_memory* allocate(uint64_t bytes) override;
+  void exchange(const std::vector<shared::Message>& sends,
+                const std::vector<shared::Message>& recvs) override;
+
+ private:
+  // wide.cpp
+  void collective(const orr_coll& c);
+  void transfer(const orr_coll* ops, int n);
+  void add_cards(std::vector<Parcel>& all);
+  bool verify_agreement(const std::vector<Parcel>& all);
+  std::vector<int64_t> gather_words(int64_t mine, const char* name) override;
+  Parcel parcel(const orr_coll& c, int peer, bool sends, Kind kind, int32_t tag, void* data,
+                uint64_t bytes) const;
+
+  // layered.cpp
+  class Counterparts;
+  struct Scratch;
+  bool has_equal_hosts() const;
+  bool goes_in_layers(const orr_coll& c) const;
+  void in_layers(const orr_coll& c);
+  template <class F>
+  void add_here(const orr_coll& c, const std::vector<int64_t>& n, const std::vector<int64_t>& at,
+                F&& to);
+  void tree_all_reduce(const orr_coll& c);
+  void tree_reduce_scatter(const orr_coll& c);
+  void all_gather(const orr_coll& c);
+
+  std::unique_ptr<Comm> host_;
+  const bool layered_;
+  bool agreed_ = true;               // on the collective under way
+  std::vector<shared::Card> cards_;  // what each rank posts
+  const orr_coll* current_ = nullptr;
+};
+
+}  // namespace local

@@ -45,6 +45,14 @@ bool is_installed(const std::string& program) {
   return false;
 }
 
+// The backend whose library has a fake here, and the variables that name the library.
+#ifdef FAKE_NCCL
+constexpr const char *faked = "nccl", *fake_library = FAKE_NCCL;
+#else
+constexpr const char *faked = "", *fake_library = "";
+#endif
+constexpr const char* library_variables[] = {"ORRERY_CUDA_LIBRARY", "ORRERY_NCCL_LIBRARY"};
+
 // The launcher as a child in place of ours; the ranks are this program again.
 [[noreturn]] void become(const Launcher& launcher, int n, const std::string& body,
                          const std::string& argument, const std::vector<std::string>& env) {
@@ -106,10 +114,12 @@ std::string ask(const Setting& s) {
 
 }  // namespace
 
-std::ostream& operator<<(std::ostream& out, const Setting& s) { return out << s.backend << " under " << s.launcher; }
+std::ostream& operator<<(std::ostream& out, const Setting& s) {
+  return out << (s.fake.empty() ? "" : "fake ") << s.backend << " under " << s.launcher;
+}
 
 std::string name_of(const Setting& s) {
-  std::string name = s.backend + "_" + s.launcher;
+  std::string name = (s.fake.empty() ? "" : "fake_") + s.backend + "_" + s.launcher;
   std::replace_if(name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
   return name;
 }
@@ -117,8 +127,10 @@ std::string name_of(const Setting& s) {
 std::vector<Setting> settings() {
   std::vector<Setting> all;
   for (const std::string& backend : orrery::Registry::get().names(ORR_KIND_COMM))
-    for (const Launcher& launcher : launchers())
+    for (const Launcher& launcher : launchers()) {
       if (backend != "null") all.push_back({backend, launcher.name});
+      if (backend == faked) all.push_back({backend, launcher.name, fake_library});
+    }
   return all;
 }
 
@@ -129,10 +141,13 @@ std::string why_not(const Setting& s) {
   return known[name];
 }
 
-bool is_main(const Setting& s) { return s.launcher == "orrery" || !why_not({s.backend, "orrery"}).empty(); }
+bool is_main(const Setting& s) { return s.launcher == "orrery" || !why_not({s.backend, "orrery", s.fake}).empty(); }
 
 ranks::Outcome run(const Setting& s, int n, const std::string& body, const std::string& argument,
-                   const std::vector<std::string>& env) {
+                   const std::vector<std::string>& variables) {
+  std::vector<std::string> env = variables;
+  for (const char* name : library_variables)
+    if (!s.fake.empty()) env.push_back(std::string(name) + "=" + s.fake);
   const std::string words = s.backend + " " + argument;
   if (s.launcher == "orrery") return ranks::run(n, body, words, env);
   return run_under(find(s.launcher), n, body, words, env);

@@ -15,7 +15,7 @@
 namespace fake {
 namespace {
 
-constexpr uint64_t ring_bytes = 64 << 10;
+constexpr uint64_t ring_bytes = 256 << 10;
 constexpr uint64_t card_places = 4;  // no rank is more than one position ahead of another
 
 }  // namespace

@@ -108,7 +108,8 @@ void ncclComm::enqueue(std::vector<Call> calls, bool alone) {
   fake::Stream* stream = calls.front().stream;
   for (const Call& c : calls)
     if (c.stream != stream) fake::misuse("one group on several streams", c.card.name);
-  stream->enqueue(calls.front().card.name, ranges, [this, calls = std::move(calls), alone, ticket]() mutable {
+  const std::string what = calls.front().card.name;
+  stream->enqueue(what, ranges, [this, calls = std::move(calls), alone, ticket]() mutable {
     while (done + 1 < ticket && !stop) std::this_thread::yield();
     execute(calls, alone);
     ++done;

@@ -15,7 +15,7 @@ struct Use {
   const Stream* stream;
   uint64_t number;
   Range range;
-  const char* what;
+  std::string what;
 };
 std::mutex& uses_mutex() {
   static std::mutex& mutex = *new std::mutex;
@@ -35,7 +35,7 @@ bool meet(const Range& a, const Range& b) {
 void need_unused(const Range& range, const char* rule) {
   std::lock_guard lock(uses_mutex());
   for (const Use& u : uses())
-    if (meet(u.range, range)) misuse(rule, std::string(u.what) + " has not ended");
+    if (meet(u.range, range)) misuse(rule, u.what + " has not ended");
 }
 
 Stream::Stream() : thread_([this] { work(); }) {}
@@ -71,7 +71,7 @@ void Stream::learn(const Known& known) {
   for (const auto& [stream, number] : known) known_[stream] = std::max(known_[stream], number);
 }
 
-void Stream::enqueue(const char* what, std::vector<Range> ranges, std::function<void()> run) {
+void Stream::enqueue(const std::string& what, std::vector<Range> ranges, std::function<void()> run) {
   std::lock_guard lock(mutex_);
   const uint64_t number = ++enqueued_;
   {
@@ -79,7 +79,7 @@ void Stream::enqueue(const char* what, std::vector<Range> ranges, std::function<
     for (const Range& r : ranges) {
       for (const Use& u : uses())
         if (u.stream != this && meet(u.range, r) && u.number > known_[u.stream])
-          misuse("memory overwritten in use", std::string(what) + " touches what " + u.what + " of another stream does");
+          misuse("memory overwritten in use", what + " touches what " + u.what + " of another stream does");
     }
     for (const Range& r : ranges) uses().push_back({this, number, r, what});
   }

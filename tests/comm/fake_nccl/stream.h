@@ -35,7 +35,7 @@ class Stream {
   ~Stream();
   Stream(const Stream&) = delete;
 
-  void enqueue(const char* what, std::vector<Range> ranges, std::function<void()> run);
+  void enqueue(const std::string& what, std::vector<Range> ranges, std::function<void()> run);
   bool idle() const { return done() >= last(); }
   uint64_t last() const;  // number of the youngest operation
   uint64_t done() const;  // all up to this one are

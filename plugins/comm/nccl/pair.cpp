@@ -122,6 +122,9 @@ void Comm::ship(const std::vector<shared::Message>& sends, const std::vector<sha
       at += m.bytes;
     }
   });
+  Event shipped;  // with nothing to receive, too: the ground is not ours before
+  shipped.record(stream);
+  await(out + in, [&] { return shipped.done(); });
   download(recvs, ground + out);
 }
 

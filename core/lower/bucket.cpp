@@ -144,6 +144,7 @@ class Filler {
     b.send = b.recv = {storage, 0, Layout::contiguous({b.dtype, {b.count}})};
     int me = spread_.coordinate(spread_.batch_axis, plan_.rank);
     if (!b.begins.empty()) b.recv.offset = static_cast<uint64_t>(b.begins[static_cast<size_t>(me)] * element);
+    uint64_t pieces_at = lends(b) ? lend(b, storage) : 0;
     for (ValueId whole : b.totals) {
       uint64_t offset = static_cast<uint64_t>(offsets_[whole] * element);
       const Total& t = total(whole);
@@ -151,11 +152,9 @@ class Filler {
       bool direct = leaves_.sliced || b.nodes == 1;
       if (direct) move(plan_.places[static_cast<size_t>(partial)].storage, storage, offset);
       else pack(b, partial, storage, offset);
-      if (t.free && !leaves_.sliced) {
-        release(b, t, storage, offset);
-      } else if (t.is_cut()) {
+      if (t.is_cut()) {
         uint64_t piece = offset + static_cast<uint64_t>(t.begin[static_cast<size_t>(me)] * element);
-        move(plan_.places[static_cast<size_t>(whole)].storage, storage, piece);
+        move(plan_.places[static_cast<size_t>(whole)].storage, b.recv.storage, piece - pieces_at);
       } else if (direct) {
         plan_.places[static_cast<size_t>(whole)] = plan_.places[static_cast<size_t>(partial)];
       } else {
@@ -164,27 +163,24 @@ class Filler {
     }
     b.name = fmt::format("bucket {}", plan_.buckets());
     b.bytes_sent = orr::traffic::bytes_sent(b.descriptor(), me, ranks_);
-    if (plan_.storage(storage).lent)  // alive equally long on all ranks, for registered memory is symmetric
-      b.release.insert(b.release.begin(), {Step::wait, Segment::backward, static_cast<int>(plan_.exchanges.size())});
     if (leaves_.sliced) add_merge(b);
     plan_.exchanges.push_back(std::move(b));
   }
 
-  // This rank's piece is copied away as soon as it is there, and the bucket's memory lent on.
-  void release(Exchange& b, const Total& t, int storage, uint64_t offset) {
+  bool lends(const Exchange& b) const { return !leaves_.sliced && total(b.totals[0]).free; }
+
+  // This rank's pieces end elsewhere, and the bucket's memory serves others as soon as they are there.
+  // Returns where in the bucket they begin, in bytes.
+  uint64_t lend(Exchange& b, int storage) {
     plan_.storage(storage).lent = true;
-    size_t me = static_cast<size_t>(spread_.coordinate(spread_.batch_axis, plan_.rank));
-    if (t.count[me] == 0) return;
-    const Place& to = plan_.places[static_cast<size_t>(t.whole)];
-    Place from{storage, offset + static_cast<uint64_t>(t.begin[me] * orr_dtype_bytes(b.dtype)), to.layout};
-    Op reason;
-    reason.phase = Phase::backward, reason.site = plan_.local.program.value(t.whole).site;
-    size_t before = plan_.order.size();
-    Launcher launcher(plan_);
-    launcher.at(Segment::backward, 0);
-    launcher.copy(reason, from, to);
-    b.release.insert(b.release.end(), plan_.order.begin() + static_cast<long>(before), plan_.order.end());
-    plan_.order.resize(before);
+    uint64_t pieces_at = b.recv.offset;
+    Storage s;
+    s.category = "gradient";
+    s.bytes = static_cast<uint64_t>(b.counts[static_cast<size_t>(spread_.coordinate(spread_.batch_axis, plan_.rank))] *
+                                    orr_dtype_bytes(b.dtype));
+    plan_.storages.push_back(s);
+    b.recv.storage = static_cast<int>(plan_.storages.size()) - 1, b.recv.offset = 0;
+    return pieces_at;
   }
 
   // Everything in storage `from` now lies in `to`.

@@ -20,6 +20,7 @@ class Localizer {
     map_.assign(from_.values().size(), kNone);
     for (const Value& v : from_.values())
       if (v.state) local_.parts.push_back({v.state, v.part});
+    for (const std::vector<ValueId>& list : from_.together()) seat(list);
   }
 
   LocalProgram run() {
@@ -35,6 +36,18 @@ class Localizer {
 
  private:
   Program& to() { return local_.program; }
+
+  // A state that a compiled program works on stays where it is.
+  void seat(const std::vector<ValueId>& list) {
+    Neighbours row;
+    for (ValueId v : list) {
+      row.states.push_back(from_.value(v).state);
+      row.offsets.push_back(row.bytes);
+      row.bytes += from_.type(v).bytes();
+    }
+    bool bound = std::any_of(row.states.begin(), row.states.end(), [](auto& s) { return s->bound; });
+    if (!bound || row.seated()) local_.neighbours.push_back(std::move(row));
+  }
 
   void mark_live() {
     live_.assign(from_.ops().size(), false);
@@ -241,6 +254,13 @@ class Localizer {
 };
 
 }  // namespace
+
+bool Neighbours::seated() const {
+  const State& first = *states.front();
+  for (size_t i = 0; i < states.size(); ++i)
+    if (!first.memory || states[i]->memory != first.memory || states[i]->offset != first.offset + offsets[i]) return false;
+  return true;
+}
 
 LocalProgram localize(const Program& logical, const Leaves& leaves) {
   LocalProgram local = Localizer(logical, leaves).run();

@@ -40,10 +40,20 @@ struct Total {
   bool is_cut() const { return !count.empty(); }
 };
 
+// States in one piece of memory, one after another.
+struct Neighbours {
+  std::vector<std::shared_ptr<State>> states;
+  std::vector<uint64_t> offsets;  // bytes
+  uint64_t bytes = 0;
+
+  bool seated() const;  // whether they have memory, and lie so
+};
+
 struct LocalProgram {
   Program program;
   std::vector<Total> totals;  // in the order in which the partials are complete
   std::vector<std::pair<std::shared_ptr<State>, Part>> parts;  // of all states that were named
+  std::vector<Neighbours> neighbours;  // disjoint
   Leaves leaves;
   int64_t nodes = 1;          // tree nodes that this rank's leaves complete in the end
 };

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "lower/homes.h"
 #include "lower/launcher.h"
 #include "lower/lower.h"
 
@@ -32,7 +33,10 @@ class Placer {
     }
     for (auto& [state, next] : p_.updates()) next_state_[next] = state;
     for (size_t i = 0; i < p_.ops().size(); ++i)
-      for (ValueId v : p_.ops()[i].in) last_read_[v] = static_cast<int>(i);
+      for (ValueId v : p_.ops()[i].in) last_read_[v] = static_cast<int>(i), ++reads_[v];
+    for (size_t r = 0; r < plan_.local.neighbours.size(); ++r)
+      for (auto& s : plan_.local.neighbours[r].states) row_of_[s.get()] = r;
+    row_storages_.assign(plan_.local.neighbours.size(), kNone);
     for (size_t i = p_.ops().size(); i-- > 0;)  // reading a view is reading what it shows
       if (const Op& op = p_.ops()[i]; is_view(op.kind))
         for (ValueId v : op.out)
@@ -45,6 +49,7 @@ class Placer {
     plan_.segments = segments_of(p_, sliced_, split);
     for (size_t i = 0; i < p_.values().size(); ++i)
       if (p_.values()[i].producer == kNone) place_input(static_cast<ValueId>(i));
+    reserve_homes();
     reserve_concats();
     for (size_t i = 0; i < p_.ops().size(); ++i) {
       launcher_.at(plan_.segments[i], p_.ops()[i].stage);
@@ -54,6 +59,12 @@ class Placer {
   }
 
  private:
+  struct Inside {
+    ValueId into;
+    uint64_t offset;
+    Layout view;
+  };
+
   Place& place(ValueId v) {
     Place& at = plan_.places[static_cast<size_t>(v)];
     if (at.storage == kNone)
@@ -70,13 +81,27 @@ class Placer {
                              [&](const Total& t) { return t.whole == v; });
     bool per_slice = value.role == Role::batch || value.name == "$row";
     launcher_.at(per_slice ? Segment::forward : Segment::update, 0);
+    if (value.state && row_of_.count(value.state.get())) return place_in_row(value, at);
     at.storage = launcher_.new_storage(value.type.bytes(), total ? "gradient" : "input");
     if (per_slice) plan_.storages.back().slots = plan_.local.leaves.slices();
-    if (value.state) {
-      Storage& s = plan_.storages.back();
-      s.region = Region::state, s.state = value.state;
-      s.category = value.role == Role::param ? "parameter" : "state";
+    if (value.state) belong(plan_.storages.back(), value.state, value.role);
+  }
+
+  static void belong(Storage& s, const std::shared_ptr<State>& state, Role role) {
+    s.region = Region::state, s.state = state;
+    s.category = role == Role::param ? "parameter" : "state";
+  }
+
+  // States that lie together are one storage, named by the first.
+  void place_in_row(const Value& value, Place& at) {
+    size_t r = row_of_.at(value.state.get());
+    const Neighbours& row = plan_.local.neighbours[r];
+    if (row_storages_[r] == kNone) {
+      row_storages_[r] = launcher_.new_storage(row.bytes, "");
+      belong(plan_.storages.back(), row.states.front(), value.role);
     }
+    auto i = std::find(row.states.begin(), row.states.end(), value.state) - row.states.begin();
+    at.storage = row_storages_[r], at.offset = row.offsets[static_cast<size_t>(i)];
   }
 
   std::string category(ValueId v) const {
@@ -86,9 +111,6 @@ class Placer {
 
   // Parts of a concat that only the concat reads, and that one op makes alone, are written into it.
   void reserve_concats() {
-    std::map<ValueId, int> reads;
-    for (const Op& op : p_.ops())
-      for (ValueId v : op.in) ++reads[v];
     for (const Op& op : p_.ops()) {
       if (op.kind != "concat") continue;
       size_t dim = static_cast<size_t>(attr_int(op.attrs, "dim", 0));
@@ -100,13 +122,38 @@ class Placer {
         uint64_t offset = static_cast<uint64_t>(begin * whole.strides[dim] *
                                                 orr_dtype_bytes(whole.dtype));
         begin += view.dims[dim];
-        OpId maker = p_.value(part).producer;
-        bool alone = maker != kNone && reads[part] == 1 && !nodes_.count(part) &&
-                     !is_exchange(p_.ops()[static_cast<size_t>(maker)].kind) &&
-                     !next_state_.count(part) && !is_view(p_.ops()[static_cast<size_t>(maker)].kind);
-        if (alone) wanted_[part] = {op.out[0], offset, view};
+        reserve(part, {op.out[0], offset, view});
       }
     }
+  }
+
+  // Results of gatherings that may lie where the old values do; their pieces are computed there.
+  void reserve_homes() {
+    for (auto& [index, home] : find_homes(plan_.local, last_read_)) {
+      const Op& op = p_.ops()[static_cast<size_t>(index)];
+      if (row_storages_[home.row] == kNone) continue;
+      preplace(op.out[0], row_storages_[home.row], 0);
+      if (op.in.empty()) continue;
+      OpId maker = p_.value(op.in[0]).producer;
+      if (p_.ops()[static_cast<size_t>(maker)].kind == "concat")
+        preplace(op.in[0], row_storages_[home.row], home.offset);
+      else
+        reserve(op.in[0], {op.out[0], home.offset, Layout::contiguous(p_.type(op.in[0]))});
+    }
+  }
+
+  void preplace(ValueId v, int storage, uint64_t offset) {
+    plan_.places[static_cast<size_t>(v)] = {storage, offset, Layout::contiguous(p_.type(v))};
+  }
+
+  // Has a value written inside another, if one op makes it for that alone; it may make it in other dims.
+  void reserve(ValueId part, Inside where) {
+    OpId maker = p_.value(part).producer;
+    if (maker == kNone || reads_[part] != 1 || nodes_.count(part) || next_state_.count(part)) return;
+    const Op& op = p_.ops()[static_cast<size_t>(maker)];
+    if (op.kind == "reshape" && where.view.is_contiguous())
+      return reserve(op.in[0], {where.into, where.offset, Layout::contiguous(p_.type(op.in[0]))});
+    if (!is_exchange(op.kind) && !is_view(op.kind)) wanted_[part] = where;
   }
 
   void place_op(size_t i) {
@@ -125,6 +172,7 @@ class Placer {
   // The place where an op writes: inside a concat, over the state it replaces, or fresh.
   Place output_place(ValueId v, int op_index) {
     Place& at = plan_.places[static_cast<size_t>(v)];
+    if (at.storage != kNone) return at;
     at.layout = Layout::contiguous(p_.type(v));
     if (auto w = wanted_.find(v); w != wanted_.end()) {
       Place& whole = concat_place(w->second.into);
@@ -156,7 +204,22 @@ class Placer {
     return at;
   }
 
+  // States that lie one after another, read before anything replaces them, are their concatenation.
+  bool place_row(const Op& op) {
+    Place all = place(op.in[0]);
+    if (op.phase == Phase::update || all.storage == kNone || plan_.storage(all.storage).region != Region::state) return false;
+    uint64_t end = all.offset;
+    for (ValueId part : op.in) {
+      const Place& at = place(part);
+      if (at.storage != all.storage || at.offset != end || at.layout.dims.size() != 1) return false;
+      end += p_.type(part).bytes();
+    }
+    plan_.places[static_cast<size_t>(op.out[0])] = {all.storage, all.offset, Layout::contiguous(p_.type(op.out[0]))};
+    return true;
+  }
+
   void place_concat(const Op& op) {
+    if (place_row(op)) return;
     Place whole = concat_place(op.out[0]);
     size_t dim = static_cast<size_t>(attr_int(op.attrs, "dim", 0));
     int64_t begin = 0;
@@ -166,7 +229,7 @@ class Placer {
       to.offset += static_cast<uint64_t>(begin * whole.layout.strides[dim] *
                                          orr_dtype_bytes(whole.layout.dtype));
       begin += to.layout.dims[dim];
-      if (!wanted_.count(part)) launcher_.copy(op, place(part), to);
+      if (!same(place(part), to)) launcher_.copy(op, place(part), to);
     }
   }
 
@@ -182,9 +245,8 @@ class Placer {
                                         orr_dtype_bytes(x.layout.dtype));
         plan_.places[static_cast<size_t>(v)] = part;
       }
-      return !std::any_of(op.out.begin(), op.out.end(), [&](ValueId v) { return pinned(v); });
+      return std::none_of(op.out.begin(), op.out.end(), [&](ValueId v) { return pinned(v, place(v)); });
     }
-    if (pinned(op.out[0])) return false;
     Place view{x.storage, x.offset, x.layout};
     if (op.kind == "transpose") {
       Dims perm = attr_ints(op.attrs, "perm");
@@ -195,12 +257,18 @@ class Placer {
     } else if (!reshape_layout(x.layout, p_.type(op.out[0]).dims, view.layout)) {
       return false;
     }
+    if (pinned(op.out[0], view)) return false;
     plan_.places[static_cast<size_t>(op.out[0])] = view;
     return true;
   }
 
-  // Values that must own contiguous memory of their own.
-  bool pinned(ValueId v) const { return next_state_.count(v) || nodes_.count(v); }
+  static bool same(const Place& a, const Place& b) { return a.storage == b.storage && a.offset == b.offset; }
+
+  // Values that must own contiguous memory of their own, and not lie `here`.
+  bool pinned(ValueId v, const Place& here) {
+    auto state = next_state_.find(v);
+    return nodes_.count(v) || (state != next_state_.end() && !same(place(state->second), here));
+  }
 
   static bool reshape_layout(const Layout& x, const Dims& dims, Layout& out) {
     if (x.is_contiguous()) {
@@ -298,25 +366,21 @@ class Placer {
   // Updates that could not be written in place are copied over the state at the end.
   void finish_update(ValueId state, ValueId next) {
     Place from = place(next), to = place(state);
-    if (from.storage == to.storage && from.offset == to.offset) return;
+    if (same(from, to)) return;
     Op reason;
     reason.phase = Phase::update, reason.site = p_.value(next).site;
     if (from.layout.dims.empty()) from.layout.strides.clear();
     launcher_.copy(reason, from, to);
   }
 
-  struct Inside {
-    ValueId into;
-    uint64_t offset;
-    Layout view;
-  };
-
   RankPlan& plan_;
   Program& p_;
   std::map<ValueId, int64_t> nodes_;
   std::map<ValueId, ValueId> same_, next_state_;
   std::map<ValueId, Inside> wanted_;
-  std::map<ValueId, int> last_read_;
+  std::map<ValueId, int> last_read_, reads_;
+  std::map<const State*, size_t> row_of_;
+  std::vector<int> row_storages_;
   Launcher launcher_;
   bool sliced_ = false;
 };

@@ -84,7 +84,6 @@ struct Exchange {
   uint64_t bytes_sent = 0;        // by this rank, each time
   int64_t nodes = 1;
   std::vector<ValueId> totals;    // members, in order
-  std::vector<Step> release;      // its wait and copies of the rank's pieces; then its memory serves others
   int merge = kNone;              // in slices: the launch that adds a node to the one below it
   Segment segment = Segment::backward;  // in slices: the cells in which the nodes or the message are
   int chunk = 0;                        // made, the sender's for a message

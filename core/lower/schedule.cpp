@@ -38,10 +38,11 @@ void post_buckets(RankPlan& plan) {
     auto [begin, end] = after.equal_range(i);
     for (auto e = begin; e != end; ++e) {
       steps.push_back({Step::post, plan.schedule[i].segment, e->second});
-      const std::vector<Step>& pieces = plan.exchanges[static_cast<size_t>(e->second)].release;
-      if (pieces.empty()) continue;
-      steps.insert(steps.end(), waiting.begin(), waiting.end());  // one bucket travels while the next is filled
-      waiting = pieces;
+      // Lent memory is awaited at the same place on all ranks, for registered memory is symmetric: one
+      // bucket travels while the next is filled.
+      if (!plan.storage(plan.exchanges[static_cast<size_t>(e->second)].send.storage).lent) continue;
+      steps.insert(steps.end(), waiting.begin(), waiting.end());
+      waiting = {{Step::wait, Segment::backward, e->second}};
     }
   }
   steps.insert(steps.end(), waiting.begin(), waiting.end());

@@ -37,6 +37,11 @@ class Sharder {
     cut_states();
     ParamGather gather(from_, to_, units_, spread_, rank_);
     held_ = gather.held();
+    for (const Unit& unit : units_) {
+      std::vector<ValueId> row;
+      for (ValueId v : unit.params) row.push_back(whole(v));
+      to_.keep_together(std::move(row));
+    }
     gather.emit_early();
     to_.set_phase(Phase::update);
     find_rounds();
@@ -355,6 +360,8 @@ class Sharder {
     }
     ValueId all = add_gather(to_, own, from_.type(unit.params[0]).dtype, counts,
                              spread_.coordinate(unit.how.axis, rank_), unit.how.axis, unit.how.cause);
+    if (members.size() == unit.params.size())
+      to_.mutable_ops().back().attrs["home"] = from_.value(unit.params[0]).state->name;
     wholes = sizes.size() == 1 ? std::vector{all} : build::split(to_, all, 0, sizes);
     size_t i = 0;
     for (auto& [m, mine] : members) {

@@ -133,6 +133,10 @@ class Program {
   ValueId new_value(const Type& type, Role role, const std::string& name = "");
   // The same values, updates, outputs and batch, but no ops.
   Program without_ops() const;
+  // Asks that these states lie one after another in memory, without gaps: what travels together then
+  // need not be packed. Lists must be disjoint.
+  void keep_together(std::vector<ValueId> states) { together_.push_back(std::move(states)); }
+  const std::vector<std::vector<ValueId>>& together() const { return together_; }
   // Appends an op made elsewhere (lowering), without inference. Outputs must exist.
   void append(Op op);
 
@@ -143,6 +147,7 @@ class Program {
   std::vector<Op> ops_;
   std::vector<Value> values_;
   std::vector<std::pair<ValueId, ValueId>> updates_;
+  std::vector<std::vector<ValueId>> together_;
   std::vector<std::pair<std::string, ValueId>> outputs_;
   std::map<std::string, int64_t> rng_ordinals_;
   std::vector<UserGradient> user_gradients_;

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "lower/lower.h"
 #include "run/executor.h"
+#include "run/profile.h"
 #include "run/states.h"
 
 namespace orrery {
@@ -46,6 +47,7 @@ void draw(const std::shared_ptr<State>& state) {
     int64_t x = local.values()[v].name == "$seed" ? static_cast<int64_t>(runtime_options().seed) : 0;
     std::memcpy(executor.address(static_cast<ValueId>(v)), &x, sizeof x);
   }
+  Profile::Timer timer(Profile::get().once("initial values"));
   executor.run();
 }
 

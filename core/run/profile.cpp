@@ -43,7 +43,9 @@ Profile& Profile::get() {
 Profile::Row& Profile::row(const Launch& launch) { return rows_[label(launch)]; }
 
 std::string Profile::text() const {
-  if (!programs_.calls) return "profile: no program ran twice, and first runs are not counted\n";
+  std::string text;
+  for (auto& [what, row] : once_) text += fmt::format("profile: {:9.2f} ms once: {}\n", row.seconds * 1e3, what);
+  if (!programs_.calls) return text + "profile: no program ran twice, and first runs are not counted\n";
   std::vector<std::pair<std::string, Row>> rows;
   Row rest = programs_;
   rest.flops = 0;
@@ -54,7 +56,7 @@ std::string Profile::text() const {
   rows.emplace_back("between launches", rest);
   std::sort(rows.begin(), rows.end(),
             [](auto& a, auto& b) { return a.second.seconds > b.second.seconds; });
-  std::string text = fmt::format("profile: {} runs, {:.2f} ms each\n", programs_.calls,
+  text += fmt::format("profile: {} runs, {:.2f} ms each\n", programs_.calls,
                                  programs_.seconds * 1e3 / static_cast<double>(programs_.calls));
   text += "       ms     %   calls   us/call  GFLOP/s  op\n";
   for (auto& [name, row] : rows) text += line(name, row, programs_.seconds);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the time of a run went, by op and shapes: `orrery run --profile`. The first run of every
-// program is left out, for it also pays for fresh memory. [main thread]
+// Where the time of a run went: what was done once before programs ran, then ops by shapes. The first
+// run of every program is left out, for it also pays for fresh memory. [main thread]
 #pragma once
 
 #include <chrono>
@@ -51,12 +51,14 @@ class Profile {
   Row& row(const Launch& launch);
   Row& waiting() { return rows_["waiting for communication"]; }
   Row& programs() { return programs_; }  // whole runs
+  // What is done once before a program can run, such as "tracing"; null when nothing is timed.
+  Row* once(const std::string& what) { return on_ ? &once_[what] : nullptr; }
 
   // A table, the slowest first.
   std::string text() const;
 
  private:
-  std::map<std::string, Row> rows_;
+  std::map<std::string, Row> rows_, once_;
   Row programs_;
   bool on_ = false;
 };

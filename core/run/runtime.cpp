@@ -7,6 +7,7 @@
 #include "plugin/host.h"
 #include "plugin/registry.h"
 #include "run/host_device.h"
+#include "run/profile.h"
 
 namespace orrery {
 
@@ -17,6 +18,7 @@ RuntimeOptions& runtime_options() {
 
 void SharedArena::reserve(uint64_t bytes) {
   if (owned_ && owned_->bytes >= bytes) return;
+  Profile::Timer timer(Profile::get().once("memory of steps"));
   const orr_device_api& device = host_device();
   if (owned_) device.free(device.self, owned_);
   owned_ = nullptr;

@@ -8,19 +8,23 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "lower/localize.h"
 #include "plugin/host.h"
 #include "run/host_device.h"
+#include "run/profile.h"
 #include "run/run.h"
 
 namespace orrery {
 namespace {
 
 constexpr uint64_t kAlign = 64;
+using States = std::vector<std::shared_ptr<State>>;
 
 uint64_t bytes_of(const State& s) { return s.part.type(s.type).bytes(); }
 uint64_t aligned(uint64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
 std::shared_ptr<const orr_memory> allocate(uint64_t bytes) {
+  Profile::Timer timer(Profile::get().once("memory of states"));
   const orr_device_api& device = host_device();
   orr_memory* memory = nullptr;
   check(device.allocate(device.self, ORR_TIER_HOST, std::max(bytes, kAlign), &memory),
@@ -28,22 +32,28 @@ std::shared_ptr<const orr_memory> allocate(uint64_t bytes) {
   return {memory, [&device](orr_memory* m) { device.free(device.self, m); }};
 }
 
-// Gives memory to those that have none, and returns them.
-std::vector<std::shared_ptr<State>> settle(const std::vector<std::shared_ptr<State>>& states) {
+// Gives memory to those that have none, and returns them; rows are new as a whole or not at all.
+States settle(const States& states, const std::vector<Neighbours>& rows) {
   uint64_t bytes = 0;
-  std::vector<std::shared_ptr<State>> fresh;
-  for (auto& s : states)
-    if (!s->memory && std::find(fresh.begin(), fresh.end(), s) == fresh.end()) {
-      fresh.push_back(s);
-      bytes += aligned(bytes_of(*s));
-    }
+  States fresh;
+  std::vector<uint64_t> offsets;
+  auto seat = [&](const std::shared_ptr<State>& s, uint64_t offset) {
+    fresh.push_back(s);
+    offsets.push_back(bytes + offset);
+  };
+  for (const Neighbours& row : rows) {
+    if (row.states.front()->memory) continue;
+    for (size_t i = 0; i < row.states.size(); ++i) seat(row.states[i], row.offsets[i]);
+    bytes += aligned(row.bytes);
+  }
+  for (auto& s : states) {
+    if (s->memory || std::find(fresh.begin(), fresh.end(), s) != fresh.end()) continue;
+    seat(s, 0);
+    bytes += aligned(bytes_of(*s));
+  }
   if (fresh.empty()) return fresh;
   std::shared_ptr<const orr_memory> block = allocate(bytes);
-  uint64_t offset = 0;
-  for (auto& s : fresh) {
-    s->memory = block, s->offset = offset;
-    offset += aligned(bytes_of(*s));
-  }
+  for (size_t i = 0; i < fresh.size(); ++i) fresh[i]->memory = block, fresh[i]->offset = offsets[i];
   return fresh;
 }
 
@@ -121,15 +131,18 @@ std::byte* state_address(const State& state) {
 }
 
 void materialize(const std::vector<std::shared_ptr<State>>& states) {
-  for (auto& s : settle(states)) set_initial(s);
+  for (auto& s : settle(states, {})) set_initial(s);
 }
 
-void hold(const HeldParts& parts, int world) {
-  std::vector<std::shared_ptr<State>> states, fresh;
+void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int world) {
+  States states, fresh, joining;
+  for (const Neighbours& row : neighbours)
+    if (!row.seated()) joining.insert(joining.end(), row.states.begin(), row.states.end());
   std::vector<std::pair<std::shared_ptr<State>, HostTensor>> moving;
   for (auto& [s, part] : parts) {
     Part wanted = plain(part, s->type);
-    if (must_move(*s, wanted, world)) {
+    bool joins = s->memory && std::find(joining.begin(), joining.end(), s) != joining.end();
+    if (must_move(*s, wanted, world) || joins) {
       moving.push_back({s, read_state(*s)});
       s->memory.reset();
     }
@@ -138,7 +151,7 @@ void hold(const HeldParts& parts, int world) {
     states.push_back(s);
   }
   if (world > 1 && !fresh.empty()) tell_parts(fresh);
-  for (auto& s : settle(states)) {
+  for (auto& s : settle(states, neighbours)) {
     auto moved = std::find_if(moving.begin(), moving.end(), [&](auto& m) { return m.first == s; });
     moved == moving.end() ? set_initial(s) : write_state(*s, moved->second);
   }

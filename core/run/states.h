@@ -11,13 +11,15 @@
 
 namespace orrery {
 
+struct Neighbours;
+struct Neighbours;
 using HeldParts = std::vector<std::pair<std::shared_ptr<State>, Part>>;
 
 // Gives every state the part that a program over `world` ranks wants of it and binds it there: memory,
 // and its initial value if it has none. Throws Error if another program holds another part. A state
-// that is only read and written so far moves. Collective if world > 1: the ranks tell one another
+// that is only read and written so far moves, also into a row of `neighbours`. Collective if world > 1: the ranks tell one another
 // their parts, so that the whole can be read.
-void hold(const HeldParts& parts, int world);
+void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int world);
 
 std::byte* state_address(const State& state);
 // REQUIRES: the state has memory, zeroed.

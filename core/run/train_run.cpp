@@ -10,6 +10,7 @@
 #include "program/train.h"
 #include "run/plan_text.h"
 #include "run/predict.h"
+#include "run/profile.h"
 #include "run/variant.h"
 #include "store/checkpoint.h"
 
@@ -167,6 +168,7 @@ class TrainRun : public Run {
 
   Blueprint draw(const BatchFields& batch, bool training, int world) {
     if (batch.empty()) fail(ORR_INVALID, "{}: the batch has no tensors", spec_.line);
+    Profile::Timer timer(Profile::get().once("tracing"));
     Blueprint b;
     Program& p = b.program;
     p.set_site({"", spec_.line});

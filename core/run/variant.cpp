@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "lower/lower.h"
+#include "run/profile.h"
 #include "run/states.h"
 
 namespace orrery {
@@ -15,8 +16,12 @@ bool traced_training = false;
 
 RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime) {
   LowerRequest request{&b.program, &b.spread, b.microbatches, rank, runtime.kernels()};
-  RankPlan plan = lower(request);
-  hold(plan.local.parts, b.spread.world);
+  RankPlan plan = [&] {
+    Profile::Timer timer(Profile::get().once("lowering"));
+    return lower(request);
+  }();
+  runtime.arena().reserve(plan.arena_bytes);  // initial values are drawn in it: fresh memory is slow
+  hold(plan.local.parts, plan.local.neighbours, b.spread.world);
   return plan;
 }
 

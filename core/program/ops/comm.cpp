@@ -7,7 +7,8 @@
 //
 //   all_reduce      x -> y like x: text "fn" = "sum" (default), "min", "max", in rank order
 //   all_gather      x -> y[ranks, x's dims...]; with ints "counts" x[counts[me]] -> y[sum of counts]
-//                   (no x where that is 0); int "always" = 1: peers wait for it, needed here or not
+//                   (no x where that is 0); int "always" = 1: peers wait for it, needed here or not;
+//                   text "home": y is the new value of the states kept together with the one so named
 //   reduce_scatter  x[ranks, dims...] -> y[dims...]; with "counts" x[sum of counts] -> y[counts[me]]
 //   broadcast       x -> y like x: the tensor of the rank with coordinate "root"
 //   send            x -> nothing; int "peer" (coordinate), int "tag"

@@ -15,7 +15,7 @@ from contestants import CPUS, HERE, Failed, orrery_contestant, pinned, torch_con
 from race import Race
 from workloads import WORKLOADS
 
-RACES = (*WORKLOADS, "microbatches", "ranks")
+RACES = (*WORKLOADS, "microbatches", "ranks", "strategies", "strategies4")
 
 
 def helper(script, *words):
@@ -53,12 +53,27 @@ def microbatches(work, build):
 
 
 def ranks(work, build):
+    two = dict(ranks=2, microbatches=0)
     race = Race(work, [orrery_contestant("1 rank x 2 threads", work, build, microbatches=0),
-                       orrery_contestant("2 ranks x 1 thread", work, build, ranks=2, microbatches=0),
+                       orrery_contestant("2 ranks x 1 thread", work, build, **two),
+                       orrery_contestant("the same, zero 1", work, build, zero=1, **two),
                        torch_contestant("DDP over Gloo", work, "ddp", ranks=2)])
     race.run()
     return race.report() | {"ratios": [race.ratio("1 rank x 2 threads", "2 ranks x 1 thread"),
+                                       race.ratio("1 rank x 2 threads", "the same, zero 1"),
                                        race.ratio("DDP over Gloo", "2 ranks x 1 thread")]}
+
+
+def strategies(work, build, ranks):
+    ours = [orrery_contestant(name, work, build, ranks=ranks, microbatches=0, zero=stage)
+            for name, stage in (("data", 0), ("zero 1", 1), ("zero 3", 3))]
+    race = Race(work, ours + [torch_contestant("DDP over Gloo", work, "ddp", ranks=ranks),
+                              torch_contestant("FSDP2 over Gloo", work, "fsdp", ranks=ranks)])
+    race.run()
+    return race.report() | {"ratios": [race.ratio("data", "zero 1"), race.ratio("data", "zero 3"),
+                                       race.ratio("DDP over Gloo", "FSDP2 over Gloo"),
+                                       race.ratio("DDP over Gloo", "data"),
+                                       race.ratio("FSDP2 over Gloo", "zero 3")]}
 
 
 def run(name, build, rounds):
@@ -66,7 +81,10 @@ def run(name, build, rounds):
     helper("prepare.py", work.name)
     if rounds:
         work = dataclasses.replace(work, rounds=rounds)
-    return {"microbatches": microbatches, "ranks": ranks}.get(name, against_torch)(work, build)
+    special = {"microbatches": microbatches, "ranks": ranks,
+               "strategies": lambda *of: strategies(*of, ranks=2),
+               "strategies4": lambda *of: strategies(*of, ranks=4)}
+    return special.get(name, against_torch)(work, build)
 
 
 def show(name, report):

@@ -90,21 +90,22 @@ class Contestant:
 
 def torch_contestant(name, work, kind, ranks=1):
     made = Contestant(name, work, ranks)
-    threads = len(CPUS) // ranks
+    threads = max(1, len(CPUS) // ranks)
     for rank in range(ranks):
-        cpus = CPUS[rank * threads:(rank + 1) * threads]
+        first = rank * threads % len(CPUS)
+        cpus = CPUS[first:first + threads]
         made.start([sys.executable, HERE / "torch_worker.py", work.name, kind, threads, made.pipes,
                     rank, ranks], cpus, torch_environment(threads))
     return made
 
 
-def orrery_contestant(name, work, build, ranks=1, microbatches=1):
+def orrery_contestant(name, work, build, ranks=1, microbatches=1, zero=0):
     made = Contestant(name, work, ranks)
-    words = [build / "orrery", "run", "--threads", len(CPUS) // ranks]
+    words = [build / "orrery", "run", "--threads", max(1, len(CPUS) // ranks)]
     if ranks > 1:
         words += ["-n", ranks]
     words += [HERE / "worker.lua", f"dir={work.directory}", f"pipes={made.pipes}", f"steps={STEPS}",
-              f"microbatches={microbatches}", f"lr={RATE}", f"decay={DECAY}", f"b1={B1}", f"b2={B2}",
+              f"microbatches={microbatches}", f"zero={zero}", f"lr={RATE}", f"decay={DECAY}", f"b1={B1}", f"b2={B2}",
               f"eps={EPS}", *work.script_arguments()]
     made.start(words, CPUS, {"ORRERY_LUA_PATH": str(HERE.parents[1])})
     return made

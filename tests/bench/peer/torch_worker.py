@@ -1,30 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """A PyTorch contestant; speaks the protocol of contestants.py.
 
-torch_worker.py WORKLOAD eager|compile|ddp THREADS PIPES RANK RANKS
+torch_worker.py WORKLOAD eager|compile|ddp|fsdp THREADS PIPES RANK RANKS
 """
 import sys
 import time
 
 import torch
 import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
 
 import training
 from workloads import WORKLOADS
 
 
+def replicated(model):
+    return torch.nn.parallel.DistributedDataParallel(
+        model, gradient_as_bucket_view=True, static_graph=True)
+
+
+def sharded(model):
+    """FSDP2, a unit for every block and one for the rest."""
+    for block in getattr(model, "blocks", []):
+        fully_shard(block)
+    return fully_shard(model)
+
+
 def make_step(work, kind, pipes, rank, ranks):
     model = training.make_model(work)
     training.load(work, model)
-    if kind != "ddp":
+    if kind not in ("ddp", "fsdp"):
         return training.Step(work, model, compiled=kind == "compile")
     dist.init_process_group("gloo", init_method=f"file://{pipes}/store", rank=rank, world_size=ranks)
 
-    def wrap(plain):
-        return torch.nn.parallel.DistributedDataParallel(
-            plain, gradient_as_bucket_view=True, static_graph=True)
-
-    return training.Step(work, model, wrap, rank=rank, ranks=ranks)
+    return training.Step(work, model, replicated if kind == "ddp" else sharded, rank, ranks)
 
 
 def whole_loss(loss, ranks):

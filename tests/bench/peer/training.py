@@ -27,10 +27,10 @@ class Step:
     """Calling it trains on the next batch and returns the loss. Of several ranks each takes its part
     of every batch. `wrap` is what compiles or distributes the loss function's model."""
 
-    def __init__(self, work, model, wrap=lambda model: model, compiled=False, rank=0, ranks=1):
+    def __init__(self, work, model, wrap=lambda model: model, rank=0, ranks=1, compiled=False):
+        self.model = wrap(model)  # first: it may put others in the place of the parameters
         groups = models.groups(model, DECAY)
         self.optimizer = torch.optim.AdamW(groups, lr=RATE, betas=(B1, B2), eps=EPS, fused=True)
-        self.model = wrap(model)
         self.loss_of = torch.compile(models.loss_of) if compiled else models.loss_of
         x, y = (torch.from_numpy(numpy.load(work.directory / (name + ".npy"))) for name in "xy")
         share = work.batch // ranks

@@ -3,11 +3,11 @@
 -- Orrery as a contestant; speaks the protocol of contestants.py.
 local orrery = require "orrery"
 local models = require "golden.models"
-local nn, optim, world = orrery.nn, orrery.optim, orrery.world
+local nn, optim, strategy, world = orrery.nn, orrery.optim, orrery.strategy, orrery.world
 local args = orrery.args {
   dir = "", pipes = "", steps = 20, batch = 1, microbatches = 1, widths = "",
   vocab = 0, positions = 0, dim = 0, heads = 0, layers = 0,
-  lr = 1e-3, decay = 0.0, b1 = 0.9, b2 = 0.999, eps = 1e-8,
+  zero = 0, lr = 1e-3, decay = 0.0, b1 = 0.9, b2 = 0.999, eps = 1e-8,
 }
 
 local model
@@ -24,6 +24,7 @@ end
 
 local run = orrery.compile(function(batch) return nn.cross_entropy(model(batch.x), batch.y) end, {
   params = model, microbatches = args.microbatches,
+  strategy = { strategy.data {}, args.zero > 0 and strategy.zero { stage = args.zero } or nil },
   optimizer = optim.adamw {
     lr = args.lr, decay = args.decay, b1 = args.b1, b2 = args.b2, eps = args.eps,
     groups = { { match = models.undecayed, decay = 0 } },

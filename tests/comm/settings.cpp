@@ -129,7 +129,7 @@ std::vector<Setting> settings() {
   for (const std::string& backend : orrery::Registry::get().names(ORR_KIND_COMM))
     for (const Launcher& launcher : launchers()) {
       if (backend != "null") all.push_back({backend, launcher.name});
-      if (backend == faked) all.push_back({backend, launcher.name, fake_library});
+      if (backend == faked) all.push_back({.backend = backend, .launcher = launcher.name, .fake = fake_library});
     }
   return all;
 }
@@ -141,7 +141,7 @@ std::string why_not(const Setting& s) {
   return known[name];
 }
 
-bool is_main(const Setting& s) { return s.launcher == "orrery" || !why_not({s.backend, "orrery", s.fake}).empty(); }
+bool is_main(const Setting& s) { return s.launcher == "orrery" || !why_not({.backend = s.backend, .launcher = "orrery", .fake = s.fake}).empty(); }
 
 ranks::Outcome run(const Setting& s, int n, const std::string& body, const std::string& argument,
                    const std::vector<std::string>& variables) {

@@ -29,7 +29,7 @@ orr_status* wait(orr_comm* comm, orr_work* work) {
 }
 
 constexpr orr_comm_api table() {
-  orr_comm_api t = orr::comm_table<nccl::Comm>(probe);
+  orr_comm_api t = orr::comm_table<nccl::Comm, nccl::Comm::form_world>(probe);
   t.post = post, t.wait = wait;
   t.allocate = [](orr_comm* comm, uint64_t bytes, orr_memory** out) {
     return orr::guard([&] { *out = of(comm).allocate(bytes); });

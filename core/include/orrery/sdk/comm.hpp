@@ -13,18 +13,18 @@ namespace orr {
 
 // A table that serves an orr_comm by a class C with
 //
-//   static std::unique_ptr<C> form_world(const orr_comm_boot&);
 //   std::unique_ptr<C> split(int32_t color, int32_t key);  // null for color -1
 //   int rank() const, size() const;  uint64_t bytes_sent() const;
 //
-// Set the rest: post, wait, abort, async_error, and allocate and free where the backend has them.
-template <class C>
+// and by std::unique_ptr<C> form_world(const orr_comm_boot&). Set the rest: post, wait, abort,
+// async_error, and allocate and free where the backend has them.
+template <class C, auto form_world>
 constexpr orr_comm_api comm_table(decltype(orr_comm_api::probe) probe) {
   orr_comm_api t{};
   t.size = sizeof t;
   t.probe = probe;
   t.world = [](void*, const orr_comm_boot* boot, orr_comm** out) {
-    return guard([&] { *out = reinterpret_cast<orr_comm*>(C::form_world(*boot).release()); });
+    return guard([&] { *out = reinterpret_cast<orr_comm*>(form_world(*boot).release()); });
   };
   t.split = [](orr_comm* parent, int32_t color, int32_t key, orr_comm** out) {
     return guard([&] { *out = reinterpret_cast<orr_comm*>(reinterpret_cast<C*>(parent)->split(color, key).release()); });
@@ -42,13 +42,13 @@ C& comm_of(orr_comm* comm) {
   return *reinterpret_cast<C*>(comm);
 }
 
-// `post` and `wait` of a backend whose run(ops, n) is done at return.
+// `post` and `wait` of a backend whose run(ops, n) is done at return: a work handle says nothing.
 template <class C>
 constexpr void set_host_ordered(orr_comm_api& t) {
   t.post = [](orr_comm* comm, const orr_coll* ops, int32_t n, orr_work** out) {
     return guard([&] {
       comm_of<C>(comm).run(ops, n);
-      *out = reinterpret_cast<orr_work*>(comm);  // says nothing
+      *out = reinterpret_cast<orr_work*>(comm);
     });
   };
   t.wait = [](orr_comm*, orr_work*) -> orr_status* { return nullptr; };

@@ -181,7 +181,8 @@ Beat Comm::own_beat() const {
   if (!current_) return b;
   b.comm = id_;
   b.card = shared::card_of(*current_, size_);
-  if (shared::paired(*current_)) b.peer = world_of_[current_->root_or_peer], b.tag = current_->tag;
+  b.message = shared::paired(*current_);
+  if (b.message) b.peer = world_of_[current_->root_or_peer], b.tag = current_->tag;
   return b;
 }
 

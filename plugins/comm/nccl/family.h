@@ -26,8 +26,8 @@ namespace nccl {
 // Sign of life of a rank that waits. Travels between processes.
 struct Beat {
   uint64_t number;
-  uint64_t comm;       // in which communicator, by its number on this rank; 0: none yet
-  int32_t peer, tag;   // of a message
+  uint64_t comm;  // in which communicator; 0: none yet
+  int32_t message, peer, tag;
   shared::Card card;
 };
 

@@ -44,14 +44,15 @@ orr_memory* Comm::allocate(uint64_t bytes) {
   return memory.release();
 }
 
-// A dead communicator has let go of its windows.
+// A communicator that has ended has let go of its windows.
 void Comm::free(orr_memory* memory) {
   if (!memory) return;
   const Library& lib = library();
   const std::unique_ptr<orr_memory> given(memory);
   const std::unique_ptr<Region> region(static_cast<Region*>(memory->owner));
   family_->device().enter();
-  if (comm_ && !family_->failing()) {
+  if (family_->failing()) halt();
+  if (comm_) {
     guarded([&] {
       if (region->window) settle(lib.window_deregister(comm_, region->window), "ncclCommWindowDeregister");
       if (region->handle) settle(lib.buffer_deregister(comm_, region->handle), "ncclCommDeregister");

@@ -171,18 +171,20 @@ void Comm::transfer(const std::vector<orr_coll>& ops) {
 
 // All wait. Do two of them wait for things that never meet?
 void Comm::compare_waits(const std::vector<Beat>& beats) {
-  const Beat mine = own_beat();
   if (!current_) return;
+  const Beat mine = own_beat();
+  const int me = family_->rank();
   for (int r : world_of_) {
     const Beat& b = beats[static_cast<size_t>(r)];
-    if (r == family_->rank() || b.comm != id_) continue;
-    const bool message = mine.peer == r && b.peer == family_->rank() && mine.card.op + b.card.op == ORR_COLL_SEND + ORR_COLL_RECV;
-    const bool out = mine.card.op == ORR_COLL_SEND;
-    if (shared::paired(*current_) && message && end_of(mine) != end_of(b))
-      family_->die(ORR_FAILED, shared::unequal_ends(out ? family_->rank() : r, end_of(out ? mine : b),
-                                                    out ? r : family_->rank(), end_of(out ? b : mine)));
-    if (!shared::paired(*current_) && !shared::agree(mine.card, b.card))
-      family_->die(ORR_FAILED, shared::disagreement(mine.card, family_->rank(), b.card, r));
+    if (r == me || b.comm != id_) continue;
+    const bool out = mine.card.op == ORR_COLL_SEND, messages = mine.message && b.message;
+    const bool ends = messages && mine.peer == r && b.peer == me && mine.card.op != b.card.op;
+    if (ends && end_of(mine) != end_of(b))
+      family_->die(ORR_FAILED, shared::unequal_ends(out ? me : r, end_of(out ? mine : b), out ? r : me,
+                                                    end_of(out ? b : mine)));
+    if (!messages && !shared::agree(mine.card, b.card))
+      family_->die(ORR_FAILED, me < r ? shared::disagreement(mine.card, me, b.card, r)
+                                      : shared::disagreement(b.card, r, mine.card, me));
   }
 }
 

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "group.h"
+#include "memory.h"
 #include "misuse.h"
 
 namespace {
@@ -66,6 +67,14 @@ Entry::~Entry() { comm_->inside = std::thread::id{}; }
 void ncclComm::rest() {
   if (background.joinable()) background.join();
   for (int turns = 0; done < posted; ++turns) usleep(20);
+}
+
+void ncclComm::end(State last) {
+  rest();
+  for (auto& [window, place] : windows) fake::memory::add_window(place, -1);
+  windows.clear();
+  state = last;
+  clique.reset();
 }
 
 ncclResult_t ncclComm::take_time(std::function<ncclResult_t()> body) {

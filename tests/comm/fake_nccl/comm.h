@@ -54,6 +54,8 @@ struct ncclComm {
 
   // Ends what others would have to end. REQUIRES: `stop` is set where peers may be gone.
   void rest();
+  // The same, and lets go of all it has.
+  void end(State last);
   // Runs now, or beside the caller until it has an answer.
   ncclResult_t take_time(std::function<ncclResult_t()> body);
   // Enqueues one group's calls: collectives in order, then all messages together.

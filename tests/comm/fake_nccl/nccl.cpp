@@ -202,9 +202,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   if (comm->state != ncclComm::finalized && comm->state != ncclComm::revoked)
     misuse("destroyed without being finalized", "rank " + std::to_string(comm->rank));
   if (comm->result == ncclInProgress) misuse("call before the last one is done", "ncclCommDestroy");
-  comm->rest();
-  comm->state = ncclComm::destroyed;
-  comm->clique.reset();
+  comm->end(ncclComm::destroyed);
   return ncclSuccess;
 }
 
@@ -213,9 +211,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   comm->stop = true;
   if (comm->postponed) ++comm->done;  // it will never be posted
   comm->postponed = nullptr;
-  comm->rest();
-  comm->state = ncclComm::aborted;
-  comm->clique.reset();
+  comm->end(ncclComm::aborted);
   return ncclSuccess;
 }
 

@@ -25,18 +25,21 @@ class Gpu {
     const char* named = std::getenv("ORRERY_CUDA_LIBRARY");
     handle_ = dlopen(named ? named : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!handle_) fail(ORR_FAILED, "{}", dlerror());
-    need(function<CUresult(CUstream*, unsigned)>("cuStreamCreate")(&stream_, CU_STREAM_NON_BLOCKING));
+    need(function<CUresult(CUstream*, unsigned)>("cuStreamCreate")(&stream_,
+                                                                   CU_STREAM_NON_BLOCKING));
     need(function<CUresult(void**, size_t)>("cuMemAllocHost_v2", "cuMemAllocHost")(&pinned_, most));
   }
   orr_stream* stream() const { return reinterpret_cast<orr_stream*>(stream_); }
   void upload(const orr_memory& to, const Numbers& from) {
     std::memcpy(pinned_, from.data(), from.size() * 4);
-    need(function<CUresult(CUdeviceptr, const void*, size_t, CUstream)>("cuMemcpyHtoDAsync_v2", "cuMemcpyHtoDAsync")(
-        reinterpret_cast<CUdeviceptr>(to.native), pinned_, from.size() * 4, stream_));
+    need(function<CUresult(CUdeviceptr, const void*, size_t, CUstream)>(
+        "cuMemcpyHtoDAsync_v2", "cuMemcpyHtoDAsync")(reinterpret_cast<CUdeviceptr>(to.native),
+                                                     pinned_, from.size() * 4, stream_));
     sync();
   }
   Numbers download(const orr_memory& from, size_t n) {
-    need(function<CUresult(void*, CUdeviceptr, size_t, CUstream)>("cuMemcpyDtoHAsync_v2", "cuMemcpyDtoHAsync")(
+    need(function<CUresult(void*, CUdeviceptr, size_t, CUstream)>("cuMemcpyDtoHAsync_v2",
+                                                                  "cuMemcpyDtoHAsync")(
         pinned_, reinterpret_cast<CUdeviceptr>(from.native), n * 4, stream_));
     sync();
     const auto* p = static_cast<int32_t*>(pinned_);
@@ -57,7 +60,8 @@ class Gpu {
   }
   void sync() const {
     CUresult r;
-    while ((r = function<CUresult(CUstream)>("cuStreamQuery")(stream_)) == CUDA_ERROR_NOT_READY) sched_yield();
+    while ((r = function<CUresult(CUstream)>("cuStreamQuery")(stream_)) == CUDA_ERROR_NOT_READY)
+      sched_yield();
     need(r);
   }
   void* handle_;
@@ -65,7 +69,9 @@ class Gpu {
   void* pinned_ = nullptr;
 };
 
-int32_t element(int64_t rank, int64_t i) { return static_cast<int32_t>((rank + 1) * 1000003 + i * 7); }
+int32_t element(int64_t rank, int64_t i) {
+  return static_cast<int32_t>((rank + 1) * 1000003 + i * 7);
+}
 
 Numbers of_rank(int rank, int64_t n, int64_t from = 0) {
   Numbers out(static_cast<size_t>(n));
@@ -123,7 +129,8 @@ void collectives(Desk& d, int64_t n) {
   expect("all_reduce", d.run(d.make(ORR_COLL_ALL_REDUCE, n), of_rank(me, n), m), sum_of(P, n));
   const Numbers reduced = d.run(d.make(ORR_COLL_REDUCE, n, P - 1), of_rank(me, n), m);
   if (me == P - 1) expect("reduce", reduced, sum_of(P, n));
-  expect("broadcast", d.run(d.make(ORR_COLL_BROADCAST, n, P / 2), of_rank(me, n), m), of_rank(P / 2, n));
+  expect("broadcast", d.run(d.make(ORR_COLL_BROADCAST, n, P / 2), of_rank(me, n), m),
+         of_rank(P / 2, n));
 }
 
 // Parts of n elements in all: equal ones, then one of nothing and the rest uneven.
@@ -229,7 +236,8 @@ TEST_P(OnDevice, WorksAreDoneInTheirOrder) {
 
 TEST_P(OnDevice, AWaitEndsAtTheDeadline) {
   const auto outcome = run(GetParam(), 2, "differs", "late", deadline("1"));
-  EXPECT_GE(count(outcome.output, "rank 1 has not answered for 1 s in all_reduce 'far'"), 1) << outcome.output;
+  EXPECT_GE(count(outcome.output, "rank 1 has not answered for 1 s in all_reduce 'far'"), 1)
+      << outcome.output;
   EXPECT_EQ(outcome.code, ORR_DEADLINE) << outcome.output;
 }
 
@@ -238,15 +246,23 @@ TEST_P(OnDevice, WhatDoesNotFitIsNamedAtTheDeadline) {
   std::vector<std::string> env = deadline("1");
   env.push_back("FAKE_NCCL_HANG=1");
   const auto counts = run(GetParam(), 2, "differs", "count", env);
-  EXPECT_GE(count(counts.output, "rank 0 all_reduce 'far' of 1000 i32, operation 0; rank 1 all_reduce 'far' of 999 i32"), 2)
+  EXPECT_GE(
+      count(counts.output,
+            "rank 0 all_reduce 'far' of 1000 i32, operation 0; rank 1 all_reduce 'far' of 999 i32"),
+      2)
       << counts.output;
   const auto ends = run(GetParam(), 2, "differs", "ends", env);
-  EXPECT_GE(count(ends.output, "rank 0 sends 200000 i32 'far' to rank 1, which receives 100000 i32 'far'"), 2) << ends.output;
+  EXPECT_GE(count(ends.output,
+                  "rank 0 sends 200000 i32 'far' to rank 1, which receives 100000 i32 'far'"),
+            2)
+      << ends.output;
 }
 
 TEST_P(OnDevice, TreesAreRefused) {
   const auto outcome = run(GetParam(), 2, "differs", "tree", {"ORRERY_DEADLINE=10"});
-  EXPECT_EQ(count(outcome.output, "tree_all_reduce 'far': trees are added on the host: give it host buffers"), 2)
+  EXPECT_EQ(count(outcome.output,
+                  "tree_all_reduce 'far': trees are added on the host: give it host buffers"),
+            2)
       << outcome.output;
 }
 

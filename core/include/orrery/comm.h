@@ -50,8 +50,8 @@ enum {
   ORR_COMM_ANY_SOURCE = 4,     /* RECV with peer = -1 */
   ORR_COMM_REGISTERED = 8,     /* memory from `allocate` is read by peers in place */
   ORR_COMM_PEER_DEATH = 16,    /* notices a dead peer before the deadline */
-  ORR_COMM_PAIR_ORDER = 32,    /* messages of a pair match in their order; the tag must agree, it does not select */
-  ORR_COMM_DEVICE_MEMORY = 64  /* `allocate` gives memory of tier DEVICE, which has no host address */
+  ORR_COMM_PAIR_ORDER = 32,    /* messages of a pair match in order; tags must agree, not select */
+  ORR_COMM_DEVICE_MEMORY = 64  /* `allocate` gives memory of tier DEVICE, without host address */
 };
 
 typedef struct orr_comm_caps {
@@ -92,7 +92,7 @@ typedef struct orr_coll {
   const int64_t* counts;      /* world_size of them */
   const int64_t* recv_counts; /* all_to_all; tree_reduce_scatter: first elements */
   const int64_t* leaf_first;  /* tree: world_size + 1 */
-  orr_stream* stream;         /* stream-ordered backends */
+  orr_stream* stream;         /* stream-ordered backends: a CUstream; NULL is the default */
   int64_t deadline_ns;        /* 0: the communicator's */
   uint64_t sequence;          /* number of this operation on this communicator; equal on all ranks */
   const char* name;           /* "bucket 3"; with where, for messages and order checks */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// comm `mpi`: MPI as the carrier, one build for Open MPI and one for MPICH. Host-ordered: `post` moves
-// the bytes on the caller's thread and is done at return, so a work handle says nothing.
+// comm `mpi`: MPI as the carrier, one build for Open MPI and one for MPICH. Host-ordered: `post`
+// moves the bytes on the caller's thread and is done at return, so a work handle says nothing.
 #include <orrery/sdk/comm.hpp>
 
 #include "comm.h"
@@ -39,4 +39,5 @@ constexpr orr_comm_api api = table();
 #else
 #define ORR_MPI_SUMMARY "MPI as the carrier, by MPICH"
 #endif
-ORR_PLUGIN(ORR_KIND_COMM, "mpi", "1.0.0", ORR_MPI_SUMMARY, orr::comm_entry<api>, 1, {{"comm", 1, 1}})
+ORR_PLUGIN(ORR_KIND_COMM, "mpi", "1.0.0", ORR_MPI_SUMMARY, orr::comm_entry<api>, 1,
+           {{"comm", 1, 1}})

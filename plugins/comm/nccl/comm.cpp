@@ -37,8 +37,11 @@ Work::Work(const orr_coll& c, int ranks)
 }
 
 Comm::Comm(std::shared_ptr<Family> family, std::vector<int> world_of, int rank)
-    : family_(std::move(family)), world_of_(std::move(world_of)), rank_(rank),
-      size_(static_cast<int>(world_of_.size())), id_(1) {}
+    : family_(std::move(family)),
+      world_of_(std::move(world_of)),
+      rank_(rank),
+      size_(static_cast<int>(world_of_.size())),
+      id_(1) {}
 
 std::unique_ptr<Comm> Comm::form_world(const orr_comm_boot& boot) {
   auto family = std::make_shared<Family>(boot);
@@ -48,8 +51,9 @@ std::unique_ptr<Comm> Comm::form_world(const orr_comm_boot& boot) {
   const ncclUniqueId id = family->meet();
   ncclConfig_t config = not_blocking();
   comm->guarded([&] {
-    comm->settle(library().ncclCommInitRankConfig(&comm->comm_, boot.world_size, id, boot.rank, &config),
-                 "ncclCommInitRankConfig");
+    comm->settle(
+        library().ncclCommInitRankConfig(&comm->comm_, boot.world_size, id, boot.rank, &config),
+        "ncclCommInitRankConfig");
   });
   return comm;
 }
@@ -65,14 +69,16 @@ std::unique_ptr<Comm> Comm::split(int32_t color, int32_t key) {
     gather(mine, sizeof mine, choices.data());
     ncclConfig_t config = not_blocking();
     ncclComm_t made = nullptr;
-    settle(library().ncclCommSplit(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &made, &config),
-           "ncclCommSplit");
+    settle(
+        library().ncclCommSplit(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &made, &config),
+        "ncclCommSplit");
     ++children_;
     if (color < 0) return;
     std::vector<int> members(static_cast<size_t>(size_));
     std::iota(members.begin(), members.end(), 0);
     std::erase_if(members, [&](int r) { return choices[3 * r] != color; });
-    std::stable_sort(members.begin(), members.end(), [&](int a, int b) { return choices[3 * a + 1] < choices[3 * b + 1]; });
+    std::stable_sort(members.begin(), members.end(),
+                     [&](int a, int b) { return choices[3 * a + 1] < choices[3 * b + 1]; });
     const auto at = std::find(members.begin(), members.end(), rank_) - members.begin();
     for (int& r : members) r = static_cast<int>(choices[3 * r + 2]);
     part.reset(new Comm(family_, members, static_cast<int>(at)));
@@ -101,24 +107,27 @@ void Comm::part_in_order() {
   comm_ = nullptr;
 }
 
-// Ends what is under way, whatever the peers do. A revoked communicator is at rest and can be destroyed;
-// an aborted one is gone. Until our stream is idle it may write into our memory.
+// Ends what is under way, whatever the peers do. A revoked communicator is at rest and can be
+// destroyed; an aborted one is gone. Until our stream is idle it may write into our memory.
 void Comm::halt() {
   const Library& lib = library();
   if (!comm_) return;
   ncclResult_t state = ncclInvalidUsage;
-  const bool revoked = lib.revoke && lib.revoke(comm_, 0) != ncclInvalidUsage && soon(time_to_stop, [&] {
-    return lib.ncclCommGetAsyncError(comm_, &state) != ncclSuccess || state != ncclInProgress;
-  });
+  const bool revoked =
+      lib.revoke && lib.revoke(comm_, 0) != ncclInvalidUsage && soon(time_to_stop, [&] {
+        return lib.ncclCommGetAsyncError(comm_, &state) != ncclSuccess || state != ncclInProgress;
+      });
   if (revoked && state == ncclSuccess)
     lib.ncclCommDestroy(comm_);
   else
     lib.ncclCommAbort(comm_);
   comm_ = nullptr;
-  soon(time_to_stop, [&] { return lib.cuStreamQuery(family_->device().stream()) != CUDA_ERROR_NOT_READY; });
+  soon(time_to_stop,
+       [&] { return lib.cuStreamQuery(family_->device().stream()) != CUDA_ERROR_NOT_READY; });
 }
 
-// The state tells what has become of a call; without a communicator yet there is nobody to be asked.
+// The state tells what has become of a call; without a communicator yet there is nobody to be
+// asked.
 void Comm::settle(ncclResult_t code, const char* what) {
   if (code == ncclInProgress)
     await(0, [&] {
@@ -129,7 +138,8 @@ void Comm::settle(ncclResult_t code, const char* what) {
 }
 
 int64_t Comm::deadline() const {
-  return current_ && current_->deadline_ns > 0 ? current_->deadline_ns : family_->boot().deadline_ns;
+  return current_ && current_->deadline_ns > 0 ? current_->deadline_ns
+                                               : family_->boot().deadline_ns;
 }
 
 void Comm::look_for_dead() {
@@ -172,8 +182,9 @@ void Comm::blame() {
   compare_waits(now);
   const int other = current_ && shared::paired(*current_) ? world_of_[current_->root_or_peer]
                                                           : world_of_[rank_ == 0 ? size_ - 1 : 0];
-  family_->die(ORR_DEADLINE, "ranks " + std::to_string(other) + " and " + std::to_string(family_->rank()) +
-                                 " wait for each other since " + rest);
+  family_->die(ORR_DEADLINE, "ranks " + std::to_string(other) + " and " +
+                                 std::to_string(family_->rank()) + " wait for each other since " +
+                                 rest);
 }
 
 Beat Comm::own_beat() const {

@@ -9,9 +9,8 @@
 //   library.cpp     the two libraries;  device.cpp  the GPU, its memory
 //   family.cpp      poison, and what ranks tell each other past NCCL
 //   comm.cpp        forming, splitting, parting, the one wait, whom to blame
-//   collective.cpp  agreement; host buffers through NCCL's reductions or, in tree order, shared/reduce
-//   enqueue.cpp     device buffers
-//   pair.cpp        messages of host buffers
+//   collective.cpp  agreement; host buffers through NCCL's reductions or, in tree order,
+//   shared/reduce enqueue.cpp     device buffers pair.cpp        messages of host buffers
 //   memory.cpp      memory that NCCL's own transports use in place
 #pragma once
 
@@ -91,7 +90,8 @@ class Comm : public shared::Messenger {
   void gather(const void* mine, int64_t bytes, void* all);
   void ship(const std::vector<shared::Message>& sends, const std::vector<shared::Message>& recvs);
   template <class F>
-  void in_chunks(const char* what, const char* from, char* to, int64_t count, int64_t unit, F&& call);
+  void in_chunks(const char* what, const char* from, char* to, int64_t count, int64_t unit,
+                 F&& call);
   void agree(const orr_coll& c);
   void collective(const orr_coll& c);
   void broadcast(const orr_coll& c);
@@ -126,7 +126,8 @@ ncclRedOp_t operation_of(int32_t redop);
 template <class F>
 void Comm::await(int64_t bytes, F&& done) {
   asked_at_ = -1, beat_at_ = 0;
-  shared::wait_until(family_->has_own_cpu(), bytes, done, [&](int64_t waited) { look_around(waited); });
+  shared::wait_until(family_->has_own_cpu(), bytes, done,
+                     [&](int64_t waited) { look_around(waited); });
 }
 
 template <class F>

@@ -11,7 +11,8 @@ Device::Device(int local_rank) {
   const Library& lib = library();
   check_cuda(lib.cuInit(0), "cuInit");
   check_cuda(lib.cuDeviceGetCount(&devices_), "cuDeviceGetCount");
-  if (devices_ < 1) throw orr::Error(ORR_UNAVAILABLE, "the NVIDIA driver shows no GPU: see CUDA_VISIBLE_DEVICES");
+  if (devices_ < 1)
+    throw orr::Error(ORR_UNAVAILABLE, "the NVIDIA driver shows no GPU: see CUDA_VISIBLE_DEVICES");
   check_cuda(lib.cuDeviceGet(&device_, local_rank % devices_), "cuDeviceGet");
   CUuuid uuid;
   check_cuda(lib.cuDeviceGetUuid(&uuid, device_), "cuDeviceGetUuid");
@@ -33,10 +34,14 @@ Device::~Device() {
 
 void Device::enter() const { check_cuda(library().cuCtxSetCurrent(context_), "cuCtxSetCurrent"); }
 
-Event::Event() { check_cuda(library().cuEventCreate(&event_, CU_EVENT_DISABLE_TIMING), "cuEventCreate"); }
+Event::Event() {
+  check_cuda(library().cuEventCreate(&event_, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+}
 Event::~Event() { library().cuEventDestroy(event_); }
 
-void Event::record(CUstream stream) { check_cuda(library().cuEventRecord(event_, stream), "cuEventRecord"); }
+void Event::record(CUstream stream) {
+  check_cuda(library().cuEventRecord(event_, stream), "cuEventRecord");
+}
 
 bool Event::done() const {
   const CUresult state = library().cuEventQuery(event_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One GPU as the backend uses it: a stream for its own work, and memory. The context is the device's
-// primary one, which NCCL and any kernel plugin use too.
+// One GPU as the backend uses it: a stream for its own work, and memory. The context is the
+// device's primary one, which NCCL and any kernel plugin use too.
 #pragma once
 
 #include <cstdint>

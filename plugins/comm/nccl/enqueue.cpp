@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Device buffers: NCCL's operations on the caller's stream, in one group. Where counts are uneven, an
-// operation becomes one per rank inside the group.
+// Device buffers: NCCL's operations on the caller's stream, in one group. Where counts are uneven,
+// an operation becomes one per rank inside the group.
 #include <algorithm>
 
 #include <orrery/sdk/traffic.hpp>
@@ -22,8 +22,8 @@ bool even(const int64_t* counts, int ranks) {
 }
 
 [[noreturn]] void refuse(const orr_coll& c, int32_t code, const std::string& why) {
-  throw orr::Error(code, std::string(shared::op_name(c.op)) + (c.name ? std::string(" '") + c.name + "'" : "") +
-                             ": " + why);
+  throw orr::Error(code, std::string(shared::op_name(c.op)) +
+                             (c.name ? std::string(" '") + c.name + "'" : "") + ": " + why);
 }
 
 }  // namespace
@@ -36,7 +36,8 @@ void Comm::check_device(const orr_coll& c, const orr_coll& first) const {
     if (b->memory && b->memory->tier != ORR_TIER_DEVICE)
       refuse(c, ORR_INVALID, "one buffer is the device's and the other is not");
   if (c.op == ORR_COLL_ALL_TO_ALL && c.send.memory == c.recv.memory)
-    refuse(c, ORR_UNIMPLEMENTED, "in place, what arrives would overwrite what is still to be sent: give it two buffers");
+    refuse(c, ORR_UNIMPLEMENTED,
+           "in place, what arrives would overwrite what is still to be sent: give it two buffers");
 }
 
 std::unique_ptr<Work> Comm::enqueue(const std::vector<orr_coll>& ops) {
@@ -59,15 +60,21 @@ void Comm::enqueue_one(const orr_coll& c) {
     case ORR_COLL_BROADCAST:
       if (rank_ != c.root_or_peer) send = recv;
       if (!recv) recv = send;
-      return check_nccl(lib.ncclBroadcast(send, recv, c.count, type, c.root_or_peer, comm_, stream), "ncclBroadcast");
+      return check_nccl(lib.ncclBroadcast(send, recv, c.count, type, c.root_or_peer, comm_, stream),
+                        "ncclBroadcast");
     case ORR_COLL_ALL_REDUCE:
-      return check_nccl(lib.ncclAllReduce(send, recv, c.count, type, redop, comm_, stream), "ncclAllReduce");
+      return check_nccl(lib.ncclAllReduce(send, recv, c.count, type, redop, comm_, stream),
+                        "ncclAllReduce");
     case ORR_COLL_REDUCE:
-      return check_nccl(lib.ncclReduce(send, recv, c.count, type, redop, c.root_or_peer, comm_, stream), "ncclReduce");
+      return check_nccl(
+          lib.ncclReduce(send, recv, c.count, type, redop, c.root_or_peer, comm_, stream),
+          "ncclReduce");
     case ORR_COLL_SEND:
-      return check_nccl(lib.ncclSend(send, c.count, type, c.root_or_peer, comm_, stream), "ncclSend");
+      return check_nccl(lib.ncclSend(send, c.count, type, c.root_or_peer, comm_, stream),
+                        "ncclSend");
     case ORR_COLL_RECV:
-      return check_nccl(lib.ncclRecv(recv, c.count, type, c.root_or_peer, comm_, stream), "ncclRecv");
+      return check_nccl(lib.ncclRecv(recv, c.count, type, c.root_or_peer, comm_, stream),
+                        "ncclRecv");
     case ORR_COLL_REDUCE_SCATTER: return enqueue_reduce_scatter(c);
     case ORR_COLL_ALL_GATHER: return enqueue_all_gather(c);
     default: return enqueue_all_to_all(c);
@@ -81,10 +88,12 @@ void Comm::enqueue_reduce_scatter(const orr_coll& c) {
   char *send = address_of(c.send), *recv = address_of(c.recv);
   const CUstream stream = stream_of(c);
   if (even(c.counts, size_))
-    return check_nccl(lib.ncclReduceScatter(send, recv, c.counts[0], type, redop, comm_, stream), "ncclReduceScatter");
+    return check_nccl(lib.ncclReduceScatter(send, recv, c.counts[0], type, redop, comm_, stream),
+                      "ncclReduceScatter");
   for (int r = 0; r < size_; ++r) {
     if (c.counts[r] > 0)
-      check_nccl(lib.ncclReduce(send, recv, c.counts[r], type, redop, r, comm_, stream), "ncclReduce");
+      check_nccl(lib.ncclReduce(send, recv, c.counts[r], type, redop, r, comm_, stream),
+                 "ncclReduce");
     send += c.counts[r] * orr_dtype_bytes(c.dtype);
   }
 }
@@ -95,10 +104,13 @@ void Comm::enqueue_all_gather(const orr_coll& c) {
   char *send = address_of(c.send), *recv = address_of(c.recv);
   const CUstream stream = stream_of(c);
   if (even(c.counts, size_))
-    return check_nccl(lib.ncclAllGather(send, recv, c.counts[0], type, comm_, stream), "ncclAllGather");
+    return check_nccl(lib.ncclAllGather(send, recv, c.counts[0], type, comm_, stream),
+                      "ncclAllGather");
   for (int r = 0; r < size_; ++r) {
     if (c.counts[r] > 0)
-      check_nccl(lib.ncclBroadcast(r == rank_ ? send : recv, recv, c.counts[r], type, r, comm_, stream), "ncclBroadcast");
+      check_nccl(
+          lib.ncclBroadcast(r == rank_ ? send : recv, recv, c.counts[r], type, r, comm_, stream),
+          "ncclBroadcast");
     recv += c.counts[r] * orr_dtype_bytes(c.dtype);
   }
 }
@@ -109,8 +121,10 @@ void Comm::enqueue_all_to_all(const orr_coll& c) {
   const int64_t unit = orr_dtype_bytes(c.dtype);
   char *send = address_of(c.send), *recv = address_of(c.recv);
   for (int r = 0; r < size_; ++r) {
-    if (c.counts[r] > 0) check_nccl(lib.ncclSend(send, c.counts[r], type, r, comm_, stream_of(c)), "ncclSend");
-    if (c.recv_counts[r] > 0) check_nccl(lib.ncclRecv(recv, c.recv_counts[r], type, r, comm_, stream_of(c)), "ncclRecv");
+    if (c.counts[r] > 0)
+      check_nccl(lib.ncclSend(send, c.counts[r], type, r, comm_, stream_of(c)), "ncclSend");
+    if (c.recv_counts[r] > 0)
+      check_nccl(lib.ncclRecv(recv, c.recv_counts[r], type, r, comm_, stream_of(c)), "ncclRecv");
     send += c.counts[r] * unit;
     recv += c.recv_counts[r] * unit;
   }

@@ -28,7 +28,9 @@ std::atomic<bool> exiting{false};
 }  // namespace
 
 Family::Family(const orr_comm_boot& boot)
-    : boot_(boot), world_(count_worlds()), has_own_cpu_(boot.local_size <= sysconf(_SC_NPROCESSORS_ONLN)),
+    : boot_(boot),
+      world_(count_worlds()),
+      has_own_cpu_(boot.local_size <= sysconf(_SC_NPROCESSORS_ONLN)),
       device_(boot.local_rank) {
   static const int registered = std::atexit([] { exiting = true; });
   static_cast<void>(registered);
@@ -56,7 +58,8 @@ std::string Family::get(const std::string& key, const std::string& culprit) cons
     orr::check(boot_.get(boot_.store, key.c_str(), value, sizeof value, &bytes, boot_.deadline_ns));
   } catch (const orr::Error& e) {
     if (e.code != ORR_DEADLINE) throw;
-    throw orr::Error(e.code, culprit + " has not answered for " + shared::seconds(boot_.deadline_ns));
+    throw orr::Error(e.code,
+                     culprit + " has not answered for " + shared::seconds(boot_.deadline_ns));
   }
   return std::string(value, bytes);
 }
@@ -73,9 +76,10 @@ void Family::refuse_shared_devices() const {
     all.push_back(get_first("device", r));
     const int first = static_cast<int>(std::find(all.begin(), all.end(), all.back()) - all.begin());
     if (first < r)
-      throw orr::Error(ORR_UNAVAILABLE, "ranks " + std::to_string(first) + " and " + std::to_string(r) +
-                                            " have the same GPU, and NCCL takes one rank per GPU: start at most " +
-                                            std::to_string(device_.devices()) + " ranks on this host");
+      throw orr::Error(ORR_UNAVAILABLE,
+                       "ranks " + std::to_string(first) + " and " + std::to_string(r) +
+                           " have the same GPU, and NCCL takes one rank per GPU: start at most " +
+                           std::to_string(device_.devices()) + " ranks on this host");
   }
 }
 

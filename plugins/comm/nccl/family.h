@@ -47,7 +47,8 @@ class Family {
 
   // Whether the world is dead or this process is about to end for another reason.
   bool failing() const;
-  // Kills the world with this reason, here and on the peers, unless it is dead already. [any thread]
+  // Kills the world with this reason, here and on the peers, unless it is dead already. [any
+  // thread]
   void poison(int32_t code, const std::string& text);
   void check_alive() const;  // throws when the world is dead [any thread]
   [[noreturn]] void die(int32_t code, const std::string& text);

@@ -15,7 +15,8 @@ constexpr int oldest = 21800;  // the first with splits and with communicators t
 [[noreturn]] void unavailable(const std::string& why) { throw orr::Error(ORR_UNAVAILABLE, why); }
 
 std::string dotted(int code) {
-  return std::to_string(code / 10000) + "." + std::to_string(code / 100 % 100) + "." + std::to_string(code % 100);
+  return std::to_string(code / 10000) + "." + std::to_string(code / 100 % 100) + "." +
+         std::to_string(code % 100);
 }
 
 // Never closed: streams, threads and handlers of both libraries outlive their last user.
@@ -37,7 +38,8 @@ void find(void* handle, const char* name, F*& to) {
 template <class F>
 void need(void* handle, const char* name, F*& to) {
   find(handle, name, to);
-  if (!to) unavailable(std::string("the library has no ") + name + ": it is too old for this plugin");
+  if (!to)
+    unavailable(std::string("the library has no ") + name + ": it is too old for this plugin");
 }
 
 }  // namespace
@@ -47,7 +49,8 @@ void need(void* handle, const char* name, F*& to) {
 #define ORR_NEED(name) need(handle, ORR_TEXT(name), name);
 
 Library::Library() {
-  void* handle = open("ORRERY_CUDA_LIBRARY", "libcuda.so.1", "no NVIDIA driver here (libcuda.so.1 was not found)");
+  void* handle = open("ORRERY_CUDA_LIBRARY", "libcuda.so.1",
+                      "no NVIDIA driver here (libcuda.so.1 was not found)");
   ORR_CUDA_FUNCTIONS(ORR_NEED)
   handle = open("ORRERY_NCCL_LIBRARY", "libnccl.so.2",
                 "libnccl.so.2 was not found: install NCCL, or name it with ORRERY_NCCL_LIBRARY");
@@ -55,7 +58,8 @@ Library::Library() {
   need(handle, "ncclGetVersion", ncclGetVersion);
   ncclGetVersion(&code);
   version = dotted(code);
-  if (code < oldest) unavailable("NCCL " + version + " is too old: this plugin needs " + dotted(oldest));
+  if (code < oldest)
+    unavailable("NCCL " + version + " is too old: this plugin needs " + dotted(oldest));
   ORR_NCCL_FUNCTIONS(ORR_NEED)
   find(handle, "ncclCommRevoke", revoke);
   find(handle, "ncclMemAlloc", memory_allocate);
@@ -87,14 +91,16 @@ void check_cuda(CUresult code, const char* what) {
   if (code == CUDA_SUCCESS) return;
   const char* text = nullptr;
   library().cuGetErrorString(code, &text);
-  throw orr::Error(ORR_FAILED, std::string(what) + ": " + (text ? text : "error " + std::to_string(code)));
+  throw orr::Error(ORR_FAILED,
+                   std::string(what) + ": " + (text ? text : "error " + std::to_string(code)));
 }
 
 // A call on a communicator that does not block is a success when it is under way.
 void check_nccl(ncclResult_t code, const char* what) {
   if (code == ncclSuccess || code == ncclInProgress) return;
   const char* last = library().ncclGetLastError(nullptr);
-  std::string text = std::string(what) + ": NCCL " + library().version + ": " + library().ncclGetErrorString(code);
+  std::string text =
+      std::string(what) + ": NCCL " + library().version + ": " + library().ncclGetErrorString(code);
   if (last && *last) text += std::string("; ") + last;
   for (char& c : text)
     if (c == '\n') c = ' ';

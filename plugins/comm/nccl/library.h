@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // NVIDIA's driver and NCCL, opened when they are asked for: the plugin links to neither, so that it
-// loads everywhere and can say what is missing. ORRERY_CUDA_LIBRARY and ORRERY_NCCL_LIBRARY name other
-// files than libcuda.so.1 and libnccl.so.2.
+// loads everywhere and can say what is missing. ORRERY_CUDA_LIBRARY and ORRERY_NCCL_LIBRARY name
+// other files than libcuda.so.1 and libnccl.so.2.
 #pragma once
 
 #include <cuda.h>
@@ -13,17 +13,19 @@
 namespace nccl {
 
 // Some names are macros for the version of the function that this header describes.
-#define ORR_CUDA_FUNCTIONS(X)                                                                          \
-  X(cuInit) X(cuGetErrorString) X(cuDeviceGet) X(cuDeviceGetCount) X(cuDeviceGetUuid)                  \
-  X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxSetCurrent) X(cuStreamCreate)        \
-  X(cuStreamDestroy) X(cuStreamQuery) X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord)              \
-  X(cuEventQuery) X(cuMemAlloc) X(cuMemFree) X(cuMemAllocHost) X(cuMemFreeHost)                        \
-  X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemsetD8Async)
-#define ORR_NCCL_FUNCTIONS(X)                                                                          \
-  X(ncclGetVersion) X(ncclGetErrorString) X(ncclGetLastError) X(ncclGetUniqueId)                       \
-  X(ncclCommInitRankConfig) X(ncclCommSplit) X(ncclCommGetAsyncError) X(ncclCommFinalize)              \
-  X(ncclCommDestroy) X(ncclCommAbort) X(ncclGroupStart) X(ncclGroupEnd) X(ncclAllReduce) X(ncclReduce) \
-  X(ncclBroadcast) X(ncclReduceScatter) X(ncclAllGather) X(ncclSend) X(ncclRecv)
+// clang-format off
+#define ORR_CUDA_FUNCTIONS(X)                                                                     \
+  X(cuInit) X(cuGetErrorString) X(cuDeviceGet) X(cuDeviceGetCount) X(cuDeviceGetUuid)             \
+  X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxSetCurrent)                     \
+  X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamQuery) X(cuEventCreate) X(cuEventDestroy)        \
+  X(cuEventRecord) X(cuEventQuery) X(cuMemAlloc) X(cuMemFree) X(cuMemAllocHost)                   \
+  X(cuMemFreeHost) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemsetD8Async)
+#define ORR_NCCL_FUNCTIONS(X)                                                                     \
+  X(ncclGetVersion) X(ncclGetErrorString) X(ncclGetLastError) X(ncclGetUniqueId)                  \
+  X(ncclCommInitRankConfig) X(ncclCommSplit) X(ncclCommGetAsyncError) X(ncclCommFinalize)         \
+  X(ncclCommDestroy) X(ncclCommAbort) X(ncclGroupStart) X(ncclGroupEnd) X(ncclAllReduce)          \
+  X(ncclReduce) X(ncclBroadcast) X(ncclReduceScatter) X(ncclAllGather) X(ncclSend) X(ncclRecv)
+// clang-format on
 
 struct Library {
   // Throws orr::Error, ORR_UNAVAILABLE, with the reason and the remedy.

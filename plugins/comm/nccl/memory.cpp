@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory of the device that NCCL's transports reach in place: a symmetric window where the version has
-// it, a registered buffer where it has only that.
+// Memory of the device that NCCL's transports reach in place: a symmetric window where the version
+// has it, a registered buffer where it has only that.
 #include <algorithm>
 
 #include "comm.h"
@@ -20,7 +20,8 @@ struct Region {
 orr_memory* Comm::allocate(uint64_t bytes) {
   const Library& lib = library();
   if (!lib.memory_allocate || !lib.memory_free || !(lib.window_register || lib.buffer_register))
-    throw orr::Error(ORR_UNIMPLEMENTED, "NCCL " + lib.version + " registers no memory: 2.19 is the first that does");
+    throw orr::Error(ORR_UNIMPLEMENTED,
+                     "NCCL " + lib.version + " registers no memory: 2.19 is the first that does");
   family_->check_alive();
   family_->device().enter();
   const uint64_t size = std::max<uint64_t>(NCCL_WIN_REQUIRED_ALIGNMENT, bytes);
@@ -36,7 +37,8 @@ orr_memory* Comm::allocate(uint64_t bytes) {
     zeroed.record(stream);
     await(static_cast<int64_t>(size), [&] { return zeroed.done(); });
     if (lib.window_register)
-      settle(lib.window_register(comm_, place, size, &region->window, NCCL_WIN_COLL_SYMMETRIC), "ncclCommWindowRegister");
+      settle(lib.window_register(comm_, place, size, &region->window, NCCL_WIN_COLL_SYMMETRIC),
+             "ncclCommWindowRegister");
     else
       settle(lib.buffer_register(comm_, place, size, &region->handle), "ncclCommRegister");
   });
@@ -54,8 +56,10 @@ void Comm::free(orr_memory* memory) {
   if (family_->failing()) halt();
   if (comm_) {
     guarded([&] {
-      if (region->window) settle(lib.window_deregister(comm_, region->window), "ncclCommWindowDeregister");
-      if (region->handle) settle(lib.buffer_deregister(comm_, region->handle), "ncclCommDeregister");
+      if (region->window)
+        settle(lib.window_deregister(comm_, region->window), "ncclCommWindowDeregister");
+      if (region->handle)
+        settle(lib.buffer_deregister(comm_, region->handle), "ncclCommDeregister");
     });
   }
   check_nccl(lib.memory_free(memory->native), "ncclMemFree");

@@ -24,7 +24,8 @@ struct Head {
 int64_t bytes_of(const orr_coll& c) { return c.count * orr_dtype_bytes(c.dtype); }
 
 int64_t total(const std::vector<shared::Message>& all) {
-  return std::accumulate(all.begin(), all.end(), int64_t{0}, [](int64_t n, const shared::Message& m) { return n + m.bytes; });
+  return std::accumulate(all.begin(), all.end(), int64_t{0},
+                         [](int64_t n, const shared::Message& m) { return n + m.bytes; });
 }
 
 // Spans, taken from the front in runs of what fits.
@@ -62,7 +63,9 @@ std::string end_of(int64_t count, int32_t dtype, const shared::Label& label, int
   return shared::end_of_message(count, dtype, label) + (tag ? ", tag " + std::to_string(tag) : "");
 }
 std::string end_of(const Head& h) { return end_of(h.count, h.dtype, h.label, h.tag); }
-std::string end_of(const Beat& b) { return end_of(b.card.count, b.card.dtype, b.card.label, b.tag); }
+std::string end_of(const Beat& b) {
+  return end_of(b.card.count, b.card.dtype, b.card.label, b.tag);
+}
 
 Head head_of(const orr_coll& c) { return {c.count, c.dtype, c.tag, shared::label_of(c), {}}; }
 
@@ -104,7 +107,8 @@ void Comm::download(const std::vector<shared::Message>& to, CUdeviceptr from) {
 }
 
 // One group of NCCL's for all: whichever peer comes first is served first.
-void Comm::ship(const std::vector<shared::Message>& sends, const std::vector<shared::Message>& recvs) {
+void Comm::ship(const std::vector<shared::Message>& sends,
+                const std::vector<shared::Message>& recvs) {
   const int64_t out = total(sends), in = total(recvs);
   if (out + in == 0) return;
   const Library& lib = library();
@@ -128,9 +132,10 @@ void Comm::ship(const std::vector<shared::Message>& sends, const std::vector<sha
   download(recvs, ground + out);
 }
 
-// In rounds of one piece of each message, so that memory is bounded. Both ends of a message know its
-// size, hence its rounds.
-void Comm::exchange(const std::vector<shared::Message>& sends, const std::vector<shared::Message>& recvs) {
+// In rounds of one piece of each message, so that memory is bounded. Both ends of a message know
+// its size, hence its rounds.
+void Comm::exchange(const std::vector<shared::Message>& sends,
+                    const std::vector<shared::Message>& recvs) {
   int64_t longest = 0;
   for (const auto* list : {&sends, &recvs})
     for (const shared::Message& m : *list) longest = std::max(longest, m.bytes);
@@ -152,7 +157,8 @@ void Comm::transfer(const std::vector<orr_coll>& ops) {
     const int64_t bytes = bytes_of(c);
     char* data = bytes > 0 ? orr::data<char>(out ? c.send : c.recv) : nullptr;
     if (out) heads[i] = head_of(c);
-    if (out && bytes > 0 && bytes <= inline_bytes) std::memcpy(heads[i].data, data, static_cast<size_t>(bytes));
+    if (out && bytes > 0 && bytes <= inline_bytes)
+      std::memcpy(heads[i].data, data, static_cast<size_t>(bytes));
     auto& list = out ? sends : recvs;
     list.push_back({c.root_or_peer, reinterpret_cast<char*>(&heads[i]), sizeof(Head)});
     if (bytes > inline_bytes) list.push_back({c.root_or_peer, data, bytes});
@@ -163,9 +169,11 @@ void Comm::transfer(const std::vector<orr_coll>& ops) {
     const Head &came = heads[i], wanted = head_of(c);
     if (c.op == ORR_COLL_SEND) continue;
     if (came.count != wanted.count || came.dtype != wanted.dtype || came.tag != wanted.tag)
-      family_->die(ORR_FAILED, shared::unequal_ends(world_of_[c.root_or_peer], end_of(came), family_->rank(), end_of(wanted)));
+      family_->die(ORR_FAILED, shared::unequal_ends(world_of_[c.root_or_peer], end_of(came),
+                                                    family_->rank(), end_of(wanted)));
     const int64_t bytes = bytes_of(c);
-    if (bytes > 0 && bytes <= inline_bytes) std::memcpy(orr::data<char>(c.recv), came.data, static_cast<size_t>(bytes));
+    if (bytes > 0 && bytes <= inline_bytes)
+      std::memcpy(orr::data<char>(c.recv), came.data, static_cast<size_t>(bytes));
   }
 }
 
@@ -180,8 +188,8 @@ void Comm::compare_waits(const std::vector<Beat>& beats) {
     const bool out = mine.card.op == ORR_COLL_SEND, messages = mine.message && b.message;
     const bool ends = messages && mine.peer == r && b.peer == me && mine.card.op != b.card.op;
     if (ends && end_of(mine) != end_of(b))
-      family_->die(ORR_FAILED, shared::unequal_ends(out ? me : r, end_of(out ? mine : b), out ? r : me,
-                                                    end_of(out ? b : mine)));
+      family_->die(ORR_FAILED, shared::unequal_ends(out ? me : r, end_of(out ? mine : b),
+                                                    out ? r : me, end_of(out ? b : mine)));
     if (!messages && !shared::agree(mine.card, b.card))
       family_->die(ORR_FAILED, me < r ? shared::disagreement(mine.card, me, b.card, r)
                                       : shared::disagreement(b.card, r, mine.card, me));

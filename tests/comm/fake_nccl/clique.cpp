@@ -49,8 +49,9 @@ struct Frame {
 };
 
 std::string said(const Card& c, int rank) {
-  return "rank " + std::to_string(rank) + " " + c.name + " of " + std::to_string(c.count) + ", type " +
-         std::to_string(c.dtype) + ", op " + std::to_string(c.redop) + ", root " + std::to_string(c.root);
+  return "rank " + std::to_string(rank) + " " + c.name + " of " + std::to_string(c.count) +
+         ", type " + std::to_string(c.dtype) + ", op " + std::to_string(c.redop) + ", root " +
+         std::to_string(c.root);
 }
 
 // Whether what does not fit hangs, as in the real library, instead of ending by name.
@@ -60,18 +61,20 @@ bool hangs() {
 }
 
 bool alike(const Card& a, const Card& b) {
-  return std::strcmp(a.name, b.name) == 0 && a.dtype == b.dtype && a.redop == b.redop && a.root == b.root &&
-         a.count == b.count;
+  return std::strcmp(a.name, b.name) == 0 && a.dtype == b.dtype && a.redop == b.redop &&
+         a.root == b.root && a.count == b.count;
 }
 
 }  // namespace
 
-Clique::Clique(const std::string& name, int rank, int ranks, int device, const std::atomic<bool>& stop)
+Clique::Clique(const std::string& name, int rank, int ranks, int device,
+               const std::atomic<bool>& stop)
     : name_("/fake-nccl-" + name), rank_(rank), ranks_(ranks), stop_(stop) {
   if (ranks > max_ranks) misuse("too many ranks for the fake", std::to_string(ranks));
   const int fd = shm_open(name_.c_str(), O_RDWR | O_CREAT, 0600);
   if (fd < 0 || ftruncate(fd, sizeof(Segment))) misuse("no shared memory", name_);
-  segment_ = static_cast<Segment*>(mmap(nullptr, sizeof(Segment), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+  segment_ = static_cast<Segment*>(
+      mmap(nullptr, sizeof(Segment), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
   close(fd);
   Member& me = segment_->members[rank];
   me.device = device;
@@ -92,8 +95,8 @@ std::string Clique::shared_device() const {
   std::map<int, int> first;
   for (int r = 0; r < ranks_; ++r)
     if (auto [at, fresh] = first.emplace(segment_->members[r].device, r); !fresh)
-      return "Duplicate GPU detected : rank " + std::to_string(at->second) + " and rank " + std::to_string(r) +
-             " both on CUDA device " + std::to_string(at->first);
+      return "Duplicate GPU detected : rank " + std::to_string(at->second) + " and rank " +
+             std::to_string(r) + " both on CUDA device " + std::to_string(at->first);
   return "";
 }
 
@@ -122,7 +125,8 @@ std::vector<Card> Clique::agree(const Card& mine) {
     if (alike(all[0], all[r])) continue;
     while (hangs())
       if (!pause(turns)) return {};
-    misuse("mismatched order between ranks", "in position " + std::to_string(now) + " " + said(all[0], 0) + "; " + said(all[r], r));
+    misuse("mismatched order between ranks",
+           "in position " + std::to_string(now) + " " + said(all[0], 0) + "; " + said(all[r], r));
   }
   return all;
 }
@@ -134,12 +138,14 @@ bool Clique::push(Transfer& t) {
     const uint64_t at = to.written;
     if (t.message && to.wanted.load(std::memory_order_acquire) <= to.sent) return false;
     if (ring_bytes - (at - to.read.load(std::memory_order_acquire)) < sizeof frame) return false;
-    for (size_t i = 0; i < sizeof frame; ++i) to.bytes[(at + i) % ring_bytes] = reinterpret_cast<const char*>(&frame)[i];
+    for (size_t i = 0; i < sizeof frame; ++i)
+      to.bytes[(at + i) % ring_bytes] = reinterpret_cast<const char*>(&frame)[i];
     to.written.store(at + sizeof frame, std::memory_order_release);
     to.sent += t.message;
     return t.begun = true;
   }
-  const uint64_t at = to.written, room = ring_bytes - (at - to.read.load(std::memory_order_acquire));
+  const uint64_t at = to.written,
+                 room = ring_bytes - (at - to.read.load(std::memory_order_acquire));
   const uint64_t n = std::min({room, t.bytes - t.done, ring_bytes - at % ring_bytes});
   std::memcpy(to.bytes + at % ring_bytes, t.data + t.done, n);
   to.written.store(at + n, std::memory_order_release);
@@ -153,12 +159,14 @@ bool Clique::pull(Transfer& t) {
   if (!t.begun) {
     Frame frame;
     if (come < sizeof frame) return false;
-    for (size_t i = 0; i < sizeof frame; ++i) reinterpret_cast<char*>(&frame)[i] = from.bytes[(at + i) % ring_bytes];
+    for (size_t i = 0; i < sizeof frame; ++i)
+      reinterpret_cast<char*>(&frame)[i] = from.bytes[(at + i) % ring_bytes];
     const bool fits = frame.bytes == t.bytes && frame.message == t.message;
     if (!fits && hangs()) return false;
     if (!fits)
-      misuse("unequal ends of a message", "rank " + std::to_string(t.peer) + " sends " + std::to_string(frame.bytes) +
-                                              " bytes, rank " + std::to_string(rank_) + " receives " + std::to_string(t.bytes));
+      misuse("unequal ends of a message",
+             "rank " + std::to_string(t.peer) + " sends " + std::to_string(frame.bytes) +
+                 " bytes, rank " + std::to_string(rank_) + " receives " + std::to_string(t.bytes));
     from.read.store(at + sizeof frame, std::memory_order_release);
     return t.begun = true;
   }
@@ -179,7 +187,9 @@ void Clique::look_for_cycle(const Transfer& mine) const {
     path += " -> " + std::to_string(r);
     r = next - 1;
   }
-  if (r == rank_ && mine.peer != rank_) misuse("messages outside of a group block each other", "ranks " + path + " -> " + std::to_string(rank_));
+  if (r == rank_ && mine.peer != rank_)
+    misuse("messages outside of a group block each other",
+           "ranks " + path + " -> " + std::to_string(rank_));
 }
 
 bool Clique::move(std::vector<Transfer>& all, bool alone) {

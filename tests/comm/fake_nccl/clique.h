@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ranks of one communicator, processes that share a page of memory: what each does next, and a ring
-// of bytes from each to each.
+// The ranks of one communicator, processes that share a page of memory: what each does next, and a
+// ring of bytes from each to each.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,8 @@ struct Card {
   uint64_t count;
 };
 
-// One end of a transfer of bytes. A message, unlike a piece of a collective, waits for its receiver.
+// One end of a transfer of bytes. A message, unlike a piece of a collective, waits for its
+// receiver.
 struct Transfer {
   int peer;
   bool out, message;
@@ -46,8 +47,8 @@ class Clique {
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
 
-  // The cards of all ranks in the next position; misuse if one differs in more than color and key. Empty
-  // when stopped.
+  // The cards of all ranks in the next position; misuse if one differs in more than color and key.
+  // Empty when stopped.
   std::vector<Card> agree(const Card& mine);
   // Moves all transfers, together; between two ranks they match in order. False when stopped.
   // `alone`: a message outside of a group, which blocks whatever comes after it.

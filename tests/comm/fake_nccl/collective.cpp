@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What collectives do with the bytes. As in the real library, nobody may rely on the order of the adds:
-// here it begins with another rank in every 64th element, and 16-bit types are rounded at every add.
+// What collectives do with the bytes. As in the real library, nobody may rely on the order of the
+// adds: here it begins with another rank in every 64th element, and 16-bit types are rounded at
+// every add.
 #include <bit>
 #include <cstring>
 #include <type_traits>
@@ -84,7 +85,8 @@ bool run_collective(Clique& clique, const Call& call) {
   const bool adds = scatter || name == "ncclAllReduce" || name == "ncclReduce";
   const uint64_t piece = c.count * call.unit;
   const auto wants = [&](int r) { return c.root < 0 || r == c.root; };  // of what adds
-  std::vector<char> own(call.send, call.send + (call.send ? call.send_bytes : 0)), all(adds ? piece * ranks : 0);
+  std::vector<char> own(call.send, call.send + (call.send ? call.send_bytes : 0)),
+      all(adds ? piece * ranks : 0);
   std::vector<Transfer> moves;
   for (int r = 0; r < ranks; ++r) {
     if (name == "ncclBroadcast") {
@@ -94,7 +96,8 @@ bool run_collective(Clique& clique, const Call& call) {
       moves.push_back({r, true, false, own.data(), piece});
       moves.push_back({r, false, false, call.recv + r * piece, piece});
     } else {
-      if (wants(r)) moves.push_back({r, true, false, own.data() + (scatter ? r * piece : 0), piece});
+      if (wants(r))
+        moves.push_back({r, true, false, own.data() + (scatter ? r * piece : 0), piece});
       if (wants(me)) moves.push_back({r, false, false, all.data() + r * piece, piece});
     }
   }

@@ -56,9 +56,11 @@ Entry::Entry(ncclComm* comm, const char* who, Need need) : comm_(comm) {
   const std::thread::id me = std::this_thread::get_id();
   std::thread::id nobody{};
   const std::thread::id open = comm->grouped;
-  if (!comm->inside.compare_exchange_strong(nobody, me) || (open != std::thread::id{} && open != me))
+  if (!comm->inside.compare_exchange_strong(nobody, me) ||
+      (open != std::thread::id{} && open != me))
     fake::misuse("two threads issuing on one communicator", at);
-  if (need == idle && comm->result == ncclInProgress) fake::misuse("call before the last one is done", at);
+  if (need == idle && comm->result == ncclInProgress)
+    fake::misuse("call before the last one is done", at);
   if (fake::dice(8) == 0) std::this_thread::yield();
 }
 
@@ -129,7 +131,8 @@ void ncclComm::execute(std::vector<Call>& calls, bool alone) {
   std::vector<fake::Transfer> messages;
   for (const Call& c : calls) {
     if (c.message)
-      messages.push_back({c.peer, c.out, true, c.out ? c.send : c.recv, c.out ? c.send_bytes : c.recv_bytes});
+      messages.push_back(
+          {c.peer, c.out, true, c.out ? c.send : c.recv, c.out ? c.send_bytes : c.recv_bytes});
     else if (stop || clique->agree(c.card).empty() || !fake::run_collective(*clique, c))
       return;
   }

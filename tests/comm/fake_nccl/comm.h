@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A communicator of the fake. Calls on one that does not block are under way until it has been asked
-// some times: nothing that was posted runs before.
+// A communicator of the fake. Calls on one that does not block are under way until it has been
+// asked some times: nothing that was posted runs before.
 #pragma once
 
 #include <nccl.h>
@@ -44,13 +44,13 @@ struct ncclComm {
   std::atomic<int> result{ncclSuccess};  // an ncclResult_t: what asking gives
   std::function<void()> postponed;       // what happens once it has been asked `polls` times
   uint64_t polls = 0;
-  std::thread background;                // of what takes peers
+  std::thread background;  // of what takes peers
 
-  std::atomic<std::thread::id> inside{};  // the thread that is in a call
-  std::atomic<std::thread::id> grouped{}; // the thread in whose open group calls of this are
+  std::atomic<std::thread::id> inside{};   // the thread that is in a call
+  std::atomic<std::thread::id> grouped{};  // the thread in whose open group calls of this are
   std::atomic<uint64_t> posted{0}, done{0};
   uint64_t splits = 0;
-  std::map<void*, void*> windows;         // by handle: memory
+  std::map<void*, void*> windows;  // by handle: memory
 
   // Ends what others would have to end. REQUIRES: `stop` is set where peers may be gone.
   void rest();

@@ -70,8 +70,9 @@ extern "C" {
 CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
 
 CUresult cuGetErrorString(CUresult code, const char** text) {
-  *text = code == CUDA_SUCCESS ? "no error" : code == CUDA_ERROR_INVALID_CONTEXT ? "invalid device context"
-                                                                                  : "error of the fake driver";
+  *text = code == CUDA_SUCCESS                 ? "no error"
+          : code == CUDA_ERROR_INVALID_CONTEXT ? "invalid device context"
+                                               : "error of the fake driver";
   return CUDA_SUCCESS;
 }
 
@@ -126,9 +127,10 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   if (const CUresult r = enter("cuStreamWaitEvent", true)) return r;
   if (!event->stream) return CUDA_SUCCESS;
   stream_of(stream).learn(event->known);
-  stream_of(stream).enqueue("cuStreamWaitEvent", {}, [from = event->stream, number = event->number] {
-    while (from->done() < number) std::this_thread::yield();
-  });
+  stream_of(stream).enqueue("cuStreamWaitEvent", {},
+                            [from = event->stream, number = event->number] {
+                              while (from->done() < number) std::this_thread::yield();
+                            });
   return CUDA_SUCCESS;
 }
 
@@ -163,7 +165,8 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
 
 CUresult cuEventQuery(CUevent event) {
   if (const CUresult r = enter("cuEventQuery", true)) return r;
-  return !event->stream || event->stream->done() >= event->number ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  return !event->stream || event->stream->done() >= event->number ? CUDA_SUCCESS
+                                                                  : CUDA_ERROR_NOT_READY;
 }
 
 CUresult cuMemAlloc(CUdeviceptr* address, size_t bytes) {
@@ -192,11 +195,13 @@ CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes, CUstr
   char* place = memory::behind(reinterpret_cast<void*>(to), bytes, "cuMemcpyHtoDAsync");
   char* source = static_cast<char*>(const_cast<void*>(from));
   const uint64_t before = sum_of(source, bytes);
-  stream_of(stream).enqueue("cuMemcpyHtoDAsync", {{place, bytes, true}, {source, bytes, false}}, [=] {
-    if (sum_of(source, bytes) != before)
-      misuse("memory overwritten in use", "the source of cuMemcpyHtoDAsync changed before it ran");
-    std::memcpy(place, source, bytes);
-  });
+  stream_of(stream).enqueue("cuMemcpyHtoDAsync", {{place, bytes, true}, {source, bytes, false}},
+                            [=] {
+                              if (sum_of(source, bytes) != before)
+                                misuse("memory overwritten in use",
+                                       "the source of cuMemcpyHtoDAsync changed before it ran");
+                              std::memcpy(place, source, bytes);
+                            });
   return CUDA_SUCCESS;
 }
 
@@ -213,7 +218,8 @@ CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t bytes, CUstream st
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream) {
   if (const CUresult r = enter("cuMemsetD8Async")) return r;
   char* place = memory::behind(reinterpret_cast<void*>(to), bytes, "cuMemsetD8Async");
-  stream_of(stream).enqueue("cuMemsetD8Async", {{place, bytes, true}}, [=] { std::memset(place, value, bytes); });
+  stream_of(stream).enqueue("cuMemsetD8Async", {{place, bytes, true}},
+                            [=] { std::memset(place, value, bytes); });
   return CUDA_SUCCESS;
 }
 

@@ -65,11 +65,14 @@ void catch_faults() {
 uintptr_t allocate(size_t bytes, bool by_nccl) {
   catch_faults();
   const size_t size = whole(bytes);
-  void* address = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  void* place = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* address =
+      mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* place = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (address == MAP_FAILED || place == MAP_FAILED) return 0;
   std::lock_guard lock(tables().mutex);
-  tables().device[reinterpret_cast<uintptr_t>(address)] = {bytes, static_cast<char*>(place), by_nccl, 0};
+  tables().device[reinterpret_cast<uintptr_t>(address)] = {bytes, static_cast<char*>(place),
+                                                           by_nccl, 0};
   return reinterpret_cast<uintptr_t>(address);
 }
 
@@ -89,7 +92,9 @@ char* behind(const void* address, size_t bytes, const char* who) {
   std::lock_guard lock(tables().mutex);
   const auto at = reinterpret_cast<uintptr_t>(address);
   Allocation* a = find(at, bytes);
-  if (!a) misuse("not device memory", std::string(who) + " got " + std::to_string(bytes) + " bytes elsewhere");
+  if (!a)
+    misuse("not device memory",
+           std::string(who) + " got " + std::to_string(bytes) + " bytes elsewhere");
   const auto begin = std::prev(tables().device.upper_bound(at))->first;
   return a->bytes_at + (at - begin);
 }
@@ -125,7 +130,9 @@ void need_pinned(const void* address, size_t bytes, const char* who) {
   std::lock_guard lock(tables().mutex);
   const auto at = reinterpret_cast<uintptr_t>(address);
   auto next = tables().pinned.upper_bound(at);
-  if (next != tables().pinned.begin() && at + bytes <= std::prev(next)->first + std::prev(next)->second) return;
+  if (next != tables().pinned.begin() &&
+      at + bytes <= std::prev(next)->first + std::prev(next)->second)
+    return;
   misuse("not pinned memory", std::string(who) + " would block the host on this memory");
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory of the fake device. Its addresses are reserved and cannot be touched: the bytes lie elsewhere,
-// and only what runs on a stream gets to them. Host code that follows a device pointer ends by name.
+// Memory of the fake device. Its addresses are reserved and cannot be touched: the bytes lie
+// elsewhere, and only what runs on a stream gets to them. Host code that follows a device pointer
+// ends by name.
 #pragma once
 
 #include <cstddef>

@@ -27,7 +27,8 @@ uint64_t dice(uint64_t n) {
 }
 
 void misuse(const std::string& rule, const std::string& detail) {
-  const std::string line = "fake NCCL: " + rule + ": " + detail + " (seed " + std::to_string(seed()) + ")\n";
+  const std::string line =
+      "fake NCCL: " + rule + ": " + detail + " (seed " + std::to_string(seed()) + ")\n";
   [[maybe_unused]] const ssize_t written = write(2, line.data(), line.size());
   std::abort();
 }

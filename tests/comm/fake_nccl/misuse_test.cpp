@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fake catches what the real library would hang or crash on: each misuse planted in a small program
-// ends it by name, and the same program without the misuse passes.
+// The fake catches what the real library would hang or crash on: each misuse planted in a small
+// program ends it by name, and the same program without the misuse passes.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -19,7 +19,8 @@ constexpr size_t n = 5000;
 void expect_caught(int ranks, const char* rule, const Body& body) {
   const planted::Outcome outcome = planted::run(ranks, body);
   EXPECT_TRUE(outcome.aborted) << outcome.output;
-  EXPECT_NE(outcome.output.find(std::string("fake NCCL: ") + rule + ": "), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find(std::string("fake NCCL: ") + rule + ": "), std::string::npos)
+      << outcome.output;
 }
 
 void expect_fine(int ranks, const Body& body) {
@@ -124,7 +125,8 @@ TEST(FakeNccl, CallBeforeTheLastOneIsDone) {
   expect_caught(1, "call before the last one is done", [](int rank, ncclUniqueId id) {
     Rank r(rank, 1, id);
     void* memory = r.floats(n);
-    for (int i = 0; i < 100; ++i) ncclAllReduce(memory, memory, n, ncclFloat32, ncclSum, r.comm, r.stream);
+    for (int i = 0; i < 100; ++i)
+      ncclAllReduce(memory, memory, n, ncclFloat32, ncclSum, r.comm, r.stream);
     return true;
   });
 }
@@ -296,7 +298,8 @@ TEST(FakeNccl, TwoRanksOnOneDeviceAreRefused) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     ncclCommInitRankConfig(&r.comm, 2, id, rank, &config);
-    return r.settle() == ncclInvalidUsage && std::strstr(ncclGetLastError(nullptr), "Duplicate GPU detected");
+    return r.settle() == ncclInvalidUsage &&
+           std::strstr(ncclGetLastError(nullptr), "Duplicate GPU detected");
   });
   EXPECT_EQ(outcome.failed, 0) << outcome.output;
 }

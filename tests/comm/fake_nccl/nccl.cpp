@@ -30,10 +30,16 @@ std::string& last_error() {
 
 uint64_t unit_of(ncclDataType_t type) {
   switch (type) {
-    case ncclInt8: case ncclUint8: return 1;
-    case ncclFloat16: case ncclBfloat16: return 2;
-    case ncclInt32: case ncclUint32: case ncclFloat32: return 4;
-    case ncclInt64: case ncclUint64: case ncclFloat64: return 8;
+    case ncclInt8:
+    case ncclUint8: return 1;
+    case ncclFloat16:
+    case ncclBfloat16: return 2;
+    case ncclInt32:
+    case ncclUint32:
+    case ncclFloat32: return 4;
+    case ncclInt64:
+    case ncclUint64:
+    case ncclFloat64: return 8;
     default: misuse("unknown type", std::to_string(type));
   }
 }
@@ -62,10 +68,12 @@ ncclResult_t launch_all(bool alone) {
   return result;
 }
 
-// A call is checked when it is made and posted when its group ends, which is at once outside of one.
+// A call is checked when it is made and posted when its group ends, which is at once outside of
+// one.
 ncclResult_t post(Call c, const void* send, void* recv, cudaStream_t stream) {
   const Entry entry(c.comm, c.card.name);
-  if (c.comm->state != ncclComm::usable) misuse("call on a communicator that is not formed", c.card.name);
+  if (c.comm->state != ncclComm::usable)
+    misuse("call on a communicator that is not formed", c.card.name);
   c.send = c.send_bytes ? memory::behind(send, c.send_bytes, c.card.name) : nullptr;
   c.recv = c.recv_bytes ? memory::behind(recv, c.recv_bytes, c.card.name) : nullptr;
   c.stream = &stream_behind(stream);
@@ -81,7 +89,9 @@ ncclResult_t make(Call c, const void* send, void* recv, cudaStream_t stream) {
 
 Call collective(ncclComm* comm, const Card& c, uint64_t send_elements, uint64_t recv_elements) {
   const uint64_t unit = unit_of(static_cast<ncclDataType_t>(c.dtype));
-  return {comm, c, false, false, 0, nullptr, nullptr, send_elements * unit, recv_elements * unit, unit, nullptr};
+  return {
+      comm, c,      false, false, 0, nullptr, nullptr, send_elements * unit, recv_elements * unit,
+      unit, nullptr};
 }
 
 std::string hex(const char* bytes, int n) {
@@ -93,7 +103,8 @@ std::string hex(const char* bytes, int n) {
 // A communicator meets its peers beside the caller.
 ncclResult_t form(ncclComm* comm) {
   return comm->take_time([comm] {
-    comm->clique = std::make_unique<Clique>(comm->name, comm->rank, comm->ranks, comm->device, comm->stop);
+    comm->clique =
+        std::make_unique<Clique>(comm->name, comm->rank, comm->ranks, comm->device, comm->stop);
     if (!comm->clique->complete()) return ncclInternalError;
     if (const std::string twice = comm->clique->shared_device(); !twice.empty()) {
       set_last_error(twice);
@@ -114,7 +125,8 @@ void set_last_error(const std::string& text) { last_error() = text; }
 
 void need_no_open_group(const char* who) {
   if (group.depth > 0)
-    misuse("missing group end", std::string(who) + " with a group begun and " + std::to_string(group.calls.size()) + " calls in it");
+    misuse("missing group end", std::string(who) + " with a group begun and " +
+                                    std::to_string(group.calls.size()) + " calls in it");
 }
 
 }  // namespace fake
@@ -136,27 +148,35 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 }
 
 const char* ncclGetErrorString(ncclResult_t result) {
-  static const char* const texts[] = {"no error", "unhandled cuda error", "unhandled system error", "internal error",
-                                      "invalid argument", "invalid usage", "remote process exited or there was a network error",
+  static const char* const texts[] = {"no error",
+                                      "unhandled cuda error",
+                                      "unhandled system error",
+                                      "internal error",
+                                      "invalid argument",
+                                      "invalid usage",
+                                      "remote process exited or there was a network error",
                                       "NCCL operation in progress"};
   return result >= 0 && result < 8 ? texts[result] : "unknown result code";
 }
 
 const char* ncclGetLastError(ncclComm_t) { return last_error().c_str(); }
 
-ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
   if (config->magic != 0xcafebeef || config->size != sizeof *config) return ncclInvalidArgument;
   say_seed(rank);
   *comm = new ncclComm(hex(id.internal, 32), rank, ranks, config->blocking != 0);
   return form(*comm);
 }
 
-ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made, ncclConfig_t* config) {
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made,
+                           ncclConfig_t* config) {
   const Entry entry(comm, "ncclCommSplit");
   need_no_open_group("ncclCommSplit");
   Card mine = card("ncclCommSplit", ncclInt8, 0, 0, 0);
   mine.color = color, mine.key = key;
-  const std::string name = comm->name + "." + std::to_string(++comm->splits) + "." + std::to_string(color);
+  const std::string name =
+      comm->name + "." + std::to_string(++comm->splits) + "." + std::to_string(color);
   *made = color == NCCL_SPLIT_NOCOLOR ? nullptr : new ncclComm(name, 0, 0, config->blocking != 0);
   if (*made) (*made)->result = ncclInProgress;
   return comm->take_time([comm, part = *made, mine] {
@@ -237,45 +257,55 @@ ncclResult_t ncclGroupEnd() {
   return --group.depth > 0 ? ncclSuccess : launch_all(false);
 }
 
-ncclResult_t ncclAllReduce(const void* send, void* recv, size_t n, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
-                           cudaStream_t stream) {
+ncclResult_t ncclAllReduce(const void* send, void* recv, size_t n, ncclDataType_t type,
+                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
   return make(collective(comm, card("ncclAllReduce", type, op, -1, n), n, n), send, recv, stream);
 }
 
-ncclResult_t ncclReduce(const void* send, void* recv, size_t n, ncclDataType_t type, ncclRedOp_t op, int root,
-                        ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclReduce(const void* send, void* recv, size_t n, ncclDataType_t type, ncclRedOp_t op,
+                        int root, ncclComm_t comm, cudaStream_t stream) {
   ncclComm::check_known(comm, "ncclReduce");
-  return make(collective(comm, card("ncclReduce", type, op, root, n), n, comm->rank == root ? n : 0), send, recv, stream);
+  return make(
+      collective(comm, card("ncclReduce", type, op, root, n), n, comm->rank == root ? n : 0), send,
+      recv, stream);
 }
 
-ncclResult_t ncclBroadcast(const void* send, void* recv, size_t n, ncclDataType_t type, int root, ncclComm_t comm,
-                           cudaStream_t stream) {
+ncclResult_t ncclBroadcast(const void* send, void* recv, size_t n, ncclDataType_t type, int root,
+                           ncclComm_t comm, cudaStream_t stream) {
   ncclComm::check_known(comm, "ncclBroadcast");
-  return make(collective(comm, card("ncclBroadcast", type, 0, root, n), comm->rank == root ? n : 0, n), send, recv, stream);
+  return make(
+      collective(comm, card("ncclBroadcast", type, 0, root, n), comm->rank == root ? n : 0, n),
+      send, recv, stream);
 }
 
-ncclResult_t ncclReduceScatter(const void* send, void* recv, size_t n, ncclDataType_t type, ncclRedOp_t op,
-                               ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclReduceScatter(const void* send, void* recv, size_t n, ncclDataType_t type,
+                               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
   ncclComm::check_known(comm, "ncclReduceScatter");
-  return make(collective(comm, card("ncclReduceScatter", type, op, -1, n), n * comm->ranks, n), send, recv, stream);
+  return make(collective(comm, card("ncclReduceScatter", type, op, -1, n), n * comm->ranks, n),
+              send, recv, stream);
 }
 
-ncclResult_t ncclAllGather(const void* send, void* recv, size_t n, ncclDataType_t type, ncclComm_t comm,
-                           cudaStream_t stream) {
+ncclResult_t ncclAllGather(const void* send, void* recv, size_t n, ncclDataType_t type,
+                           ncclComm_t comm, cudaStream_t stream) {
   ncclComm::check_known(comm, "ncclAllGather");
-  return make(collective(comm, card("ncclAllGather", type, 0, -1, n), n, n * comm->ranks), send, recv, stream);
-}
-
-ncclResult_t ncclSend(const void* send, size_t n, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
-  const uint64_t bytes = n * unit_of(type);
-  return make({comm, card("ncclSend", type, 0, -1, n), true, true, peer, nullptr, nullptr, bytes, 0, 1, nullptr}, send,
-              nullptr, stream);
-}
-
-ncclResult_t ncclRecv(void* recv, size_t n, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
-  const uint64_t bytes = n * unit_of(type);
-  return make({comm, card("ncclRecv", type, 0, -1, n), true, false, peer, nullptr, nullptr, 0, bytes, 1, nullptr}, nullptr,
+  return make(collective(comm, card("ncclAllGather", type, 0, -1, n), n, n * comm->ranks), send,
               recv, stream);
+}
+
+ncclResult_t ncclSend(const void* send, size_t n, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  const uint64_t bytes = n * unit_of(type);
+  return make({comm, card("ncclSend", type, 0, -1, n), true, true, peer, nullptr, nullptr, bytes, 0,
+               1, nullptr},
+              send, nullptr, stream);
+}
+
+ncclResult_t ncclRecv(void* recv, size_t n, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  const uint64_t bytes = n * unit_of(type);
+  return make({comm, card("ncclRecv", type, 0, -1, n), true, false, peer, nullptr, nullptr, 0,
+               bytes, 1, nullptr},
+              nullptr, recv, stream);
 }
 
 ncclResult_t ncclMemAlloc(void** place, size_t bytes) {
@@ -288,20 +318,24 @@ ncclResult_t ncclMemFree(void* place) {
   return ncclSuccess;
 }
 
-ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* place, size_t bytes, ncclWindow_t* window, int flags) {
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* place, size_t bytes,
+                                    ncclWindow_t* window, int flags) {
   const Entry entry(comm, "ncclCommWindowRegister");
-  if (!memory::is_nccl(place, bytes)) misuse("window on other memory", "it must come from ncclMemAlloc");
+  if (!memory::is_nccl(place, bytes))
+    misuse("window on other memory", "it must come from ncclMemAlloc");
   memory::add_window(place, 1);
   *window = reinterpret_cast<ncclWindow_t>(new char);
   comm->windows[*window] = place;
   const Card mine = card("ncclCommWindowRegister", ncclInt8, flags, -1, bytes);
-  return comm->take_time([comm, mine] { return comm->clique->agree(mine).empty() ? ncclInternalError : ncclSuccess; });
+  return comm->take_time(
+      [comm, mine] { return comm->clique->agree(mine).empty() ? ncclInternalError : ncclSuccess; });
 }
 
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {
   const Entry entry(comm, "ncclCommWindowDeregister");
   auto at = comm->windows.find(window);
-  if (at == comm->windows.end()) misuse("window that is not registered", "rank " + std::to_string(comm->rank));
+  if (at == comm->windows.end())
+    misuse("window that is not registered", "rank " + std::to_string(comm->rank));
   memory::add_window(at->second, -1);
   comm->windows.erase(at);
   return ncclSuccess;

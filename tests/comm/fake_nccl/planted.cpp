@@ -50,7 +50,8 @@ Rank::Rank(int r, int rs, ncclUniqueId id, int blocking) : rank(r), ranks(rs) {
 
 ncclResult_t Rank::settle() {
   ncclResult_t state = ncclInProgress;
-  while (ncclCommGetAsyncError(comm, &state) == ncclSuccess && state == ncclInProgress) sched_yield();
+  while (ncclCommGetAsyncError(comm, &state) == ncclSuccess && state == ncclInProgress)
+    sched_yield();
   return state;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small programs on the fake: every rank is a process of its own, all end within seconds, and what they
-// say is looked at.
+// Small programs on the fake: every rank is a process of its own, all end within seconds, and what
+// they say is looked at.
 #pragma once
 
 #include <cuda.h>

@@ -71,7 +71,8 @@ void Stream::learn(const Known& known) {
   for (const auto& [stream, number] : known) known_[stream] = std::max(known_[stream], number);
 }
 
-void Stream::enqueue(const std::string& what, std::vector<Range> ranges, std::function<void()> run) {
+void Stream::enqueue(const std::string& what, std::vector<Range> ranges,
+                     std::function<void()> run) {
   std::lock_guard lock(mutex_);
   const uint64_t number = ++enqueued_;
   {
@@ -79,7 +80,8 @@ void Stream::enqueue(const std::string& what, std::vector<Range> ranges, std::fu
     for (const Range& r : ranges) {
       for (const Use& u : uses())
         if (u.stream != this && meet(u.range, r) && u.number > known_[u.stream])
-          misuse("memory overwritten in use", what + " touches what " + u.what + " of another stream does");
+          misuse("memory overwritten in use",
+                 what + " touches what " + u.what + " of another stream does");
     }
     for (const Range& r : ranges) uses().push_back({this, number, r, what});
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Streams: queues that a thread of their own works off, some time later. What an operation touches is
-// its own until it is done: another stream that has not been made to wait for it may not touch it.
+// Streams: queues that a thread of their own works off, some time later. What an operation touches
+// is its own until it is done: another stream that has not been made to wait for it may not touch
+// it.
 #pragma once
 
 #include <condition_variable>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every comm plugin in C++ would write again: the part of its table that a class can serve, and
-// its entry.
+// What every comm plugin in C++ would write again: the part of its table that a class can serve,
+// and its entry.
 #pragma once
 
 #include <orrery/comm.h>
@@ -27,7 +27,9 @@ constexpr orr_comm_api comm_table(decltype(orr_comm_api::probe) probe) {
     return guard([&] { *out = reinterpret_cast<orr_comm*>(form_world(*boot).release()); });
   };
   t.split = [](orr_comm* parent, int32_t color, int32_t key, orr_comm** out) {
-    return guard([&] { *out = reinterpret_cast<orr_comm*>(reinterpret_cast<C*>(parent)->split(color, key).release()); });
+    return guard([&] {
+      *out = reinterpret_cast<orr_comm*>(reinterpret_cast<C*>(parent)->split(color, key).release());
+    });
   };
   t.rank = [](orr_comm* comm) { return int32_t{reinterpret_cast<C*>(comm)->rank()}; };
   t.world_size = [](orr_comm* comm) { return int32_t{reinterpret_cast<C*>(comm)->size()}; };
@@ -59,7 +61,8 @@ inline orr_comm_caps host_caps(uint32_t flags) {
   orr_comm_caps caps{};
   caps.size = sizeof caps;
   caps.flags = flags;
-  for (int op = ORR_COLL_BARRIER; op <= ORR_COLL_TREE_REDUCE_SCATTER; ++op) caps.ops |= uint64_t{1} << op;
+  for (int op = ORR_COLL_BARRIER; op <= ORR_COLL_TREE_REDUCE_SCATTER; ++op)
+    caps.ops |= uint64_t{1} << op;
   for (int dtype = ORR_F32; dtype <= ORR_U8; ++dtype) caps.dtypes |= uint64_t{1} << dtype;
   caps.tiers = 1u << ORR_TIER_HOST;
   return caps;

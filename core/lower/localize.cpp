@@ -20,7 +20,7 @@ class Localizer {
     map_.assign(from_.values().size(), kNone);
     for (const Value& v : from_.values())
       if (v.state) local_.parts.push_back({v.state, v.part});
-    for (const std::vector<ValueId>& list : from_.together()) seat(list);
+    for (const Program::Together& list : from_.together()) seat(list);
   }
 
   LocalProgram run() {
@@ -38,9 +38,10 @@ class Localizer {
   Program& to() { return local_.program; }
 
   // A state that a compiled program works on stays where it is.
-  void seat(const std::vector<ValueId>& list) {
+  void seat(const Program::Together& list) {
     Neighbours row;
-    for (ValueId v : list) {
+    row.room = list.room, row.axis = list.axis;
+    for (ValueId v : list.states) {
       row.states.push_back(from_.value(v).state);
       row.offsets.push_back(row.bytes);
       row.bytes += from_.type(v).bytes();

@@ -44,7 +44,8 @@ struct Total {
 struct Neighbours {
   std::vector<std::shared_ptr<State>> states;
   std::vector<uint64_t> offsets;  // bytes
-  uint64_t bytes = 0;
+  uint64_t bytes = 0, room = 0;   // here; on the rank that holds most
+  std::string axis;               // of those who exchange them
 
   bool seated() const;  // whether they have memory, and lie so
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "lower/rows.h"
 #include "lower/shard.h"
 #include "lower/stage.h"
 #include "lower/tensor.h"
@@ -99,6 +100,7 @@ RankPlan lower(const LowerRequest& request) {
   plan.kernel_names = request.kernels;
   plan.spread = *request.spread, plan.rank = request.rank;
   plan.local = localize(share_of(request), mine);
+  gather_rows(plan.local, plan.spread, request.rank);
   fuse_pointwise(plan.local);
   if (mine.sliced) choose_cells(plan);
   place_values(plan);

@@ -162,11 +162,20 @@ class Placer {
     if (is_view(op.kind)) return copy_view(op, static_cast<int>(i));
     if (op.kind == "concat") return place_concat(op);
     if (is_exchange(op.kind)) return place_exchange(op, static_cast<int>(i));
+    if (op.kind == "scatter_add" && op.in.size() == 3) add_in_place(op);
     std::vector<Place> in;
     for (ValueId v : op.in) in.push_back(place(v));
     std::vector<Place> out;
     for (ValueId v : op.out) out.push_back(output_place(v, static_cast<int>(i)));
     launcher_.add(op, in, out);
+  }
+
+  // Rows are added where the base lies, which nobody else reads.
+  void add_in_place(const Op& op) {
+    if (next_state_.count(op.out[0]) || reads_[op.in[2]] != 1) return;
+    const Place& base = place(op.in[2]);
+    if (plan_.storage(base.storage).region != Region::state && base.layout.is_contiguous())
+      plan_.places[static_cast<size_t>(op.out[0])] = base;
   }
 
   // The place where an op writes: inside a concat, over the state it replaces, or fresh.

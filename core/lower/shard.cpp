@@ -37,11 +37,7 @@ class Sharder {
     cut_states();
     ParamGather gather(from_, to_, units_, spread_, rank_);
     held_ = gather.held();
-    for (const Unit& unit : units_) {
-      std::vector<ValueId> row;
-      for (ValueId v : unit.params) row.push_back(whole(v));
-      to_.keep_together(std::move(row));
-    }
+    for (const Unit& unit : units_) keep_together(unit);
     gather.emit_early();
     to_.set_phase(Phase::update);
     find_rounds();
@@ -51,6 +47,20 @@ class Sharder {
   }
 
  private:
+  void keep_together(const Unit& unit) {
+    Program::Together row{{}, unit.how.axis, 0};
+    for (ValueId v : unit.params) row.states.push_back(whole(v));
+    for (int s = 0; s < spread_.size_of(unit.how.axis); ++s) {
+      uint64_t bytes = 0;
+      for (size_t m = 0; m < unit.params.size(); ++m) {
+        int64_t n = unit.how.what >= ORR_SHARD_PARAM ? held_by(unit.shards[m], s).size() : unit.shards[m].back();
+        bytes += static_cast<uint64_t>(n * orr_dtype_bytes(from_.type(unit.params[m]).dtype));
+      }
+      row.room = std::max(row.room, bytes);
+    }
+    to_.keep_together(std::move(row));
+  }
+
   static size_t at(int32_t i) { return static_cast<size_t>(i); }
   const Unit& unit_of(const Chain& c) const { return units_[c.unit]; }
 

@@ -133,10 +133,15 @@ class Program {
   ValueId new_value(const Type& type, Role role, const std::string& name = "");
   // The same values, updates, outputs and batch, but no ops.
   Program without_ops() const;
-  // Asks that these states lie one after another in memory, without gaps: what travels together then
-  // need not be packed. Lists must be disjoint.
-  void keep_together(std::vector<ValueId> states) { together_.push_back(std::move(states)); }
-  const std::vector<std::vector<ValueId>>& together() const { return together_; }
+  // Asks that states lie one after another in memory, without gaps: what travels together over `axis`
+  // then need not be packed. Lists are disjoint; `room` is the bytes of the rank that holds most.
+  struct Together {
+    std::vector<ValueId> states;
+    std::string axis;
+    uint64_t room;
+  };
+  void keep_together(Together list) { together_.push_back(std::move(list)); }
+  const std::vector<Together>& together() const { return together_; }
   // Appends an op made elsewhere (lowering), without inference. Outputs must exist.
   void append(Op op);
 
@@ -147,7 +152,7 @@ class Program {
   std::vector<Op> ops_;
   std::vector<Value> values_;
   std::vector<std::pair<ValueId, ValueId>> updates_;
-  std::vector<std::vector<ValueId>> together_;
+  std::vector<Together> together_;
   std::vector<std::pair<std::string, ValueId>> outputs_;
   std::map<std::string, int64_t> rng_ordinals_;
   std::vector<UserGradient> user_gradients_;

@@ -26,9 +26,7 @@ void check_launch(orr_status* status, const Op& op) {
 
 Executor::Executor(RankPlan plan, Runtime& runtime) : plan_(std::move(plan)), runtime_(runtime) {
   runtime_.arena().reserve(plan_.arena_bytes);
-  for (const Axis& axis : plan_.spread.axes) runtime_.group(plan_.spread, axis.name);  // in one order everywhere
-  for (const Halves& h : plan_.spread.halves)
-    for (const std::string& half : {h.outer, h.inner}) runtime_.group(plan_.spread, half);
+  runtime_.form_groups(plan_.spread);
   if (plan_.comm_bytes)
     comm_memory_ = runtime_.comm().allocate(plan_.comm_bytes, runtime_.group(plan_.spread, plan_.spread.batch_axis));
   prepared_.reserve(plan_.launches.size());

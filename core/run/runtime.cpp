@@ -50,6 +50,12 @@ int Runtime::group(const Spread& spread, const std::string& axis) {
   return at->second;
 }
 
+void Runtime::form_groups(const Spread& spread) {
+  for (const Axis& axis : spread.axes) group(spread, axis.name);
+  for (const Halves& h : spread.halves)
+    for (const std::string& half : {h.outer, h.inner}) group(spread, half);
+}
+
 const std::vector<std::string>& Runtime::kernels() {
   if (!kernels_.empty()) return kernels_;
   bool chosen = !runtime_options().kernels.empty();

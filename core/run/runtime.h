@@ -41,6 +41,8 @@ class Runtime {
   // The group of the ranks that share all coordinates with this one but that on `axis`: for
   // WorldComm::submit. Made on first use; collective.
   int group(const Spread& spread, const std::string& axis);
+  // All of them, in one order on all ranks, whatever each will use.
+  void form_groups(const Spread& spread);
   bool has_comm() const { return comm_ != nullptr; }
   const std::vector<std::string>& kernels();  // plugins that work here, by name
   SharedArena& arena() { return arena_; }

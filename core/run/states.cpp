@@ -33,27 +33,29 @@ std::shared_ptr<const orr_memory> allocate(uint64_t bytes) {
 }
 
 // Gives memory to those that have none, and returns them; rows are new as a whole or not at all.
-States settle(const States& states, const std::vector<Neighbours>& rows) {
-  uint64_t bytes = 0;
+States settle(const States& states, const std::vector<Neighbours>& rows, const RowMemory& allocate_row) {
   States fresh;
-  std::vector<uint64_t> offsets;
-  auto seat = [&](const std::shared_ptr<State>& s, uint64_t offset) {
-    fresh.push_back(s);
-    offsets.push_back(bytes + offset);
-  };
   for (const Neighbours& row : rows) {
     if (row.states.front()->memory) continue;
-    for (size_t i = 0; i < row.states.size(); ++i) seat(row.states[i], row.offsets[i]);
-    bytes += aligned(row.bytes);
+    auto memory = allocate_row(row);
+    for (size_t i = 0; i < row.states.size(); ++i)
+      row.states[i]->memory = memory, row.states[i]->offset = row.offsets[i];
+    fresh.insert(fresh.end(), row.states.begin(), row.states.end());
   }
-  for (auto& s : states) {
-    if (s->memory || std::find(fresh.begin(), fresh.end(), s) != fresh.end()) continue;
-    seat(s, 0);
-    bytes += aligned(bytes_of(*s));
-  }
-  if (fresh.empty()) return fresh;
+  uint64_t bytes = 0;
+  size_t rowed = fresh.size();
+  for (auto& s : states)
+    if (!s->memory && std::find(fresh.begin(), fresh.end(), s) == fresh.end()) {
+      fresh.push_back(s);
+      bytes += aligned(bytes_of(*s));
+    }
+  if (fresh.size() == rowed) return fresh;
   std::shared_ptr<const orr_memory> block = allocate(bytes);
-  for (size_t i = 0; i < fresh.size(); ++i) fresh[i]->memory = block, fresh[i]->offset = offsets[i];
+  uint64_t offset = 0;
+  for (size_t i = rowed; i < fresh.size(); ++i) {
+    fresh[i]->memory = block, fresh[i]->offset = offset;
+    offset += aligned(bytes_of(*fresh[i]));
+  }
   return fresh;
 }
 
@@ -131,10 +133,10 @@ std::byte* state_address(const State& state) {
 }
 
 void materialize(const std::vector<std::shared_ptr<State>>& states) {
-  for (auto& s : settle(states, {})) set_initial(s);
+  for (auto& s : settle(states, {}, {})) set_initial(s);
 }
 
-void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int world) {
+void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int world, const RowMemory& allocate) {
   States states, fresh, joining;
   for (const Neighbours& row : neighbours)
     if (!row.seated()) joining.insert(joining.end(), row.states.begin(), row.states.end());
@@ -151,7 +153,7 @@ void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int
     states.push_back(s);
   }
   if (world > 1 && !fresh.empty()) tell_parts(fresh);
-  for (auto& s : settle(states, neighbours)) {
+  for (auto& s : settle(states, neighbours, allocate)) {
     auto moved = std::find_if(moving.begin(), moving.end(), [&](auto& m) { return m.first == s; });
     moved == moving.end() ? set_initial(s) : write_state(*s, moved->second);
   }

@@ -3,6 +3,7 @@
 // Where states live on this rank, and which part of each. [main thread]
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -19,7 +20,9 @@ using HeldParts = std::vector<std::pair<std::shared_ptr<State>, Part>>;
 // and its initial value if it has none. Throws Error if another program holds another part. A state
 // that is only read and written so far moves, also into a row of `neighbours`. Collective if world > 1: the ranks tell one another
 // their parts, so that the whole can be read.
-void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int world);
+// A new row lies in what `allocate` gives it, zeroed.
+using RowMemory = std::function<std::shared_ptr<const orr_memory>(const Neighbours&)>;
+void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int world, const RowMemory& allocate = {});
 
 std::byte* state_address(const State& state);
 // REQUIRES: the state has memory, zeroed.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // scatter_add: the tokens are sorted by destination once per launch (a counting sort, stable), then
-// each destination row is made by one thread: per leaf in token order, then the tree over leaves.
+// each destination row is made by one thread: per leaf in token order, then the tree over leaves. With
+// a base only rows that have tokens are touched.
 #include "integers.h"
 #include "leaves.h"
 #include "typed.h"
@@ -14,7 +15,7 @@ struct ScatterAdd : Kernel {
   using V = Vec<T>;
   explicit ScatterAdd(const orr_op& op)
       : get(op, 0), leaves(op), tokens(op.in[1].dims[0]), columns(op.in[1].dims[1]),
-        rows(attr_int(op, "rows", 0)) {}
+        rows(attr_int(op, "rows", 0)), based(op.n_in == 3) {}
 
   void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer* work) override {
     const void* index = host<void>(in[0]);
@@ -23,11 +24,12 @@ struct ScatterAdd : Kernel {
     sort(index, start, order);
     const T* dy = host<T>(in[1]);
     T* y = host<T>(out[0]);
+    if (based && host<T>(in[2]) != y) __builtin_memcpy(y, host<T>(in[2]), size_t(rows * columns) * sizeof(T));
     parallel_ranges(rows, larger(1, 65536 / larger(1, columns)), [&](int64_t first, int64_t last) {
       for (int64_t v = first; v < last;) {
         int64_t end = v;
         while (end < last && start[end] == start[end + 1]) ++end;
-        if (end > v) clear(v, end, y);
+        if (end > v && !based) clear(v, end, y);
         for (v = end; v < last && start[v] != start[v + 1]; ++v) row(v, start, order, dy, y);
       }
     });
@@ -77,13 +79,17 @@ struct ScatterAdd : Kernel {
               sum = sum + load(dy + order[at] * columns + c, n);
             return sum;
           },
-          [&](int64_t node, V x) { store(y + (node * rows + v) * columns + c, x, n); });
+          [&](int64_t node, V x) {
+            T* to = y + (node * rows + v) * columns + c;
+            store(to, based ? load(to, n) + x : x, n);
+          });
     });
   }
 
   Integers get;
   Leaves leaves;
   int64_t tokens, columns, rows;
+  bool based;
 };
 
 }  // namespace

@@ -91,6 +91,10 @@ uint64_t reduce_workspace(const orr_op& op) {
   return uint64_t(x.dims[0] * leaves * blocks) * sizeof(double);
 }
 
+void scatter_supports(const orr_op& op, orr_support& out) {
+  op.n_in == 3 ? real_op<1, 3>(op, out) : real_op<1, 0>(op, out);
+}
+
 uint64_t scatter_workspace(const orr_op& op) {
   return uint64_t(attr_int(op, "rows", 0) + 1 + op.in[0].dims[0]) * sizeof(int64_t);
 }
@@ -117,7 +121,7 @@ const Op op_table[] = {
     ORR_ROW(reduce, reduces, reduce_workspace),
     ORR_ROW(rmsnorm, (real_op<0, 1>), nullptr),
     ORR_ROW(rmsnorm_grad, (real_op<0, 1>), nullptr),
-    ORR_ROW(scatter_add, (real_op<1, 0>), scatter_workspace),
+    ORR_ROW(scatter_add, scatter_supports, scatter_workspace),
     ORR_ROW(slice_at, moves<0>, nullptr),
     ORR_ROW(softmax, (real_op<0, 1>), nullptr),
     ORR_ROW(softmax_grad, (real_op<0, 1>), nullptr),

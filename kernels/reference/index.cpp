@@ -5,6 +5,7 @@
 #include "op.h"
 
 #include <cstring>
+#include <vector>
 
 namespace reference {
 namespace {
@@ -43,10 +44,15 @@ void run_gather(const Call& call) {
 }
 
 void check_scatter_add(const orr_op& op) {
-  require_counts(op, 2, 1);
+  require_counts(op, op.n_in == 3 ? 3 : 2, 1);
   require_rank(op.in[0], 1, "index");
   require_index(op.in[0], "index");
   require_rank(op.in[1], 2, "dy");
+  if (op.n_in == 3) {
+    require_dtype(op.in[2], op.in[1].dtype, "base");
+    require_shape(op.in[2], {orr::attr_int(op, "rows", 0), op.in[1].dims[1]}, "base");
+    require(Leaves(op).nodes() == 1, "with a base all leaves must be there");
+  }
   require(op.in[1].dtype != ORR_BOOL, "dy must not be bool");
   require_shape(op.in[1], {op.in[0].dims[0], op.in[1].dims[1]}, "dy");
   require(orr::attr_int(op, "rows", -1) >= 0, "rows must be given");
@@ -59,10 +65,11 @@ uint64_t scatter_elements(const orr_op& op) {
   return uint64_t(orr::attr_int(op, "rows", 0) * op.in[1].dims[1]);
 }
 
-// The leaves' partial sums, and the accumulators of the leaf that is being added.
+// The accumulators of the leaf that is being added, the sum if a base is added to it, the leaves' partial
+// sums.
 uint64_t scatter_workspace(const orr_op& op) {
-  uint64_t n = scatter_elements(op);
-  return n * sizeof(double) + leaves_workspace(op, int64_t(n), op.in[1].dtype);
+  uint64_t n = scatter_elements(op), sum = op.n_in == 3 ? n * uint64_t(orr_dtype_bytes(op.in[1].dtype)) : 0;
+  return n * sizeof(double) + sum + leaves_workspace(op, int64_t(n), op.in[1].dtype);
 }
 
 // to[V,C] = the rows of one leaf, added in token order. Tasks share columns out, not tokens.
@@ -83,6 +90,19 @@ void scatter_leaf(const Call& call, int64_t first, int64_t n, Acc<T>* acc, T* to
   });
 }
 
+// Rows without tokens are the base's.
+template <class T>
+void add_to_base(const Call& call, const T* sum) {
+  int64_t rows = orr::attr_int(call.op, "rows", 0), columns = call.op.in[1].dims[1];
+  std::vector<bool> met(size_t(rows), false);
+  for (int64_t i = 0; i < call.op.in[0].dims[0]; ++i) met[size_t(call.integer(0, i))] = true;
+  const T* base = call.input<T>(2);
+  T* out = call.output<T>(0);
+  for (int64_t e = 0; e < rows * columns; ++e)
+    if (met[size_t(e / columns)]) put(out[e], plus(get(base[e]), get(sum[e])));
+    else out[e] = base[e];
+}
+
 void run_scatter_add(const Call& call) {
   int64_t n = call.op.in[0].dims[0], length = n / Leaves(call.op).n;
   int64_t count = int64_t(scatter_elements(call.op));
@@ -90,8 +110,11 @@ void run_scatter_add(const Call& call) {
   with_any(call.op.in[1].dtype, [&]<class T>(Type<T>) {
     auto* acc = reinterpret_cast<Acc<T>*>(call.workspace);
     T* scratch = reinterpret_cast<T*>(call.workspace + uint64_t(count) * sizeof(double));
-    sum_leaves(call.op, call.output<T>(0), count, scratch,
+    const bool based = call.op.n_in == 3;
+    T* sum = based ? scratch : call.output<T>(0);
+    sum_leaves(call.op, sum, count, based ? scratch + count : scratch,
                [&](int64_t leaf, T* to) { scatter_leaf(call, leaf * length, length, acc, to); });
+    if (based) add_to_base<T>(call, sum);
   });
 }
 
@@ -164,6 +187,7 @@ void run_iota(const Call& call) {
 }
 
 int32_t inplace_first(const orr_op&) { return 1; }
+int32_t inplace_base(const orr_op& op) { return op.n_in == 3 ? 3 : 0; }
 
 }  // namespace
 
@@ -176,7 +200,7 @@ const Family scatter_add_family = {"scatter_add",
                                    scatter_workspace,
                                    0,
                                    0,
-                                   nullptr};
+                                   inplace_base};
 const Family slice_at_family = {
     "slice_at", "reference.slice_at.1", check_slice_at, run_slice_at, nullptr, 0, 0, nullptr};
 const Family update_slice_family = {

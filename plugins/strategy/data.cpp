@@ -52,7 +52,9 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
 }
 
 orr_status* predict(void*, const orr_predict_query* query, orr_prediction* out) {
-  return orr::guard([&] { out->bytes_sent = orr::bytes_of_sum(*query); });
+  return orr::guard([&] {  // gathered are the rows of embeddings
+    out->bytes_sent = query->op == ORR_COLL_ALL_GATHER ? orr::bytes_of_pieces(*query) : orr::bytes_of_sum(*query);
+  });
 }
 
 constexpr orr_strategy_api kApi = orr::strategy_table(describe, transform, predict);

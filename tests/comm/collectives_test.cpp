@@ -238,6 +238,26 @@ const Body splits("splits", [](const std::string& backend, const std::string&) {
   return 0;
 });
 
+// Many communicators at once, each with memory of its own: what belongs to one is not taken for another's.
+const Body siblings("siblings", [](const std::string& backend, const std::string&) {
+  Peer peer(backend);
+  const int me = peer.rank();
+  std::vector<std::unique_ptr<Peer>> children;
+  std::vector<std::unique_ptr<Slab>> slabs;
+  for (int i = 0; i < 16; ++i) {
+    children.push_back(std::make_unique<Peer>(peer, i % 2 ? i * 3 % 8 : (me + i) / 2, me));
+    slabs.push_back(std::make_unique<Slab>(*children.back(), peer.places().back(), 2 * half_slab));
+  }
+  for (size_t i = 0; i < children.size(); ++i)
+    Bench(*children[i], *slabs[i]).reductions({ORR_F32, ORR_RED_SUM, 70001, true, "sibling"});
+  return 0;
+});
+
+TEST_P(OnMain, SiblingsStayApart) {
+  const auto outcome = run(GetParam(), 4, "siblings", "", {"ORRERY_DEADLINE=20"});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+}
+
 TEST_P(OnMain, CollectivesEqualTheScalarModel) {
   for (int n = 1; n <= 5; ++n) {
     const auto outcome = run(GetParam(), n, "collectives", "", {"ORRERY_DEADLINE=20"});

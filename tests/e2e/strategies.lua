@@ -6,7 +6,7 @@
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args { model = "gpt", optimizer = "adamw", steps = 10, batch = 12, microbatches = 8,
-  stop = 0, load = "", save = "", eval = true, half = 0 }
+  stop = 0, load = "", save = "", eval = true, half = 0, vocab = 96, tie = true }
 orrery.seed(3)
 
 local Block = nn.module("Block", function(m, dim)
@@ -22,10 +22,10 @@ local Block = nn.module("Block", function(m, dim)
 end)
 
 local GPT = nn.module("GPT", function(m)
-  m.tok, m.pos, m.drop = nn.embedding(96, 32), nn.embedding(16, 32), nn.dropout(0.1)
+  m.tok, m.pos, m.drop = nn.embedding(args.vocab, 32), nn.embedding(16, 32), nn.dropout(0.1)
   m.blocks = nn.sequential(4, function() return Block(32) end)
   m.norm = nn.layernorm(32)
-  m.head = nn.linear(32, 96, { bias = false, tie = m.tok.weight })
+  m.head = nn.linear(32, args.vocab, { bias = false, tie = args.tie and m.tok.weight or nil })
   return function(ids) return m.head(m.norm(m.blocks(m.drop(m.tok(ids) + m.pos(orrery.iota(ids.shape[-1])))))) end
 end)
 

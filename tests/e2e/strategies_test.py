@@ -116,6 +116,17 @@ class Equality(unittest.TestCase):
                         with self.subTest(stack=stack, ranks=ranks, words=words):
                             self.assertEqual(self.run_stack(stack, ranks, *words), self.one_process(*words))
 
+    def test_rows_of_large_embeddings(self):
+        """Few tokens beside the table: rows are gathered, or added onto the other gradient; not in slices."""
+        stacks = (("{ strategy.data{} }", 2), ("{ strategy.data{} }", 3), ("{ strategy.accumulate{} }", 1),
+                  ("{ strategy.data{}, strategy.accumulate{} }", 2), ("{ strategy.data{}, strategy.zero{} }", 2),
+                  (f"{{ strategy.data{{}}, {ZERO3} }}", 3), ("{ strategy.pipeline{ size = 2 }, strategy.data{} }", 4))
+        for tie in ("true", "false"):
+            words = ("model=gpt", "optimizer=adamw", "vocab=1000", f"tie={tie}")
+            for stack, ranks in stacks:
+                with self.subTest(stack=stack, ranks=ranks, tie=tie):
+                    self.assertEqual(self.run_stack(stack, ranks, *words), self.one_process(*words))
+
     def test_optimizers_that_are_not_elementwise(self):
         whole = ('strategy.zero{ cut = "tensor" }', 'strategy.zero{ stage = 3, cut = "tensor" }')
         for optimizer, stacks in (("rows", whole), ("lars", (*whole, "strategy.zero{}", ZERO3))):

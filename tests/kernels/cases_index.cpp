@@ -16,7 +16,7 @@ std::vector<Values> gather_oracle(const Case& c, const std::vector<Values>& x) {
 
 std::vector<Values> scatter_oracle(const Case& c, const std::vector<Values>& x) {
   int64_t n = c.in[1].dims[1];
-  Values y(size_t(c.attr("rows", 0) * n));
+  Values y = c.in.size() == 3 ? x[2] : Values(size_t(c.attr("rows", 0) * n));
   for (size_t i = 0; i < x[0].size(); ++i)
     for (int64_t j = 0; j < n; ++j)
       y[size_t(int64_t(x[0][i]) * n + j)] += x[1][size_t(int64_t(i) * n + j)];
@@ -83,6 +83,14 @@ Case scatter(int32_t dtype, int32_t index, int64_t rows, int64_t n, int64_t colu
   c.oracle = scatter_oracle;
   c.exact = true;
   c.depth = double(n) + 1;
+  return c;
+}
+
+Case scatter_onto(const Case& s) {
+  Case c = s;
+  c.note += "base";
+  c.in.push_back(s.out[0]);
+  c.fills.push_back(normal());
   return c;
 }
 
@@ -153,6 +161,7 @@ std::vector<Case> index_cases() {
     leaves.note += "leaves";
     leaves.leaf_in = {0, 0};
     cases.push_back(leaves);
+    cases.push_back(scatter_onto(scatter(dtype, ORR_I32, 100, 65, 67)));
   }
   for (int32_t dtype : kReals)
     for (int64_t rows : {1, 256})

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // States of which every rank holds a part begin, read and write as if they were whole.
+#include "lower/localize.h"
 #include "run/states.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +53,7 @@ const ranks::Body parts("parts", [](const std::string&) {
       materialize({whole, moved});
       const HostTensor first = read_state(*whole);
       const Part mine = part_of(layout, rank, ranks);
-      hold({{state, mine}, {moved, mine}}, ranks);
+      hold({{state, mine}, {moved, mine}}, {}, ranks);
       std::vector<std::byte> held(mine.type(state->type).bytes());
       take_part(first, mine, held.data());
       check_state(std::memcmp(held.data(), state_address(*state), held.size()) == 0, "first value", layout);
@@ -67,9 +68,9 @@ const ranks::Body parts("parts", [](const std::string&) {
 const ranks::Body conflict("conflict", [](const std::string&) {
   auto state = make("layer.weight", Initial::normal);
   const int rank = world_info().rank, ranks = world_info().size;
-  hold({{state, part_of(0, rank, ranks)}}, ranks);
+  hold({{state, part_of(0, rank, ranks)}}, {}, ranks);
   try {
-    hold({{state, Part{}}}, 1);
+    hold({{state, Part{}}}, {}, 1);
   } catch (const Error& e) {
     return std::string(e.what()).find("'layer.weight' is held in parts") == std::string::npos ? 1 : 0;
   }

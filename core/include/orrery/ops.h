@@ -62,7 +62,8 @@
  *                   dloss*w * (exp(x - lse) - [c = label]); may be in place on logits (input 1).
  * gather            table[V,C], index[N] i32/i64 -> y[N,C]; an index outside [0,V) is an error.
  * scatter_add       index[N], dy[N,C] -> y[V,C]; int "rows" = V. Per leaf, rows are added in token
- *                   order from +0. Leaves over N.
+ *                   order from +0. Leaves over N. With a third input base[V,C] all leaves are there
+ *                   and their sum is added to base; rows without tokens are base's; may be in place.
  * slice_at          x[O,D,I], at (i64 scalar) -> y[O,n,I], n = out dim: x[:, at:at+n, :]; out of range is an error.
  * update_slice      x[O,D,I], u[O,n,I], at -> y[O,D,I]: x with u written at `at`; may be in place on x.
  * iota              -> y[N]: 0, 1, ...; int "start".

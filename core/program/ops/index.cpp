@@ -63,7 +63,7 @@ Sharding scatter_sharding(const OpArgs&, const std::vector<Type>&) {
 }
 
 KernelForm scatter_form(const Op&, const std::vector<Layout>& in, const std::vector<Layout>& out) {
-  return contiguous_form(in, out, "frr");
+  return contiguous_form(in, out, in.size() == 3 ? "frrr" : "frr");
 }
 
 std::vector<Type> infer_slice_at(const OpArgs& args) {

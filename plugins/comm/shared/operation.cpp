@@ -194,7 +194,9 @@ int64_t now_ns() {
 
 uint64_t hash(const void* data, size_t bytes, uint64_t seed) {
   const auto* p = static_cast<const unsigned char*>(data);
-  uint64_t h = seed ^ 0xcbf29ce484222325;
+  // Seeds that differ by little must not meet data that differ by as little: colours of splits.
+  uint64_t h = (seed + 0xcbf29ce484222325) * 0x9e3779b97f4a7c15;
+  h ^= h >> 29;
   for (size_t i = 0; i < bytes; ++i) h = (h ^ p[i]) * 0x100000001b3;
   return h;
 }

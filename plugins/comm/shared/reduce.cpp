@@ -5,6 +5,7 @@
 // rounds the owner folds. Scratch is bounded by the chunk. What is small goes to everybody at once.
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include <orrery/sdk/plugin.hpp>
 
@@ -16,7 +17,18 @@ namespace shared {
 namespace {
 
 constexpr int64_t small_bytes = 8 << 10;    // of one rank's operands
-constexpr int64_t scratch_bytes = 8 << 20;  // of the operands that an owner holds of its peers
+constexpr int64_t scratch_bytes = 1 << 20;  // of the operands that an owner holds of its peers: in its cache
+
+// Kept from call to call, for fresh memory costs more than what is done with it.
+char* scratch(int64_t bytes) {
+  thread_local std::unique_ptr<char[]> memory;
+  thread_local int64_t capacity = 0;
+  if (bytes > capacity) {
+    memory.reset(new char[static_cast<size_t>(bytes)]);
+    capacity = bytes;
+  }
+  return memory.get();
+}
 
 class Reduction {
  public:
@@ -38,10 +50,10 @@ class Reduction {
   char* operand(int node, int64_t element) const { return send_ + (node * total_ + element) * unit_; }
   // Where this rank keeps chunk k of its own share's result.
   char* result(int64_t k) {
-    if (!has_result()) return result_.data();
+    if (!has_result()) return result_;
     return recv_ + ((shares_.scattered ? 0 : begin(rank_)) + k * width_) * unit_;
   }
-  char* slot(int input) { return scratch_.data() + int64_t{input} * width_ * unit_; }
+  char* slot(int input) { return scratch_ + int64_t{input} * width_ * unit_; }
 
   const orr_coll& c_;
   const int rank_, ranks_;
@@ -52,8 +64,7 @@ class Reduction {
   const int64_t total_;
   const int root_;  // -1: all are
   int64_t width_ = 1, chunks_ = 0;
-  char *send_, *recv_;
-  std::vector<char> scratch_, result_;
+  char *send_, *recv_, *scratch_ = nullptr, *result_ = nullptr;  // result_: of a rank that gets none
 };
 
 Reduction::Reduction(const orr_coll& c, int rank, int ranks, Messenger& messenger)
@@ -79,9 +90,9 @@ void Reduction::run_small() {
   const int64_t bytes = total_ * unit_;
   std::vector<Message> sends, recvs;
   std::vector<const char*> in(fold_.operands());
-  scratch_.resize(fold_.operands() * bytes);
+  scratch_ = scratch(fold_.operands() * bytes);
   for (int r = 0; r < ranks_; ++r) {
-    char* to = scratch_.data() + fold_.first(r) * bytes;
+    char* to = scratch_ + fold_.first(r) * bytes;
     for (int i = 0; i < fold_.owned(r); ++i) in[fold_.first(r) + i] = r == rank_ ? operand(i, 0) : to + i * bytes;
     if (r == rank_) continue;
     if (wants(r) && fold_.owned(rank_) > 0) sends.push_back({r, send_, fold_.owned(rank_) * bytes});
@@ -97,8 +108,8 @@ void Reduction::plan_chunks() {
   const int64_t fits = scratch_bytes / (fold_.operands() * unit_) / 16 * 16;
   width_ = std::min(longest, std::max<int64_t>(fits, 16));
   chunks_ = (longest + width_ - 1) / width_;
-  scratch_.resize(fold_.operands() * width_ * unit_);
-  if (!has_result()) result_.resize(width_ * unit_);
+  scratch_ = scratch((fold_.operands() + 1) * width_ * unit_);
+  result_ = slot(fold_.operands());
 }
 
 void Reduction::round(int64_t k) {

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Communication, in turns: `local` on registered and on private memory and by TCP, the `mpi` plugin, and the
+calls of Open MPI, MPICH and Gloo in a plain loop, each library at its best. Run by scripts/bench comm.
+
+Microseconds are medians of all turns; a ratio is the median of neighbouring turns, with its spread: how many
+times `local` is faster than the better of the MPI libraries in the same round, and so on.
+"""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import sys
+import types
+
+import machine
+from contestants import HERE, Contestant, Failed
+
+ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "exchange")
+# Open MPI's choices for shared memory that have won somewhere; 3 recursive doubling, 4 ring, 6 Rabenseifner.
+TUNED = {"": {}} | {f" {number}": {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
+                                  "OMPI_MCA_coll_tuned_allreduce_algorithm": str(number)} for number in (3, 4, 6)}
+
+
+class Field:
+    """The contestants of one number of ranks."""
+
+    def __init__(self, build, ranks, rounds):
+        self.build, self.ranks, self.rounds = build, ranks, rounds
+        self.all = {}
+
+    def add(self, name, words, environment=None, processes=1):
+        made = Contestant(name, types.SimpleNamespace(name=f"{self.ranks} ranks"), self.ranks)
+        for rank in range(processes):
+            made.start([str(w).format(pipes=made.pipes, rank=rank) for w in words], os.sched_getaffinity(0),
+                       ROOT | (environment or {}))
+        self.all[name] = made
+
+    def invite(self):
+        bench = self.build / "tests/bench/bench_comm"
+        for memory in ("registered", "private"):
+            self.add(f"local {memory}", [bench, "{pipes}", self.ranks, "local", memory])
+        self.add("local tcp", [bench, "{pipes}", self.ranks, "local", "private"],
+                 {"ORRERY_TEST_HOSTS": "abcdefgh"[:self.ranks]})
+        self.add("Gloo", [sys.executable, HERE / "gloo_worker.py", "{pipes}", "{rank}", self.ranks],
+                 processes=self.ranks)
+        start = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-n", self.ranks]
+        bare = self.build / "tests/bench/bench_mpi_openmpi"
+        if shutil.which(start[0]) and bare.exists():
+            self.add("mpi plugin", [*start, bench, "{pipes}", self.ranks, "mpi", "private"])
+            for name, settings in TUNED.items():
+                self.add(f"Open MPI{name}", [*start, bare, "{pipes}"], settings)
+        bare = self.build / "tests/bench/bench_mpi_mpich"
+        if shutil.which("mpiexec.mpich") and bare.exists():
+            self.add("MPICH", ["mpiexec.mpich", "-n", self.ranks, bare, "{pipes}"])
+
+    def libraries(self):
+        return [name for name in self.all if name.startswith(("Open MPI", "MPICH"))]
+
+    def names(self, op, size):
+        """Who plays: an algorithm of all_reduce has nothing to say elsewhere, Gloo has small buffers."""
+        names = [n for n in self.all if op == "all_reduce" or not n.startswith("Open MPI ")]
+        if size > 64 << 20:
+            names = [n for n in names if n not in ("Gloo", "local tcp")]
+        return names + (["limit"] if op == "all_reduce" and self.ranks == 2 else [])
+
+    def turn(self, name, op, size):
+        calls = max(3, min(2000, (64 << 20) // (size + 32768)))
+        who, what = ("local private", "limit") if name == "limit" else (name, op)
+        slow = 8 if name in ("Gloo", "local tcp") and size < 1 << 20 else 1
+        return self.all[who].ask(what, size, max(3, calls // slow))[0]
+
+    def measure(self, op, size):
+        names = self.names(op, size)
+        turns = {name: [] for name in names}
+        for _ in range(self.rounds):
+            for name in names:
+                turns[name].append(self.turn(name, op, size))
+        return turns
+
+    def close(self):
+        for contestant in self.all.values():
+            contestant.close()
+
+
+def ratio(slow, fast):
+    pairs = [a / b for a, b in zip(slow, fast)]
+    return {"median": statistics.median(pairs), "min": min(pairs), "max": max(pairs)}
+
+
+def report(field, turns):
+    bare = [min(round_) for round_ in zip(*(turns[n] for n in field.libraries() if n in turns))]
+    found = {"us": {name: statistics.median(t) for name, t in turns.items()}, "ratios": {}}
+    if bare:
+        for memory in ("registered", "private"):
+            found["ratios"][f"MPI / {memory}"] = ratio(bare, turns[f"local {memory}"])
+        found["ratios"]["bare / plugin"] = ratio(turns["Open MPI"], turns["mpi plugin"])
+    if "Gloo" in turns:
+        found["ratios"]["Gloo / tcp"] = ratio(turns["Gloo"], turns["local tcp"])
+    if "limit" in turns:
+        for memory in ("registered", "private"):
+            found["ratios"][f"limit / {memory}"] = ratio(turns["limit"], turns[f"local {memory}"])
+    return found
+
+
+def show(op, size, found):
+    amount = f"{size >> 20} MB" if size >= 1 << 20 else f"{size >> 10} KB" if size >= 1024 else f"{size} B"
+    print(f"{op:<15}{amount:>8}  " + "  ".join(f"{name} {us:.1f}" for name, us in found["us"].items()))
+    print(" " * 25 + "  ".join(f"{name} {r['median']:.2f} ({r['min']:.2f}-{r['max']:.2f})"
+                               for name, r in found["ratios"].items()))
+    sys.stdout.flush()
+
+
+def options():
+    parser = argparse.ArgumentParser(prog="scripts/bench comm", description=__doc__.split("\n")[0])
+    parser.add_argument("--ranks", default="2,4")
+    parser.add_argument("--only", metavar="OPERATION,...", default=",".join(OPERATIONS))
+    parser.add_argument("--sizes", default="8,512,4096,32768,262144,2097152,16777216,67108864,268435456",
+                        help="bytes")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--build", type=pathlib.Path, default=HERE.parents[2] / "build")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write the figures here")
+    return parser.parse_args()
+
+
+def main():
+    chosen = options()
+    if not (chosen.build / "tests/bench/bench_comm").exists():
+        sys.exit(f"error: build the contestants first: ninja -C {chosen.build} bench")
+    figures = {"machine": machine.describe(), "ranks": {}}
+    print(", ".join(f"{key}: {value}" for key, value in figures["machine"].items()))
+    for ranks in map(int, chosen.ranks.split(",")):
+        field = Field(chosen.build.resolve(), ranks, chosen.rounds)
+        results = figures["ranks"][ranks] = {}
+        try:
+            field.invite()
+            print(f"\n{ranks} ranks, microseconds; others used {machine.busy_share(0.5):.0%} of the CPUs")
+            for op in chosen.only.split(","):
+                for size in map(int, chosen.sizes.split(",")):
+                    results[f"{op} {size}"] = report(field, field.measure(op, size))
+                    show(op, size, results[f"{op} {size}"])
+        except Failed as failure:
+            sys.exit(f"error: {failure}")
+        finally:
+            field.close()
+    if chosen.json:
+        chosen.json.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

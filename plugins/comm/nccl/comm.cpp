@@ -68,9 +68,9 @@ std::unique_ptr<Comm> Comm::split(int32_t color, int32_t key) {
     const int64_t mine[] = {color, key, family_->rank()};
     gather(mine, sizeof mine, choices.data());
     ncclConfig_t config = not_blocking();
-    ncclComm_t made = nullptr;
+    made_ = nullptr;
     settle(
-        library().ncclCommSplit(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &made, &config),
+        library().ncclCommSplit(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &made_, &config),
         "ncclCommSplit");
     ++children_;
     if (color < 0) return;
@@ -84,7 +84,7 @@ std::unique_ptr<Comm> Comm::split(int32_t color, int32_t key) {
     part.reset(new Comm(family_, members, static_cast<int>(at)));
     const uint64_t words[] = {id_, children_, static_cast<uint64_t>(color)};
     part->id_ = shared::hash(words, sizeof words, 3);
-    part->comm_ = made;
+    part->comm_ = made_;
     part->settle(ncclInProgress, "ncclCommSplit");
   });
   return part;
@@ -113,10 +113,10 @@ void Comm::halt() {
   const Library& lib = library();
   if (!comm_) return;
   ncclResult_t state = ncclInvalidUsage;
-  const bool revoked =
-      lib.revoke && lib.revoke(comm_, 0) != ncclInvalidUsage && soon(time_to_stop, [&] {
-        return lib.ncclCommGetAsyncError(comm_, &state) != ncclSuccess || state != ncclInProgress;
-      });
+  const ncclResult_t asked = lib.revoke ? lib.revoke(comm_, 0) : ncclInvalidUsage;
+  const bool revoked = (asked == ncclSuccess || asked == ncclInProgress) && soon(time_to_stop, [&] {
+    return lib.ncclCommGetAsyncError(comm_, &state) != ncclSuccess || state != ncclInProgress;
+  });
   if (revoked && state == ncclSuccess)
     lib.ncclCommDestroy(comm_);
   else

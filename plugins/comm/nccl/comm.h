@@ -109,6 +109,7 @@ class Comm : public shared::Messenger {
 
   std::shared_ptr<Family> family_;
   ncclComm_t comm_ = nullptr;
+  ncclComm_t made_ = nullptr;  // by a split under way: NCCL fills it in when that is done
   std::vector<int> world_of_;
   int rank_, size_;
   uint64_t id_;            // equal on all its ranks

@@ -73,7 +73,6 @@ class Staging {
 
   // The slots by turns: while one is in use, the other is filled or emptied.
   Slot& next() { return slots_[turn_ ^= 1]; }
-  Slot& slot(int i) { return slots_[i]; }
   // Device memory of at least `bytes`. REQUIRES: nothing uses what an earlier call gave.
   CUdeviceptr ground(int64_t bytes);
 

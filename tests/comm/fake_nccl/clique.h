@@ -15,7 +15,6 @@ constexpr int max_ranks = 8;
 
 // What all ranks must do alike in one position of their order.
 struct Card {
-  const char* what() const { return name; }
   char name[24];
   int32_t dtype, redop, root, color, key;
   uint64_t count;

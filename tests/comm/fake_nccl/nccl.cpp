@@ -177,9 +177,10 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made
   mine.color = color, mine.key = key;
   const std::string name =
       comm->name + "." + std::to_string(++comm->splits) + "." + std::to_string(color);
-  *made = color == NCCL_SPLIT_NOCOLOR ? nullptr : new ncclComm(name, 0, 0, config->blocking != 0);
-  if (*made) (*made)->result = ncclInProgress;
-  return comm->take_time([comm, part = *made, mine] {
+  ncclComm* part =
+      color == NCCL_SPLIT_NOCOLOR ? nullptr : new ncclComm(name, 0, 0, config->blocking != 0);
+  *made = nullptr;  // until all is done, however long that takes
+  return comm->take_time([comm, part, made, mine] {
     const std::vector<Card> all = comm->clique->agree(mine);
     if (all.empty()) return ncclInternalError;
     if (!part) return ncclSuccess;
@@ -190,6 +191,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made
       part->rank += other.key < mine.key || (other.key == mine.key && r < comm->rank);
     }
     form(part);
+    *made = part;
     return ncclSuccess;
   });
 }
@@ -238,10 +240,9 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
 ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags) {
   const Entry entry(comm, "ncclCommRevoke", Entry::any);
   if (flags != NCCL_REVOKE_DEFAULT) return ncclInvalidArgument;
+  if (comm->result == ncclInProgress) return ncclInvalidArgument;
   if (comm->state != ncclComm::usable) return ncclInvalidUsage;
   comm->stop = true;
-  if (comm->postponed) ++comm->done;
-  comm->postponed = nullptr;
   comm->rest();
   comm->state = ncclComm::revoked;
   return comm->take_time([] { return ncclSuccess; });

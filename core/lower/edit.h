@@ -34,7 +34,7 @@ Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int w
 
 // The cells of every coordinate of a pipeline that holds chunk c at chunk_at[c], as the strategy, or the
 // script in its place, orders `leaves` leaves.
-std::vector<std::vector<Cell>> tables_of(const StrategyUse& use, const std::vector<int>& chunk_at, int leaves);
+CellTables tables_of(const StrategyUse& use, const std::vector<int>& chunk_at, int leaves);
 
 // What the strategy that caused an exchange says a rank sends in it.
 uint64_t predict_bytes(const StrategyUse& use, const orr_predict_query& query);

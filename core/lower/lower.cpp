@@ -49,7 +49,7 @@ void choose_cells(RankPlan& plan) {
   const Spread& spread = plan.spread;
   int slices = static_cast<int>(plan.local.leaves.slices());
   plan.tables = spread.make_tables ? spread.make_tables(slices)
-                                   : std::vector<std::vector<Cell>>{one_after_another(plan.local.program, slices)};
+                                   : CellTables{one_after_another(plan.local.program, slices)};
   plan.cells = plan.tables[static_cast<size_t>(spread.coordinate(spread.pipe_axis, plan.rank))];
 }
 

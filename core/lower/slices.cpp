@@ -23,7 +23,7 @@ std::vector<Cell> needs(const Cell& c, int last_chunk) {
 }
 
 // Every chunk runs the same slices in order, each forward and backward once.
-void check_complete(const std::vector<std::vector<Cell>>& tables) {
+void check_complete(const CellTables& tables) {
   std::map<std::pair<Segment, int>, int> next;
   for (auto& table : tables)
     for (const Cell& c : table)
@@ -41,7 +41,7 @@ std::string to_string(const Cell& cell) {
   return fmt::format("{}{} of chunk {}", kNames[static_cast<int>(cell.segment)], cell.slice, cell.chunk);
 }
 
-std::map<Cell, Span> simulate(const std::vector<std::vector<Cell>>& tables) {
+std::map<Cell, Span> simulate(const CellTables& tables) {
   check_complete(tables);
   int last_chunk = 0;
   bool split = false;

@@ -28,6 +28,8 @@ struct Cell {
 std::string to_string(const Cell& cell);  // "F3 of chunk 1"
 
 // F0 B0 F1 B1 ... of every chunk that the program has.
+using CellTables = std::vector<std::vector<Cell>>;  // by coordinate of the pipeline
+
 std::vector<Cell> one_after_another(const Program& p, int64_t slices);
 
 // The segment of each op. `split`: backward that leads to no send is `weight`.
@@ -40,7 +42,7 @@ std::vector<Segment> segments_of(const Program& p, bool sliced, bool split);
 struct Span {
   double begin = 0, end = 0;
 };
-std::map<Cell, Span> simulate(const std::vector<std::vector<Cell>>& tables);
+std::map<Cell, Span> simulate(const CellTables& tables);
 
 // The binary counter of a rank's leaves [first, last) of `total`: each new leaf goes on top of a
 // stack; while the two nodes on top are siblings they are added. What remains are the rank's maximal

@@ -46,9 +46,9 @@ Cell script_cell(const StrategyUse& use, const std::string& text, const std::vec
 
 }  // namespace
 
-std::vector<std::vector<Cell>> tables_of(const StrategyUse& use, const std::vector<int>& chunk_at, int leaves) {
+CellTables tables_of(const StrategyUse& use, const std::vector<int>& chunk_at, int leaves) {
   int stages = *std::max_element(chunk_at.begin(), chunk_at.end()) + 1;
-  std::vector<std::vector<Cell>> tables;
+  CellTables tables;
   for (int stage = 0; stage < stages; ++stage) {
     if (!use.order) {
       tables.push_back(plugin_cells(use, stage, stages, leaves));

@@ -4,8 +4,11 @@
 #include <orrery/sdk/traffic.hpp>
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <fstream>
 #include <map>
+#include <thread>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -184,7 +187,10 @@ std::string predicted_text(const RankPlan& plan, const std::vector<StrategyUse>&
 // The schedule of the ranks that have most microbatches.
 std::string pipeline_text(const Blueprint& b, const std::vector<int64_t>& first) {
   int64_t most = 0;
-  for (size_t r = 0; r + 1 < first.size(); ++r) most = std::max(most, first[r + 1] - first[r]);
+  for (size_t r = 0; r + 1 < first.size(); ++r) {
+    most = std::max(most, first[r + 1] - first[r]);
+    b.spread.make_tables(static_cast<int>(first[r + 1] - first[r]));  // plans are made by other threads
+  }
   auto tables = b.spread.make_tables(static_cast<int>(most));
   if (const std::string& path = runtime_options().plan_svg; !path.empty()) {
     std::ofstream file(path);
@@ -192,6 +198,42 @@ std::string pipeline_text(const Blueprint& b, const std::vector<int64_t>& first)
     if (!file.flush()) fail(ORR_FAILED, "--svg {}: cannot be written; name a file in a directory that is there", path);
   }
   return schedule_text(tables);
+}
+
+// What ranks do whose plans are alike.
+std::string kind_text(const Blueprint& b, const Kinds& kinds, const std::vector<int>& who,
+                      const std::vector<StrategyUse>& stack, const std::vector<std::string>& kernels) {
+  LowerRequest request{&b.program, &b.spread, b.microbatches, who.front(), kernels, kinds.cut_for(who.front())};
+  RankPlan plan = lower(request);
+  std::string text = ranks_text(who) + "\n" + memory_text(plan) + ledger_text(plan) + collectives_text(plan, who);
+  if (plan.bytes_sent()) text += predicted_text(plan, stack, who.front());
+  return text + fmt::format("  compute {:.4g} GFLOP a step in {} launches\n", plan.flops() * 1e-9,
+                            std::count_if(plan.schedule.begin(), plan.schedule.end(),
+                                          [](const Step& s) { return s.kind == Step::launch; }));
+}
+
+// make(0), make(1), ... on all CPUs; throws the first's error.
+template <class Make>
+std::vector<std::string> in_parallel(size_t n, const Make& make) {
+  std::vector<std::string> made(n);
+  std::vector<std::exception_ptr> errors(n);
+  auto one = [&](size_t i) {
+    try {
+      made[i] = make(i);
+    } catch (...) {
+      errors[i] = std::current_exception();
+    }
+  };
+  std::atomic<size_t> next = 0;
+  std::vector<std::jthread> workers;
+  for (size_t t = 0; t < std::min<size_t>(n, std::max(1u, std::thread::hardware_concurrency())); ++t)
+    workers.emplace_back([&] {
+      for (size_t i; (i = next++) < n;) one(i);
+    });
+  workers.clear();
+  for (std::exception_ptr& e : errors)
+    if (e) std::rethrow_exception(e);
+  return made;
 }
 
 }  // namespace
@@ -210,15 +252,10 @@ std::string plan_text(const Blueprint& b, const std::vector<StrategyUse>& stack,
   for (const std::string& remark : b.spread.remarks) text += "  " + remark + "\n";
   std::map<Kind, std::vector<int>> kinds;
   for (int r = 0; r < ranks; ++r) kinds[kinds_of.of(r)].push_back(r);
-  for (auto& [kind, who] : kinds) {
-    LowerRequest request{&b.program, &b.spread, b.microbatches, who.front(), kernels, kinds_of.cut_for(who.front())};
-    RankPlan plan = lower(request);
-    text += ranks_text(who) + "\n" + memory_text(plan) + ledger_text(plan) + collectives_text(plan, who);
-    if (plan.bytes_sent()) text += predicted_text(plan, stack, who.front());
-    text += fmt::format("  compute {:.4g} GFLOP a step in {} launches\n", plan.flops() * 1e-9,
-                        std::count_if(plan.schedule.begin(), plan.schedule.end(),
-                                      [](const Step& s) { return s.kind == Step::launch; }));
-  }
+  std::vector<std::vector<int>> alike;
+  for (auto& [kind, who] : kinds) alike.push_back(std::move(who));
+  for (const std::string& part : in_parallel(alike.size(), [&](size_t i) { return kind_text(b, kinds_of, alike[i], stack, kernels); }))
+    text += part;
   return text;
 }
 

@@ -15,7 +15,7 @@ struct Picture {
   double end = 0, busy = 0;
   size_t ranks = 0;
 
-  explicit Picture(const std::vector<std::vector<Cell>>& tables) : spans(simulate(tables)), ranks(tables.size()) {
+  explicit Picture(const CellTables& tables) : spans(simulate(tables)), ranks(tables.size()) {
     for (auto& [cell, span] : spans) end = std::max(end, span.end), busy += span.end - span.begin;
   }
 
@@ -36,7 +36,7 @@ const char* color(Segment s) {
 
 }  // namespace
 
-std::string schedule_text(const std::vector<std::vector<Cell>>& tables) {
+std::string schedule_text(const CellTables& tables) {
   Picture picture(tables);
   int units = static_cast<int>(picture.end), width = 1;
   for (auto& [cell, span] : picture.spans) width = std::max(width, 1 + static_cast<int>(std::to_string(cell.slice).size()));
@@ -61,7 +61,7 @@ std::string schedule_text(const std::vector<std::vector<Cell>>& tables) {
   return text + "  " + picture.caption() + "\n";
 }
 
-std::string schedule_svg(const std::vector<std::vector<Cell>>& tables) {
+std::string schedule_svg(const CellTables& tables) {
   constexpr int kUnit = 26, kRow = 26, kLeft = 64, kTop = 8;
   Picture picture(tables);
   int width = kLeft + static_cast<int>(picture.end) * kUnit + 8, height = kTop + static_cast<int>(tables.size()) * kRow + 30;

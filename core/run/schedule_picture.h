@@ -12,8 +12,8 @@
 namespace orrery {
 
 // For a terminal. Cells beyond its width are left out, and it says so.
-std::string schedule_text(const std::vector<std::vector<Cell>>& tables);
+std::string schedule_text(const CellTables& tables);
 // The same, whole, as an SVG document.
-std::string schedule_svg(const std::vector<std::vector<Cell>>& tables);
+std::string schedule_svg(const CellTables& tables);
 
 }  // namespace orrery

@@ -56,17 +56,19 @@ def ranks(work, build):
     two = dict(ranks=2, microbatches=0)
     race = Race(work, [orrery_contestant("1 rank x 2 threads", work, build, microbatches=0),
                        orrery_contestant("2 ranks x 1 thread", work, build, **two),
-                       orrery_contestant("the same, zero 1", work, build, zero=1, **two),
+                       orrery_contestant("the same, zero 1", work, build, stack="zero1", **two),
+                       orrery_contestant("the same, tensor", work, build, stack="tensor", ranks=2),
                        torch_contestant("DDP over Gloo", work, "ddp", ranks=2)])
     race.run()
     return race.report() | {"ratios": [race.ratio("1 rank x 2 threads", "2 ranks x 1 thread"),
                                        race.ratio("1 rank x 2 threads", "the same, zero 1"),
+                                       race.ratio("1 rank x 2 threads", "the same, tensor"),
                                        race.ratio("DDP over Gloo", "2 ranks x 1 thread")]}
 
 
 def strategies(work, build, ranks):
-    ours = [orrery_contestant(name, work, build, ranks=ranks, microbatches=0, zero=stage)
-            for name, stage in (("data", 0), ("zero 1", 1), ("zero 3", 3))]
+    ours = [orrery_contestant(name, work, build, ranks=ranks, microbatches=0, stack=name.replace(" ", ""))
+            for name in ("data", "zero 1", "zero 3")]
     race = Race(work, ours + [torch_contestant("DDP over Gloo", work, "ddp", ranks=ranks),
                               torch_contestant("FSDP2 over Gloo", work, "fsdp", ranks=ranks)])
     race.run()

@@ -7,7 +7,7 @@ local nn, optim, strategy, world = orrery.nn, orrery.optim, orrery.strategy, orr
 local args = orrery.args {
   dir = "", pipes = "", steps = 20, batch = 1, microbatches = 1, widths = "",
   vocab = 0, positions = 0, dim = 0, heads = 0, layers = 0,
-  zero = 0, lr = 1e-3, decay = 0.0, b1 = 0.9, b2 = 0.999, eps = 1e-8,
+  stack = "data", lr = 1e-3, decay = 0.0, b1 = 0.9, b2 = 0.999, eps = 1e-8,
 }
 
 local model
@@ -22,9 +22,16 @@ for _, parameter in ipairs(orrery.parameters(model)) do
   parameter:write(orrery.load(("%s/%s.npy"):format(args.dir, parameter.name)))
 end
 
+local stacks = {
+  data = function() return { strategy.data {} } end,
+  zero1 = function() return { strategy.data {}, strategy.zero {} } end,
+  zero3 = function() return { strategy.data {}, strategy.fsdp {} } end,
+  tensor = function() return { strategy.tensor { size = world.size } } end,
+}
+
 local run = orrery.compile(function(batch) return nn.cross_entropy(model(batch.x), batch.y) end, {
   params = model, microbatches = args.microbatches,
-  strategy = { strategy.data {}, args.zero > 0 and strategy.zero { stage = args.zero } or nil },
+  strategy = assert(stacks[args.stack])(),
   optimizer = optim.adamw {
     lr = args.lr, decay = args.decay, b1 = args.b1, b2 = args.b2, eps = args.eps,
     groups = { { match = models.undecayed, decay = 0 } },

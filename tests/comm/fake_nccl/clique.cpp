@@ -83,7 +83,7 @@ Clique::Clique(const std::string& name, int rank, int ranks, int device,
     while (!segment_->members[r].come)
       if (!pause(turns)) return;
   complete_ = true;
-  if (rank == 0) shm_unlink(name_.c_str());
+  shm_unlink(name_.c_str());  // by each: any of them may be killed next
 }
 
 Clique::~Clique() {

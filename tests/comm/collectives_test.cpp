@@ -39,7 +39,8 @@ void expect_near(const char* what, const Case& k, int ranks, const char* got, co
                  const std::vector<char>& sizes) {
   if (k.redop >= ORR_RED_MIN || k.dtype > ORR_F16) return expect(what, k, got, want);
   const int digits[] = {0, 24, 53, 8, 11};
-  const double eps = std::ldexp(ranks, 1 - digits[k.dtype]), floor = k.dtype == ORR_F16 ? std::ldexp(ranks, -20) : 0;
+  const double eps = std::ldexp(ranks, 1 - digits[k.dtype]);
+  const double floor = k.dtype == ORR_F16 ? std::ldexp(ranks, -20) : 0;  // of numbers without full precision
   const int64_t unit = orr_dtype_bytes(k.dtype);
   const auto value = [&](const char* p) { return k.dtype == ORR_F64 ? load(k.dtype, p).d : load(k.dtype, p).f; };
   for (size_t at = 0; at < want.size(); at += unit) {
@@ -88,8 +89,11 @@ struct Bench {
     const bool ordered = peer.has(ORR_COMM_DETERMINISTIC);
     const std::vector<char> sizes = ordered ? std::vector<char>() : folded(k.dtype, k.redop, P, k.count, magnitudes);
     const auto expect = [&](const char* what, const char* got, int64_t from, int64_t n) {
-      const auto part = [&](const std::vector<char>& all) { return std::vector<char>(all.begin() + from, all.begin() + from + n); };
-      ordered ? comm_test::expect(what, k, got, part(want)) : expect_near(what, k, P, got, part(want), part(sizes));
+      const auto part = [&](const std::vector<char>& all) {
+        return std::vector<char>(all.begin() + from, all.begin() + from + n);
+      };
+      if (ordered) return comm_test::expect(what, k, got, part(want));
+      expect_near(what, k, P, got, part(want), part(sizes));
     };
     orr_coll c = Peer::make(ORR_COLL_ALL_REDUCE, k.dtype, k.redop);
     expect("all_reduce", post(c, k, mine, bytes), 0, bytes);

@@ -14,6 +14,8 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/plugin_survey.h"
+#include "job/share.h"
+#include "job/wire.h"
 
 namespace orrery {
 namespace {
@@ -52,32 +54,70 @@ std::string shared_memory() {
                      human_bytes(unit * double(facts.f_blocks)));
 }
 
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+std::string counted(size_t n, const char* what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
+// The cores that may be used; of a machine that is only described, all.
+struct Cores {
+  Topology machine = Topology::load();
+  std::vector<Core> allowed = machine.here ? machine.allowed(allowed_cpus()) : machine.cores;
+};
+
+std::string topology(const Cores& cores) {
+  size_t threads = 0;
+  for (const Core& core : cores.allowed) threads += core.size();
+  const auto packages = static_cast<size_t>(cores.machine.packages);
+  const auto nodes = static_cast<size_t>(cores.machine.nodes);
+  return fmt::format("{}, {}; allowed: {}, {}{}", counted(packages, "package"),
+                     counted(nodes, "NUMA node"), counted(cores.allowed.size(), "core"),
+                     counted(threads, "hardware thread"),
+                     cores.machine.here ? "" : " (not this machine)");
+}
+
+// What `orrery run -n RANKS` gives to each.
+void add_shares(Facts& facts, const Cores& cores, int ranks) {
+  for (int r = 0; r < ranks; ++r) {
+    const Share share = share_of(cores.allowed, r, ranks);
+    const std::string pinned = share.cpus.empty() ? "not pinned: more ranks than CPUs"
+                                                  : "pinned to CPUs " + cpu_list(share.cpus);
+    const auto threads = static_cast<size_t>(share.threads);
+    facts.emplace_back(fmt::format("rank {}", r), pinned + ", " + counted(threads, "thread"));
+  }
+}
+
 // What is reported, in the order in which it is printed.
-std::vector<std::pair<std::string, std::string>> facts() {
-  return {{"version", ORRERY_VERSION},
+Facts facts(int ranks) {
+  const Cores cores;
+  Facts all = {{"version", ORRERY_VERSION},
           {"compiler", ORR_BUILD_TEXT},
           {"lua", ORRERY_LUA_VERSION},
           {"cpu", cpu_model()},
           {"features", cpu_features()},
           {"cores",
            fmt::format("{} allowed of {}", allowed_cpus().size(), sysconf(_SC_NPROCESSORS_ONLN))},
+          {"topology", topology(cores)},
           {"memory", fmt::format("{} available of {}", human_bytes(double(memory_available())),
                                  human_bytes(double(memory_total())))},
           {"shared memory", shared_memory()},
           {"gpu", gpu_driver()},
           {"launched by", launch_environment()}};
+  if (ranks > 0) add_shares(all, cores, ranks);
+  return all;
 }
 
-void print_text() {
-  for (const auto& [name, value] : facts()) fmt::print("{:<14} {}\n", name, value);
+void print_text(int ranks) {
+  for (const auto& [name, value] : facts(ranks)) fmt::print("{:<14} {}\n", name, value);
   for (const PluginState& s : survey_plugins())
     fmt::print("{:<14} {} {}: {}\n", s.on ? "plugin on" : "plugin off", s.kind, s.name,
                s.on ? s.summary : s.reason);
 }
 
-void print_json() {
+void print_json(int ranks) {
   nlohmann::ordered_json all;
-  for (const auto& [name, value] : facts()) all[name] = value;
+  for (const auto& [name, value] : facts(ranks)) all[name] = value;
   all["plugins"] = to_json(survey_plugins());
   fmt::print("{}\n", all.dump(2));
 }
@@ -88,10 +128,13 @@ void add_doctor(CLI::App& app, int&) {
   CLI::App* command =
       app.add_subcommand("doctor",
                          "Report what this machine offers and which plugins work on it.\n\n"
-                         "Examples:\n  orrery doctor\n  orrery doctor --json\n");
+                         "Examples:\n  orrery doctor\n  orrery doctor -n 4\n  orrery doctor --json\n");
   auto json = std::make_shared<bool>(false);
+  auto ranks = std::make_shared<int>(0);
   command->add_flag("--json", *json, "print JSON");
-  command->callback([json] { *json ? print_json() : print_text(); });
+  command->add_option("-n,--ranks", *ranks, "Show how this many ranks would share the cores")
+      ->check(CLI::Range(1, wire::max_ranks));
+  command->callback([json, ranks] { *json ? print_json(*ranks) : print_text(*ranks); });
 }
 
 }  // namespace orrery

@@ -24,6 +24,7 @@ struct Choice {
   std::string comm = ORRERY_DEFAULT_COMM;
   std::vector<std::string> kernels;
   int threads = 0;
+  std::string pin = "cores";
   bool profile = false;
   std::string directory;           // of the run; "" keeps none
   std::vector<std::string> words;  // script, key=value...
@@ -67,7 +68,7 @@ void apply(const Choice& choice) {
   options.kernels = choice.kernels;
   if (choice.profile) Profile::get().turn_on();
   options.run_directory = choice.directory;
-  if (choice.threads > 0) ThreadPool::get().configure(choice.threads);
+  if (choice.threads > 0) ThreadPool::get().configure(choice.threads, spread(allowed_cpus()));
 }
 
 // The command line of one rank: the same without -n.
@@ -107,17 +108,23 @@ Examples:
   add_common(command, *choice);
   command->add_option("--threads", choice->threads, "Compute threads of each rank (0: its share)")
       ->envname("ORRERY_THREADS");
+  command->add_option("--pin", choice->pin, "Whether ranks of a host get cores of their own: cores, none")
+      ->check(CLI::IsMember({"cores", "none"}))
+      ->envname("ORRERY_PIN")
+      ->capture_default_str();
   command->add_flag("--profile", choice->profile, "Print at the end where rank 0 spent its time");
   command->add_option("--dir", choice->directory, "Run directory, for metrics.jsonl; made if missing");
   command->callback([choice, command, &exit_code] {
     check_ranks(choice->ranks);
     check_names(*command, *choice);
     if (choice->threads < 0) fail(ORR_INVALID, "--threads {}: at least 1, or 0", choice->threads);
+    pinning() = {choice->pin == "cores", command->count("--pin") > 0};
     if (must_launch(*choice)) {
       exit_code = launch({choice->ranks, rank_command(*choice), "", choice->threads});
       return;
     }
-    if (choice->threads == 0) choice->threads = take_share(detect());
+    const int threads = take_share(detect());
+    if (choice->threads == 0) choice->threads = threads;
     check_backend(*choice);
     apply(*choice);
     exit_code = run_words(*choice);
@@ -138,7 +145,7 @@ Examples:
     check_names(*command, *choice);
     apply(*choice);
     // Workspaces depend on the threads of a rank: plan with those that `run -n` would give it.
-    ThreadPool::get().configure(std::max(1, static_cast<int>(allowed_cpus().size()) / choice->ranks));
+    ThreadPool::get().configure(thread_share(allowed_cpus(), 0, choice->ranks));
     runtime_options().plan_only = true;
     runtime_options().plan_ranks = choice->ranks;
     exit_code = run_words(*choice);

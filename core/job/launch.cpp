@@ -137,7 +137,7 @@ void Launcher::start() {
     ChildSpec spec{r, options_.program.empty() ? own_program() : options_.program, options_.argv, {}, {},
                    {server_.rank_end(r), server_.board()}, r == 0};
     if (n > 1) spec.cpus = cpu_share(cpus, r, n);
-    const int share = spec.cpus.empty() ? thread_share(cpus, n) : static_cast<int>(spec.cpus.size());
+    const int share = thread_share(cpus, r, n);
     spec.env = environment(r, options_.threads > 0 ? options_.threads : share);
     spec.env.push_back(job);
     children_.push_back(start_child(spec));

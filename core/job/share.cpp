@@ -2,36 +2,135 @@
 #include "job/share.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "base/error.h"
 
 namespace orrery {
+namespace {
+
+std::vector<Core> cores_of(const std::vector<int>& cpus) {
+  static const Topology machine = Topology::load();
+  return machine.allowed(cpus);
+}
+
+std::vector<int> mask_of(pid_t process) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (sched_getaffinity(process, sizeof set, &set) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  return cpus;
+}
+
+bool is_rank(pid_t process) {
+  std::ifstream environment(fmt::format("/proc/{}/environ", process), std::ios::binary);
+  for (std::string entry; std::getline(environment, entry, '\0');)
+    for (const char* variable : {"RANK=", "OMPI_COMM_WORLD_RANK=", "PMI_RANK=", "SLURM_PROCID="})
+      if (entry.starts_with(variable)) return true;
+  return false;
+}
+
+// What has started the ranks: the nearest ancestor that is none, past a shell between.
+pid_t starter() {
+  pid_t process = getppid();
+  while (process > 1 && is_rank(process)) {
+    std::ifstream stat(fmt::format("/proc/{}/stat", process));
+    std::string text;
+    std::getline(stat, text);
+    char state;
+    pid_t parent = 0;
+    std::istringstream(text.substr(text.rfind(')') + 1)) >> state >> parent;
+    process = parent;
+  }
+  return process;
+}
+
+}  // namespace
+
+Pinning& pinning() {
+  static Pinning chosen;
+  return chosen;
+}
+
+Share share_of(const std::vector<Core>& cores, int rank, int ranks) {
+  const auto cut = [&](size_t n, int r) {
+    return static_cast<size_t>(r) * n / static_cast<size_t>(ranks);
+  };
+  if (static_cast<size_t>(ranks) <= cores.size()) {
+    Share share;
+    const size_t begin = cut(cores.size(), rank), end = cut(cores.size(), rank + 1);
+    for (size_t i = begin; i < end; ++i)
+      share.cpus.insert(share.cpus.end(), cores[i].begin(), cores[i].end());
+    std::sort(share.cpus.begin(), share.cpus.end());
+    share.threads = static_cast<int>(end - begin);
+    return share;
+  }
+  std::vector<int> threads;
+  for (const Core& core : cores) threads.insert(threads.end(), core.begin(), core.end());
+  if (static_cast<size_t>(ranks) > threads.size()) return {};
+  const auto begin = threads.begin();
+  return {{begin + static_cast<long>(cut(threads.size(), rank)),
+           begin + static_cast<long>(cut(threads.size(), rank + 1))},
+          1};
+}
 
 std::vector<int> cpu_share(const std::vector<int>& cpus, int rank, int ranks) {
-  const int have = static_cast<int>(cpus.size());
-  if (ranks > have) return {};
-  return {cpus.begin() + rank * have / ranks, cpus.begin() + (rank + 1) * have / ranks};
+  if (!pinning().on) return {};
+  const Share share = share_of(cores_of(cpus), rank, ranks);
+  if (share.cpus.empty() && pinning().asked)
+    fail(ORR_INVALID, "--pin cores: {} ranks of this host have {} CPUs: use fewer ranks, or --pin none",
+         ranks, cpus.size());
+  return share.cpus;
 }
 
-int thread_share(const std::vector<int>& cpus, int ranks) {
-  return std::max(1, static_cast<int>(cpus.size()) / ranks);
+Division division_of(const World& world, bool bound) {
+  if (world.local_size < 2 || bound) return {0, 1};
+  return {world.local_rank, world.local_size};
 }
 
-// Pinned is who may use less than the first process of this machine or container.
+int thread_share(const std::vector<int>& cpus, int rank, int ranks) {
+  return share_of(cores_of(cpus), rank, ranks).threads;
+}
+
+std::vector<int> spread(const std::vector<int>& cpus) {
+  std::vector<int> order;
+  const std::vector<Core> cores = cores_of(cpus);
+  for (size_t i = 0; order.size() < cpus.size(); ++i)
+    for (const Core& core : cores)
+      if (i < core.size()) order.push_back(core[i]);
+  return order;
+}
+
+// Bound is who may use less than what has started it.
 int take_share(const World& world) {
-  cpu_set_t own, all;
-  if (world.local_size < 2 || world.source == "orrery" || sched_getaffinity(0, sizeof own, &own) != 0 ||
-      sched_getaffinity(1, sizeof all, &all) != 0 || !CPU_EQUAL(&own, &all))
-    return 0;
-  std::vector<int> cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &own)) cpus.push_back(cpu);
-  const std::vector<int> mine = cpu_share(cpus, world.local_rank, world.local_size);
-  if (mine.empty()) return thread_share(cpus, world.local_size);
-  CPU_ZERO(&own);
-  for (int cpu : mine) CPU_SET(cpu, &own);
-  sched_setaffinity(0, sizeof own, &own);
-  return 0;
+  if (world.source == "orrery") return 0;
+  const std::vector<int> own = mask_of(0), all = mask_of(starter());
+  const Division place = division_of(world, !all.empty() && own != all);
+  const int threads = thread_share(own, place.rank, place.ranks);
+  if (place.ranks == 1) return threads;
+  const std::vector<int> mine = cpu_share(own, place.rank, place.ranks);
+  if (mine.empty()) return threads;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int cpu : mine) CPU_SET(cpu, &set);
+  sched_setaffinity(0, sizeof set, &set);
+  return threads;
+}
+
+std::string cpu_list(const std::vector<int>& cpus) {
+  std::string text;
+  for (size_t i = 0, end; i < cpus.size(); i = end) {
+    for (end = i + 1; end < cpus.size() && cpus[end] == cpus[end - 1] + 1;) ++end;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", cpus[i]);
+    if (end - i > 1) text += fmt::format("-{}", cpus[end - 1]);
+  }
+  return text;
 }
 
 }  // namespace orrery

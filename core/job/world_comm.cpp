@@ -2,9 +2,11 @@
 #include "job/world_comm.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "base/error.h"
+#include "job/forming.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
 
@@ -53,8 +55,10 @@ WorldComm::WorldComm(const World& world, const std::string& backend)
     fail(ORR_UNAVAILABLE, "comm '{}' does not work here: {}", backend, reason);
   if (caps_.max_ranks > 0 && world.size > caps_.max_ranks)
     fail(ORR_INVALID, "comm '{}' joins at most {} ranks, not {}", backend, caps_.max_ranks, world.size);
+  groups_[0].rank = world.rank, groups_[0].size = world.size;
   const orr_comm_boot boot = store_->boot(world);
-  check(api_->world(api_->self, &boot, &groups_[0].comm), "comm '" + backend + "'");
+  Forming(*store_, world_).run(
+      [&] { check(api_->world(api_->self, &boot, &groups_[0].comm), "comm '" + backend + "'"); });
   thread_ = std::thread([this] { lane(); });
 }
 
@@ -73,19 +77,24 @@ WorldComm::~WorldComm() {
 }
 
 int WorldComm::split(int color) {
-  orr_comm* part = nullptr;
+  Group made;
   wait(enqueue([&] {
-    if (groups_[0].comm) check(api_->split(groups_[0].comm, color, rank(), &part));
+    if (groups_[0].comm) check(api_->split(groups_[0].comm, color, rank(), &made.comm));
   }));
-  groups_.push_back({part, 0});
+  if (color < 0) made.rank = -1;
+  if (made.comm) made.rank = api_->rank(made.comm), made.size = api_->world_size(made.comm);
+  groups_.push_back(made);
   return static_cast<int>(groups_.size()) - 1;
 }
 
 WorldComm::Ticket WorldComm::submit(std::vector<orr_coll> ops, int group) {
-  Group& to = groups_[static_cast<size_t>(group)];
-  for (orr_coll& c : ops)
-    if (c.op != ORR_COLL_SEND && c.op != ORR_COLL_RECV) c.sequence = ++to.sequence;
-  return enqueue([this, ops = std::move(ops), comm = to.comm] { execute(ops, comm); });
+  return submit([ops = std::move(ops)](const Post& post) { post(ops); }, group);
+}
+
+WorldComm::Ticket WorldComm::submit(std::function<void(const Post&)> work, int group) {
+  return enqueue([this, work = std::move(work), &to = groups_[static_cast<size_t>(group)]] {
+    work([this, &to](const std::vector<orr_coll>& ops) { execute(ops, to); });
+  });
 }
 
 WorldComm::Ticket WorldComm::enqueue(std::function<void()> work) {
@@ -136,16 +145,44 @@ void WorldComm::lane() {
   }
 }
 
-void WorldComm::execute(const std::vector<orr_coll>& ops, orr_comm* group) {
-  if (!group) {
+void WorldComm::execute(std::vector<orr_coll> ops, Group& group) {
+  for (orr_coll& c : ops)
+    if (c.op != ORR_COLL_SEND && c.op != ORR_COLL_RECV) c.sequence = ++group.sequence;
+  if (!group.comm) {
     copy_to_self(ops);
     for (const orr_coll& c : ops)
       if (c.op != ORR_COLL_SEND && c.op != ORR_COLL_RECV) copy_own(c);
     return;
   }
   orr_work* work = nullptr;
-  check(api_->post(group, ops.data(), static_cast<int32_t>(ops.size()), &work));
-  check(api_->wait(group, work));
+  try {
+    check(api_->post(group.comm, ops.data(), static_cast<int32_t>(ops.size()), &work));
+    check(api_->wait(group.comm, work));
+  } catch (const Error& e) {
+    if (e.code() != ORR_DEADLINE) throw;
+    throw Error(e.code(), e.what() + elsewhere(ops.front()));
+  }
+}
+
+// Ranks that wait in different places for each other all come here at once: each says where it is, so
+// that a message has both lines. One that says nothing is frozen, or computes, and has been named.
+std::string WorldComm::elsewhere(const orr_coll& here) {
+  const std::string mine = fmt::format("'{}' ({})", here.name ? here.name : "", here.where ? here.where : "");
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(400);
+  const auto stands = [](int r) { return fmt::format("stands.{}", r); };
+  std::string apart;
+  try {
+    store_->put(stands(rank()), mine);
+    for (int r = 0; r < size(); ++r) {
+      const auto left = std::chrono::nanoseconds(end - std::chrono::steady_clock::now()).count();
+      const std::string other = store_->get(stands(r), std::max<int64_t>(left, 0));
+      if (other != mine && apart.empty())
+        apart = fmt::format("; rank {} is in {}, rank {} in {}", rank(), mine, r, other);
+    }
+  } catch (const Error&) {
+    return "";
+  }
+  return apart;
 }
 
 void WorldComm::drain() {

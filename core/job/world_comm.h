@@ -41,16 +41,26 @@ class WorldComm {
   Store& store() { return *store_; }
 
   // The ranks that give equal colors, in the order of their ranks, as a group of their own: its number
-  // for submit. Group 0 is the world. Collective, after all submitted work. [main thread]
+  // for submit. Color -1 is in none and must not submit to it. Group 0 is the world. Collective, after
+  // all submitted work. [main thread]
   int split(int color);
+  int rank(int group) const { return groups_[static_cast<size_t>(group)].rank; }  // -1: in none
+  int size(int group) const { return groups_[static_cast<size_t>(group)].size; }
 
-  // Posts the operations to a group, together. Collectives are numbered here (sends and receives are not: not
-  // all ranks take part in them). The descriptors are copied; what they point to is borrowed until the work is done. Never blocks. [compute thread]
+  // Posts the operations to a group, together. Collectives are numbered (sends and receives are not: not
+  // all ranks take part in them). The descriptors are copied; what they point to is borrowed until the
+  // work is done. Never blocks. [compute thread]
   Ticket submit(std::vector<orr_coll> ops, int group = 0);
+  // Work of several operations, of which later ones depend on what earlier ones have brought: runs on the
+  // lane, after all that was submitted before, and calls `post` as often as it likes; that returns when
+  // the operations are done. What it throws is an error of the lane. Never blocks. [compute thread]
+  using Post = std::function<void(const std::vector<orr_coll>& ops)>;
+  Ticket submit(std::function<void(const Post& post)> work, int group = 0);
   // Returns when the work is done; throws Error, the same again and again, once any work has failed.
   // [compute thread]
   void wait(Ticket ticket);
   bool done(Ticket ticket) const;  // or failed [any thread]
+  void drain();                    // waits for everything submitted [compute thread]
   void run(std::vector<orr_coll> ops) { wait(submit(std::move(ops))); }
 
   // Memory that the ranks of a group use in place, else ordinary memory. Collective over the group,
@@ -64,17 +74,18 @@ class WorldComm {
  private:
   void lane();
   Ticket enqueue(std::function<void()> work);
-  void execute(const std::vector<orr_coll>& ops, orr_comm* group);
-  void drain();
+  struct Group {
+    orr_comm* comm = nullptr;  // null in a world of one
+    int rank = 0, size = 1;
+    uint64_t sequence = 0;  // of the lane
+  };
+  void execute(std::vector<orr_coll> ops, Group& group);
+  std::string elsewhere(const orr_coll& here);
 
   World world_;
   std::unique_ptr<Store> store_;
   const orr_comm_api* api_ = nullptr;  // null in a world of one
-  struct Group {
-    orr_comm* comm = nullptr;  // null in a world of one
-    uint64_t sequence = 0;
-  };
-  std::vector<Group> groups_;
+  std::deque<Group> groups_;  // stay where they are
   orr_comm_caps caps_{};
   std::vector<std::pair<orr_memory*, int>> memories_;  // and its group
 

@@ -2,6 +2,7 @@
 #include "lua/api_types.h"
 
 #include "lua/objects.h"
+#include "lua/world.h"
 
 namespace orrery::lua {
 namespace {
@@ -47,6 +48,8 @@ const ApiType kTypes[] = {
     {"StepResult", "orrery.StepResult", "a step's result", object<Result>},
     {"Program", "orrery.Program", "a compiled function", object<Compiled>},
     {"Dataset", "orrery.Dataset", "a dataset", object<DatasetRef>},
+    {"World", "orrery.World", "a world or a group of it", object<World>},
+    {"Handle", "orrery.Handle", "a handle of an async word", object<Handle>},
     {"Region", "orrery.Region", "a region", object<Region>},
     {"rest", "any", "values", any},
     {"options", "table", "a table of options", table},

@@ -1,126 +1,112 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// orrery.world: the ranks of the job and Horovod's words on host tensors, states, lists of them and
-// modules. States are changed in place; host tensors give new ones. Size 1 is the identity.
-#include <functional>
+// orrery.world: the ranks of the job, groups of them, and the words that are no collective on
+// tensors.
+#include "lua/world.h"
 
+#include <algorithm>
+
+#include "base/text.h"
 #include "lua/api.h"
 #include "lua/objects.h"
 #include "plugin/registry.h"
+#include "run/runtime.h"
 
 namespace orrery::lua {
 namespace {
 
-using Change = std::function<HostTensor(const HostTensor&)>;
+WorldComm& comm() { return Runtime::get().comm(); }
 
-// Applies `change` to argument 2, whatever it holds, and pushes the result.
-int apply(lua_State* L, int index, const Change& change) {
-  if (const auto* ref = test<StateRef>(L, index)) {
-    materialize({ref->state});
-    write_state(*ref->state, change(read_state(*ref->state)));
-    lua_pushvalue(L, index);
-    return 1;
+int size_of(const World& world) {
+  return world.ranks.empty() ? world_info().size : static_cast<int>(world.ranks.size());
+}
+
+std::string text_of(const World& world) {
+  if (world.ranks.empty()) return "world";
+  std::vector<std::string> numbers;
+  for (int r : world.ranks) numbers.push_back(std::to_string(r));
+  return "world:group{" + join(numbers, ", ") + "}";
+}
+
+std::vector<int> members_at(lua_State* L, int index) {
+  std::vector<int> ranks;
+  for (int64_t r : to_integers(L, index, "ranks")) {
+    if (r < 0 || r >= world_info().size)
+      fail(ORR_INVALID, "group: there is no rank {}: ranks are 0..{}", r, world_info().size - 1);
+    ranks.push_back(static_cast<int>(r));
   }
-  if (test<Host>(L, index) || lua_type(L, index) == LUA_TNUMBER) {
-    push(L, Host{change(host_at(L, index))});
-    return 1;
-  }
-  index = lua_absindex(L, index);
-  if (luaL_getmetafield(L, index, "__states") != LUA_TNIL) {
-    lua_pushvalue(L, index);
-    lua_call(L, 1, 1);
-    lua_replace(L, index);
-  }
-  if (!lua_istable(L, index)) {
-    fail(ORR_INVALID, "{} given, expected a HostTensor, a parameter, a list or a module",
-         describe(L, index));
-  }
-  const auto size = static_cast<lua_Integer>(lua_rawlen(L, index));
-  lua_createtable(L, static_cast<int>(size), 0);
-  for (lua_Integer i = 1; i <= size; ++i) {
-    lua_rawgeti(L, index, i);
-    apply(L, lua_gettop(L), change);
-    lua_rawseti(L, -3, i);
-    lua_pop(L, 1);
-  }
-  return 1;
+  std::sort(ranks.begin(), ranks.end());
+  if (ranks.empty()) fail(ORR_INVALID, "group: the list of ranks is empty");
+  const auto twice = std::adjacent_find(ranks.begin(), ranks.end());
+  if (twice != ranks.end()) fail(ORR_INVALID, "group: rank {} is named twice", *twice);
+  return ranks;
 }
 
-std::string redop(lua_State* L) {
-  const std::string op = option_text(L, 3, "op");
-  for (const char* known : {"sum", "mean", "min", "max", "prod"}) {
-    if (op == known) return op;
-  }
-  fail(ORR_INVALID, "op is '{}': one of sum, mean, min, max, prod", op);
-}
-
-int allreduce(lua_State* L) {
-  const std::string op = redop(L), line = user_line(L);
-  return apply(L, 2, [&](const HostTensor& x) { return world_allreduce(x, op, line); });
-}
-
-int broadcast(lua_State* L) {
-  const auto root = static_cast<int>(option_int(L, 3, "root"));
-  const int size = world_info().size;
-  if (root < 0 || root >= size) fail(ORR_INVALID, "root is {}: ranks are 0..{}", root, size - 1);
-  const std::string line = user_line(L);
-  return apply(L, 2, [&](const HostTensor& x) { return world_broadcast(x, root, line); });
-}
-
-int allgather(lua_State* L) {
-  const std::string line = user_line(L);
-  push(L, Host{world_allgather(host_at(L, 2), line)});
-  return 1;
-}
-
-int reduce_scatter(lua_State* L) {
-  push(L, Host{world_reduce_scatter(host_at(L, 2), redop(L), user_line(L))});
-  return 1;
-}
-
-int alltoall(lua_State* L) {
-  push(L, Host{world_alltoall(host_at(L, 2), user_line(L))});
-  return 1;
-}
-
-int send(lua_State* L) {
-  world_send(host_at(L, 2), static_cast<int>(option_int(L, 3, "to")),
-             static_cast<int>(option_int(L, 3, "tag")), user_line(L));
-  return 0;
-}
-
-int recv(lua_State* L) {
-  const HostTensor like = host_at(L, 2);
-  push(L, Host{world_recv(like.type, static_cast<int>(option_int(L, 3, "from")),
-                          static_cast<int>(option_int(L, 3, "tag")), user_line(L))});
+// All ranks make it together; those that name other members are told before they part.
+int group(lua_State* L) {
+  if (!check<World>(L, 1).ranks.empty())
+    fail(ORR_INVALID, "{}:group: groups are made of the world, not of groups",
+         text_of(check<World>(L, 1)));
+  World made{0, members_at(L, 2)};
+  WordCall call = call_at(L, Word::barrier);
+  call.name = text_of(made);
+  post(comm(), std::move(call)).wait();
+  const bool member = std::count(made.ranks.begin(), made.ranks.end(), world_info().rank) > 0;
+  made.group = comm().split(member ? 0 : -1);
+  push(L, std::move(made));
   return 1;
 }
 
 int barrier(lua_State* L) {
-  world_barrier(user_line(L));
+  post(comm(), call_at(L, Word::barrier)).wait();
   return 0;
 }
 
-bool world_properties(lua_State* L, const std::string& key) {
-  const WorldInfo info = world_info();
-  int value = 0;
-  if (key == "rank")
-    value = info.rank;
-  else if (key == "size")
-    value = info.size;
-  else if (key == "local_rank")
-    value = info.local_rank;
-  else if (key == "local_size")
-    value = info.local_size;
-  else
-    return false;
-  lua_pushinteger(L, value);
-  return true;
+int join_in(lua_State* L) {
+  lua_pushinteger(L, post(comm(), call_at(L, Word::join)).wait().last);
+  return 1;
 }
 
-struct World {
-  static constexpr const char* kClass = "World";
-};
+Route route_at(lua_State* L, const char* peer) {
+  return {static_cast<int>(option_int(L, 3, peer)), static_cast<int>(option_int(L, 3, "tag")),
+          world_at(L).group, user_line(L)};
+}
+
+int send(lua_State* L) {
+  const Route to = route_at(L, "to");
+  if (!runtime_options().plan_only) send_word(comm(), host_at(L, 2), to);
+  return 0;
+}
+
+int recv(lua_State* L) {
+  const Route from = route_at(L, "from");
+  const HostTensor like = host_at(L, 2);
+  push(L, Host{runtime_options().plan_only ? like : recv_word(comm(), like.type, from)});
+  return 1;
+}
+
+int show(lua_State* L) {
+  const World& world = check<World>(L, 1);
+  push_text(L, fmt::format("World {} of {} ranks", text_of(world), size_of(world)));
+  return 1;
+}
+
+bool world_properties(lua_State* L, const std::string& key) {
+  const World& world = check<World>(L, 1);
+  if (key == "rank") {
+    const int rank = world.ranks.empty() ? world_info().rank : comm().rank(world.group);
+    rank < 0 ? lua_pushnil(L) : lua_pushinteger(L, rank);
+  } else if (key == "size") {
+    lua_pushinteger(L, size_of(world));
+  } else if (key == "local_rank") {
+    lua_pushinteger(L, world_info().local_rank);
+  } else if (key == "local_size") {
+    lua_pushinteger(L, world_info().local_size);
+  } else {
+    return false;
+  }
+  return true;
+}
 
 int world(lua_State* L) {
   push(L, World{});
@@ -149,13 +135,27 @@ int seed(lua_State* L) {
 
 }  // namespace
 
+const World& world_at(lua_State* L) {
+  const World& world = check<World>(L, 1);
+  if (comm().rank(world.group) < 0)
+    fail(ORR_INVALID,
+         "rank {} is no member of {}: only its members use its words (its rank is nil elsewhere)",
+         world_info().rank, text_of(world));
+  return world;
+}
+
+WordCall call_at(lua_State* L, Word word) {
+  WordCall call;
+  call.word = word;
+  call.group = world_at(L).group;
+  call.line = user_line(L);
+  return call;
+}
+
 std::vector<Api> world_api() {
-  const Arg self{"self", "any"}, x{"x", "any"}, options{"options", "options", "nil"};
-  const Arg op{"op", "string", "'sum'", "sum, mean, min, max or prod"};
-  const Arg root{"root", "integer", "0", "rank whose value all get"};
+  const Arg self{"self", "World"}, x{"x", "any"}, options{"options", "options", "nil"};
   const Arg tag{"tag", "integer", "0", "tells messages between the same ranks apart"};
-  const char* h = "orrery.HostTensor";
-  return {
+  std::vector<Api> rows = {
       {"engine", "world", "orrery.World", "The ranks of this job.", world, {}, {}},
       {"orrery",
        "init",
@@ -172,55 +172,52 @@ std::vector<Api> world_api() {
        {{"seed", "integer"}},
        {}},
       {"World",
-       "allreduce",
-       "any",
-       "Reduces over all ranks; all get the result.",
-       allreduce,
-       {self, x, options},
-       {op}},
-      {"World",
-       "broadcast",
-       "any",
-       "All ranks get the root's value.",
-       broadcast,
-       {self, x, options},
-       {root}},
-      {"World",
-       "allgather",
-       h,
-       "All ranks' tensors joined along dim 1, in rank order.",
-       allgather,
-       {self, x},
+       "group",
+       "orrery.World",
+       "These ranks as a world of their own, counted from 0 in their order; all ranks call it.",
+       group,
+       {self, {"ranks", "integers"}},
        {}},
-      {"World",
-       "reduce_scatter",
-       h,
-       "Reduces, then each rank keeps its part of dim 1.",
-       reduce_scatter,
-       {self, x, options},
-       {op}},
-      {"World", "alltoall", h, "Part r of dim 1 goes to rank r.", alltoall, {self, x}, {}},
       {"World",
        "send",
        "",
-       "Sends to one rank.",
+       "Sends to one rank, which receives.",
        send,
        {self, x, options},
        {{"to", "integer", nullptr, "rank that receives"}, tag}},
       {"World",
        "recv",
-       h,
+       "orrery.HostTensor",
        "Receives a tensor of the type of `x` from one rank.",
        recv,
        {self, x, options},
        {{"from", "integer", nullptr, "rank that sends"}, tag}},
       {"World", "barrier", "", "Waits until all ranks are here.", barrier, {self}, {}},
+      {"World",
+       "join",
+       "integer",
+       "For a rank without data: adds zeros to the others' allreduces until all have joined; the "
+       "last to join.",
+       join_in,
+       {self},
+       {}},
+      {"World",
+       "__tostring",
+       "string",
+       "Its ranks.",
+       show,
+       {{"a", "any"}, {"b", "any", "nil"}},
+       {}},
   };
+  for (const std::vector<Api>& more : {word_api(), object_api()})
+    rows.insert(rows.end(), more.begin(), more.end());
+  return rows;
 }
 
 void define_world_class(lua_State* L) {
   define_class<World>(L, {"World"}, world_properties, {"rank", "size", "local_rank", "local_size"});
-  lua_pop(L, 1);
+  define_class<Handle>(L, {"Handle"});
+  lua_pop(L, 2);
 }
 
 }  // namespace orrery::lua

@@ -125,8 +125,8 @@ void materialize(const std::vector<std::shared_ptr<State>>& states);
 HostTensor read_state(State& state);
 void write_state(State& state, const HostTensor& value);
 
-// Horovod's words on host tensors and states; size 1 is the identity. `op`: "sum", "mean", "min",
-// "max", "prod". Collective: equal calls in equal order on all ranks; `line` names the call.
+// The world, and collectives that the core itself posts in equal order on all ranks: size 1 is the
+// identity, `line` names the call. What scripts say is in job/words.h.
 struct WorldInfo {
   int rank = 0, size = 1, local_rank = 0, local_size = 1;
 };
@@ -134,10 +134,5 @@ WorldInfo world_info();
 HostTensor world_allreduce(const HostTensor& x, const std::string& op, const std::string& line);
 HostTensor world_broadcast(const HostTensor& x, int root, const std::string& line);
 HostTensor world_allgather(const HostTensor& x, const std::string& line);  // along dim 1, may be uneven
-HostTensor world_reduce_scatter(const HostTensor& x, const std::string& op, const std::string& line);
-HostTensor world_alltoall(const HostTensor& x, const std::string& line);
-void world_send(const HostTensor& x, int to, int tag, const std::string& line);
-HostTensor world_recv(const Type& type, int from, int tag, const std::string& line);
-void world_barrier(const std::string& line);
 
 }  // namespace orrery

@@ -693,48 +693,16 @@ function Program:run(inputs, scalars) end
 ---@field local_size integer
 local World = {}
 
----@class orrery.World.allreduce.Options
----@field op? string sum, mean, min, max or prod (default 'sum')
-
----Reduces over all ranks; all get the result.
----@param x any
----@param options? orrery.World.allreduce.Options
----@return any
-function World:allreduce(x, options) end
-
----@class orrery.World.broadcast.Options
----@field root? integer rank whose value all get (default 0)
-
----All ranks get the root's value.
----@param x any
----@param options? orrery.World.broadcast.Options
----@return any
-function World:broadcast(x, options) end
-
----All ranks' tensors joined along dim 1, in rank order.
----@param x any
----@return orrery.HostTensor
-function World:allgather(x) end
-
----@class orrery.World.reduce_scatter.Options
----@field op? string sum, mean, min, max or prod (default 'sum')
-
----Reduces, then each rank keeps its part of dim 1.
----@param x any
----@param options? orrery.World.reduce_scatter.Options
----@return orrery.HostTensor
-function World:reduce_scatter(x, options) end
-
----Part r of dim 1 goes to rank r.
----@param x any
----@return orrery.HostTensor
-function World:alltoall(x) end
+---These ranks as a world of their own, counted from 0 in their order; all ranks call it.
+---@param ranks integer|integer[]
+---@return orrery.World
+function World:group(ranks) end
 
 ---@class orrery.World.send.Options
 ---@field to integer rank that receives
 ---@field tag? integer tells messages between the same ranks apart (default 0)
 
----Sends to one rank.
+---Sends to one rank, which receives.
 ---@param x any
 ---@param options? orrery.World.send.Options
 function World:send(x, options) end
@@ -751,6 +719,133 @@ function World:recv(x, options) end
 
 ---Waits until all ranks are here.
 function World:barrier() end
+
+---For a rank without data: adds zeros to the others' allreduces until all have joined; the last to join.
+---@return integer
+function World:join() end
+
+---@class orrery.World.allreduce.Options
+---@field op? string sum, mean, min, max or prod (default 'sum')
+---@field name? string for messages; all ranks must give the same (default '')
+
+---Reduces over all ranks; all get the result.
+---@param x any
+---@param options? orrery.World.allreduce.Options
+---@return any
+function World:allreduce(x, options) end
+
+---@class orrery.World.allreduce_async.Options
+---@field op? string sum, mean, min, max or prod (default 'sum')
+---@field name? string for messages; all ranks must give the same (default '')
+
+---The same without waiting: handle:wait() gives the result.
+---@param x any
+---@param options? orrery.World.allreduce_async.Options
+---@return orrery.Handle
+function World:allreduce_async(x, options) end
+
+---@class orrery.World.broadcast.Options
+---@field root? integer rank whose value all get (default 0)
+---@field name? string for messages; all ranks must give the same (default '')
+
+---All ranks get the root's value.
+---@param x any
+---@param options? orrery.World.broadcast.Options
+---@return any
+function World:broadcast(x, options) end
+
+---@class orrery.World.broadcast_async.Options
+---@field root? integer rank whose value all get (default 0)
+---@field name? string for messages; all ranks must give the same (default '')
+
+---The same without waiting: handle:wait() gives the result.
+---@param x any
+---@param options? orrery.World.broadcast_async.Options
+---@return orrery.Handle
+function World:broadcast_async(x, options) end
+
+---@class orrery.World.allgather.Options
+---@field name? string for messages; all ranks must give the same (default '')
+
+---All ranks' tensors joined along dim 1, in rank order; dim 1 may differ.
+---@param x any
+---@param options? orrery.World.allgather.Options
+---@return any
+function World:allgather(x, options) end
+
+---@class orrery.World.allgather_async.Options
+---@field name? string for messages; all ranks must give the same (default '')
+
+---The same without waiting: handle:wait() gives the result.
+---@param x any
+---@param options? orrery.World.allgather_async.Options
+---@return orrery.Handle
+function World:allgather_async(x, options) end
+
+---@class orrery.World.reduce_scatter.Options
+---@field op? string sum, mean, min, max or prod (default 'sum')
+---@field name? string for messages; all ranks must give the same (default '')
+
+---Reduces, then each rank keeps its part of dim 1; the first may have one row more.
+---@param x any
+---@param options? orrery.World.reduce_scatter.Options
+---@return any
+function World:reduce_scatter(x, options) end
+
+---@class orrery.World.reduce_scatter_async.Options
+---@field op? string sum, mean, min, max or prod (default 'sum')
+---@field name? string for messages; all ranks must give the same (default '')
+
+---The same without waiting: handle:wait() gives the result.
+---@param x any
+---@param options? orrery.World.reduce_scatter_async.Options
+---@return orrery.Handle
+function World:reduce_scatter_async(x, options) end
+
+---@class orrery.World.alltoall.Options
+---@field splits? integer|integer[] rows for each rank; left out: equal parts
+---@field name? string for messages; all ranks must give the same (default '')
+
+---Part r of dim 1 goes to rank r; the rows that came from each rank, too.
+---@param x any
+---@param options? orrery.World.alltoall.Options
+---@return orrery.HostTensor, integer[]
+function World:alltoall(x, options) end
+
+---@class orrery.World.alltoall_async.Options
+---@field splits? integer|integer[] rows for each rank; left out: equal parts
+---@field name? string for messages; all ranks must give the same (default '')
+
+---The same without waiting: handle:wait() gives the result.
+---@param x any
+---@param options? orrery.World.alltoall_async.Options
+---@return orrery.Handle
+function World:alltoall_async(x, options) end
+
+---@class orrery.World.broadcast_object.Options
+---@field root? integer rank whose value all get (default 0)
+
+---All ranks get the root's Lua value: nil, a boolean, a number, a string or a table of these.
+---@param value? any
+---@param options? orrery.World.broadcast_object.Options
+---@return any
+function World:broadcast_object(value, options) end
+
+---A list of all ranks' Lua values, in rank order.
+---@param value? any
+---@return any[]
+function World:allgather_object(value) end
+
+---@class orrery.Handle
+local Handle = {}
+
+---Waits for the word and returns what it gives.
+---@return any
+function Handle:wait() end
+
+---Whether wait() would return at once.
+---@return boolean
+function Handle:poll() end
 
 ---@class orrery.data
 local data = {}

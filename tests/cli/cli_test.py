@@ -50,6 +50,14 @@ class Doctor(unittest.TestCase):
             self.assertNotEqual(report[key], "", key)
         self.assertTrue(report["plugins"])
 
+    def test_shares_of_ranks(self):
+        done = orrery("doctor", "-n", "3", HWLOC_SYNTHETIC="pack:2 [numa] core:3 pu:2")
+        self.assertIn("2 packages, 2 NUMA nodes; allowed: 6 cores, 12 hardware threads (not this machine)", done.stdout)
+        for rank, cpus in enumerate(("0-3", "4-7", "8-11")):
+            self.assertRegex(done.stdout, rf"(?m)^rank {rank} +pinned to CPUs {cpus}, 2 threads$")
+        crowd = orrery("doctor", "-n", "13", HWLOC_SYNTHETIC="pack:2 [numa] core:3 pu:2")
+        self.assertRegex(crowd.stdout, r"(?m)^rank 12 +not pinned: more ranks than CPUs, 1 thread$")
+
     def test_launcher(self):
         done = orrery("doctor", OMPI_COMM_WORLD_RANK="1", OMPI_COMM_WORLD_SIZE="4")
         self.assertIn("Open MPI (OMPI_COMM_WORLD_RANK=1, OMPI_COMM_WORLD_SIZE=4)", done.stdout)

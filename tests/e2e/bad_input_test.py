@@ -100,7 +100,7 @@ STACKS = [
 RANKS = [
     (["run", "-n", "2", "differ.lua"], 1, ["HERE", "different programs", "rank 1", "world.rank"]),
     (["run", "-n", "2", "differ_in_words.lua"], 1,
-     ["HERE", "ranks post different operations", "all_reduce", "barrier"]),
+     ["HERE", "ranks post different operations", "allreduce", "barrier"]),
     (["run", "-n", "2", "leaves_early.lua"], 75, ["HERE", "rank 1 died"]),
     (["run", "-n", "2", "raises_on_one.lua"], 1,
      ["HERE", "cheese", "orrery: rank 1 failed with exit code 1"]),

@@ -31,20 +31,28 @@ def session_members(session):
     return members
 
 
-class Job:
-    """A running `orrery WORDS...`. Variables with the value None are taken out."""
+def wait_for(condition, seconds):
+    """Waits for the first true value of `condition()`; returns it and how long that took. A pause of this
+    very process, with all that it has started, is not counted."""
+    waited = 0.0
+    while not (value := condition()):
+        if waited > seconds:
+            raise AssertionError(f"not so within {seconds} s: {condition}")
+        begun = time.monotonic()
+        time.sleep(0.01)
+        waited += min(time.monotonic() - begun, 0.1)
+    return value, waited
 
-    def __init__(self, *words, cwd=SOURCE, limit=None, **variables):
+
+class Job:
+    """A running `orrery WORDS...`, behind a launcher if there is one."""
+
+    def __init__(self, *words, cwd=SOURCE, limit=None, launcher=(), **variables):
         kept = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
         self.process = subprocess.Popen(
-            [BUILD / "orrery", *map(str, words)], cwd=cwd, env=kept | variables, text=True,
+            [*map(str, launcher), BUILD / "orrery", *map(str, words)], cwd=cwd, env=kept | variables, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             start_new_session=True, preexec_fn=limit)
-
-    def ranks(self):
-        """Process ids of the ranks, in order."""
-        pid = self.process.pid
-        return [int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
     def finish(self, timeout=120):
         try:

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "job/launch.h"
+#include "job/share.h"
 #include "job/store.h"
 #include "ranks.h"
 
@@ -156,7 +157,7 @@ const ranks::Body pinned("pinned", [](const std::string&) {
   const World world = detect();
   auto store = Store::open(world);
   const std::vector<int> cpus = allowed_cpus();
-  if (std::atoi(std::getenv("ORRERY_THREADS")) != static_cast<int>(cpus.size())) return 1;
+  if (std::atoi(std::getenv("ORRERY_THREADS")) != thread_share(cpus, 0, 1)) return 1;
   if (world.rank == 1) store->put("cpu", std::to_string(cpus[0]));
   if (world.rank == 0 && store->get("cpu", int64_t{5} * 1000000000) == std::to_string(cpus[0])) return 2;
   if (world.rank == 0) store->put("seen", "");

@@ -3,9 +3,10 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
-
+#include <unistd.h>
 
 #include "base/error.h"
+#include "job/forming.h"
 #include "ranks.h"
 
 namespace orrery {
@@ -90,6 +91,24 @@ const ranks::Body sticky("sticky", [](const std::string&) {
 TEST(WorldComm, ErrorsAreSticky) {
   const auto outcome = ranks::run(2, "sticky", "", {"ORRERY_DEADLINE=10"});
   EXPECT_NE(outcome.output.find("rank 0: rank 1 died in all_reduce 'bucket'"), std::string::npos)
+      << outcome.output;
+}
+
+// A library that waits forever for a rank that has frozen inside of it.
+const ranks::Body stuck("stuck", [](const std::string&) {
+  const World world = detect();
+  const auto store = Store::open(world);
+  Forming(*store, world).run([&] {
+    if (world.rank == 1) raise(SIGSTOP);
+    for (;;) pause();
+  });
+  return 0;
+});
+
+TEST(WorldComm, NamesWhoFreezesWhileTheWorldForms) {
+  const auto outcome = ranks::run(3, "stuck", "", {"ORRERY_DEADLINE=1"});
+  EXPECT_EQ(outcome.code, ORR_DEADLINE);
+  EXPECT_EQ(ranks::count(outcome.output, "error: rank 1 has not answered for 1 s while the world was forming"), 2)
       << outcome.output;
 }
 

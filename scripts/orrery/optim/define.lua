@@ -108,7 +108,8 @@ function Optimizer:trace(parameter, value, gradient)
   return new
 end
 
--- For own loops: an object whose update(gradients) changes the model's parameters.
+-- For own loops: an object whose update(gradients) changes the model's parameters. Words of the world
+-- take it for the list of its states.
 function Optimizer:attach(model)
   local params, step = {}, 0
   for _, parameter in ipairs(tree.parameters(model)) do
@@ -120,7 +121,14 @@ function Optimizer:attach(model)
       parameter:update(self:trace(parameter, parameter, gradients[i]))
     end
   end)
-  return {
+  local function states()
+    local list = {}
+    for _, parameter in ipairs(params) do
+      for _, state in pairs(self:states_of(parameter)) do list[#list + 1] = state end
+    end
+    return list
+  end
+  return setmetatable({
     update = function(_, given)
       if #given ~= #params then
         orrery.fail(("update: %d gradients given for %d parameters"):format(#given, #params))
@@ -128,7 +136,7 @@ function Optimizer:attach(model)
       gradients, step = given, step + 1
       program:run({}, self:scalars(step))
     end,
-  }
+  }, { __states = states })
 end
 
 local function check_groups(name, groups, defaults)

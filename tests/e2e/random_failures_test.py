@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank of four is killed or frozen at ten random moments on every host backend, from start-up to
+saving: survivors end within the deadline + 2 s, the culprit is named, and nothing is left.
+
+An MPI launcher ends the survivors of a killed rank itself, often before they can speak. Open MPI's names
+the rank then; MPICH's names a process that has got signal 9, at times one that it has killed itself. Either
+may wait on for a rank that froze before it had reached MPI; it is ended here once the survivors are gone.
+
+Arguments: the build tree, and a seed to repeat a run.
+"""
+import concurrent.futures
+import math
+import os
+import pathlib
+import random
+import re
+import signal
+import sys
+import tempfile
+import time
+import unittest
+
+from launchers_test import ENVIRONMENT, MPIEXEC, MPIRUN, has_mpi
+from program import HERE, Job, wait_for
+
+DEADLINE = 3
+RANKS = 4
+MOMENTS = 10
+SEED = int(sys.argv[2]) if len(sys.argv) > 2 else random.SystemRandom().randrange(10**6)
+
+
+class Backend:
+    def __init__(self, name, launcher, words, variable, library, seconds):
+        self.name, self.launcher, self.words = name, launcher, words
+        self.variable, self.library = variable, library  # of a rank's number; mapped once it is under way
+        self.seconds = seconds                           # over which the moments spread
+
+
+LOCAL = Backend("local", [], ["-n", RANKS], "ORRERY_RANK", "orrery", 0.6)
+OPEN_MPI = Backend("openmpi", [*MPIRUN, "-n", RANKS], ["--comm", "mpi"], "OMPI_COMM_WORLD_RANK", "libmpi", 1.2)
+MPICH = Backend("mpich", [*MPIEXEC, "-n", RANKS], ["--comm", "mpi"], "PMI_RANK", "libmpi", 0.9)
+
+
+class Blow:
+    """A job of `backend` of which `victim` gets `number` after `moment` seconds; seen to its end."""
+
+    def __init__(self, backend, number, victim, moment):
+        self.backend, self.number, self.victim, self.moment = backend, number, victim, moment
+        with tempfile.TemporaryDirectory() as folder:
+            self.mark = f"ORRERY_TEST_MARK={folder}".encode()
+            self.job = Job("run", *backend.words, "--threads", 1, "churn.lua", f"save={folder}/saved",
+                           cwd=HERE / "bad", launcher=backend.launcher, ORRERY_DEADLINE=str(DEADLINE),
+                           ORRERY_TEST_MARK=folder, **ENVIRONMENT)
+            try:
+                self.strike()
+            finally:
+                for pid in self.ranks().values():
+                    os.kill(pid, signal.SIGKILL)
+                self.job.end()
+
+    def __str__(self):
+        return f"{self.backend.name}: {self.number.name} to rank {self.victim} after {self.moment:.3f} s"
+
+    def ranks(self):
+        """Process ids by rank, wherever the launcher has put them."""
+        found = {}
+        for entry in pathlib.Path("/proc").iterdir():
+            try:
+                variables = (entry / "environ").read_bytes().split(b"\0") if entry.name.isdigit() else []
+                if self.mark in variables and os.readlink(entry / "exe").endswith("/orrery"):
+                    found.update({int(v.partition(b"=")[2]): int(entry.name) for v in variables
+                                  if v.startswith(self.backend.variable.encode() + b"=")})
+            except OSError:
+                continue  # it has ended
+        return found
+
+    def under_way(self):
+        pid = self.ranks().get(self.victim)
+        return pid and self.backend.library in pathlib.Path(f"/proc/{pid}/maps").read_text() and pid
+
+    def strike(self):
+        self.pid, _ = wait_for(self.under_way, 20)
+        time.sleep(self.moment)
+        os.kill(self.pid, self.number)
+        try:
+            _, self.seconds = wait_for(lambda: not set(self.ranks()) - {self.victim}, DEADLINE + 10)
+        except AssertionError:
+            self.seconds = math.inf
+            for pid in self.ranks().values():
+                os.kill(pid, signal.SIGKILL)
+        if self.backend.launcher and not self.ends_within(5):
+            for pid in self.ranks().values() if self.number == signal.SIGSTOP else ():
+                os.kill(pid, signal.SIGKILL)
+            if not self.ends_within(5):
+                self.job.process.kill()
+        self.job.finish(150)
+        self.orphans = self.job.orphans() + list(self.ranks().values())
+
+    def ends_within(self, seconds):
+        try:
+            return wait_for(lambda: self.job.process.poll() is not None, seconds)
+        except AssertionError:
+            return False
+
+    def complaints(self):
+        """What is wrong with the way it ended."""
+        said = self.job.err + self.job.out
+        if self.seconds >= DEADLINE + 2:
+            yield f"survivors ended after {self.seconds:.1f} s"
+        if self.job.code == 0 or self.orphans:
+            yield f"exit code {self.job.code}, left: {self.orphans}"
+        if self.backend.launcher:
+            killed = "|EXIT STRING: Killed" if self.backend is MPICH and self.number == signal.SIGKILL else ""
+            if not re.search(rf"rank {self.victim}\b{killed}", said):
+                yield "no line names the rank"
+            return
+        killed = self.number == signal.SIGKILL
+        if self.job.code != (128 + signal.SIGKILL if killed else 124):
+            yield f"exit code {self.job.code}"
+        if killed and f"orrery: rank {self.victim} was killed by signal 9" not in said:
+            yield "the launcher does not name the culprit"
+        for rank in set(range(RANKS)) - {self.victim}:
+            prefix = "" if rank == 0 else rf"\[rank {rank}\] "
+            if not re.search(rf"(?m)^{prefix}error: .*\brank {self.victim} (died|has not answered)", said):
+                yield f"rank {rank} does not name the culprit"
+
+
+def blows(backend, number):
+    """Ten, one in each tenth of the time, on ranks in turn."""
+    random.seed(f"{SEED} {backend.name} {number}")
+    return [(backend, number, i % RANKS, (i + random.random()) * backend.seconds / MOMENTS) for i in range(MOMENTS)]
+
+
+class RandomFailures(unittest.TestCase):
+    def check(self, backend):
+        print(f"{backend.name}: seed {SEED}", file=sys.stderr)
+        with concurrent.futures.ThreadPoolExecutor(3) as several:
+            cases = [*blows(backend, signal.SIGSTOP), *blows(backend, signal.SIGKILL)]
+            for blow in several.map(lambda case: Blow(*case), cases):
+                with self.subTest(str(blow)):
+                    self.assertEqual(list(blow.complaints()), [], blow.job.err + blow.job.out)
+        self.assertEqual([n for n in os.listdir("/dev/shm") if "orrery" in n], [])
+
+    def test_local(self):
+        self.check(LOCAL)
+
+    def test_open_mpi(self):
+        if not has_mpi(MPIRUN, "openmpi"):
+            self.skipTest("Open MPI is not installed")
+        self.check(OPEN_MPI)
+
+    def test_mpich(self):
+        if not has_mpi(MPIEXEC, "mpich"):
+            self.skipTest("MPICH is not installed")
+        self.check(MPICH)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

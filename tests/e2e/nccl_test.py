@@ -10,7 +10,7 @@ import re
 import signal
 import unittest
 
-from program import BUILD, Job, orrery
+from program import BUILD, Job, orrery, session_members
 
 PLUGIN = BUILD / "plugins/comm/nccl/orrery-comm-nccl.so"
 FAKE = BUILD / "tests/comm/fake_nccl/libfake_nccl.so"
@@ -32,6 +32,14 @@ def digest(done):
     if done.code != 0 or len(found) != 1:
         raise AssertionError(f"exit code {done.code}, {len(found)} digests:\n{done.out}{done.err}")
     return found[0]
+
+
+def process_of(job, rank):
+    wanted = f"ORRERY_RANK={rank}".encode()
+    for pid in session_members(job.process.pid):
+        if wanted in pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+            return pid
+    raise AssertionError(f"no process of rank {rank}")
 
 
 def loads(name):
@@ -106,7 +114,7 @@ class OverTheFake(unittest.TestCase):
         for line in job.process.stdout:
             if line.startswith("step"):
                 break
-        os.kill(job.ranks()[1], signal.SIGKILL)
+        os.kill(process_of(job, rank=1), signal.SIGKILL)
         job.finish(timeout=10)
         self.assertEqual(job.code, 128 + 9, job.err)
         self.assertEqual(len(re.findall("rank 1 died in", job.err)), 2, job.err)

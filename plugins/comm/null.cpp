@@ -2,8 +2,7 @@
 //
 // comm `null`: moves nothing between ranks, so that a plan or a measurement sees everything but
 // communication. Every operation completes at once; a rank's own contribution lands where it belongs.
-#include <orrery/comm.h>
-#include <orrery/sdk/plugin.hpp>
+#include <orrery/sdk/comm.hpp>
 
 #include <atomic>
 #include <cstdlib>
@@ -22,12 +21,8 @@ namespace {
 orr_work done;
 
 int32_t probe(void*, orr_comm_caps* out, char* reason, uint32_t reason_bytes) {
-  *out = {};
-  out->size = sizeof *out;
-  out->flags = ORR_COMM_DETERMINISTIC | ORR_COMM_REGISTERED;
-  for (int op = ORR_COLL_BARRIER; op <= ORR_COLL_TREE_REDUCE_SCATTER; ++op) out->ops |= uint64_t{1} << op;
-  for (int dtype = ORR_F32; dtype <= ORR_U8; ++dtype) out->dtypes |= uint64_t{1} << dtype;
-  out->tiers = 1u << ORR_TIER_HOST | 1u << ORR_TIER_COMM;
+  *out = orr::host_caps(ORR_COMM_DETERMINISTIC | ORR_COMM_REGISTERED);
+  out->tiers |= 1u << ORR_TIER_COMM;
   if (reason_bytes > 0) reason[0] = 0;
   return 1;
 }
@@ -106,20 +101,10 @@ orr_status* async_error(orr_comm*) { return nullptr; }
 void destroy(orr_comm* comm) { delete comm; }
 uint64_t bytes_sent(orr_comm* comm) { return comm->sent.load(std::memory_order_relaxed); }
 
-orr_comm_api api = {sizeof(orr_comm_api), nullptr, probe, world,     split,       rank,    world_size, post,
-                    wait,                 allocate, free_memory, abort_all, async_error, destroy, bytes_sent};
-
-const void* get(void*, const char* id, uint32_t version) {
-  return std::string_view(id) == "comm" && version == 1 ? &api : nullptr;
-}
-
-orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
-  orr::attach(boot);
-  *out = {sizeof *out, nullptr, get, nullptr};
-  return nullptr;
-}
+constexpr orr_comm_api api = {sizeof(orr_comm_api), nullptr, probe, world,     split,       rank,    world_size, post,
+                              wait,                 allocate, free_memory, abort_all, async_error, destroy, bytes_sent};
 
 }  // namespace
 
 ORR_PLUGIN(ORR_KIND_COMM, "null", "1.0.0", "No communication: for planning and for measuring the rest",
-           entry, 1, {{"comm", 1, 1}})
+           orr::comm_entry<api>, 1, {{"comm", 1, 1}})

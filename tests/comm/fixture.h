@@ -36,13 +36,16 @@ struct Peer {
   ~Peer() {
     if (comm) api.destroy(comm);
   }
-  // The places that data may lie in: private memory, and registered where the backend has it.
-  std::vector<bool> places() const {
+  bool has(uint32_t flag) const {
     orr_comm_caps caps{};
     caps.size = sizeof caps;
     char reason[256];
     api.probe(api.self, &caps, reason, sizeof reason);
-    return caps.flags & ORR_COMM_REGISTERED ? std::vector<bool>{false, true} : std::vector<bool>{false};
+    return caps.flags & flag;
+  }
+  // The places that data may lie in: private memory, and registered where the backend has it.
+  std::vector<bool> places() const {
+    return has(ORR_COMM_REGISTERED) ? std::vector<bool>{false, true} : std::vector<bool>{false};
   }
   int rank() const { return api.rank(comm); }
   int size() const { return api.world_size(comm); }

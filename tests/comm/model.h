@@ -95,11 +95,24 @@ inline std::vector<char> numbers(int dtype, uint64_t s, int64_t n) {
   return out;
 }
 
+// The same as magnitudes.
+inline std::vector<char> magnitudes(int dtype, uint64_t s, int64_t n) {
+  const int64_t unit = orr_dtype_bytes(dtype);
+  std::vector<char> out = numbers(dtype, s, n);
+  for (int64_t i = 0; i < n; ++i) {
+    Scalar x = load(dtype, out.data() + i * unit);
+    x.f = std::abs(x.f), x.d = std::abs(x.d);
+    store(dtype, x, out.data() + i * unit);
+  }
+  return out;
+}
+
 // The fold of sequences 0 .. ranks-1 in that order, rounded once.
-inline std::vector<char> folded(int dtype, int redop, int ranks, int64_t n) {
+inline std::vector<char> folded(int dtype, int redop, int ranks, int64_t n,
+                                std::vector<char> (*sequence)(int, uint64_t, int64_t) = numbers) {
   const int64_t unit = orr_dtype_bytes(dtype);
   std::vector<std::vector<char>> in;
-  for (int r = 0; r < ranks; ++r) in.push_back(numbers(dtype, static_cast<uint64_t>(r), n));
+  for (int r = 0; r < ranks; ++r) in.push_back(sequence(dtype, static_cast<uint64_t>(r), n));
   std::vector<char> out(static_cast<size_t>(n * unit));
   for (int64_t i = 0; i < n; ++i) {
     Scalar acc = load(dtype, in[0].data() + i * unit);

@@ -41,8 +41,10 @@ void shift_around(Peer& peer, Slab& slab, int64_t n) {
   expect(slab, to, (me + P - 1) % P, n);
 }
 
-// Rank 0 sends tags 1, 2, 3 to rank 1, which wants 3, 1, 2, each by itself.
-void tags_out_of_order(Peer& peer, Slab& slab, int64_t n) {
+// Rank 0 sends tags 1, 2, 3 to rank 1, which wants 3, 1, 2, each by itself; in the order of sending where
+// the backend asks for that.
+void tags(Peer& peer, Slab& slab, int64_t n) {
+  const std::vector<int> wanted = peer.has(ORR_COMM_PAIR_ORDER) ? std::vector<int>{1, 2, 3} : std::vector<int>{3, 1, 2};
   const uint64_t bytes = static_cast<uint64_t>(n) * 4;
   if (peer.rank() == 0) {
     std::vector<orr_coll> group;
@@ -52,7 +54,7 @@ void tags_out_of_order(Peer& peer, Slab& slab, int64_t n) {
     }
     peer.post(group);
   } else if (peer.rank() == 1) {
-    for (int tag : {3, 1, 2}) {
+    for (int tag : wanted) {
       peer.post(pair_op(ORR_COLL_RECV, 0, tag, slab.part(0, bytes), n));
       expect(slab, 0, tag, n);
     }
@@ -65,23 +67,15 @@ const Body pairs("pairs", [](const std::string& backend, const std::string&) {
   for (bool registered : peer.places()) {
     Slab slab(peer, registered, 8 << 20);
     for (int64_t n : {0, 1, 1000, 8192, 16384, 300000}) shift_around(peer, slab, n);
-    for (int64_t n : {10, 60000}) tags_out_of_order(peer, slab, n);
+    for (int64_t n : {10, 60000}) tags(peer, slab, n);
   }
   return 0;
 });
 
-bool takes_any_source(const Peer& peer) {
-  orr_comm_caps caps{};
-  caps.size = sizeof caps;
-  char reason[256];
-  peer.api.probe(peer.api.self, &caps, reason, sizeof reason);
-  return caps.flags & ORR_COMM_ANY_SOURCE;
-}
-
 // A server's day: requests of whoever comes, short and long, each answered to its sender.
 const Body any_source("any source", [](const std::string& backend, const std::string&) {
   Peer peer(backend);
-  if (!takes_any_source(peer)) return 0;
+  if (!peer.has(ORR_COMM_ANY_SOURCE)) return 0;
   const int P = peer.size(), me = peer.rank(), rounds = 20;
   Slab slab(peer, false, 8 << 20);
   for (int64_t n : {3, 70000}) {
@@ -112,6 +106,24 @@ TEST_P(OnMain, ReceivesFromAnySource) {
     const auto outcome = run(GetParam(), n, "any source", "", {"ORRERY_DEADLINE=10"});
     EXPECT_EQ(outcome.code, 0) << n << " ranks: " << outcome.output;
   }
+}
+
+// Where tags do not select they still have to agree.
+const Body unequal_tags("unequal tags", [](const std::string& backend, const std::string&) {
+  Peer peer(backend);
+  if (!peer.has(ORR_COMM_PAIR_ORDER)) fail(ORR_UNIMPLEMENTED, "tags select");
+  Slab slab(peer, false, 64);
+  const int op = peer.rank() == 0 ? ORR_COLL_SEND : ORR_COLL_RECV;
+  peer.post(pair_op(op, 1 - peer.rank(), 5 + peer.rank(), slab.part(0, 16), 4));
+  peer.barrier();
+  return 0;
+});
+
+TEST_P(OnMain, UnequalTagsAreNamed) {
+  const auto outcome = run(GetParam(), 2, "unequal tags", "", {"ORRERY_DEADLINE=10"});
+  if (ranks::count(outcome.output, "tags select")) GTEST_SKIP() << "tags select";
+  EXPECT_GE(ranks::count(outcome.output, "rank 0 sends 4 f32 'pair', tag 5 to rank 1, which receives 4 f32 'pair', tag 6"),
+            speakers(2)) << outcome.output;
 }
 
 TEST_P(Everywhere, MessagesArrive) {

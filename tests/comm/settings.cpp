@@ -45,6 +45,14 @@ bool is_installed(const std::string& program) {
   return false;
 }
 
+// The backend whose library has a fake here, and the variables that name the library.
+#ifdef FAKE_NCCL
+constexpr const char *faked = "nccl", *fake_library = FAKE_NCCL;
+#else
+constexpr const char *faked = "", *fake_library = "";
+#endif
+constexpr const char* library_variables[] = {"ORRERY_CUDA_LIBRARY", "ORRERY_NCCL_LIBRARY"};
+
 // The launcher as a child in place of ours; the ranks are this program again.
 [[noreturn]] void become(const Launcher& launcher, int n, const std::string& body,
                          const std::string& argument, const std::vector<std::string>& env) {
@@ -107,11 +115,13 @@ std::string ask(const Setting& s) {
 }  // namespace
 
 std::ostream& operator<<(std::ostream& out, const Setting& s) {
-  return out << s.backend << " under " << s.launcher << (s.hosts.empty() ? "" : ", hosts " + s.hosts);
+  return out << (s.fake.empty() ? "" : "fake ") << s.backend << " under " << s.launcher
+             << (s.hosts.empty() ? "" : ", hosts " + s.hosts);
 }
 
 std::string name_of(const Setting& s) {
-  std::string name = s.backend + "_" + s.launcher + (s.hosts.empty() ? "" : "_hosts_" + s.hosts);
+  std::string name = (s.fake.empty() ? "" : "fake_") + s.backend + "_" + s.launcher +
+                     (s.hosts.empty() ? "" : "_hosts_" + s.hosts);
   std::replace_if(name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
   return name;
 }
@@ -119,9 +129,11 @@ std::string name_of(const Setting& s) {
 std::vector<Setting> settings() {
   std::vector<Setting> all;
   for (const std::string& backend : orrery::Registry::get().names(ORR_KIND_COMM))
-    for (const Launcher& launcher : launchers())
-      if (backend != "null") all.push_back({backend, launcher.name});
-  for (const char* hosts : {"aabb", "abcde"}) all.push_back({"local", "orrery", hosts});
+    for (const Launcher& launcher : launchers()) {
+      if (backend != "null") all.push_back({.backend = backend, .launcher = launcher.name});
+      if (backend == faked) all.push_back({.backend = backend, .launcher = launcher.name, .fake = fake_library});
+    }
+  for (const char* hosts : {"aabb", "abcde"}) all.push_back({.backend = "local", .launcher = "orrery", .hosts = hosts});
   return all;
 }
 
@@ -132,14 +144,16 @@ std::string why_not(const Setting& s) {
   return known[name];
 }
 
-bool is_main(const Setting& s) { return s.launcher == "orrery" || !why_not({s.backend, "orrery"}).empty(); }
+bool is_main(const Setting& s) { return s.launcher == "orrery" || !why_not({.backend = s.backend, .launcher = "orrery", .fake = s.fake}).empty(); }
 
 ranks::Outcome run(const Setting& s, int n, const std::string& body, const std::string& argument,
-                   const std::vector<std::string>& env) {
+                   const std::vector<std::string>& variables) {
+  std::vector<std::string> env = variables;
+  for (const char* name : library_variables)
+    if (!s.fake.empty()) env.push_back(std::string(name) + "=" + s.fake);
   const std::string words = s.backend + " " + argument;
-  std::vector<std::string> variables = env;
-  if (!s.hosts.empty()) variables.push_back("ORRERY_TEST_HOSTS=" + s.hosts);
-  if (s.launcher == "orrery") return ranks::run(n, body, words, variables);
+  if (!s.hosts.empty()) env.push_back("ORRERY_TEST_HOSTS=" + s.hosts);
+  if (s.launcher == "orrery") return ranks::run(n, body, words, env);
   return run_under(find(s.launcher), n, body, words, env);
 }
 

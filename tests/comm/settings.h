@@ -17,10 +17,12 @@ namespace comm_test {
 struct Setting {
   std::string backend, launcher;
   std::string hosts = "";  // "aabb": ranks 0, 1 and 4 believe to be on one host, 2 and 3 on another
+  std::string fake = "";   // the library that stands for the one the backend opens
 };
 std::ostream& operator<<(std::ostream& out, const Setting& s);
 
-// All pairs, and `local` between pretended hosts. `null` is left out: it moves nothing, by design.
+// All pairs, and `local` between pretended hosts. `null` is left out: it moves nothing, by design. A backend
+// over a fake of its library is one more, and named so.
 std::vector<Setting> settings();
 // "" if the backend works under the launcher here, else why not. Asks one rank, once.
 std::string why_not(const Setting& s);

@@ -49,7 +49,9 @@ enum {
   ORR_COMM_DETERMINISTIC = 2,  /* same inputs, same ranks: same bits on every rank and run */
   ORR_COMM_ANY_SOURCE = 4,     /* RECV with peer = -1 */
   ORR_COMM_REGISTERED = 8,     /* memory from `allocate` is read by peers in place */
-  ORR_COMM_PEER_DEATH = 16     /* notices a dead peer before the deadline */
+  ORR_COMM_PEER_DEATH = 16,    /* notices a dead peer before the deadline */
+  ORR_COMM_PAIR_ORDER = 32,    /* messages of a pair match in order; tags must agree, not select */
+  ORR_COMM_DEVICE_MEMORY = 64  /* `allocate` gives memory of tier DEVICE, without host address */
 };
 
 typedef struct orr_comm_caps {
@@ -91,7 +93,7 @@ typedef struct orr_coll {
   const int64_t* counts;      /* world_size of them */
   const int64_t* recv_counts; /* all_to_all; tree_reduce_scatter: first elements */
   const int64_t* leaf_first;  /* tree: world_size + 1 */
-  orr_stream* stream;         /* stream-ordered backends */
+  orr_stream* stream;         /* stream-ordered backends: a CUstream; NULL is the default */
   int64_t deadline_ns;        /* 0: the communicator's */
   uint64_t sequence;          /* number of this operation on this communicator; equal on all ranks */
   const char* name;           /* "bucket 3"; with where, for messages and order checks */
@@ -121,7 +123,8 @@ typedef struct orr_comm_api {
   orr_status* (*wait)(orr_comm*, orr_work*);
 
   /* Memory that this communicator's ranks can use in place (tier COMM), zeroed. Collective; same
-   * bytes on all ranks. Backends without REGISTERED return ORR_UNIMPLEMENTED. [main thread] */
+   * bytes on all ranks. Backends without REGISTERED or DEVICE_MEMORY return ORR_UNIMPLEMENTED.
+   * [main thread] */
   orr_status* (*allocate)(orr_comm*, uint64_t bytes, orr_memory** out);
   void (*free)(orr_comm*, orr_memory*); /* collective [main thread] */
 

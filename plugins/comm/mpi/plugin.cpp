@@ -1,90 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// comm `mpi`: MPI as the carrier, one build for Open MPI and one for MPICH. Host-ordered: `post` moves
-// the bytes on the caller's thread and is done at return, so a work handle says nothing.
-#include <orrery/comm.h>
-#include <orrery/sdk/plugin.hpp>
+// comm `mpi`: MPI as the carrier, one build for Open MPI and one for MPICH. Host-ordered: `post`
+// moves the bytes on the caller's thread and is done at return, so a work handle says nothing.
+#include <orrery/sdk/comm.hpp>
 
 #include "comm.h"
 #include "launcher.h"
 
-struct orr_comm {
-  std::unique_ptr<mpi::Comm> impl;
-};
-struct orr_work {};
-
 namespace {
 
-orr_work done;
-
 int32_t probe(void*, orr_comm_caps* out, char* reason, uint32_t reason_bytes) {
-  *out = {};
-  out->size = sizeof *out;
-  out->flags = ORR_COMM_DETERMINISTIC | ORR_COMM_ANY_SOURCE;
-  for (int op = ORR_COLL_BARRIER; op <= ORR_COLL_TREE_REDUCE_SCATTER; ++op) out->ops |= uint64_t{1} << op;
-  for (int dtype = ORR_F32; dtype <= ORR_U8; ++dtype) out->dtypes |= uint64_t{1} << dtype;
-  out->tiers = 1u << ORR_TIER_HOST;
+  *out = orr::host_caps(ORR_COMM_DETERMINISTIC | ORR_COMM_ANY_SOURCE);
   const std::string why = mpi::why_not_here();
   snprintf(reason, reason_bytes, "%s", why.c_str());
   return why.empty();
 }
 
-orr_comm* give(std::unique_ptr<mpi::Comm> comm) {
-  return comm ? new orr_comm{std::move(comm)} : nullptr;
+mpi::Family& family_of(orr_comm* comm) { return orr::comm_of<mpi::Comm>(comm).family(); }
+
+constexpr orr_comm_api table() {
+  orr_comm_api t = orr::comm_table<mpi::Comm, mpi::Comm::form_world>(probe);
+  orr::set_host_ordered<mpi::Comm>(t);
+  t.abort = [](orr_comm* comm, const char* reason) {
+    mpi::Family& family = family_of(comm);
+    const std::string who = "rank " + std::to_string(family.rank());
+    orr::guard([&] { family.poison(ORR_RETRY, who + " aborted: " + reason); });
+  };
+  t.async_error = [](orr_comm* comm) { return orr::guard([&] { family_of(comm).check_alive(); }); };
+  return t;
 }
 
-orr_status* world(void*, const orr_comm_boot* boot, orr_comm** out) {
-  return orr::guard([&] { *out = give(mpi::Comm::form_world(*boot)); });
-}
-
-orr_status* split(orr_comm* parent, int32_t color, int32_t key, orr_comm** out) {
-  return orr::guard([&] { *out = give(parent->impl->split(color, key)); });
-}
-
-int32_t rank(orr_comm* comm) { return comm->impl->rank(); }
-int32_t world_size(orr_comm* comm) { return comm->impl->size(); }
-
-orr_status* post(orr_comm* comm, const orr_coll* ops, int32_t n, orr_work** out) {
-  return orr::guard([&] {
-    comm->impl->run(ops, n);
-    *out = &done;
-  });
-}
-
-orr_status* wait(orr_comm*, orr_work*) { return nullptr; }
-
-orr_status* allocate(orr_comm*, uint64_t, orr_memory**) {
-  return orr::host->error(ORR_UNIMPLEMENTED, "comm 'mpi' has no memory that peers read in place");
-}
-
-void free_memory(orr_comm*, orr_memory*) {}
-
-void abort_all(orr_comm* comm, const char* reason) {
-  mpi::Family& family = comm->impl->family();
-  const std::string who = "rank " + std::to_string(family.rank());
-  orr::guard([&] { family.poison(ORR_RETRY, who + " aborted: " + reason); });
-}
-
-orr_status* async_error(orr_comm* comm) {
-  return orr::guard([&] { comm->impl->family().check_alive(); });
-}
-
-void destroy(orr_comm* comm) { delete comm; }
-
-uint64_t bytes_sent(orr_comm* comm) { return comm->impl->bytes_sent(); }
-
-orr_comm_api api = {sizeof(orr_comm_api), nullptr, probe, world,     split,       rank,    world_size, post,
-                    wait,                 allocate, free_memory, abort_all, async_error, destroy, bytes_sent};
-
-const void* get(void*, const char* id, uint32_t version) {
-  return std::string_view(id) == "comm" && version == 1 ? &api : nullptr;
-}
-
-orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
-  orr::attach(boot);
-  *out = {sizeof *out, nullptr, get, nullptr};
-  return nullptr;
-}
+constexpr orr_comm_api api = table();
 
 }  // namespace
 
@@ -93,4 +39,5 @@ orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
 #else
 #define ORR_MPI_SUMMARY "MPI as the carrier, by MPICH"
 #endif
-ORR_PLUGIN(ORR_KIND_COMM, "mpi", "1.0.0", ORR_MPI_SUMMARY, entry, 1, {{"comm", 1, 1}})
+ORR_PLUGIN(ORR_KIND_COMM, "mpi", "1.0.0", ORR_MPI_SUMMARY, orr::comm_entry<api>, 1,
+           {{"comm", 1, 1}})

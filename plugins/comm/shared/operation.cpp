@@ -52,10 +52,13 @@ std::string said(const Card& card) {
                                     (c.name ? std::string(" '") + c.name + "'" : "") + ": " + why);
 }
 
-void check_bytes(const orr_coll& c, const char* which, const orr_buffer& b, int64_t elements) {
+bool lies_on_device(const orr_buffer& b) { return b.memory && b.memory->tier == ORR_TIER_DEVICE; }
+
+void check_bytes(const orr_coll& c, const char* which, const orr_buffer& b, int64_t elements, bool device) {
   const uint64_t need = static_cast<uint64_t>(elements * orr_dtype_bytes(c.dtype));
   if (need == 0) return;
-  if (!b.memory || !b.memory->host) invalid(c, std::string(which) + " has no host memory");
+  const bool reachable = b.memory && (b.memory->host || (device && lies_on_device(b)));
+  if (!reachable) invalid(c, std::string(which) + " has no host memory");
   if (b.bytes < need)
     invalid(c, std::string(which) + " holds " + std::to_string(b.bytes) + " bytes and needs " +
                    std::to_string(need));
@@ -74,7 +77,7 @@ void check_slices(const orr_coll& c, int ranks) {
   }
 }
 
-void check_buffers(const orr_coll& c, int rank, int ranks) {
+void check_buffers(const orr_coll& c, int rank, int ranks, bool device) {
   const bool root = has_root(c.op) && c.root_or_peer == rank;
   int64_t in = c.count, out = c.count;
   switch (c.op) {
@@ -92,8 +95,8 @@ void check_buffers(const orr_coll& c, int rank, int ranks) {
     case ORR_COLL_TREE_ALL_REDUCE: in = c.count * orr::traffic::nodes(c, rank, ranks); break;
     default: break;
   }
-  check_bytes(c, "send", c.send, in);
-  check_bytes(c, "recv", c.recv, out);
+  check_bytes(c, "send", c.send, in, device);
+  check_bytes(c, "recv", c.recv, out, device);
 }
 
 }  // namespace
@@ -130,7 +133,7 @@ std::string disagreement(const Card& a, int rank_of_a, const Card& b, int rank_o
   return text;
 }
 
-void check(const orr_coll& c, int rank, int ranks, bool any_source) {
+void check(const orr_coll& c, int rank, int ranks, bool any_source, bool device) {
   if (c.op < ORR_COLL_BARRIER || c.op > ORR_COLL_TREE_REDUCE_SCATTER)
     throw orr::Error(ORR_UNIMPLEMENTED, "there is no operation " + std::to_string(c.op));
   if (c.op == ORR_COLL_BARRIER) return;
@@ -146,8 +149,10 @@ void check(const orr_coll& c, int rank, int ranks, bool any_source) {
                    std::to_string(c.redop));
   if (tree && (!c.leaf_first || c.leaf_first[ranks] < 1)) invalid(c, "there are no leaves");
   if (c.op == ORR_COLL_TREE_REDUCE_SCATTER) check_slices(c, ranks);
-  check_buffers(c, rank, ranks);
+  check_buffers(c, rank, ranks, device);
 }
+
+bool on_device(const orr_coll& c) { return lies_on_device(c.send) || lies_on_device(c.recv); }
 
 const char* op_name(int32_t op) {
   static const char* const names[] = {"nothing",    "barrier",    "broadcast", "all_reduce",

@@ -34,8 +34,10 @@ bool agree(const Card& a, const Card& b);
 std::string disagreement(const Card& a, int rank_of_a, const Card& b, int rank_of_b);
 
 // Throws orr::Error, ORR_INVALID or ORR_UNIMPLEMENTED, if the descriptor cannot be run by this rank.
-// `any_source`: a receive may name peer -1.
-void check(const orr_coll& c, int rank, int ranks, bool any_source);
+// `any_source`: a receive may name peer -1. `device`: buffers may lie in device memory.
+void check(const orr_coll& c, int rank, int ranks, bool any_source, bool device = false);
+// Whether a buffer of the operation lies in device memory.
+bool on_device(const orr_coll& c);
 
 const char* op_name(int32_t op);
 const char* dtype_name(int32_t dtype);

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm.h"
+
+#include <numeric>
+
+#include <orrery/sdk/traffic.hpp>
+
+namespace nccl {
+namespace {
+
+constexpr int64_t ms = 1000000;
+constexpr int64_t time_to_answer = 1000 * ms;  // a waiting rank beats within it, whatever the load
+constexpr int64_t time_to_stop = 1000 * ms;
+
+ncclConfig_t not_blocking() {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  return config;
+}
+
+// Until done() or the time is over. For what must end although the world is dead.
+template <class F>
+bool soon(int64_t patience, F&& done) {
+  for (const int64_t end = shared::now_ns() + patience; !done(); sched_yield())
+    if (shared::now_ns() > end) return false;
+  return true;
+}
+
+}  // namespace
+
+Work::Work(const orr_coll& c, int ranks)
+    : coll(c), name(c.name ? c.name : ""), where(c.where ? c.where : "") {
+  if (c.counts) counts.assign(c.counts, c.counts + ranks);
+  if (c.recv_counts) recv_counts.assign(c.recv_counts, c.recv_counts + ranks);
+  coll.name = name.c_str(), coll.where = where.c_str();
+  coll.counts = counts.data(), coll.recv_counts = recv_counts.data();
+}
+
+Comm::Comm(std::shared_ptr<Family> family, std::vector<int> world_of, int rank)
+    : family_(std::move(family)),
+      world_of_(std::move(world_of)),
+      rank_(rank),
+      size_(static_cast<int>(world_of_.size())),
+      id_(1) {}
+
+std::unique_ptr<Comm> Comm::form_world(const orr_comm_boot& boot) {
+  auto family = std::make_shared<Family>(boot);
+  std::vector<int> all(static_cast<size_t>(boot.world_size));
+  std::iota(all.begin(), all.end(), 0);
+  std::unique_ptr<Comm> comm(new Comm(family, all, boot.rank));
+  const ncclUniqueId id = family->meet();
+  ncclConfig_t config = not_blocking();
+  comm->guarded([&] {
+    comm->settle(
+        library().ncclCommInitRankConfig(&comm->comm_, boot.world_size, id, boot.rank, &config),
+        "ncclCommInitRankConfig");
+  });
+  return comm;
+}
+
+// The ranks of the part learn from each other who they are.
+std::unique_ptr<Comm> Comm::split(int32_t color, int32_t key) {
+  family_->check_alive();
+  family_->device().enter();
+  std::unique_ptr<Comm> part;
+  guarded([&] {
+    std::vector<int64_t> choices(3 * static_cast<size_t>(size_));
+    const int64_t mine[] = {color, key, family_->rank()};
+    gather(mine, sizeof mine, choices.data());
+    ncclConfig_t config = not_blocking();
+    made_ = nullptr;
+    settle(
+        library().ncclCommSplit(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &made_, &config),
+        "ncclCommSplit");
+    ++children_;
+    if (color < 0) return;
+    std::vector<int> members(static_cast<size_t>(size_));
+    std::iota(members.begin(), members.end(), 0);
+    std::erase_if(members, [&](int r) { return choices[3 * r] != color; });
+    std::stable_sort(members.begin(), members.end(),
+                     [&](int a, int b) { return choices[3 * a + 1] < choices[3 * b + 1]; });
+    const auto at = std::find(members.begin(), members.end(), rank_) - members.begin();
+    for (int& r : members) r = static_cast<int>(choices[3 * r + 2]);
+    part.reset(new Comm(family_, members, static_cast<int>(at)));
+    const uint64_t words[] = {id_, children_, static_cast<uint64_t>(color)};
+    part->id_ = shared::hash(words, sizeof words, 3);
+    part->comm_ = made_;
+    part->settle(ncclInProgress, "ncclCommSplit");
+  });
+  return part;
+}
+
+Comm::~Comm() {
+  if (!comm_) return;
+  try {
+    family_->device().enter();
+    family_->failing() ? halt() : part_in_order();
+  } catch (const orr::Error&) {
+    halt();  // a peer went while parting: nobody is left to be told
+  }
+}
+
+// Finalising waits for what is under way on all ranks; only then is destroying local.
+void Comm::part_in_order() {
+  settle(library().ncclCommFinalize(comm_), "ncclCommFinalize");
+  library().ncclCommDestroy(comm_);
+  comm_ = nullptr;
+}
+
+// Ends what is under way, whatever the peers do. A revoked communicator is at rest and can be
+// destroyed; an aborted one is gone. Until our stream is idle it may write into our memory.
+void Comm::halt() {
+  const Library& lib = library();
+  if (!comm_) return;
+  ncclResult_t state = ncclInvalidUsage;
+  const ncclResult_t asked = lib.revoke ? lib.revoke(comm_, 0) : ncclInvalidUsage;
+  const bool revoked = (asked == ncclSuccess || asked == ncclInProgress) && soon(time_to_stop, [&] {
+    return lib.ncclCommGetAsyncError(comm_, &state) != ncclSuccess || state != ncclInProgress;
+  });
+  if (revoked && state == ncclSuccess)
+    lib.ncclCommDestroy(comm_);
+  else
+    lib.ncclCommAbort(comm_);
+  comm_ = nullptr;
+  soon(time_to_stop,
+       [&] { return lib.cuStreamQuery(family_->device().stream()) != CUDA_ERROR_NOT_READY; });
+}
+
+// The state tells what has become of a call; without a communicator yet there is nobody to be
+// asked.
+void Comm::settle(ncclResult_t code, const char* what) {
+  if (code == ncclInProgress)
+    await(0, [&] {
+      check_nccl(library().ncclCommGetAsyncError(comm_, &code), "ncclCommGetAsyncError");
+      return code != ncclInProgress;
+    });
+  check_nccl(code, what);
+}
+
+int64_t Comm::deadline() const {
+  return current_ && current_->deadline_ns > 0 ? current_->deadline_ns
+                                               : family_->boot().deadline_ns;
+}
+
+void Comm::look_for_dead() {
+  const orr_comm_boot& boot = family_->boot();
+  for (int r : world_of_) {
+    if (r == boot.rank || !boot.dead(boot.store, r)) continue;
+    family_->listen();  // it may have ended because of another
+    family_->die(ORR_RETRY, "rank " + std::to_string(r) + " died" + shared::in_operation(current_));
+  }
+}
+
+// Once a millisecond of waiting: has somebody ended the world, is a peer gone, is it too late?
+void Comm::look_around(int64_t waited) {
+  family_->check_alive();
+  look_for_dead();
+  ncclResult_t state = ncclSuccess;
+  if (comm_) check_nccl(library().ncclCommGetAsyncError(comm_, &state), "ncclCommGetAsyncError");
+  check_nccl(state, "asynchronous error");
+  if (waited - beat_at_ > family_->beat_ns()) {
+    beat_at_ = waited;
+    family_->beat(own_beat());
+    family_->listen();
+  }
+  if (waited < deadline()) return;
+  if (asked_at_ < 0) {
+    asked_at_ = waited;
+    asked_ = family_->beats();
+  } else if (waited - asked_at_ > time_to_answer) {
+    blame();
+  }
+}
+
+// Who waits has beaten since. Who has not is frozen, or computes for longer than the deadline.
+void Comm::blame() {
+  const std::vector<Beat> now = family_->beats();
+  const std::string rest = shared::seconds(deadline()) + shared::in_operation(current_);
+  for (int r = 0; r < family_->size(); ++r)
+    if (r != family_->rank() && now[r].number == asked_[r].number)
+      family_->die(ORR_DEADLINE, "rank " + std::to_string(r) + " has not answered for " + rest);
+  compare_waits(now);
+  const int other = current_ && shared::paired(*current_) ? world_of_[current_->root_or_peer]
+                                                          : world_of_[rank_ == 0 ? size_ - 1 : 0];
+  family_->die(ORR_DEADLINE, "ranks " + std::to_string(other) + " and " +
+                                 std::to_string(family_->rank()) + " wait for each other since " +
+                                 rest);
+}
+
+Beat Comm::own_beat() const {
+  Beat b{};
+  if (!current_) return b;
+  b.comm = id_;
+  b.card = shared::card_of(*current_, size_);
+  b.message = shared::paired(*current_);
+  if (b.message) b.peer = world_of_[current_->root_or_peer], b.tag = current_->tag;
+  return b;
+}
+
+// A library that fails may do so because a peer has gone, which the launcher is about to see.
+void Comm::explain(int32_t code, const std::string& text) {
+  const std::string where = shared::in_operation(current_);
+  try {
+    family_->check_alive();
+    soon(500 * ms, [&] {
+      look_for_dead();
+      return false;
+    });
+    family_->die(code, text + where);
+  } catch (const orr::Error&) {
+    current_ = nullptr;
+    halt();
+    throw;
+  }
+}
+
+std::unique_ptr<Work> Comm::post(const orr_coll* ops, int n) {
+  family_->check_alive();
+  family_->device().enter();
+  std::vector<orr_coll> near, far;
+  for (int i = 0; i < n; ++i) {
+    shared::check(ops[i], rank_, size_, false, true);
+    const bool device = shared::on_device(ops[i]);
+    if (device) check_device(ops[i], far.empty() ? ops[i] : far.front());
+    (device ? far : near).push_back(ops[i]);
+  }
+  std::unique_ptr<Work> work;
+  guarded([&] {
+    transfer(near);
+    for (const orr_coll& c : near)
+      if (!shared::paired(c)) collective(c);
+    if (!far.empty()) work = enqueue(far);
+  });
+  uint64_t sent = 0;
+  for (int i = 0; i < n; ++i) sent += orr::traffic::bytes_sent(ops[i], rank_, size_);
+  bytes_sent_.fetch_add(sent, std::memory_order_relaxed);
+  return work;
+}
+
+void Comm::wait(Work& work) {
+  family_->check_alive();
+  family_->device().enter();
+  guarded([&] {
+    current_ = &work.coll;
+    await(0, [&] { return work.end.done(); });
+  });
+}
+
+}  // namespace nccl

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "family.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+
+#include <orrery/sdk/plugin.hpp>
+
+namespace nccl {
+namespace {
+
+constexpr int64_t ms = 1000000;
+constexpr uint64_t most_value = 2048;
+constexpr const char* store_keeper = "the keeper of the job's store (rank 0 or the launcher)";
+
+int count_worlds() {
+  static std::atomic<int> worlds{0};
+  return ++worlds;
+}
+
+// Set once the process runs its exit handlers: whoever wanted to part in order has done so before.
+std::atomic<bool> exiting{false};
+
+}  // namespace
+
+Family::Family(const orr_comm_boot& boot)
+    : boot_(boot),
+      world_(count_worlds()),
+      has_own_cpu_(boot.local_size <= sysconf(_SC_NPROCESSORS_ONLN)),
+      device_(boot.local_rank) {
+  static const int registered = std::atexit([] { exiting = true; });
+  static_cast<void>(registered);
+  const Beat none{};
+  put(key("beat", rank()), &none, sizeof none);
+  if (rank() == 0) put(key("poison"), "", 0);
+  put(key("device", rank()), device_.identity().data(), device_.identity().size());
+  refuse_shared_devices();
+}
+
+std::string Family::key(const char* name, int rank) const {
+  const std::string text = "nccl/" + std::to_string(world_) + "/" + name;
+  return rank < 0 ? text : text + "/" + std::to_string(rank);
+}
+
+void Family::put(const std::string& key, const void* value, uint64_t bytes) const {
+  orr::check(boot_.put(boot_.store, key.c_str(), value, bytes));
+}
+
+// `culprit` is who must have put it, or who keeps it.
+std::string Family::get(const std::string& key, const std::string& culprit) const {
+  char value[most_value];
+  uint64_t bytes = 0;
+  try {
+    orr::check(boot_.get(boot_.store, key.c_str(), value, sizeof value, &bytes, boot_.deadline_ns));
+  } catch (const orr::Error& e) {
+    if (e.code != ORR_DEADLINE) throw;
+    throw orr::Error(e.code,
+                     culprit + " has not answered for " + shared::seconds(boot_.deadline_ns));
+  }
+  return std::string(value, bytes);
+}
+
+// What rank `rank` puts when it comes.
+std::string Family::get_first(const char* name, int rank) const {
+  return get(key(name, rank), "rank " + std::to_string(rank));
+}
+
+// NCCL takes one rank per GPU; with two, some versions refuse and some hang.
+void Family::refuse_shared_devices() const {
+  std::vector<std::string> all;
+  for (int r = 0; r < size(); ++r) {
+    all.push_back(get_first("device", r));
+    const int first = static_cast<int>(std::find(all.begin(), all.end(), all.back()) - all.begin());
+    if (first < r)
+      throw orr::Error(ORR_UNAVAILABLE,
+                       "ranks " + std::to_string(first) + " and " + std::to_string(r) +
+                           " have the same GPU, and NCCL takes one rank per GPU: start at most " +
+                           std::to_string(device_.devices()) + " ranks on this host");
+  }
+}
+
+ncclUniqueId Family::meet() {
+  ncclUniqueId id{};
+  if (rank() == 0) {
+    check_nccl(library().ncclGetUniqueId(&id), "ncclGetUniqueId");
+    put(key("id"), &id, sizeof id);
+  } else {
+    const std::string got = get(key("id"), "rank 0");
+    std::memcpy(&id, got.data(), std::min(got.size(), sizeof id));
+  }
+  for (int r = 0; r < size(); ++r) get_first("beat", r);
+  get(key("poison"), "rank 0");
+  return id;
+}
+
+bool Family::failing() const { return poisoned_ || exiting || std::uncaught_exceptions() > 0; }
+
+bool Family::set_poison(int32_t code, const std::string& text) {
+  std::lock_guard lock(mutex_);
+  if (poisoned_) return false;
+  code_ = code;
+  text_ = text;
+  poisoned_ = true;
+  return true;
+}
+
+void Family::poison(int32_t code, const std::string& text) {
+  if (!set_poison(code, text)) return;
+  try {
+    const std::string value = std::to_string(code) + " " + text;
+    put(key("poison"), value.data(), std::min<uint64_t>(value.size(), most_value));
+  } catch (const orr::Error&) {
+    // Who served the store is gone: the peers see that by themselves.
+  }
+}
+
+void Family::check_alive() const {
+  if (!poisoned_) return;
+  std::lock_guard lock(mutex_);
+  throw orr::Error(code_, text_);
+}
+
+void Family::die(int32_t code, const std::string& text) {
+  poison(code, text);
+  check_alive();
+  throw orr::Error(code, text);
+}
+
+void Family::listen() {
+  check_alive();
+  const std::string value = get(key("poison"), store_keeper);
+  if (value.empty()) return;
+  const size_t blank = value.find(' ');
+  set_poison(std::atoi(value.c_str()), value.substr(blank + 1));
+  check_alive();
+}
+
+int64_t Family::beat_ns() const { return std::clamp(boot_.deadline_ns / 8, 50 * ms, 400 * ms); }
+
+void Family::beat(Beat b) {
+  b.number = ++beats_;
+  put(key("beat", rank()), &b, sizeof b);
+}
+
+std::vector<Beat> Family::beats() const {
+  std::vector<Beat> all(static_cast<size_t>(size()));
+  for (int r = 0; r < size(); ++r) {
+    const std::string value = get(key("beat", r), store_keeper);
+    std::memcpy(&all[static_cast<size_t>(r)], value.data(), std::min(value.size(), sizeof(Beat)));
+  }
+  return all;
+}
+
+}  // namespace nccl

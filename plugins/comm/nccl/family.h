@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What all communicators of one world share: the GPU, one poison (after a lost peer none can be
+// trusted), and what ranks tell each other past NCCL, through the job's store:
+//
+//   nccl/W/id          the identifier of the world's communicator, from rank 0; W counts worlds
+//   nccl/W/device/R    the GPU of rank R
+//   nccl/W/poison      empty, or the code and the sentence that ended the world
+//   nccl/W/beat/R      what rank R waits for (Beat), put again and again while it waits
+//
+// Every key is put while the world forms, so that no later look at one has to wait.
+#pragma once
+
+#include <orrery/comm.h>
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "../shared/operation.h"
+#include "device.h"
+
+namespace nccl {
+
+// Sign of life of a rank that waits. Travels between processes.
+struct Beat {
+  uint64_t number;
+  uint64_t comm;  // in which communicator; 0: none yet
+  int32_t message, peer, tag;
+  shared::Card card;
+};
+
+class Family {
+ public:
+  // Opens the GPU and sees that no two ranks share one. Collective. Throws orr::Error.
+  explicit Family(const orr_comm_boot& boot);
+  Family(const Family&) = delete;
+
+  const orr_comm_boot& boot() const { return boot_; }
+  int rank() const { return boot_.rank; }
+  int size() const { return boot_.world_size; }
+  bool has_own_cpu() const { return has_own_cpu_; }
+  Device& device() { return device_; }
+  Staging& staging() { return staging_; }
+  ncclUniqueId meet();
+
+  // Whether the world is dead or this process is about to end for another reason.
+  bool failing() const;
+  // Kills the world with this reason, here and on the peers, unless it is dead already. [any
+  // thread]
+  void poison(int32_t code, const std::string& text);
+  void check_alive() const;  // throws when the world is dead [any thread]
+  [[noreturn]] void die(int32_t code, const std::string& text);
+  // Dies by what a peer has put, if it has.
+  void listen();
+
+  // The time between beats: several within a deadline, few in a second.
+  int64_t beat_ns() const;
+  void beat(Beat b);  // its number is filled in
+  std::vector<Beat> beats() const;
+
+ private:
+  std::string key(const char* name, int rank = -1) const;
+  void put(const std::string& key, const void* value, uint64_t bytes) const;
+  std::string get(const std::string& key, const std::string& culprit) const;
+  std::string get_first(const char* name, int rank) const;
+  void refuse_shared_devices() const;
+  bool set_poison(int32_t code, const std::string& text);
+
+  orr_comm_boot boot_;
+  int world_;  // the how manieth of this process
+  bool has_own_cpu_;
+  Device device_;
+  Staging staging_;
+  uint64_t beats_ = 0;
+
+  mutable std::mutex mutex_;
+  std::atomic<bool> poisoned_{false};
+  int32_t code_ = 0;
+  std::string text_;
+};
+
+}  // namespace nccl

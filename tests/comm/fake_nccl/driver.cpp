@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The CUDA driver's functions that the plugin and the tests call, over Stream and memory.
+#include <cuda.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "group.h"
+#include "memory.h"
+#include "misuse.h"
+#include "stream.h"
+
+struct CUctx_st {
+  int device;
+};
+struct CUstream_st : fake::Stream {};
+struct CUevent_st {
+  fake::Stream* stream = nullptr;
+  uint64_t number = 0;
+  fake::Stream::Known known;
+};
+
+namespace fake {
+namespace {
+
+thread_local CUcontext current = nullptr;
+
+int devices() {
+  const char* named = std::getenv("FAKE_NCCL_GPUS");
+  return named ? std::atoi(named) : 8;
+}
+
+// What every call checks. `synchronises`: its answer tells about the order of things on a stream.
+CUresult enter(const char* what, bool synchronises = false) {
+  if (in_callback) misuse("call from a stream callback", what);
+  if (synchronises) need_no_open_group(what);
+  return current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+// A stand-in for the default stream.
+Stream& stream_of(CUstream s) {
+  static Stream& usual = *new Stream;
+  return s ? *s : usual;
+}
+
+uint64_t sum_of(const char* p, size_t n) {
+  uint64_t h = n, word = 0;
+  for (; n >= sizeof word; p += sizeof word, n -= sizeof word) {
+    std::memcpy(&word, p, sizeof word);
+    h = h * 31 + word;
+  }
+  word = 0;
+  std::memcpy(&word, p, n);
+  return h * 31 + word;
+}
+
+}  // namespace
+
+int current_device() { return current ? current->device : 0; }
+Stream& stream_behind(void* s) { return stream_of(static_cast<CUstream>(s)); }
+
+}  // namespace fake
+
+using namespace fake;
+
+extern "C" {
+
+CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
+
+CUresult cuGetErrorString(CUresult code, const char** text) {
+  *text = code == CUDA_SUCCESS                 ? "no error"
+          : code == CUDA_ERROR_INVALID_CONTEXT ? "invalid device context"
+                                               : "error of the fake driver";
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int* n) {
+  *n = devices();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  *device = ordinal;
+  return ordinal < devices() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
+  std::memset(uuid, 0, sizeof *uuid);
+  snprintf(uuid->bytes, sizeof uuid->bytes, "fake GPU %d", device);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  *context = new CUctx_st{device};
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRelease(CUdevice) {
+  delete current;
+  current = nullptr;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetCurrent(CUcontext context) {
+  current = context;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream* stream, unsigned) {
+  *stream = new CUstream_st;
+  return enter("cuStreamCreate");
+}
+
+CUresult cuStreamDestroy(CUstream stream) {
+  delete stream;
+  return enter("cuStreamDestroy");
+}
+
+CUresult cuStreamQuery(CUstream stream) {
+  if (const CUresult r = enter("cuStreamQuery", true)) return r;
+  return stream_of(stream).idle() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
+  if (const CUresult r = enter("cuStreamWaitEvent", true)) return r;
+  if (!event->stream) return CUDA_SUCCESS;
+  stream_of(stream).learn(event->known);
+  stream_of(stream).enqueue("cuStreamWaitEvent", {},
+                            [from = event->stream, number = event->number] {
+                              while (from->done() < number) std::this_thread::yield();
+                            });
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn call, void* data) {
+  if (const CUresult r = enter("cuLaunchHostFunc")) return r;
+  stream_of(stream).enqueue("cuLaunchHostFunc", {}, [=] {
+    in_callback = true;
+    call(data);
+    in_callback = false;
+  });
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventCreate(CUevent* event, unsigned) {
+  *event = new CUevent_st;
+  return enter("cuEventCreate");
+}
+
+CUresult cuEventDestroy(CUevent event) {
+  delete event;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  if (const CUresult r = enter("cuEventRecord", true)) return r;
+  Stream& s = stream_of(stream);
+  event->stream = &s;
+  event->known = s.known();
+  event->number = event->known[&s];
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventQuery(CUevent event) {
+  if (const CUresult r = enter("cuEventQuery", true)) return r;
+  return !event->stream || event->stream->done() >= event->number ? CUDA_SUCCESS
+                                                                  : CUDA_ERROR_NOT_READY;
+}
+
+CUresult cuMemAlloc(CUdeviceptr* address, size_t bytes) {
+  *address = memory::allocate(bytes, false);
+  return *address ? enter("cuMemAlloc") : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuMemFree(CUdeviceptr address) {
+  memory::release(address, false);
+  return enter("cuMemFree");
+}
+
+CUresult cuMemAllocHost(void** address, size_t bytes) {
+  *address = memory::allocate_pinned(bytes);
+  return enter("cuMemAllocHost");
+}
+
+CUresult cuMemFreeHost(void* address) {
+  memory::release_pinned(address);
+  return enter("cuMemFreeHost");
+}
+
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
+  if (const CUresult r = enter("cuMemcpyHtoDAsync")) return r;
+  memory::need_pinned(from, bytes, "cuMemcpyHtoDAsync");
+  char* place = memory::behind(reinterpret_cast<void*>(to), bytes, "cuMemcpyHtoDAsync");
+  char* source = static_cast<char*>(const_cast<void*>(from));
+  const uint64_t before = sum_of(source, bytes);
+  stream_of(stream).enqueue("cuMemcpyHtoDAsync", {{place, bytes, true}, {source, bytes, false}},
+                            [=] {
+                              if (sum_of(source, bytes) != before)
+                                misuse("memory overwritten in use",
+                                       "the source of cuMemcpyHtoDAsync changed before it ran");
+                              std::memcpy(place, source, bytes);
+                            });
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  if (const CUresult r = enter("cuMemcpyDtoHAsync")) return r;
+  memory::need_pinned(to, bytes, "cuMemcpyDtoHAsync");
+  char* place = memory::behind(reinterpret_cast<void*>(from), bytes, "cuMemcpyDtoHAsync");
+  char* target = static_cast<char*>(to);
+  stream_of(stream).enqueue("cuMemcpyDtoHAsync", {{place, bytes, false}, {target, bytes, true}},
+                            [=] { std::memcpy(target, place, bytes); });
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream) {
+  if (const CUresult r = enter("cuMemsetD8Async")) return r;
+  char* place = memory::behind(reinterpret_cast<void*>(to), bytes, "cuMemsetD8Async");
+  stream_of(stream).enqueue("cuMemsetD8Async", {{place, bytes, true}},
+                            [=] { std::memset(place, value, bytes); });
+  return CUDA_SUCCESS;
+}
+
+}  // extern "C"

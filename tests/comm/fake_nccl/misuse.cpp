@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "misuse.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <random>
+
+namespace fake {
+
+thread_local bool in_callback = false;
+
+uint64_t seed() {
+  static const uint64_t chosen = [] {
+    const char* named = std::getenv("FAKE_NCCL_SEED");
+    return named ? std::strtoull(named, nullptr, 10) : uint64_t{std::random_device{}()};
+  }();
+  return chosen;
+}
+
+uint64_t dice(uint64_t n) {
+  static std::atomic<uint64_t> rolls{0};
+  uint64_t h = (seed() + 1) * 0x9E3779B97F4A7C15 + ++rolls * 0xBF58476D1CE4E5B9;
+  h = (h ^ (h >> 31)) * 0x94D049BB133111EB;
+  return (h ^ (h >> 29)) % n;
+}
+
+void misuse(const std::string& rule, const std::string& detail) {
+  const std::string line =
+      "fake NCCL: " + rule + ": " + detail + " (seed " + std::to_string(seed()) + ")\n";
+  [[maybe_unused]] const ssize_t written = write(2, line.data(), line.size());
+  std::abort();
+}
+
+}  // namespace fake

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stream.h"
+
+#include <unistd.h>
+
+#include <list>
+
+#include "misuse.h"
+
+namespace fake {
+namespace {
+
+// What operations under way touch, of all streams.
+struct Use {
+  const Stream* stream;
+  uint64_t number;
+  Range range;
+  std::string what;
+};
+std::mutex& uses_mutex() {
+  static std::mutex& mutex = *new std::mutex;
+  return mutex;
+}
+std::list<Use>& uses() {
+  static std::list<Use>& all = *new std::list<Use>;
+  return all;
+}
+
+bool meet(const Range& a, const Range& b) {
+  return a.begin < b.begin + b.bytes && b.begin < a.begin + a.bytes && (a.writes || b.writes);
+}
+
+}  // namespace
+
+void need_unused(const Range& range, const char* rule) {
+  std::lock_guard lock(uses_mutex());
+  for (const Use& u : uses())
+    if (meet(u.range, range)) misuse(rule, u.what + " has not ended");
+}
+
+Stream::Stream() : thread_([this] { work(); }) {}
+
+Stream::~Stream() {
+  {
+    std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+uint64_t Stream::last() const {
+  std::lock_guard lock(mutex_);
+  return enqueued_;
+}
+
+uint64_t Stream::done() const {
+  std::lock_guard lock(mutex_);
+  return done_;
+}
+
+Stream::Known Stream::known() const {
+  std::lock_guard lock(mutex_);
+  Known all = known_;
+  all[this] = enqueued_;
+  return all;
+}
+
+void Stream::learn(const Known& known) {
+  std::lock_guard lock(mutex_);
+  for (const auto& [stream, number] : known) known_[stream] = std::max(known_[stream], number);
+}
+
+void Stream::enqueue(const std::string& what, std::vector<Range> ranges,
+                     std::function<void()> run) {
+  std::lock_guard lock(mutex_);
+  const uint64_t number = ++enqueued_;
+  {
+    std::lock_guard use_lock(uses_mutex());
+    for (const Range& r : ranges) {
+      for (const Use& u : uses())
+        if (u.stream != this && meet(u.range, r) && u.number > known_[u.stream])
+          misuse("memory overwritten in use",
+                 what + " touches what " + u.what + " of another stream does");
+    }
+    for (const Range& r : ranges) uses().push_back({this, number, r, what});
+  }
+  queue_.push_back({number, std::move(run)});
+  changed_.notify_all();
+}
+
+void Stream::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return closing_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    const Operation next = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    if (dice(16) == 0) usleep(static_cast<useconds_t>(dice(200)));
+    next.run();
+    {
+      std::lock_guard use_lock(uses_mutex());
+      uses().remove_if([&](const Use& u) { return u.stream == this && u.number == next.number; });
+    }
+    lock.lock();
+    done_ = next.number;
+  }
+}
+
+}  // namespace fake

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Streams: queues that a thread of their own works off, some time later. What an operation touches
+// is its own until it is done: another stream that has not been made to wait for it may not touch
+// it.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace fake {
+
+struct Range {
+  char* begin;
+  size_t bytes;
+  bool writes;
+};
+
+// misuse(rule) if an operation under way on any stream touches the range.
+void need_unused(const Range& range, const char* rule);
+
+class Stream {
+ public:
+  // Until when the work of other streams is known to be done: their operations' numbers.
+  using Known = std::map<const Stream*, uint64_t>;
+
+  Stream();
+  ~Stream();
+  Stream(const Stream&) = delete;
+
+  void enqueue(const std::string& what, std::vector<Range> ranges, std::function<void()> run);
+  bool idle() const { return done() >= last(); }
+  uint64_t last() const;  // number of the youngest operation
+  uint64_t done() const;  // all up to this one are
+  Known known() const;    // with this stream's own last
+  void learn(const Known& known);
+
+ private:
+  void work();
+  struct Operation {
+    uint64_t number;
+    std::function<void()> run;
+  };
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Operation> queue_;
+  uint64_t enqueued_ = 0, done_ = 0;
+  bool closing_ = false;
+  Known known_;
+  std::thread thread_;
+};
+
+}  // namespace fake

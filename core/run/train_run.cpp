@@ -139,7 +139,7 @@ class TrainRun : public Run {
   }
 
   std::string plan(const BatchFields& batch) override {
-    int world = runtime_options().plan_only ? runtime_options().plan_ranks : ranks();
+    int world = runtime_options().plan_only && !spec_.local ? runtime_options().plan_ranks : ranks();
     Blueprint b = draw(batch, true, world);
     return plan_text(b, spec_.strategies, runtime_.kernels());
   }

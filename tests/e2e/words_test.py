@@ -127,6 +127,12 @@ class Words(unittest.TestCase):
         done = orrery("plan", "-n", 4, WORDS / "planned.lua")
         self.assertEqual(done.code, 0, done.err)
 
+    # A function with its gradients is each rank's own, however many there are.
+    def test_a_plan_of_a_horovod_script(self):
+        done = orrery("plan", "-n", 4, WORDS.parents[2] / "examples" / "horovod.lua")
+        self.assertEqual((done.code, done.err), (0, ""))
+        self.assertIn("sends nothing", done.out)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

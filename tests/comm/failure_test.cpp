@@ -92,7 +92,9 @@ TEST_P(OnMain, DeadPeerIsNamedBySurvivors) {
 
 TEST_P(OnMain, FrozenPeerIsNamedBySurvivors) {
   const auto outcome = run(GetParam(), 3, "falls", std::to_string(SIGSTOP) + " 100", deadline("1"));
-  EXPECT_EQ(outcome.code, ORR_DEADLINE) << outcome.output;
+  // MPICH's mpiexec has to kill the frozen one, and may take that for the job's end.
+  const bool killed = GetParam().launcher == "mpiexec.mpich" && outcome.code == SIGKILL;
+  EXPECT_TRUE(outcome.code == ORR_DEADLINE || killed) << outcome.code << ": " << outcome.output;
   EXPECT_GE(count(outcome.output, "rank 2 has not answered for 1 s in all_reduce 'bucket 3'"), speakers(2))
       << outcome.output;
   EXPECT_LT(outcome.seconds, 6 + patience());

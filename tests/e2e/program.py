@@ -44,6 +44,13 @@ def wait_for(condition, seconds):
     return value, waited
 
 
+def as_at_a_terminal(limit):
+    """Who starts the tests may ignore SIGHUP, as nohup does; a job's launcher would do so, too."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    if limit:
+        limit()
+
+
 class Job:
     """A running `orrery WORDS...`, behind a launcher if there is one."""
 
@@ -52,7 +59,7 @@ class Job:
         self.process = subprocess.Popen(
             [*map(str, launcher), BUILD / "orrery", *map(str, words)], cwd=cwd, env=kept | variables, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            start_new_session=True, preexec_fn=limit)
+            start_new_session=True, preexec_fn=lambda: as_at_a_terminal(limit))
 
     def finish(self, timeout=120):
         try:

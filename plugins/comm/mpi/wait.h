@@ -10,8 +10,6 @@ namespace mpi {
 
 template <class F>
 void Comm::await(int64_t bytes, F&& done) {
-  const int64_t deadline = current_ && current_->deadline_ns > 0 ? current_->deadline_ns
-                                                                  : family_->boot().deadline_ns;
   int64_t asked_at = -1;
   shared::wait_until(
       family_->has_own_cpu(), bytes,
@@ -19,7 +17,10 @@ void Comm::await(int64_t bytes, F&& done) {
         std::lock_guard lock(family_->inside());
         return done();
       },
-      [&](int64_t waited) { look_around(waited, deadline, asked_at); });
+      [&](int64_t waited) {  // done() may have changed what is waited for
+        const int64_t own = current_ ? current_->deadline_ns : 0;
+        look_around(waited, own > 0 ? own : family_->boot().deadline_ns, asked_at);
+      });
 }
 
 }  // namespace mpi

@@ -78,6 +78,7 @@ class Comm : public Group {
 
   // pair.cpp
   void transfer(const orr_coll* ops, int n);
+  void await_move(std::vector<Transfer>& all);
   bool progress(std::vector<Transfer>& all);
   bool push(Transfer& t);
   bool pull(int from, std::vector<Transfer>& all);

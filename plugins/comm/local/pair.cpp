@@ -15,6 +15,16 @@ namespace {
 
 constexpr uint64_t direct_bytes = 32 << 10;  // from here on registered memory is read in place
 
+// Long messages move in pieces of at least this many bytes: both ends at work on the same few lines of
+// memory would be slower than a socket.
+constexpr uint64_t piece_bytes = ring_bytes / 4;
+
+// What of the `left` bytes of a message to move now that the ring has or takes `room`.
+uint64_t worth_moving(uint64_t left, uint64_t room) {
+  const uint64_t n = std::min(left, room);
+  return n == left || n >= piece_bytes ? n : 0;
+}
+
 uint64_t bytes_of(const orr_coll& c) {
   return static_cast<uint64_t>(c.count * orr_dtype_bytes(c.dtype));
 }
@@ -27,11 +37,18 @@ void Comm::transfer(const orr_coll* ops, int n) {
     if (ops[i].op == ORR_COLL_SEND || ops[i].op == ORR_COLL_RECV)
       all.push_back({&ops[i], ops[i].op == ORR_COLL_SEND});
   if (all.empty()) return;
+  // Every move ends a wait, so that the next one begins awake: a peer at work is heard at once.
+  const auto open = [](const Transfer& t) { return !t.done; };
+  while (std::any_of(all.begin(), all.end(), open)) await_move(all);
+}
+
+void Comm::await_move(std::vector<Transfer>& all) {
   await([&](int from) {
     if (progress(all)) {
       Member& me = segment_.member(rank_);
       me.pulse.store(me.pulse.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
       ring_bells();
+      return -1;
     }
     int peer = -1;
     for (const Transfer& t : all) {
@@ -90,7 +107,7 @@ bool Comm::push(Transfer& t) {
     t.end = head;
   }
   if (!t.direct) {
-    const uint64_t n = std::min(bytes - t.moved, ring_bytes - (head - tail));
+    const uint64_t n = worth_moving(bytes - t.moved, ring_bytes - (head - tail));
     if (n > 0) ring_write(ring, head, orr::data<char>(c.send) + t.moved, n);
     head += n;
     t.moved += n;
@@ -167,7 +184,7 @@ bool Comm::fetch(int from) {
     std::memcpy(in.to, peer_address(in.envelope.place, from), n);
     tail += sizeof(Envelope);
   } else {
-    n = std::min(n, ring.head.load(std::memory_order_acquire) - tail);
+    n = worth_moving(n, ring.head.load(std::memory_order_acquire) - tail);
     if (n > 0) ring_read(ring, tail, in.to + in.got, n);
     tail += n;
   }

@@ -21,7 +21,7 @@ def replicated(model):
 
 def sharded(model):
     """FSDP2, a unit for every block and one for the rest."""
-    for block in getattr(model, "blocks", []):
+    for block in getattr(model, "blocks", {}).values():
         fully_shard(block)
     return fully_shard(model)
 

@@ -8,12 +8,12 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <string_view>
 
 #include "base/error.h"
+#include "job/ancestor.h"
 
 namespace orrery {
 namespace {
@@ -85,28 +85,10 @@ void find_rank_0(World& w, const GetEnv& env) {
   w.port = std::to_string(15000 + number("SLURM_JOB_ID", job) % 10000);
 }
 
-// Whether the process was started with the variable; false also where it may not be looked at.
-bool has_variable(pid_t process, const std::string& name) {
-  std::ifstream environment(fmt::format("/proc/{}/environ", process), std::ios::binary);
-  for (std::string entry; std::getline(environment, entry, '\0');)
-    if (entry.starts_with(name + "=")) return true;
-  return false;
-}
-
 // Hydra names no job, but its proxy is the parent of all ranks of a host, at times with a shell
 // between: the nearest ancestor that is no rank itself.
 std::string common_parent(const char* rank_variable) {
-  pid_t process = getppid();
-  while (process > 1 && has_variable(process, rank_variable)) {
-    std::ifstream stat(fmt::format("/proc/{}/stat", process));
-    std::string text;
-    std::getline(stat, text);
-    char state;
-    pid_t parent = 0;
-    std::istringstream(text.substr(text.rfind(')') + 1)) >> state >> parent;
-    process = parent;
-  }
-  return fmt::format("process {}", process);
+  return fmt::format("process {}", ancestor_without({rank_variable}));
 }
 
 std::string job_of(const Source& s, const GetEnv& env) {

@@ -5,10 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
 #include "base/error.h"
+#include "job/ancestor.h"
 
 namespace orrery {
 namespace {
@@ -28,27 +27,9 @@ std::vector<int> mask_of(pid_t process) {
   return cpus;
 }
 
-bool is_rank(pid_t process) {
-  std::ifstream environment(fmt::format("/proc/{}/environ", process), std::ios::binary);
-  for (std::string entry; std::getline(environment, entry, '\0');)
-    for (const char* variable : {"RANK=", "OMPI_COMM_WORLD_RANK=", "PMI_RANK=", "SLURM_PROCID="})
-      if (entry.starts_with(variable)) return true;
-  return false;
-}
-
-// What has started the ranks: the nearest ancestor that is none, past a shell between.
+// What has started the ranks.
 pid_t starter() {
-  pid_t process = getppid();
-  while (process > 1 && is_rank(process)) {
-    std::ifstream stat(fmt::format("/proc/{}/stat", process));
-    std::string text;
-    std::getline(stat, text);
-    char state;
-    pid_t parent = 0;
-    std::istringstream(text.substr(text.rfind(')') + 1)) >> state >> parent;
-    process = parent;
-  }
-  return process;
+  return ancestor_without({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"});
 }
 
 }  // namespace

@@ -15,7 +15,6 @@
 #include "lower/lower.h"
 
 namespace orrery {
-
 namespace {
 
 bool is_view(const std::string& kind) {

@@ -5,6 +5,7 @@
 #include <orrery/sdk/plugin.hpp>
 
 #include "comm.h"
+#include "words.h"
 
 namespace local {
 
@@ -53,22 +54,12 @@ void Comm::verify_agreement() {
 }
 
 std::vector<int64_t> Comm::gather_words(int64_t mine, const char* name) {
-  std::vector<int64_t> all(size_), ones(size_, 1);
-  orr_memory in{}, out{};
-  in.host = &mine;
-  out.host = all.data();
-  orr_coll c{};
-  c.op = ORR_COLL_ALL_GATHER;
-  c.dtype = ORR_I64;
-  c.send = {&in, 0, 8};
-  c.recv = {&out, 0, 8 * static_cast<uint64_t>(size_)};
-  c.counts = ones.data();
-  c.name = name;
-  current_ = &c;
-  family_->check_alive();
-  move(c);
-  current_ = nullptr;
-  return all;
+  return local::gather_words(size_, mine, name, [this](const orr_coll& c) {
+    current_ = &c;
+    family_->check_alive();
+    move(c);
+    current_ = nullptr;
+  });
 }
 
 void Comm::collective(const orr_coll& c) {

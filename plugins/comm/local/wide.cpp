@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wide.h"
+#include "words.h"
 
 #include <algorithm>
 #include <orrery/sdk/plugin.hpp>
@@ -55,21 +56,11 @@ void Wide::exchange(const std::vector<shared::Message>& sends,
 }
 
 std::vector<int64_t> Wide::gather_words(int64_t mine, const char* name) {
-  std::vector<int64_t> all(size_), ones(size_, 1);
-  orr_memory in{}, out{};
-  in.host = &mine;
-  out.host = all.data();
-  orr_coll c{};
-  c.op = ORR_COLL_ALL_GATHER;
-  c.dtype = ORR_I64;
-  c.send = {&in, 0, 8};
-  c.recv = {&out, 0, 8 * static_cast<uint64_t>(size_)};
-  c.counts = ones.data();
-  c.name = name;
-  family_->check_alive();
-  collective(c);
-  current_ = nullptr;
-  return all;
+  return local::gather_words(size_, mine, name, [this](const orr_coll& c) {
+    family_->check_alive();
+    collective(c);
+    current_ = nullptr;
+  });
 }
 
 void Wide::collective(const orr_coll& c) {

@@ -56,12 +56,20 @@ end
 
 local function loss() return step():mean() end
 
+-- What rank 0 sends in a step.
+local function sent()
+  local before = run:counters().bytes_sent
+  step():mean()
+  return run:counters().bytes_sent - before
+end
+
+local measure = { time = timed, losses = loss, bytes = sent }
 local replies = world.rank == 0 and assert(io.open(args.pipes .. "/replies", "w"))
 for line in io.lines(("%s/requests.%d"):format(args.pipes, world.rank)) do
   local word, unrecorded, recorded = line:match "(%a+) (%d+) (%d+)"
   for _ = 1, tonumber(unrecorded) do step() end
   local numbers = {}
-  for i = 1, tonumber(recorded) do numbers[i] = (word == "losses" and loss or timed)() end
+  for i = 1, tonumber(recorded) do numbers[i] = measure[word]() end
   if replies then
     replies:write(table.concat(numbers, " "), "\n")
     replies:flush()

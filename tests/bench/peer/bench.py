@@ -5,6 +5,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from contestants import CPUS, HERE, Failed, orrery_contestant, pinned, torch_con
 from race import Race
 from workloads import WORKLOADS
 
-RACES = ("gpt2", "char-gpt", "mlp", "microbatches", "ranks", "overlap", "strategies", "strategies4")
+RACES = ("gpt2", "char-gpt", "mlp", "microbatches", "ranks", "overlap", "bubbles", "strategies", "strategies4")
 
 
 def helper(script, *words):
@@ -94,12 +95,34 @@ def overlap(work, build):
     return race.report() | {"ratios": [], "link": LINK, "link_ms": link_ms, "hidden": hidden}
 
 
+SCHEDULES = ("gpipe", "1f1b", "interleaved", "looped", "zb1", "zbv")
+
+
+def bubbles(work, build):
+    """Two stages of one thread: the idle share that a schedule has by its paper, and the one measured."""
+    ranks, microbatches = 2, 4
+    all_of = {name: orrery_contestant(name, work, build, ranks=ranks, microbatches=microbatches, stack="pipeline",
+                                      schedule=name) for name in SCHEDULES}
+    idle = {}
+    race = Race(work, list(all_of.values()))
+    race.run(lambda: idle.update((name, min(all_of[name].ask("idle", 1, 8))) for name in SCHEDULES))
+    counted = {name: bubble_of(name, build, ranks, microbatches) for name in SCHEDULES}
+    return race.report() | {"ratios": [], "idle": idle, "counted": counted}
+
+
+def bubble_of(schedule, build, ranks, microbatches):
+    words = [build / "orrery", "plan", "-n", ranks, HERE.parents[2] / "examples/pipeline.lua", f"schedule={schedule}",
+             f"microbatches={microbatches}", "data=" + str(HERE / "bench.py")]
+    text = subprocess.run(list(map(str, words)), text=True, stdout=subprocess.PIPE, check=True).stdout
+    return float(re.search(r"bubble ([\d.]+) % of the step", text)[1]) / 100
+
+
 def run(name, build, rounds):
-    work = WORKLOADS.get(name, WORKLOADS["wide-gpt" if name == "overlap" else "gpt2"])
+    work = WORKLOADS.get(name, WORKLOADS["wide-gpt" if name in ("overlap", "bubbles") else "gpt2"])
     helper("prepare.py", work.name)
     if rounds:
         work = dataclasses.replace(work, rounds=rounds)
-    special = {"microbatches": microbatches, "ranks": ranks, "overlap": overlap,
+    special = {"microbatches": microbatches, "ranks": ranks, "overlap": overlap, "bubbles": bubbles,
                "strategies": lambda *of: strategies(*of, ranks=2),
                "strategies4": lambda *of: strategies(*of, ranks=4)}
     return special.get(name, against_torch)(work, build)
@@ -116,6 +139,8 @@ def show(name, report):
     for who, share in report.get("hidden", {}).items():
         print(f"  {who}: links of {report['link'] / 1e6:.0f} MB/s take {report['link_ms'][who]:.0f} ms a step, "
               f"{share:.0%} of them hidden")
+    for who, share in report.get("idle", {}).items():
+        print(f"  {who:<12} idle {share:.1%} of the step, {report['counted'][who]:.1%} by its schedule")
     for ratio in report["ratios"]:
         print(f"  {ratio['of']}: {ratio['median']:.2f} ({ratio['min']:.2f} to {ratio['max']:.2f}), "
               f"of the bests {ratio['best']:.2f}")

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kKeepBytes = 1 << 20;     // a packed operand that may stay in the L2 cache
 constexpr int64_t kRevisitBytes = 1 << 19;  // an output tile that is added to more than once
+constexpr int64_t kStreamBytes = 1 << 22;   // an output that the caches do not keep for its reader
 constexpr int64_t kTileRows = 280;
 constexpr int64_t kTileCols = 1024;
 constexpr int64_t kGroupCols = 128;
@@ -166,6 +167,7 @@ MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
   m_inner = t.m_inner, keep_a = t.keep_a, keep_b = t.keep_b;
   int64_t rows = round_up(tile_m, micro.rows), cols = round_up(tile_n, micro.cols);
   int64_t micro_tiles = n_chunks > 1 ? rows / micro.rows * (cols / micro.cols) : 1;
+  streams = n_steps == 1 && s.y.col == 1 && s.y.row % 16 == 0 && s.g * s.m * s.n * element >= kStreamBytes;
   // Neighbouring panels are written together: an odd number of lines keeps them in different sets.
   by_rows = s.a.col == 1;
   panels = rows / micro.rows;

@@ -25,8 +25,9 @@ struct StrategyUse {
   std::function<std::vector<std::string>(int stage, int stages, int leaves)> order = nullptr;
 };
 
-// Lets every strategy edit the program before it is differentiated. Throws as apply_strategies does.
-void apply_forward(Program& p, const std::vector<StrategyUse>& stack);
+// Lets every strategy edit the program before it is differentiated; returns the loss scale that they ask
+// for. Throws as apply_strategies does.
+LossScaling apply_forward(Program& p, const std::vector<StrategyUse>& stack);
 
 // Lets every strategy edit the differentiated program over `world` ranks; checks options, conflicts
 // and that the mesh takes every rank. Throws Error with the Lua line of the strategy at fault.

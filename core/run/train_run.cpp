@@ -137,6 +137,7 @@ class TrainRun : public Run {
     }
     pending_ = std::move(c.tensors);  // optimizer states, until the first step makes them
     steps_ = c.facts.step, saved_microbatches_ = c.facts.microbatches;
+    skipped_ = HUGE_VAL;  // the next step tells
     runtime_options().seed = c.facts.seed;
     return c.facts.extra;
   }
@@ -342,7 +343,7 @@ class TrainRun : public Run {
   std::map<std::string, HostTensor> pending_;
   int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;
   std::optional<LossScale> loss_scale_;
-  double skipped_ = HUGE_VAL;  // steps that changed nothing, in all
+  double skipped_ = 0;  // steps that changed nothing, in all
   int in_a_row_ = 0;
   Counters counters_;
   std::map<const Variant*, uint64_t> predicted_;  // bytes a step

@@ -71,6 +71,16 @@ class LossScale(unittest.TestCase):
                     self.assertNotEqual(scaled[-1][2], "1")
                     self.assertEqual([(s[1], s[4]) for s in scaled], [(s[1], s[4]) for s in plain])
 
+    def test_is_an_edit_for_lua_as_well(self):
+        mine = ('strategy.define{{ name = "mine", class = "approx", transform = function() end, '
+                'transform_forward = function(draft) draft:loss_scale({}) end }}{{}}')
+        found = self.steps(mine.format("4096"), 1)
+        self.assertEqual([(s[1], s[4]) for s in found], [(s[1], s[4]) for s in self.steps("nil", 1)])
+        self.assertEqual({s[2] for s in found}, {"4096"})
+        done = self.start(mine.format("1000"), 1)
+        self.assertEqual(done.code, 1)
+        self.assertRegex(done.err, r"loss_scale.lua:\d+: .*a loss scale of 1000 is no power of two")
+
     def test_a_step_that_overflows_leaves_no_trace(self):
         """Parameters and momenta are those of a run that never saw its batch."""
         scaled = 'strategy.precision{ compute = "f32", loss_scale = "dynamic" }'

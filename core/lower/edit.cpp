@@ -2,6 +2,7 @@
 #include "lower/edit.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/error.h"
@@ -249,8 +250,20 @@ orr_status* compute(orr_program* e, int32_t value, int32_t dtype) {
   });
 }
 
+orr_status* loss_scale(orr_program* e, double initial, int64_t growth_interval) {
+  return guarded([&] {
+    int exponent;
+    if (!(initial > 0) || std::frexp(initial, &exponent) != 0.5)
+      fail(ORR_INVALID, "a loss scale of {} is no power of two", initial);
+    if (growth_interval < 0) fail(ORR_INVALID, "a loss scale cannot grow after {} steps", growth_interval);
+    if (!e->forward) fail(ORR_INVALID, "a loss scale can be asked for before differentiation only");
+    if (e->spread->loss_scale.initial > 0) fail(ORR_INVALID, "the loss is scaled already");
+    e->spread->loss_scale = {initial, growth_interval};
+  });
+}
+
 constexpr orr_edit kEdit = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag, loop, stage, life,
-                            inputs, rule, scatter, axis_size, halve, shard, compute, average};
+                            inputs, rule, scatter, axis_size, halve, shard, compute, average, loss_scale};
 
 void check_contract(const StrategyUse& use, const orr_strategy_info& info, std::set<std::string>& provided) {
   auto words = [](const char* text) {
@@ -315,10 +328,11 @@ const orr_strategy_api& strategy_of(const StrategyUse& use) {
   return use.script ? *use.script : Registry::get().strategy(use.name);
 }
 
-void apply_forward(Program& p, const std::vector<StrategyUse>& stack) {
+LossScaling apply_forward(Program& p, const std::vector<StrategyUse>& stack) {
   Spread spread;
   call_each(p, spread, stack, true, &orr_strategy_api::transform_forward);
   set_precision(p, spread.dtypes);
+  return spread.loss_scale;
 }
 
 Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lower/slices.h"
+#include "program/loss_scale.h"
 #include "program/program.h"
 
 namespace orrery {
@@ -79,6 +80,7 @@ struct Spread {
   std::map<ValueId, Life> lives;          // activations of regions (lower/recompute.h)
   TensorAsk tensor;
   std::map<ValueId, int32_t> dtypes;      // what ops compute in, by the value they make (lower/precision.h)
+  LossScaling loss_scale;
   std::vector<std::string> remarks;
   int batch_ranks() const;                // size of the batch axis, 1 if none
   int size_of(const std::string& axis) const;        // 1 if there is none

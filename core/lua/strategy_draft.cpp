@@ -219,6 +219,12 @@ int average(lua_State* L) {
   return 0;
 }
 
+int loss_scale(lua_State* L) {
+  const Draft& d = open_draft(L);
+  orrery::check(d.edit->loss_scale(d.program, lua_tonumber(L, 2), lua_tointeger(L, 3)));
+  return 0;
+}
+
 }  // namespace
 
 std::vector<Api> draft_api() {
@@ -259,6 +265,10 @@ std::vector<Api> draft_api() {
        {self, v, {"dtype", "dtype"}}, {}},
       {"Draft", "average", "", "Ranks of an axis train alone and average weights every few steps.", average,
        {self, on, {"every", "integer", "1"}, {"states", "boolean", "false"}}, {}},
+      {"Draft", "loss_scale", "",
+       "In transform_forward: differentiates a multiple of the loss, which doubles after so many good steps (0: never) "
+       "and halves after one that overflows.",
+       loss_scale, {self, {"initial", "number"}, {"growth_interval", "integer", "0"}}, {}},
   };
 }
 

@@ -7,6 +7,7 @@
 #include "lower/abi_op.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
+#include "program/elements.h"
 
 namespace orrery {
 
@@ -94,22 +95,7 @@ std::byte* Executor::address(ValueId v) const {
 }
 
 double Executor::scalar(ValueId v) const {
-  const std::byte* at = address(v);
-  auto read = [&](auto x) { std::memcpy(&x, at, sizeof x); return static_cast<double>(x); };
-  switch (plan_.local.program.type(v).dtype) {
-    case ORR_F64: return read(double{});
-    case ORR_I64: return read(int64_t{});
-    case ORR_I32: return read(int32_t{});
-    case ORR_BF16: {
-      uint16_t bits;
-      std::memcpy(&bits, at, 2);
-      uint32_t wide = static_cast<uint32_t>(bits) << 16;
-      float x;
-      std::memcpy(&x, &wide, 4);
-      return x;
-    }
-    default: return read(float{});
-  }
+  return read_element(plan_.local.program.type(v).dtype, address(v));
 }
 
 void Executor::launch(const Step& step) {

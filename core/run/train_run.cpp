@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include "base/error.h"
 #include "lower/average.h"
@@ -45,6 +46,8 @@ uint64_t digest(const std::string& text) {
   for (char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
   return h;
 }
+
+constexpr int kMostSkipped = 50;  // one after another
 
 class TrainRun : public Run {
  public:
@@ -134,6 +137,7 @@ class TrainRun : public Run {
     }
     pending_ = std::move(c.tensors);  // optimizer states, until the first step makes them
     steps_ = c.facts.step, saved_microbatches_ = c.facts.microbatches;
+    skipped_ = HUGE_VAL;  // the next step tells
     runtime_options().seed = c.facts.seed;
     return c.facts.extra;
   }
@@ -157,11 +161,24 @@ class TrainRun : public Run {
     auto result = std::make_shared<Result>(variant.fetch_scalars());
     result->step = step;
     double loss = result->get("loss");
-    if (!std::isfinite(loss) && !evaluation)
+    if (loss_scale_ && !evaluation) count_skipped(*result);
+    else if (!std::isfinite(loss) && !evaluation)
       fail(ORR_FAILED, "{}the loss of step {} is {}: lower the learning rate, clip gradients, or look "
            "for a division by zero or a logarithm of zero in the model",
            spec_.line.empty() ? "" : spec_.line + ": ", step, loss);
     return result;
+  }
+
+  // A step that was taken back is no failure, but a run of nothing else is.
+  void count_skipped(Result& result) {
+    const double skipped = result.get("skipped_steps");
+    in_a_row_ = skipped > skipped_ ? in_a_row_ + 1 : 0;
+    skipped_ = skipped;
+    if (in_a_row_ < kMostSkipped) return;
+    fail(ORR_FAILED, "{}the loss or the gradients of the last {} steps up to {} are not finite, the last with a loss "
+         "scale of {}: lower the learning rate, keep the module that overflows in f32, or look for a division by "
+         "zero in the model", spec_.line.empty() ? "" : spec_.line + ": ", kMostSkipped, result.step,
+         result.get("loss_scale"));
   }
 
   std::vector<StrategyUse> strategies() const { return spec_.local ? std::vector<StrategyUse>{} : spec_.strategies; }
@@ -178,11 +195,15 @@ class TrainRun : public Run {
       TraceScope scope(p, training);
       auto [loss, extra] = spec_.loss(p, fields);
       p.set_site({"", spec_.line});
-      apply_forward(p, strategies());
+      const LossScaling scaling = apply_forward(p, strategies());
+      if (scaling.initial > 0 && !loss_scale_) loss_scale_.emplace(scaling);
       finish(p, loss, training);
       for (auto& [name, id] : extra) p.output(name, whole(p, name, id));
     }
     b.spread = apply_strategies(p, strategies(), world);
+    if (loss_scale_ && b.spread.averaging.every > 0)
+      fail(ORR_INVALID, "{}: strategy.{} lets ranks train alone, which would each need another loss scale: leave "
+           "loss_scale out and compute in bf16 or f32", spec_.line, b.spread.averaging.cause);
     b.microbatches = spec_.microbatches   ? spec_.microbatches
                      : saved_microbatches_ ? saved_microbatches_
                                            : b.spread.batch_ranks();
@@ -197,7 +218,7 @@ class TrainRun : public Run {
       return;
     }
     std::vector<std::shared_ptr<State>> trained;
-    TrainParts parts{spec_.update, {}, spec_.clip_norm};
+    TrainParts parts{spec_.update, {}, spec_.clip_norm, loss_scale_ ? &*loss_scale_ : nullptr};
     for (size_t i = 0; i < spec_.params.size(); ++i) {
       if (spec_.params[i]->frozen) continue;
       trained.push_back(spec_.params[i]);
@@ -321,6 +342,9 @@ class TrainRun : public Run {
   std::vector<std::shared_ptr<State>> known_states_, loaded_;
   std::map<std::string, HostTensor> pending_;
   int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;
+  std::optional<LossScale> loss_scale_;
+  double skipped_ = 0;  // steps that changed nothing, in all
+  int in_a_row_ = 0;
   Counters counters_;
   std::map<const Variant*, uint64_t> predicted_;  // bytes a step
 };

@@ -60,7 +60,7 @@ std::vector<MatmulStep> make_steps(const MatmulShape& s, int32_t& levels) {
     int32_t depth = 0;
     for (int64_t i = 0; i < n; ++i, ++leaf) {
       int32_t merges = i + 1 == n ? depth : __builtin_ctzll(uint64_t(i) + 1);
-      bool rounds = s.leaf_n > 1 && s.dtype == ORR_BF16;
+      bool rounds = s.leaf_n > 1 && orr_dtype_bytes(s.dtype) == 2;
       bool fused = merges > 0 && segment <= ORR_MATMUL_K && !rounds;
       int32_t level = fused ? depth - 1 : depth;
       levels = std::max(levels, level + 1);
@@ -200,8 +200,8 @@ uint64_t MatmulPlan::workspace() const {
 
 void matmul_supports(const orr_op& op, orr_support& out) {
   int32_t dtype = op.in[0].dtype;
-  if (dtype != ORR_F32 && dtype != ORR_BF16 && dtype != ORR_F64)
-    return refuse(out, "only f32, bf16 and f64");
+  if (dtype != ORR_F32 && dtype != ORR_BF16 && dtype != ORR_F16 && dtype != ORR_F64)
+    return refuse(out, "only f32, bf16, f16 and f64");
   if (op.in[1].dtype != dtype || op.out[0].dtype != dtype)
     return refuse(out, "only operands and result of one type");
   accept(out, "matmul/k256");

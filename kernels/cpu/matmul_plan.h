@@ -81,7 +81,7 @@ struct MatmulPlan {
   uint64_t workspace() const;  // bytes
 };
 
-// For the table of ops: any shapes and strides that ops.h allows, in f32, bf16 and f64.
+// For the table of ops: any shapes and strides that ops.h allows, in any real dtype.
 void matmul_supports(const orr_op& op, orr_support& out);
 uint64_t matmul_workspace(const orr_op& op);  // enough for every instruction set
 

@@ -198,7 +198,7 @@ struct MatmulSlot {
       for (int r = 0; r < rows; ++r)
         for (int v = 0; v < vectors; ++v) {
           T* x = at + r * kCols + v * kLanesOf;
-          store(x, round_bf16(load(x)));
+          store(x, rounded<S>(load(x)));
         }
   }
 

@@ -787,6 +787,11 @@ function Draft:compute(value, dtype) end
 ---@param states? boolean
 function Draft:average(axis, every, states) end
 
+---In transform_forward: differentiates a multiple of the loss, which doubles after so many good steps (0: never) and halves after one that overflows.
+---@param initial number
+---@param growth_interval? integer
+function Draft:loss_scale(initial, growth_interval) end
+
 ---@class orrery.World
 ---@field rank integer
 ---@field size integer

@@ -200,7 +200,7 @@ struct Bench {
           all_gather(k);
           all_to_all(k);
         }
-        for (int dtype : {ORR_F32, ORR_BF16, ORR_F64})
+        for (int dtype : {ORR_F32, ORR_BF16, ORR_F16, ORR_F64})
           for (int64_t leaves : {1, 2, 3, 5, 6, 12, 13})
             for (bool empty : {false, true})
               if (!quick || leaves == 5 || leaves == 12)

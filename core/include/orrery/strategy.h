@@ -26,7 +26,7 @@ enum { ORR_LIFE_KEEP = 0, ORR_LIFE_RECOMPUTE = 1 };
 /* One option of a strategy: what the user may write in its table. */
 typedef struct orr_option {
   const char* name;
-  int32_t type;         /* ORR_ATTR_INT, _REAL, _TEXT (kernel.h) */
+  int32_t type;         /* ORR_ATTR_INT, _REAL, _TEXT (kernel.h), 0: a number or a text */
   int32_t required;
   const char* fallback; /* default, as text, NULL if none */
   const char* doc;      /* one line */
@@ -133,6 +133,10 @@ typedef struct orr_edit {
   /* Lets the ranks of `axis`, which deals the batch, train alone, each on gradients of its own leaves.
    * After every `every` steps parameters, with `states` also optimizer states, become their means. */
   orr_status* (*average)(orr_program*, const char* axis, int32_t every, int32_t states);
+  /* Only in transform_forward: differentiates a multiple of the loss, a state of the run that begins at
+   * `initial`, a power of two. A step whose loss or gradients are not finite changes no parameter and no
+   * state; it halves the multiple, which doubles after `growth_interval` good steps (0: it stays). */
+  orr_status* (*loss_scale)(orr_program*, double initial, int64_t growth_interval);
 } orr_edit;
 
 /* Parts of a step of one chunk: all of backward in one, or its part for earlier stages (backward) and

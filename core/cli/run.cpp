@@ -169,6 +169,8 @@ Examples:
   orrery plan -n 512 examples/gpt2.lua)");
   add_common(command, *choice);
   command->add_option("--svg", runtime_options().plan_svg, "Draw the schedule of a pipeline into this file");
+  command->add_option("--machine", runtime_options().plan_machine,
+                      "File with the machine's speed in JSON, as examples/machine.lua measures it");
   command->callback([choice, command, &exit_code] {
     check_ranks(choice->ranks);
     check_names(*command, *choice);

@@ -111,6 +111,7 @@ struct RankPlan {
 
   Storage& storage(int i) { return storages[static_cast<size_t>(i)]; }
   const Storage& storage(int i) const { return storages[static_cast<size_t>(i)]; }
+  uint64_t bytes() const { return state_bytes + arena_bytes + comm_bytes; }
   uint64_t bytes_sent() const;  // per step
   double flops() const;         // per step
   int buckets() const;

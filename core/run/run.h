@@ -109,6 +109,7 @@ struct RuntimeOptions {
   std::string comm = ORRERY_DEFAULT_COMM;  // overridden by orrery.init{comm=}
   bool plan_only = false;            // stop with PlanDone at the first step
   int plan_ranks = 1;
+  std::string plan_machine;          // file that describes the machine to plan for, "" assumes one
   std::string plan_svg;              // where the picture of a pipeline's schedule goes, "" nowhere
   uint64_t seed = 1;
   std::string run_directory;         // "" keeps none

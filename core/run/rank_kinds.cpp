@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/rank_kinds.h"
+
+#include <map>
+#include <string>
+
+#include "lower/tensor.h"
+#include "program/op.h"
+
+namespace orrery {
+namespace {
+
+std::string shapes(const Program& p) {
+  std::string text;
+  for (const Op& op : p.ops()) {
+    text += op.kind + to_string(attr_ints(op.attrs, "counts"));
+    for (ValueId v : op.in) text += to_string(p.type(v));
+    for (ValueId v : op.out) text += to_string(p.type(v));
+  }
+  return text;
+}
+
+}  // namespace
+
+RankKinds::RankKinds(const Blueprint& b) : b_(b), first_(deal_leaves(b.microbatches, b.spread.batch_ranks())) {
+  const std::string& axis = b.spread.tensor.axis;
+  std::map<std::string, int> known;
+  for (int t = 0; !axis.empty() && t < b.spread.size_of(axis); ++t) {
+    cuts_.push_back(cut_program(b.program, b.spread, b.spread.peer(axis, t, 0)).program);
+    alike_.push_back(known.emplace(shapes(cuts_.back()), t).first->second);
+  }
+  for (size_t r = 0; b.spread.make_tables && r + 1 < first_.size(); ++r)  // plans may be made by other threads
+    b.spread.make_tables(static_cast<int>(first_[r + 1] - first_[r]));
+  std::map<Kind, std::vector<int>> by_kind;
+  for (int r = 0; r < b.spread.world; ++r) by_kind[describe(r)].push_back(r);
+  kind_of_.resize(static_cast<size_t>(b.spread.world));
+  for (auto& [kind, who] : by_kind) {
+    for (int rank : who) kind_of_[static_cast<size_t>(rank)] = members_.size();
+    members_.push_back(std::move(who));
+  }
+}
+
+Kind RankKinds::describe(int rank) const {
+  Kind kind;
+  for (const Axis& axis : b_.spread.axes) {
+    int at = b_.spread.coordinate(axis.name, rank);
+    if (axis.name == b_.spread.tensor.axis) at = alike_[static_cast<size_t>(at)];
+    if (axis.name != b_.spread.batch_axis || !b_.spread.sharded.empty()) kind.push_back(at);
+  }
+  size_t me = static_cast<size_t>(b_.spread.coordinate(b_.spread.batch_axis, rank));
+  kind.push_back(first_[me + 1] - first_[me]);
+  kind.push_back(orr_tree_nodes(first_[me], first_[me + 1], b_.microbatches));
+  return kind;
+}
+
+const Program* RankKinds::cut_for(int rank) const {
+  const std::string& axis = b_.spread.tensor.axis;
+  return axis.empty() ? nullptr : &cuts_[static_cast<size_t>(b_.spread.coordinate(axis, rank))];
+}
+
+}  // namespace orrery

@@ -8,6 +8,7 @@
 #include "base/in_parallel.h"
 #include "lower/lower.h"
 #include "run/ledger.h"
+#include "run/plan_fit.h"
 #include "run/plan_memory.h"
 #include "run/plan_time.h"
 #include "run/plan_traffic.h"
@@ -47,10 +48,8 @@ std::string kind_text(const RankPlan& plan, const std::vector<int>& who, const s
                                           [](const Step& s) { return s.kind == Step::launch; }));
 }
 
-}  // namespace
-
-std::string plan_text(const Blueprint& b, const std::vector<StrategyUse>& stack,
-                      const std::vector<std::string>& kernels) {
+// Plans every distinct rank.
+std::string step_plan(const Blueprint& b, const std::vector<StrategyUse>& stack, const std::vector<std::string>& kernels) {
   const RankKinds kinds(b);
   const Machine machine = machine_of(runtime_options().plan_machine);
   struct Planned {
@@ -71,6 +70,17 @@ std::string plan_text(const Blueprint& b, const std::vector<StrategyUse>& stack,
   text += step_text(b.program, spent, machine);
   for (size_t i = 0; i < planned.size(); ++i) text += planned[i].text + spent_text(spent[i]);
   return text;
+}
+
+}  // namespace
+
+std::string plan_text(const PlanSource& source) {
+  const RuntimeOptions& options = runtime_options();
+  if (options.plan_diff) return plan_diff(source, options.plan_rank);
+  Blueprint b = source.draw(source.stack, source.world);
+  std::string text;
+  if (options.plan_fit) text = fit_microbatches(b, source.kernels, options.plan_fit);
+  return text + step_plan(b, source.stack, source.kernels);
 }
 
 }  // namespace orrery

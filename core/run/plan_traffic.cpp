@@ -33,28 +33,13 @@ std::string sends_text(const RankPlan& plan, const std::vector<int>& ranks) {
   return text;
 }
 
-const char* op_name(int32_t op) {
-  switch (op) {
-    case ORR_COLL_BROADCAST: return "broadcast";
-    case ORR_COLL_ALL_REDUCE: return "all_reduce";
-    case ORR_COLL_REDUCE_SCATTER: return "reduce_scatter";
-    case ORR_COLL_ALL_GATHER: return "all_gather";
-    case ORR_COLL_ALL_TO_ALL: return "all_to_all";
-    case ORR_COLL_SEND: return "send";
-    case ORR_COLL_RECV: return "recv";
-    case ORR_COLL_TREE_ALL_REDUCE: return "tree all_reduce";
-    case ORR_COLL_TREE_REDUCE_SCATTER: return "tree reduce_scatter";
-    default: return "exchange";
-  }
-}
-
 std::string collectives_text(const RankPlan& plan, const std::vector<int>& ranks) {
   std::map<int, int64_t> times = times_posted(plan);
   if (times.empty()) return "  sends nothing\n";
   std::string text = sends_text(plan, ranks);
   for (auto& [index, n] : times) {
     const Exchange& e = plan.exchanges[static_cast<size_t>(index)];
-    text += fmt::format("    {:<12} {}{}  {} x {}", e.name, n == 1 ? "" : fmt::format("{} x ", n), op_name(e.op),
+    text += fmt::format("    {:<12} {}{}  {} x {}", e.name, n == 1 ? "" : fmt::format("{} x ", n), collective_name(e.op),
                         e.count, dtype_name(e.dtype));
     if (e.is_bucket())
       text += fmt::format("  {} tensors  {} node{}", e.totals.size(), e.nodes, e.nodes == 1 ? "" : "s");
@@ -78,6 +63,21 @@ std::string predicted_text(const RankPlan& plan, const std::vector<StrategyUse>&
 std::string traffic_text(const RankPlan& plan, const std::vector<int>& ranks, const std::vector<StrategyUse>& stack) {
   std::string text = collectives_text(plan, ranks);
   return plan.bytes_sent() ? text + predicted_text(plan, stack, ranks.front()) : text;
+}
+
+const char* collective_name(int32_t op) {
+  switch (op) {
+    case ORR_COLL_BROADCAST: return "broadcast";
+    case ORR_COLL_ALL_REDUCE: return "all_reduce";
+    case ORR_COLL_REDUCE_SCATTER: return "reduce_scatter";
+    case ORR_COLL_ALL_GATHER: return "all_gather";
+    case ORR_COLL_ALL_TO_ALL: return "all_to_all";
+    case ORR_COLL_SEND: return "send";
+    case ORR_COLL_RECV: return "recv";
+    case ORR_COLL_TREE_ALL_REDUCE: return "tree all_reduce";
+    case ORR_COLL_TREE_REDUCE_SCATTER: return "tree reduce_scatter";
+    default: return "exchange";
+  }
 }
 
 std::string ranks_text(const std::vector<int>& ranks) {

@@ -14,6 +14,8 @@ namespace orrery {
 // REQUIRES: the plan is that of every rank in `ranks`.
 std::string traffic_text(const RankPlan& plan, const std::vector<int>& ranks, const std::vector<StrategyUse>& stack);
 
+const char* collective_name(int32_t op);
+
 // "rank 3", "ranks 0-2, 5": runs of consecutive ranks, the first few of them.
 std::string ranks_text(const std::vector<int>& ranks);
 

@@ -140,8 +140,8 @@ class TrainRun : public Run {
 
   std::string plan(const BatchFields& batch) override {
     int world = runtime_options().plan_only && !spec_.local ? runtime_options().plan_ranks : ranks();
-    Blueprint b = draw(batch, true, world);
-    return plan_text(b, spec_.strategies, runtime_.kernels());
+    auto drawn = [&](const std::vector<StrategyUse>& stack, int ranks) { return draw(batch, true, ranks, stack); };
+    return plan_text({drawn, strategies(), runtime_.kernels(), world});
   }
 
  private:
@@ -166,7 +166,7 @@ class TrainRun : public Run {
 
   std::vector<StrategyUse> strategies() const { return spec_.local ? std::vector<StrategyUse>{} : spec_.strategies; }
 
-  Blueprint draw(const BatchFields& batch, bool training, int world) {
+  Blueprint draw(const BatchFields& batch, bool training, int world, const std::vector<StrategyUse>& stack) {
     if (batch.empty()) fail(ORR_INVALID, "{}: the batch has no tensors", spec_.line);
     Profile::Timer timer(Profile::get().once("tracing"));
     Blueprint b;
@@ -178,11 +178,11 @@ class TrainRun : public Run {
       TraceScope scope(p, training);
       auto [loss, extra] = spec_.loss(p, fields);
       p.set_site({"", spec_.line});
-      apply_forward(p, strategies());
+      apply_forward(p, stack);
       finish(p, loss, training);
       for (auto& [name, id] : extra) p.output(name, whole(p, name, id));
     }
-    b.spread = apply_strategies(p, strategies(), world);
+    b.spread = apply_strategies(p, stack, world);
     b.microbatches = spec_.microbatches   ? spec_.microbatches
                      : saved_microbatches_ ? saved_microbatches_
                                            : b.spread.batch_ranks();
@@ -225,7 +225,7 @@ class TrainRun : public Run {
     for (auto& [name, field] : batch) key += " " + name + to_string(field.type);
     auto& found = variants_[key];
     if (found) return *found;
-    Blueprint b = draw(batch, training, ranks());
+    Blueprint b = draw(batch, training, ranks(), strategies());
     if (ranks() > 1) compare_across_ranks(b);
     for (auto& s : states_of(b.program)) remember(s);
     found = std::make_unique<Variant>(b, rank(), runtime_);

@@ -21,8 +21,8 @@ struct Peak {
 Peak peak_of(const Blueprint& b, const std::vector<std::string>& kernels) {
   const RankKinds kinds(b);
   auto peaks = in_parallel<Peak>(kinds.alike().size(), [&](size_t i) {
-    const int rank = kinds.alike()[i].front();
-    return Peak{lower({&b.program, &b.spread, b.microbatches, rank, kernels, kinds.cut_for(rank)}).bytes(), rank};
+    const LowerRequest request = kinds.request(i, kernels);
+    return Peak{lower(request).bytes(), request.rank};
   });
   return *std::max_element(peaks.begin(), peaks.end(), [](const Peak& x, const Peak& y) { return x.bytes < y.bytes; });
 }
@@ -61,10 +61,10 @@ class Fitter {
 
   // Whether the schedule can deal that many.
   bool legal(int64_t n) const {
-    if (!b_.spread.make_tables) return true;
+    if (!b_.spread.make_timetable) return true;
     const std::vector<int64_t> first = deal_leaves(n, b_.spread.batch_ranks());
     try {
-      for (size_t r = 0; r + 1 < first.size(); ++r) b_.spread.make_tables(static_cast<int>(first[r + 1] - first[r]));
+      for (size_t r = 0; r + 1 < first.size(); ++r) b_.spread.make_timetable(static_cast<int>(first[r + 1] - first[r]));
       return true;
     } catch (const Error& e) {
       return false;

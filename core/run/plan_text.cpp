@@ -21,13 +21,13 @@ namespace {
 std::string pipeline_text(const Blueprint& b, const std::vector<int64_t>& first) {
   int64_t most = 0;
   for (size_t r = 0; r + 1 < first.size(); ++r) most = std::max(most, first[r + 1] - first[r]);
-  auto tables = b.spread.make_tables(static_cast<int>(most));
+  const std::shared_ptr<const Timetable> timetable = b.spread.make_timetable(static_cast<int>(most));
   if (const std::string& path = runtime_options().plan_svg; !path.empty()) {
     std::ofstream file(path);
-    file << schedule_svg(tables);
+    file << schedule_svg(*timetable);
     if (!file.flush()) fail(ORR_FAILED, "--svg {}: cannot be written; name a file in a directory that is there", path);
   }
-  return schedule_text(tables);
+  return schedule_text(*timetable);
 }
 
 std::string head_text(const Blueprint& b) {
@@ -58,7 +58,7 @@ std::string step_plan(const Blueprint& b, const std::vector<StrategyUse>& stack,
   };
   auto planned = in_parallel<Planned>(kinds.alike().size(), [&](size_t i) {
     const std::vector<int>& who = kinds.alike()[i];
-    const RankPlan plan = lower({&b.program, &b.spread, b.microbatches, who.front(), kernels, kinds.cut_for(who.front())});
+    const RankPlan plan = lower(kinds.request(i, kernels));
     return Planned{kind_text(plan, who, stack), timeline_of(plan, kinds, machine)};
   });
   std::vector<Timeline> timelines;

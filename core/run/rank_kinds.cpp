@@ -29,14 +29,19 @@ RankKinds::RankKinds(const Blueprint& b) : b_(b), first_(deal_leaves(b.microbatc
     cuts_.push_back(cut_program(b.program, b.spread, b.spread.peer(axis, t, 0)).program);
     alike_.push_back(known.emplace(shapes(cuts_.back()), t).first->second);
   }
-  for (size_t r = 0; b.spread.make_tables && r + 1 < first_.size(); ++r)  // plans may be made by other threads
-    b.spread.make_tables(static_cast<int>(first_[r + 1] - first_[r]));
+  for (size_t r = 0; b.spread.make_timetable && r + 1 < first_.size(); ++r)  // plans may be made by other threads
+    b.spread.make_timetable(static_cast<int>(first_[r + 1] - first_[r]));
   std::map<Kind, std::vector<int>> by_kind;
   for (int r = 0; r < b.spread.world; ++r) by_kind[describe(r)].push_back(r);
   kind_of_.resize(static_cast<size_t>(b.spread.world));
   for (auto& [kind, who] : by_kind) {
     for (int rank : who) kind_of_[static_cast<size_t>(rank)] = members_.size();
     members_.push_back(std::move(who));
+  }
+  for (size_t k = 0; !b.spread.pipe_axis.empty() && k < members_.size(); ++k) {
+    const Program* cut = cut_for(members_[k].front());
+    const Program& from = cut ? *cut : b.program;
+    homes_.try_emplace(&from, from, b.spread);
   }
 }
 
@@ -56,6 +61,13 @@ Kind RankKinds::describe(int rank) const {
 const Program* RankKinds::cut_for(int rank) const {
   const std::string& axis = b_.spread.tensor.axis;
   return axis.empty() ? nullptr : &cuts_[static_cast<size_t>(b_.spread.coordinate(axis, rank))];
+}
+
+LowerRequest RankKinds::request(size_t kind, const std::vector<std::string>& kernels) const {
+  const int rank = members_[kind].front();
+  const Program* cut = cut_for(rank);
+  auto homes = homes_.find(cut ? cut : &b_.program);
+  return {&b_.program, &b_.spread, b_.microbatches, rank, kernels, cut, homes == homes_.end() ? nullptr : &homes->second};
 }
 
 }  // namespace orrery

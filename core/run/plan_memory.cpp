@@ -11,16 +11,18 @@ namespace orrery {
 namespace {
 
 std::map<std::string, uint64_t> peak_by_category(const RankPlan& plan) {
-  std::map<int, int64_t> change;  // by step: bytes that come to life less those that ended before it
-  for (const Storage& s : plan.storages)
-    for (auto& [first, last] : s.region == Region::arena ? s.alive : decltype(s.alive){}) {
-      change[first] += static_cast<int64_t>(s.whole());
-      change[last + 1] -= static_cast<int64_t>(s.whole());
+  std::vector<int64_t> change(plan.schedule.size() + 2);  // by step: bytes that come to life less those that ended before it
+  for (const Storage& s : plan.storages) {
+    if (s.region != Region::arena) continue;
+    for (auto& [first, last] : s.alive) {
+      change[static_cast<size_t>(first)] += static_cast<int64_t>(s.whole());
+      change[static_cast<size_t>(last) + 1] -= static_cast<int64_t>(s.whole());
     }
+  }
   int peak_step = 0;
   int64_t alive = 0, peak = 0;
-  for (auto& [step, bytes] : change)
-    if ((alive += bytes) > peak) peak = alive, peak_step = step;
+  for (size_t step = 0; step < change.size(); ++step)
+    if ((alive += change[step]) > peak) peak = alive, peak_step = static_cast<int>(step);
   std::map<std::string, uint64_t> parts;
   for (const Storage& s : plan.storages)
     if (s.region == Region::arena && s.bytes && s.alive_at(peak_step)) parts[s.category] += s.whole();

@@ -11,21 +11,21 @@ namespace orrery {
 namespace {
 
 // Bytes that a rank sends in a step; those of one plan may differ by a cache line in a bucket's share.
-uint64_t sent_by(const RankPlan& plan, int rank) {
+uint64_t sent_by(const RankPlan& plan, const std::map<int, int64_t>& times, int rank) {
   uint64_t sum = 0;
-  for (const Step& s : plan.schedule) {
-    if (s.kind != Step::post) continue;
-    const Exchange& e = plan.exchanges[static_cast<size_t>(s.index)];
-    sum += orr::traffic::bytes_sent(e.descriptor(), plan.spread.coordinate(e.axis, rank), plan.spread.size_of(e.axis));
+  for (auto& [index, n] : times) {
+    const Exchange& e = plan.exchanges[static_cast<size_t>(index)];
+    sum += static_cast<uint64_t>(n) *
+           orr::traffic::bytes_sent(e.descriptor(), plan.spread.coordinate(e.axis, rank), plan.spread.size_of(e.axis));
   }
   return sum;
 }
 
-std::string sends_text(const RankPlan& plan, const std::vector<int>& ranks) {
+std::string sends_text(const RankPlan& plan, const std::map<int, int64_t>& times, const std::vector<int>& ranks) {
   std::map<uint64_t, std::vector<int>> by_bytes;
-  for (int rank : ranks) by_bytes[sent_by(plan, rank)].push_back(rank);
+  for (int rank : ranks) by_bytes[sent_by(plan, times, rank)].push_back(rank);
   int64_t posts = 0;
-  for (auto& [index, n] : times_posted(plan)) posts += n;
+  for (auto& [index, n] : times) posts += n;
   std::string text;
   for (auto& [bytes, who] : by_bytes)
     text += fmt::format("  sends   {:>14} bytes a step in {} operation{}{}\n", bytes, posts, posts == 1 ? "" : "s",
@@ -36,7 +36,7 @@ std::string sends_text(const RankPlan& plan, const std::vector<int>& ranks) {
 std::string collectives_text(const RankPlan& plan, const std::vector<int>& ranks) {
   std::map<int, int64_t> times = times_posted(plan);
   if (times.empty()) return "  sends nothing\n";
-  std::string text = sends_text(plan, ranks);
+  std::string text = sends_text(plan, times, ranks);
   for (auto& [index, n] : times) {
     const Exchange& e = plan.exchanges[static_cast<size_t>(index)];
     text += fmt::format("    {:<12} {}{}  {} x {}", e.name, n == 1 ? "" : fmt::format("{} x ", n), collective_name(e.op),

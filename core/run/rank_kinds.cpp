@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "base/in_parallel.h"
 #include "lower/tensor.h"
 #include "program/op.h"
 
@@ -24,11 +25,13 @@ std::string shapes(const Program& p) {
 
 RankKinds::RankKinds(const Blueprint& b) : b_(b), first_(deal_leaves(b.microbatches, b.spread.batch_ranks())) {
   const std::string& axis = b.spread.tensor.axis;
+  const size_t shares = axis.empty() ? 0 : static_cast<size_t>(b.spread.size_of(axis));
+  cuts_ = in_parallel<Program>(shares, [&](size_t t) {
+    return cut_program(b.program, b.spread, b.spread.peer(axis, static_cast<int>(t), 0)).program;
+  });
   std::map<std::string, int> known;
-  for (int t = 0; !axis.empty() && t < b.spread.size_of(axis); ++t) {
-    cuts_.push_back(cut_program(b.program, b.spread, b.spread.peer(axis, t, 0)).program);
-    alike_.push_back(known.emplace(shapes(cuts_.back()), t).first->second);
-  }
+  for (const Program& cut : cuts_)
+    alike_.push_back(known.emplace(shapes(cut), static_cast<int>(alike_.size())).first->second);
   for (size_t r = 0; b.spread.make_timetable && r + 1 < first_.size(); ++r)  // plans may be made by other threads
     b.spread.make_timetable(static_cast<int>(first_[r + 1] - first_[r]));
   std::map<Kind, std::vector<int>> by_kind;

@@ -19,16 +19,18 @@ class Builder {
   }
 
   Timeline run() {
-    std::map<std::pair<int, int>, size_t> posted;  // (exchange, slice)
+    const size_t slices = static_cast<size_t>(plan_.local.leaves.slices());
+    std::vector<size_t> posted(plan_.exchanges.size() * slices);
+    auto at = [&](const Step& s) -> size_t& { return posted[static_cast<size_t>(s.index) * slices + static_cast<size_t>(s.slice)]; };
     for (const Step& s : plan_.schedule) {
       if (s.kind == Step::launch) {
         compute(launch_seconds_[static_cast<size_t>(s.index)]);
       } else if (s.kind == Step::post) {
-        posted[{s.index, s.slice}] = made_.transfers.size();
+        at(s) = made_.transfers.size();
         made_.beats.push_back({Beat::post, 0, made_.transfers.size()});
         made_.transfers.push_back(met(s));
       } else {
-        made_.beats.push_back({Beat::wait, 0, posted.at({s.index, s.slice})});
+        made_.beats.push_back({Beat::wait, 0, at(s)});
       }
     }
     return std::move(made_);

@@ -2,11 +2,17 @@
 #include "settings.h"
 
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -52,6 +58,21 @@ constexpr const char *faked = "nccl", *fake_library = FAKE_NCCL;
 constexpr const char *faked = "", *fake_library = "";
 #endif
 constexpr const char* library_variables[] = {"ORRERY_CUDA_LIBRARY", "ORRERY_NCCL_LIBRARY"};
+
+// From here on the kernel refuses this process what a container's default filter does.
+constexpr const char* wall_variable = "COMM_TEST_WALLED";
+void put_up_wall() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter = {std::size(program), program};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+    fail(ORR_FAILED, "cannot install a system call filter: {}", std::strerror(errno));
+}
 
 // The launcher as a child in place of ours; the ranks are this program again.
 [[noreturn]] void become(const Launcher& launcher, int n, const std::string& body,
@@ -116,12 +137,12 @@ std::string ask(const Setting& s) {
 
 std::ostream& operator<<(std::ostream& out, const Setting& s) {
   return out << (s.fake.empty() ? "" : "fake ") << s.backend << " under " << s.launcher
-             << (s.hosts.empty() ? "" : ", hosts " + s.hosts);
+             << (s.hosts.empty() ? "" : ", hosts " + s.hosts) << (s.walled ? ", walled" : "");
 }
 
 std::string name_of(const Setting& s) {
   std::string name = (s.fake.empty() ? "" : "fake_") + s.backend + "_" + s.launcher +
-                     (s.hosts.empty() ? "" : "_hosts_" + s.hosts);
+                     (s.hosts.empty() ? "" : "_hosts_" + s.hosts) + (s.walled ? "_walled" : "");
   std::replace_if(name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
   return name;
 }
@@ -133,6 +154,7 @@ std::vector<Setting> settings() {
       if (backend != "null") all.push_back({.backend = backend, .launcher = launcher.name});
       if (backend == faked) all.push_back({.backend = backend, .launcher = launcher.name, .fake = fake_library});
     }
+  all.push_back({.backend = "local", .launcher = "orrery", .walled = true});
   for (const char* hosts : {"aabb", "abcde"}) all.push_back({.backend = "local", .launcher = "orrery", .hosts = hosts});
   return all;
 }
@@ -153,12 +175,14 @@ ranks::Outcome run(const Setting& s, int n, const std::string& body, const std::
     if (!s.fake.empty()) env.push_back(std::string(name) + "=" + s.fake);
   const std::string words = s.backend + " " + argument;
   if (!s.hosts.empty()) env.push_back("ORRERY_TEST_HOSTS=" + s.hosts);
+  if (s.walled) env.push_back(std::string(wall_variable) + "=1");
   if (s.launcher == "orrery") return ranks::run(n, body, words, env);
   return run_under(find(s.launcher), n, body, words, env);
 }
 
 Body::Body(const char* name, int (*run)(const std::string&, const std::string&)) {
   const ranks::Body body(name, [run](const std::string& words) {
+    if (std::getenv(wall_variable)) put_up_wall();
     const size_t blank = words.find(' ');
     return run(words.substr(0, blank), words.substr(blank + 1));
   });

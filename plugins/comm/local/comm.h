@@ -5,6 +5,7 @@
 //   comm.cpp      being there, registered memory
 //   waiting.cpp   the one wait loop, poison and blame
 //   exchange.cpp  posting: agreement on the operation, then the engines below
+//   reach.cpp     what lies in a peer's memory
 //   reduce.cpp    everything that adds;  move.cpp  everything that copies
 //   pair.cpp      send and recv
 //
@@ -35,6 +36,8 @@ class Comm : public Group {
   Comm(std::shared_ptr<Family> family, Segment segment, std::vector<int> world_of, int rank, uint64_t id);
   // Whether each rank can have one.
   bool has_own_cpus() const;
+  // Whether all ranks can reach each other's private memory, and it pays. Collective.
+  bool can_attach();
 
   void run(const orr_coll* ops, int n) override;
   orr_memory* allocate(uint64_t bytes) override;
@@ -59,15 +62,21 @@ class Comm : public Group {
   void announce(const orr_coll& c, Path path, uint64_t most);
   void verify_agreement();
   std::vector<int64_t> gather_words(int64_t mine, const char* name) override;
+  const Post& post_of(int r) const { return segment_.member(r).posts[step_ & 1]; }
+
+  // reach.cpp
   Place place_of(const orr_buffer& b) const;
   char* peer_address(const Place& place, int peer) const;
-  const Post& post_of(int r) const { return segment_.member(r).posts[step_ & 1]; }
+  void fetch(const Place& from, int peer, uint64_t offset, void* to, uint64_t bytes);
+  void deliver(const Place& to, int peer, uint64_t offset, const void* from, uint64_t bytes);
+  [[noreturn]] void cannot_reach(int peer, int error);
 
   // reduce.cpp
   struct Reduction;
   void reduce(const orr_coll& c);
   void reduce_small(Reduction& r);
   void reduce_direct(Reduction& r);
+  void reduce_attached(Reduction& r);
   void reduce_staged(Reduction& r);
 
   // move.cpp
@@ -84,7 +93,7 @@ class Comm : public Group {
   bool pull(int from, std::vector<Transfer>& all);
   bool take_stray(Transfer& t);
   bool begin_message(int from, std::vector<Transfer>& all);
-  bool fetch(int from);
+  bool receive(int from);
   void check_match(const Transfer& t, const Envelope& e);
 
   Segment segment_;

@@ -11,30 +11,14 @@ namespace local {
 
 using shared::Card;
 
-Place Comm::place_of(const orr_buffer& b) const {
-  if (!b.memory || b.memory->tier != ORR_TIER_COMM) return {};
-  for (const auto& region : family_->regions)
-    if (&region->memory == b.memory) {
-      for (int w : world_of_)
-        if (!region->base[w]) return {};
-      return {region->id, b.offset};
-    }
-  return {};
-}
-
-char* Comm::peer_address(const Place& place, int peer) const {
-  for (const auto& region : family_->regions)
-    if (region->id == place.region) return region->base[world_of_[peer]] + place.offset;
-  throw orr::Error(ORR_FAILED, "a peer names communication memory that is not known here");
-}
-
 void Comm::announce(const orr_coll& c, Path path, uint64_t most) {
   Post& p = segment_.member(rank_).posts[(step_ + 1) & 1];
   p.card = shared::card_of(c, size_);
   p.path = path;
   p.most = most;
-  p.send = path == path_direct ? place_of(c.send) : Place{};
-  p.recv = path == path_direct ? place_of(c.recv) : Place{};
+  const bool in_place = path == path_direct || path == path_attached;
+  p.send = in_place ? place_of(c.send) : Place{};
+  p.recv = in_place ? place_of(c.recv) : Place{};
   publish();
   await_step();
   verify_agreement();

@@ -78,28 +78,28 @@ void Comm::move(const orr_coll& c) {
   Movement m(c, rank_, size_);
   const int64_t total = m.out.back();
   const int parity = (step_ + 1) & 1;
-  Path path = total <= static_cast<int64_t>(small_bytes) ? path_small
-              : m.copy.empty() && place_of(c.send).region ? path_direct : path_staged;
+  Path path = m.copy.empty() ? place_of(c.send).path() : path_staged;
+  if (total <= worth_posting(path)) path = path_small;
   if (path == path_small && total > 0) std::memcpy(segment_.small(rank_, parity), m.send, total);
   if (!m.shared) std::memcpy(segment_.counts(rank_, parity), c.counts, size_ * sizeof(int64_t));
   announce(c, path, m.most);
   if (!m.shared) check_piece_sizes(c);
-  bool direct = false;
+  bool in_place = false;
   int64_t staged = 0;
   for (int r = 0; r < size_; ++r) {
     const Post& p = post_of(r);
-    direct |= p.path == path_direct;
+    in_place |= p.path == path_direct || p.path == path_attached;
     if (p.path == path_staged) staged = std::max(staged, static_cast<int64_t>(p.most));
     Piece& piece = m.in[r];
     if (!m.shared) piece.from = orr_dtype_bytes(c.dtype) * orr::traffic::sum(segment_.counts(r, step_ & 1), rank_);
-    const char* from = r == rank_ ? m.send
-                       : p.path == path_small ? segment_.small(r, step_ & 1)
-                       : p.path == path_direct && piece.bytes > 0 ? peer_address(p.send, r) : nullptr;
-    if (from && m.recv && piece.bytes > 0 && from + piece.from != m.recv + piece.to)
-      std::memmove(m.recv + piece.to, from + piece.from, piece.bytes);
+    if (!m.recv || piece.bytes == 0 || (p.path == path_staged && r != rank_)) continue;
+    char* to = m.recv + piece.to;
+    const char* from = r == rank_ ? m.send : p.path == path_small ? segment_.small(r, step_ & 1) : nullptr;
+    if (!from) fetch(p.send, r, piece.from, to, piece.bytes);
+    else if (from + piece.from != to) std::memmove(to, from + piece.from, piece.bytes);
   }
   if (staged > 0) move_staged(m, staged);
-  if (!direct) return;  // else peers must not see send change before all have read it
+  if (!in_place) return;  // else peers must not see send change before all have read it
   publish();
   await_step();
 }

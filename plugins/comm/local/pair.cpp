@@ -13,7 +13,7 @@
 namespace local {
 namespace {
 
-constexpr uint64_t direct_bytes = 32 << 10;  // from here on registered memory is read in place
+constexpr uint64_t direct_bytes = 32 << 10;  // from here on memory is read in place where it can be
 
 // Long messages move in pieces of at least this many bytes: both ends at work on the same few lines of
 // memory would be slower than a socket.
@@ -129,7 +129,7 @@ bool Comm::pull(int from, std::vector<Transfer>& all) {
       }
     Inbound& in = inbound_[from];
     if (!in.open && !(wanted && begin_message(from, all))) return moved;
-    if (!fetch(from)) return moved;
+    if (!receive(from)) return moved;
     moved = true;
   }
 }
@@ -175,13 +175,13 @@ bool Comm::begin_message(int from, std::vector<Transfer>& all) {
 }
 
 // Takes what has come of the open message; says whether anything had, or the message is complete.
-bool Comm::fetch(int from) {
+bool Comm::receive(int from) {
   Inbound& in = inbound_[from];
   Ring& ring = segment_.ring(from, rank_);
   uint64_t tail = ring.tail.load(std::memory_order_relaxed);
   uint64_t n = in.envelope.bytes - in.got;
   if (in.envelope.place.region) {
-    std::memcpy(in.to, peer_address(in.envelope.place, from), n);
+    fetch(in.envelope.place, from, 0, in.to, n);
     tail += sizeof(Envelope);
   } else {
     n = worth_moving(n, ring.head.load(std::memory_order_acquire) - tail);

@@ -55,19 +55,23 @@ Comm::Reduction::Reduction(const orr_coll& coll, int rank, int ranks)
 
 void Comm::reduce(const orr_coll& c) {
   Reduction r(c, rank_, size_);
-  const bool registered = (r.owned() == 0 || place_of(c.send).region) &&
-                          (!r.here || r.deliver == Deliver::owner || place_of(c.recv).region);
+  Path path = path_direct;
+  if (r.owned() > 0) path = std::max(path, place_of(c.send).path());
+  if (r.here && r.deliver != Deliver::owner) path = std::max(path, place_of(c.recv).path());
   const int64_t bytes = r.fold.most_owned() * r.total * r.unit;
-  Path path = registered ? path_direct : path_staged;
-  if (bytes <= static_cast<int64_t>(small_bytes) / (registered ? 16 : 1)) path = path_small;
+  if (bytes <= worth_posting(path)) path = path_small;
   if (path == path_small && r.owned() > 0)
     std::memcpy(segment_.small(rank_, (step_ + 1) & 1), r.send, r.owned() * r.total * r.unit);
   announce(c, path, 0);
-  bool all_same = true;
-  for (int q = 0; q < size_; ++q) all_same &= post_of(q).path == path;
-  if (all_same && path == path_small) return reduce_small(r);
-  if (all_same && path == path_direct) return reduce_direct(r);
-  reduce_staged(r);
+  int32_t nearest = path, farthest = path;
+  for (int q = 0; q < size_; ++q) {
+    nearest = std::min(nearest, post_of(q).path);
+    farthest = std::max(farthest, post_of(q).path);
+  }
+  if (farthest == path_small) return reduce_small(r);
+  if (nearest == path_small || farthest == path_staged) return reduce_staged(r);
+  if (farthest == path_direct) return reduce_direct(r);
+  reduce_attached(r);
 }
 
 void Comm::reduce_small(Reduction& r) {
@@ -95,6 +99,44 @@ void Comm::reduce_direct(Reduction& r) {
     if (q != rank_ && wants) r.out.push_back(peer_address(post_of(q).recv, q) + from * r.unit);
   }
   r.fold.run(r.in, r.out, r.share(rank_));
+  publish();
+  await_step();
+}
+
+// As before, but operands are fetched and results delivered through the kernel, as much at a time as
+// stays in the cache.
+void Comm::reduce_attached(Reduction& r) {
+  const int64_t begin = r.begin(rank_), share = r.share(rank_);
+  const int64_t fetched = r.fold.operands() - r.owned() + 1;  // and a result that stays nowhere
+  const int64_t width = std::max<int64_t>(3 * chunk_bytes / (fetched * r.unit) / 16 * 16, 16);
+  std::vector<char> too_wide;
+  char* scratch = segment_.chunk(rank_, 0);
+  if (fetched * width * r.unit > static_cast<int64_t>(3 * chunk_bytes)) {
+    too_wide.resize(fetched * width * r.unit);
+    scratch = too_wide.data();
+  }
+  for (int64_t at = begin; at < begin + share; at += width) {
+    const int64_t n = std::min(width, begin + share - at);
+    char* free = scratch;
+    for (int q = 0; q < size_; ++q)
+      for (int i = r.fold.first(q); i < r.fold.first(q + 1); ++i) {
+        const int64_t offset = ((i - r.fold.first(q)) * r.total + at) * r.unit;
+        if (q == rank_) {
+          r.in[i] = r.send + offset;
+          continue;
+        }
+        fetch(post_of(q).send, q, offset, free, n * r.unit);
+        r.in[i] = free;
+        free += width * r.unit;
+      }
+    char* sum = r.here ? r.result(at) : free;
+    r.out = {sum};
+    r.fold.run(r.in, r.out, n);
+    for (int q = 0; q < size_; ++q) {
+      const bool wants = r.deliver == Deliver::all || (r.deliver == Deliver::root && q == r.c.root_or_peer);
+      if (q != rank_ && wants) deliver(post_of(q).recv, q, at * r.unit, sum, n * r.unit);
+    }
+  }
   publish();
   await_step();
 }

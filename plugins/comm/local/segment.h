@@ -28,15 +28,27 @@ constexpr int max_ranks = 256;
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 enum Path : int32_t {
-  path_small = 1,   // the data lies in the rank's small slot
-  path_direct = 2,  // the data lies in registered memory
-  path_staged = 3   // the data comes in chunks
+  path_small = 1,     // the data lies in the rank's small slot
+  path_direct = 2,    // the data lies in registered memory
+  path_attached = 3,  // the data lies in private memory that peers reach through the kernel
+  path_staged = 4     // the data comes in chunks
 };
 
-// A place in registered memory; region 0 is none.
+// Up to so many bytes a copy in the small slot is quicker than another way.
+constexpr int64_t worth_posting(Path otherwise) {
+  return static_cast<int64_t>(small_bytes) / (otherwise == path_direct ? 16 : otherwise == path_attached ? 4 : 1);
+}
+
+// A place that peers can read and write: in registered memory, or in private memory, where the offset
+// is the address. Region 0 is none.
 struct Place {
+  static constexpr uint64_t private_memory = ~uint64_t{0};
   uint64_t region;
   uint64_t offset;
+
+  Path path() const {
+    return region == 0 ? path_staged : region == private_memory ? path_attached : path_direct;
+  }
 };
 
 // What a rank has posted.
@@ -56,7 +68,7 @@ struct alignas(128) Member {
   std::atomic<uint32_t> asleep;
   std::atomic<int32_t> waits_for;    // rank, or -1
   std::atomic<int64_t> looked_ns;    // when it last looked, while waiting
-  int32_t world_rank;
+  int32_t world_rank, process;
   cpu_set_t cpus;
   alignas(128) Post posts[2];        // by parity of the step
 };

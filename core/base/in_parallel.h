@@ -25,7 +25,8 @@ std::vector<Made> in_parallel(size_t n, const Make& make) {
   };
   std::atomic<size_t> next = 0;
   std::vector<std::jthread> workers;
-  for (size_t t = 0; t < std::min<size_t>(n, std::max(1u, std::thread::hardware_concurrency())); ++t)
+  for (size_t t = 0; t < std::min<size_t>(n, std::max(1u, std::thread::hardware_concurrency()));
+       ++t)
     workers.emplace_back([&] {
       for (size_t i; (i = next++) < n;) one(i);
     });

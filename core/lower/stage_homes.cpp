@@ -6,7 +6,10 @@
 namespace orrery {
 
 StageHomes::StageHomes(const Program& p, const Spread& spread)
-    : from_(p), spread_(spread), everyone_(static_cast<size_t>(spread.size_of(spread.pipe_axis))), nobody_(everyone_) {
+    : from_(p),
+      spread_(spread),
+      everyone_(static_cast<size_t>(spread.size_of(spread.pipe_axis))),
+      nobody_(everyone_) {
   everyone_.set();
   run_at_.assign(p.ops().size(), nobody_);
   needed_.assign(p.values().size(), nobody_);
@@ -44,7 +47,8 @@ void StageHomes::find_early() {
     late_[i] = op.phase == Phase::update || op.kind == "total" || op.kind == "batch_mean";
     for (ValueId v : op.in) {
       OpId maker = value(v).producer;
-      late_[i] = late_[i] || value(v).batch == Batch::partial || (maker != kNone && late_[static_cast<size_t>(maker)]);
+      late_[i] = late_[i] || value(v).batch == Batch::partial ||
+                 (maker != kNone && late_[static_cast<size_t>(maker)]);
     }
     if (late_[i]) {  // sums over the batch stay where they are made until they are whole
       if (const ValueId* sum = partial_input(op)) run_at_[i] = available(*sum);
@@ -121,7 +125,9 @@ void StageHomes::place_scalars() {
 void StageHomes::need_chain(ValueId v, const Ranks& ranks) {
   need(v, ranks);
   OpId maker = value(v).producer;
-  if (maker == kNone || !is_late(static_cast<size_t>(maker)) || partial_input(from_.ops()[static_cast<size_t>(maker)])) return;
+  if (maker == kNone || !is_late(static_cast<size_t>(maker)) ||
+      partial_input(from_.ops()[static_cast<size_t>(maker)]))
+    return;
   run_at_[static_cast<size_t>(maker)] |= ranks;
   for (ValueId in : from_.ops()[static_cast<size_t>(maker)].in) need_chain(in, ranks);
 }
@@ -134,7 +140,8 @@ void StageHomes::find_readers() {
       readers_[static_cast<size_t>(v)].push_back(i);
     }
   for (size_t i = 0; i < from_.ops().size(); ++i)
-    for (ValueId v : from_.ops()[i].out) travels_[static_cast<size_t>(v)] = !needed(v).is_subset_of(run_at_[i]);
+    for (ValueId v : from_.ops()[i].out)
+      travels_[static_cast<size_t>(v)] = !needed(v).is_subset_of(run_at_[i]);
 }
 
 }  // namespace orrery

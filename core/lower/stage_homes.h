@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which coordinates of the pipeline run each op, need each value and hold each state: the same for all of
-// them, so it is found once. Forward and backward follow Op::stage. In the update, an op of tensors runs
-// wherever its result is needed, with the same bits everywhere; a sum that makes a scalar of a tensor
-// (the norm of a gradient) runs once, where the tensor is, and the scalar travels.
+// Which coordinates of the pipeline run each op, need each value and hold each state: the same for
+// all of them, so it is found once. Forward and backward follow Op::stage. In the update, an op of
+// tensors runs wherever its result is needed, with the same bits everywhere; a sum that makes a
+// scalar of a tensor (the norm of a gradient) runs once, where the tensor is, and the scalar
+// travels.
 #pragma once
 
 #include <boost/dynamic_bitset.hpp>
@@ -30,7 +31,8 @@ class StageHomes {
   const std::map<ValueId, Ranks>& homes() const { return homes_; }  // of states
   const std::vector<size_t>& readers(ValueId v) const { return readers_[static_cast<size_t>(v)]; }
 
-  // Ops that wait for all microbatches, whatever phase wrote them (localize runs them late as well).
+  // Ops that wait for all microbatches, whatever phase wrote them (localize runs them late as
+  // well).
   bool is_late(size_t op) const { return late_[op]; }
   // Ops of the update that make scalars, of whole values.
   bool makes_scalars(size_t op) const;
@@ -39,7 +41,9 @@ class StageHomes {
  private:
   const Value& value(ValueId v) const { return from_.value(v); }
   bool all_scalars(const Op& op) const;
-  size_t at(const Op& op) const { return static_cast<size_t>(spread_.chunk_at[static_cast<size_t>(op.stage)]); }
+  size_t at(const Op& op) const {
+    return static_cast<size_t>(spread_.chunk_at[static_cast<size_t>(op.stage)]);
+  }
   Ranks only(size_t rank) const;
   const ValueId* partial_input(const Op& op) const;
   Ranks available(ValueId v) const;

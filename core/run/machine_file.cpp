@@ -14,14 +14,18 @@ using Json = nlohmann::json;
 // The fields of an object, each read once; complains by the path of a field.
 class Fields {
  public:
-  Fields(const std::string& file, const std::string& path, const Json& json) : file_(file), path_(path), json_(json) {
-    if (!json.is_object()) fail(ORR_INVALID, "machine '{}': {} must be an object", file, path.empty() ? "the file" : path);
+  Fields(const std::string& file, const std::string& path, const Json& json)
+      : file_(file), path_(path), json_(json) {
+    if (!json.is_object())
+      fail(ORR_INVALID, "machine '{}': {} must be an object", file,
+           path.empty() ? "the file" : path);
   }
 
   double number(const std::string& name) {
     const Json& value = at(name);
     if (!value.is_number() || value.get<double>() <= 0)
-      fail(ORR_INVALID, "machine '{}': {}{} is {}, but must be a number above 0", file_, path_, name, value.dump());
+      fail(ORR_INVALID, "machine '{}': {}{} is {}, but must be a number above 0", file_, path_,
+           name, value.dump());
     return value.get<double>();
   }
   Fields object(const std::string& name) { return {file_, path_ + name + ".", at(name)}; }
@@ -30,8 +34,8 @@ class Fields {
   void end() const {
     for (auto& [name, value] : json_.items())
       if (std::find(read_.begin(), read_.end(), name) == read_.end())
-        fail(ORR_INVALID, "machine '{}': there is no field {}{}{}; there are: {}", file_, path_, name,
-             did_you_mean(name, read_), join(read_, ", "));
+        fail(ORR_INVALID, "machine '{}': there is no field {}{}{}; there are: {}", file_, path_,
+             name, did_you_mean(name, read_), join(read_, ", "));
   }
 
   std::map<std::string, double> numbers(const std::vector<std::string>& names) {
@@ -46,7 +50,8 @@ class Fields {
  private:
   const Json& at(const std::string& name) {
     read_.push_back(name);
-    if (!json_.contains(name)) fail(ORR_INVALID, "machine '{}': the field {}{} is missing; add it", file_, path_, name);
+    if (!json_.contains(name))
+      fail(ORR_INVALID, "machine '{}': the field {}{} is missing; add it", file_, path_, name);
     return json_.at(name);
   }
 
@@ -73,7 +78,8 @@ Machine assumed() {
 
 Json parse(const std::string& file) {
   std::ifstream in(file);
-  if (!in) fail(ORR_INVALID, "--machine {}: cannot be read; name a file like docs/plan.md shows", file);
+  if (!in)
+    fail(ORR_INVALID, "--machine {}: cannot be read; name a file like docs/plan.md shows", file);
   try {
     return Json::parse(in);
   } catch (const Json::exception& e) {
@@ -94,7 +100,8 @@ Machine machine_of(const std::string& file) {
   products.end();
   m.vector_flops = fields.number("vector_flops");
   m.memory_bandwidth = fields.number("memory_bandwidth");
-  m.cache_bandwidth = fields.number("cache_bandwidth"), m.cache_bytes = fields.number("cache_bytes");
+  m.cache_bandwidth = fields.number("cache_bandwidth"),
+  m.cache_bytes = fields.number("cache_bytes");
   m.launch_seconds = fields.number("launch_seconds");
   m.ranks_per_host = static_cast<int>(fields.number("ranks_per_host"));
   m.inside = link_of(fields.object("inside")), m.between = link_of(fields.object("between"));

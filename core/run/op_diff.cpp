@@ -40,8 +40,10 @@ OpLine line_of(const Launch& l, Segment segment) {
 }
 
 OpLine line_of(const Exchange& e, Segment segment) {
-  const std::string head = fmt::format("{:<9}{} {} on {}", segment_name(segment), collective_name(e.op), dtype_name(e.dtype), e.axis);
-  return {head + " " + e.name, fmt::format("{}: {}, {} elements, sends {} bytes  by {}", head, e.name, e.count, e.bytes_sent, e.cause)};
+  const std::string head = fmt::format("{:<9}{} {} on {}", segment_name(segment),
+                                       collective_name(e.op), dtype_name(e.dtype), e.axis);
+  return {head + " " + e.name, fmt::format("{}: {}, {} elements, sends {} bytes  by {}", head,
+                                           e.name, e.count, e.bytes_sent, e.cause)};
 }
 
 // A change as it is met while the edit script is read.
@@ -63,7 +65,9 @@ class Hunks {
       for (size_t k = from; k < i; ++k) put(k);
       run(i, end_of_run(i));
       shown = end_of_run(i);
-      for (size_t k = 0; k < kContext && shown < changes_.size() && changes_[shown].sign == ' '; ++k) put(shown++);
+      for (size_t k = 0; k < kContext && shown < changes_.size() && changes_[shown].sign == ' ';
+           ++k)
+        put(shown++);
     }
     return text_;
   }
@@ -103,7 +107,8 @@ std::vector<OpLine> op_lines(const RankPlan& plan) {
   for (const Step& s : plan.schedule) {
     if (s.kind == Step::wait || !met.insert({s.kind, s.index}).second) continue;
     const size_t i = static_cast<size_t>(s.index);
-    lines.push_back(s.kind == Step::launch ? line_of(plan.launches[i], s.segment) : line_of(plan.exchanges[i], s.segment));
+    lines.push_back(s.kind == Step::launch ? line_of(plan.launches[i], s.segment)
+                                           : line_of(plan.exchanges[i], s.segment));
   }
   return lines;
 }

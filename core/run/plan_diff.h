@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What each strategy of a stack makes of the program of one rank: a unified diff of its ops. The stack is
-// drawn entry by entry over the mesh axes that those entries make; microbatches are those of the whole stack.
+// What each strategy of a stack makes of the program of one rank: a unified diff of its ops. The
+// stack is drawn entry by entry over the mesh axes that those entries make; microbatches are those
+// of the whole stack.
 #pragma once
 
 #include <functional>
@@ -12,7 +13,8 @@
 
 namespace orrery {
 
-// What plans are drawn from: a step under a stack, spread over so many ranks. Traces anew. [main thread]
+// What plans are drawn from: a step under a stack, spread over so many ranks. Traces anew. [main
+// thread]
 struct PlanSource {
   std::function<Blueprint(const std::vector<StrategyUse>& stack, int world)> draw;
   std::vector<StrategyUse> stack;
@@ -23,8 +25,8 @@ struct PlanSource {
 // REQUIRES: 0 <= rank < source.world.
 std::string plan_diff(const PlanSource& source, int rank);
 
-// The ops of a plan, each once, in the order in which a step comes to them. `key` leaves out what changes
-// with the size of shares: lines of equal keys are the same op.
+// The ops of a plan, each once, in the order in which a step comes to them. `key` leaves out what
+// changes with the size of shares: lines of equal keys are the same op.
 struct OpLine {
   std::string key, text;
 };

@@ -11,7 +11,9 @@ namespace orrery {
 namespace {
 
 std::map<std::string, uint64_t> peak_by_category(const RankPlan& plan) {
-  std::vector<int64_t> change(plan.schedule.size() + 2);  // by step: bytes that come to life less those that ended before it
+  std::vector<int64_t> change(
+      plan.schedule.size() +
+      2);  // by step: bytes that come to life less those that ended before it
   for (const Storage& s : plan.storages) {
     if (s.region != Region::arena) continue;
     for (auto& [first, last] : s.alive) {
@@ -25,7 +27,8 @@ std::map<std::string, uint64_t> peak_by_category(const RankPlan& plan) {
     if ((alive += change[step]) > peak) peak = alive, peak_step = static_cast<int>(step);
   std::map<std::string, uint64_t> parts;
   for (const Storage& s : plan.storages)
-    if (s.region == Region::arena && s.bytes && s.alive_at(peak_step)) parts[s.category] += s.whole();
+    if (s.region == Region::arena && s.bytes && s.alive_at(peak_step))
+      parts[s.category] += s.whole();
   return parts;
 }
 
@@ -38,7 +41,8 @@ std::string memory_text(const RankPlan& plan) {
   std::string text = fmt::format("  memory  {:>14} bytes  {:>10}\n", plan.bytes(),
                                  human_bytes(static_cast<double>(plan.bytes())));
   auto line = [&](const std::string& name, uint64_t bytes, const char* note) {
-    text += fmt::format("    {:<18} {:>14}  {:>10}  {}\n", name, bytes, human_bytes(static_cast<double>(bytes)), note);
+    text += fmt::format("    {:<18} {:>14}  {:>10}  {}\n", name, bytes,
+                        human_bytes(static_cast<double>(bytes)), note);
   };
   for (auto& [name, bytes] : states) line(name, bytes, "");
   line("buckets", plan.comm_bytes, "registered with the comm backend");

@@ -21,35 +21,42 @@ namespace {
 std::string pipeline_text(const Blueprint& b, const std::vector<int64_t>& first) {
   int64_t most = 0;
   for (size_t r = 0; r + 1 < first.size(); ++r) most = std::max(most, first[r + 1] - first[r]);
-  const std::shared_ptr<const Timetable> timetable = b.spread.make_timetable(static_cast<int>(most));
+  const std::shared_ptr<const Timetable> timetable =
+      b.spread.make_timetable(static_cast<int>(most));
   if (const std::string& path = runtime_options().plan_svg; !path.empty()) {
     std::ofstream file(path);
     file << schedule_svg(*timetable);
-    if (!file.flush()) fail(ORR_FAILED, "--svg {}: cannot be written; name a file in a directory that is there", path);
+    if (!file.flush())
+      fail(ORR_FAILED, "--svg {}: cannot be written; name a file in a directory that is there",
+           path);
   }
   return schedule_text(*timetable);
 }
 
 std::string head_text(const Blueprint& b) {
   int ranks = b.spread.world;
-  std::string text = fmt::format("plan: {} rank{}, {} microbatch{} of {} sample{}", ranks, ranks == 1 ? "" : "s",
-                                 b.microbatches, b.microbatches == 1 ? "" : "es",
-                                 (b.program.batch_size() + b.microbatches - 1) / b.microbatches,
-                                 b.program.batch_size() == b.microbatches ? "" : "s");
+  std::string text =
+      fmt::format("plan: {} rank{}, {} microbatch{} of {} sample{}", ranks, ranks == 1 ? "" : "s",
+                  b.microbatches, b.microbatches == 1 ? "" : "es",
+                  (b.program.batch_size() + b.microbatches - 1) / b.microbatches,
+                  b.program.batch_size() == b.microbatches ? "" : "s");
   for (const Axis& axis : b.spread.axes) text += fmt::format(", axis {} {}", axis.name, axis.size);
   return text + "\n";
 }
 
 // What ranks do whose plans are alike.
-std::string kind_text(const RankPlan& plan, const std::vector<int>& who, const std::vector<StrategyUse>& stack) {
-  std::string text = ranks_text(who) + "\n" + memory_text(plan) + ledger_text(plan) + traffic_text(plan, who, stack);
+std::string kind_text(const RankPlan& plan, const std::vector<int>& who,
+                      const std::vector<StrategyUse>& stack) {
+  std::string text = ranks_text(who) + "\n" + memory_text(plan) + ledger_text(plan) +
+                     traffic_text(plan, who, stack);
   return text + fmt::format("  compute {:.4g} GFLOP a step in {} launches\n", plan.flops() * 1e-9,
                             std::count_if(plan.schedule.begin(), plan.schedule.end(),
                                           [](const Step& s) { return s.kind == Step::launch; }));
 }
 
 // Plans every distinct rank.
-std::string step_plan(const Blueprint& b, const std::vector<StrategyUse>& stack, const std::vector<std::string>& kernels) {
+std::string step_plan(const Blueprint& b, const std::vector<StrategyUse>& stack,
+                      const std::vector<std::string>& kernels) {
   const RankKinds kinds(b);
   const Machine machine = machine_of(runtime_options().plan_machine);
   struct Planned {

@@ -23,12 +23,17 @@ int64_t tokens(const Program& p) {
 
 }  // namespace
 
-std::string step_text(const Program& logical, const std::vector<Spent>& spent, const Machine& machine) {
+std::string step_text(const Program& logical, const std::vector<Spent>& spent,
+                      const Machine& machine) {
   const double step = spent.front().step;
-  std::string rate = fmt::format("{:.4g} samples", static_cast<double>(logical.batch_size()) / step);
-  if (int64_t n = tokens(logical)) rate += fmt::format(" or {:.4g} tokens", static_cast<double>(n) / step);
+  std::string rate =
+      fmt::format("{:.4g} samples", static_cast<double>(logical.batch_size()) / step);
+  if (int64_t n = tokens(logical))
+    rate += fmt::format(" or {:.4g} tokens", static_cast<double>(n) / step);
   return fmt::format("  step    {}: {} a second on the machine {}\n", duration(step), rate,
-                     machine.name == "assumed" ? "assumed (one core a rank; --machine FILE gives another)" : machine.name);
+                     machine.name == "assumed"
+                         ? "assumed (one core a rank; --machine FILE gives another)"
+                         : machine.name);
 }
 
 std::string spent_text(const Spent& spent) {

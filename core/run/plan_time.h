@@ -12,7 +12,8 @@
 namespace orrery {
 
 // How long a step takes, and how many samples or tokens a second that is.
-std::string step_text(const Program& logical, const std::vector<Spent>& spent, const Machine& machine);
+std::string step_text(const Program& logical, const std::vector<Spent>& spent,
+                      const Machine& machine);
 // What a rank does in that time.
 std::string spent_text(const Spent& spent);
 

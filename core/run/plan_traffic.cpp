@@ -10,26 +10,29 @@
 namespace orrery {
 namespace {
 
-// Bytes that a rank sends in a step; those of one plan may differ by a cache line in a bucket's share.
+// Bytes that a rank sends in a step; those of one plan may differ by a cache line in a bucket's
+// share.
 uint64_t sent_by(const RankPlan& plan, const std::map<int, int64_t>& times, int rank) {
   uint64_t sum = 0;
   for (auto& [index, n] : times) {
     const Exchange& e = plan.exchanges[static_cast<size_t>(index)];
-    sum += static_cast<uint64_t>(n) *
-           orr::traffic::bytes_sent(e.descriptor(), plan.spread.coordinate(e.axis, rank), plan.spread.size_of(e.axis));
+    sum += static_cast<uint64_t>(n) * orr::traffic::bytes_sent(e.descriptor(),
+                                                               plan.spread.coordinate(e.axis, rank),
+                                                               plan.spread.size_of(e.axis));
   }
   return sum;
 }
 
-std::string sends_text(const RankPlan& plan, const std::map<int, int64_t>& times, const std::vector<int>& ranks) {
+std::string sends_text(const RankPlan& plan, const std::map<int, int64_t>& times,
+                       const std::vector<int>& ranks) {
   std::map<uint64_t, std::vector<int>> by_bytes;
   for (int rank : ranks) by_bytes[sent_by(plan, times, rank)].push_back(rank);
   int64_t posts = 0;
   for (auto& [index, n] : times) posts += n;
   std::string text;
   for (auto& [bytes, who] : by_bytes)
-    text += fmt::format("  sends   {:>14} bytes a step in {} operation{}{}\n", bytes, posts, posts == 1 ? "" : "s",
-                        by_bytes.size() == 1 ? "" : ", " + ranks_text(who));
+    text += fmt::format("  sends   {:>14} bytes a step in {} operation{}{}\n", bytes, posts,
+                        posts == 1 ? "" : "s", by_bytes.size() == 1 ? "" : ", " + ranks_text(who));
   return text;
 }
 
@@ -39,12 +42,13 @@ std::string collectives_text(const RankPlan& plan, const std::vector<int>& ranks
   std::string text = sends_text(plan, times, ranks);
   for (auto& [index, n] : times) {
     const Exchange& e = plan.exchanges[static_cast<size_t>(index)];
-    text += fmt::format("    {:<12} {}{}  {} x {}", e.name, n == 1 ? "" : fmt::format("{} x ", n), collective_name(e.op),
-                        e.count, dtype_name(e.dtype));
+    text += fmt::format("    {:<12} {}{}  {} x {}", e.name, n == 1 ? "" : fmt::format("{} x ", n),
+                        collective_name(e.op), e.count, dtype_name(e.dtype));
     if (e.is_bucket())
-      text += fmt::format("  {} tensors  {} node{}", e.totals.size(), e.nodes, e.nodes == 1 ? "" : "s");
-    text += fmt::format("  sends {} bytes  by {} {}\n", e.bytes_sent * static_cast<uint64_t>(n), e.cause,
-                        e.where.empty() ? "" : "(" + e.where + ")");
+      text +=
+          fmt::format("  {} tensors  {} node{}", e.totals.size(), e.nodes, e.nodes == 1 ? "" : "s");
+    text += fmt::format("  sends {} bytes  by {} {}\n", e.bytes_sent * static_cast<uint64_t>(n),
+                        e.cause, e.where.empty() ? "" : "(" + e.where + ")");
   }
   return text;
 }
@@ -53,14 +57,16 @@ std::string predicted_text(const RankPlan& plan, const std::vector<StrategyUse>&
   std::string text;
   for (const Prediction& p : predictions(plan, stack, rank))
     if (p.counted + p.predicted > 0)
-      text += fmt::format("  predicted by {}: {} bytes sent{}\n", p.strategy, p.predicted,
-                          p.predicted == p.counted ? ", as counted" : fmt::format(", but counted {}", p.counted));
+      text += fmt::format(
+          "  predicted by {}: {} bytes sent{}\n", p.strategy, p.predicted,
+          p.predicted == p.counted ? ", as counted" : fmt::format(", but counted {}", p.counted));
   return text;
 }
 
 }  // namespace
 
-std::string traffic_text(const RankPlan& plan, const std::vector<int>& ranks, const std::vector<StrategyUse>& stack) {
+std::string traffic_text(const RankPlan& plan, const std::vector<int>& ranks,
+                         const std::vector<StrategyUse>& stack) {
   std::string text = collectives_text(plan, ranks);
   return plan.bytes_sent() ? text + predicted_text(plan, stack, ranks.front()) : text;
 }
@@ -84,7 +90,8 @@ std::string ranks_text(const std::vector<int>& ranks) {
   std::vector<std::string> runs;
   for (size_t i = 0, j; i < ranks.size(); i = j) {
     for (j = i + 1; j < ranks.size() && ranks[j] == ranks[j - 1] + 1;) ++j;
-    runs.push_back(j == i + 1 ? fmt::format("{}", ranks[i]) : fmt::format("{}-{}", ranks[i], ranks[j - 1]));
+    runs.push_back(j == i + 1 ? fmt::format("{}", ranks[i])
+                              : fmt::format("{}-{}", ranks[i], ranks[j - 1]));
   }
   constexpr size_t few = 8;
   if (runs.size() > few) {

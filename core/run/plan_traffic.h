@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The traffic of a plan in words: bytes by rank, every collective with bytes and cause, and what the
-// strategies said of them beforehand.
+// The traffic of a plan in words: bytes by rank, every collective with bytes and cause, and what
+// the strategies said of them beforehand.
 #pragma once
 
 #include <string>
@@ -12,7 +12,8 @@
 namespace orrery {
 
 // REQUIRES: the plan is that of every rank in `ranks`.
-std::string traffic_text(const RankPlan& plan, const std::vector<int>& ranks, const std::vector<StrategyUse>& stack);
+std::string traffic_text(const RankPlan& plan, const std::vector<int>& ranks,
+                         const std::vector<StrategyUse>& stack);
 
 const char* collective_name(int32_t op);
 

@@ -23,7 +23,8 @@ std::string shapes(const Program& p) {
 
 }  // namespace
 
-RankKinds::RankKinds(const Blueprint& b) : b_(b), first_(deal_leaves(b.microbatches, b.spread.batch_ranks())) {
+RankKinds::RankKinds(const Blueprint& b)
+    : b_(b), first_(deal_leaves(b.microbatches, b.spread.batch_ranks())) {
   const std::string& axis = b.spread.tensor.axis;
   const size_t shares = axis.empty() ? 0 : static_cast<size_t>(b.spread.size_of(axis));
   cuts_ = in_parallel<Program>(shares, [&](size_t t) {
@@ -32,7 +33,8 @@ RankKinds::RankKinds(const Blueprint& b) : b_(b), first_(deal_leaves(b.microbatc
   std::map<std::string, int> known;
   for (const Program& cut : cuts_)
     alike_.push_back(known.emplace(shapes(cut), static_cast<int>(alike_.size())).first->second);
-  for (size_t r = 0; b.spread.make_timetable && r + 1 < first_.size(); ++r)  // plans may be made by other threads
+  for (size_t r = 0; b.spread.make_timetable && r + 1 < first_.size();
+       ++r)  // plans may be made by other threads
     b.spread.make_timetable(static_cast<int>(first_[r + 1] - first_[r]));
   std::map<Kind, std::vector<int>> by_kind;
   for (int r = 0; r < b.spread.world; ++r) by_kind[describe(r)].push_back(r);
@@ -70,7 +72,13 @@ LowerRequest RankKinds::request(size_t kind, const std::vector<std::string>& ker
   const int rank = members_[kind].front();
   const Program* cut = cut_for(rank);
   auto homes = homes_.find(cut ? cut : &b_.program);
-  return {&b_.program, &b_.spread, b_.microbatches, rank, kernels, cut, homes == homes_.end() ? nullptr : &homes->second};
+  return {&b_.program,
+          &b_.spread,
+          b_.microbatches,
+          rank,
+          kernels,
+          cut,
+          homes == homes_.end() ? nullptr : &homes->second};
 }
 
 }  // namespace orrery

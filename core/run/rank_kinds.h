@@ -15,12 +15,14 @@ namespace orrery {
 
 using Kind = std::vector<int64_t>;
 
-// Ranks of equal kind run programs of equal shapes and messages. Their coordinates agree on all axes but
-// that of the batch, where their leaves complete the same tree nodes (unless it also deals pieces of
-// parameters), and that of tensor parallelism, where most shares differ only in which part they are of.
+// Ranks of equal kind run programs of equal shapes and messages. Their coordinates agree on all
+// axes but that of the batch, where their leaves complete the same tree nodes (unless it also deals
+// pieces of parameters), and that of tensor parallelism, where most shares differ only in which
+// part they are of.
 class RankKinds {
  public:
-  // Asks strategies and scripts for what plans need of them. REQUIRES: the blueprint outlives this. [main thread]
+  // Asks strategies and scripts for what plans need of them. REQUIRES: the blueprint outlives this.
+  // [main thread]
   explicit RankKinds(const Blueprint& b);
 
   // The ranks of every kind, in order.
@@ -38,8 +40,8 @@ class RankKinds {
 
   const Blueprint& b_;
   std::vector<int64_t> first_;
-  std::vector<Program> cuts_;  // by coordinate on the tensor axis
-  std::vector<int> alike_;     // the first coordinate of equal shapes
+  std::vector<Program> cuts_;                   // by coordinate on the tensor axis
+  std::vector<int> alike_;                      // the first coordinate of equal shapes
   std::map<const Program*, StageHomes> homes_;  // of those that kinds are planned from
   std::vector<std::vector<int>> members_;
   std::vector<size_t> kind_of_;

@@ -16,8 +16,9 @@ struct Travel {
 struct Lanes {
   const Timeline* plan;
   size_t beat = 0, transfer = 0;  // the next of each lane; transfers were posted in order
-  double now = 0, free = 0;       // when compute, and the communication lane, have done what is behind them
-  std::vector<double> posted;     // by transfer
+  double now = 0,
+         free = 0;  // when compute, and the communication lane, have done what is behind them
+  std::vector<double> posted;  // by transfer
   std::vector<Travel> travels;
   std::map<std::array<int64_t, 5>, double> come;  // when the lane was ready for each meeting
   Spent spent;
@@ -38,7 +39,8 @@ class Simulation {
     std::vector<Spent> spent;
     double end = 0;
     for (const Lanes& l : lanes_) {
-      if (l.beat < l.plan->beats.size()) fail(ORR_FAILED, "the plan is wrong: its ranks wait for each other");
+      if (l.beat < l.plan->beats.size())
+        fail(ORR_FAILED, "the plan is wrong: its ranks wait for each other");
       end = std::max(end, l.now);
     }
     for (Lanes& l : lanes_) l.spent.step = end, spent.push_back(l.spent);
@@ -88,6 +90,8 @@ class Simulation {
 
 }  // namespace
 
-std::vector<Spent> simulate(const std::vector<Timeline>& timelines) { return Simulation(timelines).run(); }
+std::vector<Spent> simulate(const std::vector<Timeline>& timelines) {
+  return Simulation(timelines).run();
+}
 
 }  // namespace orrery

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Time without a machine: what a plan's lanes do, in seconds, and an event simulation of all kinds of
-// ranks together. Compute runs step by step; a rank's communication lane carries out what was posted in the
-// order of the posts, each exchange once the lanes of all that take part have come to it.
+// Time without a machine: what a plan's lanes do, in seconds, and an event simulation of all kinds
+// of ranks together. Compute runs step by step; a rank's communication lane carries out what was
+// posted in the order of the posts, each exchange once the lanes of all that take part have come to
+// it.
 #pragma once
 
 #include <array>
@@ -31,12 +32,14 @@ struct Timeline {
   std::vector<Transfer> transfers;
 };
 
-// The plan's schedule. Kinds of ranks stand for their members: peers are indices of kinds.alike(). [any thread]
+// The plan's schedule. Kinds of ranks stand for their members: peers are indices of kinds.alike().
+// [any thread]
 Timeline timeline_of(const RankPlan& plan, const RankKinds& kinds, const Machine& machine);
 
-// A rank's step. What is neither is spent waiting for ranks that are not ready, or for the last one to end.
+// A rank's step. What is neither is spent waiting for ranks that are not ready, or for the last one
+// to end.
 struct Spent {
-  double step = 0;     // until all have ended: equal for all
+  double step = 0;  // until all have ended: equal for all
   double compute = 0;
   double exposed = 0;  // compute waits while bytes of this rank travel
   double idle() const { return step - compute - exposed; }

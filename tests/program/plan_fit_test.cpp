@@ -65,7 +65,8 @@ TEST(PlanFit, FindsWhatTryingAllFinds) {
       const std::string said = fit_microbatches(b, {"reference"}, limit);
       EXPECT_EQ(rows(b.microbatches), rows(tried(b, limit))) << said;
       EXPECT_LE(peak(b, b.microbatches), limit);
-      EXPECT_NE(said.find(fmt::format("microbatches = {})", b.microbatches)), std::string::npos) << said;
+      EXPECT_NE(said.find(fmt::format("microbatches = {})", b.microbatches)), std::string::npos)
+          << said;
     }
   }
 }
@@ -78,7 +79,9 @@ TEST(PlanFit, SaysByHowMuchNothingFits) {
       FAIL();
     } catch (const Error& e) {
       EXPECT_NE(std::string(e.what()).find("too much"), std::string::npos) << e.what();
-      EXPECT_EQ(std::string(e.what()).find("strategy.accumulate") == std::string::npos, b == &sliced) << e.what();
+      EXPECT_EQ(std::string(e.what()).find("strategy.accumulate") == std::string::npos,
+                b == &sliced)
+          << e.what();
     }
   }
 }

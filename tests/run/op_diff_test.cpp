@@ -23,7 +23,8 @@ TEST(OpDiff, SaysWhatCameAndWent) {
 }
 
 TEST(OpDiff, OpensAHunkForWhatIsFarAway) {
-  EXPECT_EQ(diff_ops(lines("abcdefghi"), lines("Xabcdefgh")).text, "@@ op 1 @@\n+X\n a\n b\n@@ op 8 @@\n g\n h\n-i\n");
+  EXPECT_EQ(diff_ops(lines("abcdefghi"), lines("Xabcdefgh")).text,
+            "@@ op 1 @@\n+X\n a\n b\n@@ op 8 @@\n g\n h\n-i\n");
 }
 
 TEST(OpDiff, CountsOpsOfOtherSizesAndDoesNotShowThem) {

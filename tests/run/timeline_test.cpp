@@ -20,7 +20,8 @@ void expect(const Spent& s, double step, double compute, double exposed) {
   EXPECT_DOUBLE_EQ(s.exposed, exposed);
 }
 
-// Posted at 3 and at 5, the message travels from 5 to 7; the first rank has had nothing to do since 4.
+// Posted at 3 and at 5, the message travels from 5 to 7; the first rank has had nothing to do
+// since 4.
 TEST(Timeline, RanksMeetWhenBothAreThere) {
   const std::vector<Spent> spent =
       simulate({{{compute(3), post(0), compute(1), wait(0), compute(1)}, {{2, {1}, {7}}}},
@@ -33,16 +34,21 @@ TEST(Timeline, RanksMeetWhenBothAreThere) {
 
 // The second transfer waits for the first: 1 to 3, 3 to 6. Half of the first lies beside compute.
 TEST(Timeline, ALaneCarriesOneAtATime) {
-  expect(simulate({{{compute(1), post(0), post(1), compute(1), wait(1), wait(0)}, {{2, {}, {}}, {3, {}, {}}}}})[0], 6, 2, 4);
+  expect(simulate({{{compute(1), post(0), post(1), compute(1), wait(1), wait(0)},
+                    {{2, {}, {}}, {3, {}, {}}}}})[0],
+         6, 2, 4);
 }
 
-// Two stages, two slices, forward 1 and backward 2, messages 0: the first runs F F . . B B . B B, the last . F B B F B B . .
+// Two stages, two slices, forward 1 and backward 2, messages 0: the first runs F F . . B B . B B,
+// the last . F B B F B B . .
 TEST(Timeline, APipelineHasItsBubble) {
   auto meet = [](size_t peer, int64_t tag) { return Transfer{0, {peer}, {tag}}; };
-  const Timeline first{{compute(1), post(0), compute(1), post(1), post(2), wait(2), compute(2), post(3), wait(3), compute(2)},
+  const Timeline first{{compute(1), post(0), compute(1), post(1), post(2), wait(2), compute(2),
+                        post(3), wait(3), compute(2)},
                        {meet(1, 0), meet(1, 1), meet(1, 2), meet(1, 3)}};
-  const Timeline last{{post(0), wait(0), compute(3), post(1), wait(1), post(2), compute(3), post(3)},
-                      {meet(0, 0), meet(0, 1), meet(0, 2), meet(0, 3)}};
+  const Timeline last{
+      {post(0), wait(0), compute(3), post(1), wait(1), post(2), compute(3), post(3)},
+      {meet(0, 0), meet(0, 1), meet(0, 2), meet(0, 3)}};
   const std::vector<Spent> spent = simulate({first, last});
   expect(spent[0], 9, 6, 0);
   expect(spent[1], 9, 6, 0);

@@ -15,7 +15,8 @@ namespace {
 class Splitter {
  public:
   Splitter(const Program& p, const Spread& spread, const StageHomes& homes, int me)
-      : from_(p), spread_(spread), homes_(homes), me_(static_cast<size_t>(me)), to_(p.without_ops()) {
+      : from_(p), spread_(spread), homes_(homes), me_(static_cast<size_t>(me)),
+        to_(p.without_ops([this](ValueId v) { return concerns(v); })) {
     held_back_.assign(p.values().size(), false);
   }
 
@@ -31,6 +32,11 @@ class Splitter {
 
  private:
   const Value& value(ValueId v) const { return from_.value(v); }
+  // Given to all, or made or needed here: a stage of many has few of the values.
+  bool concerns(ValueId v) const {
+    OpId maker = value(v).producer;
+    return maker == kNone || homes_.needed(v).test(me_) || homes_.run_at(static_cast<size_t>(maker)).test(me_);
+  }
 
   // Ops of scalars alone wait, with the messages that they need, until a tensor needs one of them.
   void emit(size_t i) {

@@ -26,6 +26,7 @@ struct Choice {
   std::vector<std::string> kernels;
   int threads = 0;
   std::string pin = "cores";
+  uint64_t link_speed = 0;
   bool profile = false;
   std::string directory;           // of the run; "" keeps none
   std::string hosts, remote_shell = default_remote_shell();
@@ -78,6 +79,7 @@ void apply(const Choice& choice) {
   options.kernels = choice.kernels;
   if (choice.profile) Profile::get().turn_on();
   options.run_directory = choice.directory;
+  options.link_speed = choice.link_speed;
   if (choice.threads > 0) ThreadPool::get().configure(choice.threads, spread(allowed_cpus()));
 }
 
@@ -86,6 +88,7 @@ std::vector<std::string> rank_command(const Choice& choice) {
   std::vector<std::string> argv = {"orrery", "run", "--comm", choice.comm};
   for (const std::string& name : choice.kernels) argv.insert(argv.end(), {"--kernels", name});
   if (choice.profile) argv.push_back("--profile");
+  if (choice.link_speed) argv.insert(argv.end(), {"--link-speed", std::to_string(choice.link_speed)});
   if (!choice.directory.empty()) argv.insert(argv.end(), {"--dir", choice.directory});
   argv.insert(argv.end(), choice.words.begin(), choice.words.end());
   return argv;
@@ -140,6 +143,9 @@ Examples:
       ->check(CLI::IsMember({"cores", "none"}))
       ->envname("ORRERY_PIN")
       ->capture_default_str();
+  command->add_option("--link-speed", choice->link_speed,
+                      "Pretend that ranks are joined by links of so many bytes a second: 1GB, 125MB")
+      ->transform(CLI::AsSizeValue(true));
   command->add_flag("--profile", choice->profile, "Print at the end where rank 0 spent its time");
   command->add_option("--dir", choice->directory, "Run directory, for metrics.jsonl; made if missing");
   command->callback([choice, command, &exit_code] {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <orrery/sdk/traffic.hpp>
 
 #include "base/error.h"
 #include "job/forming.h"
@@ -45,8 +46,8 @@ void copy_to_self(const std::vector<orr_coll>& ops) {
 
 }  // namespace
 
-WorldComm::WorldComm(const World& world, const std::string& backend)
-    : world_(world), store_(Store::open(world)), groups_(1) {
+WorldComm::WorldComm(const World& world, const std::string& backend, uint64_t link_speed)
+    : world_(world), link_speed_(link_speed), store_(Store::open(world)), groups_(1) {
   if (world.size == 1) return;
   api_ = &Registry::get().comm(backend);
   char reason[256] = "";
@@ -154,6 +155,7 @@ void WorldComm::execute(std::vector<orr_coll> ops, Group& group) {
       if (c.op != ORR_COLL_SEND && c.op != ORR_COLL_RECV) copy_own(c);
     return;
   }
+  const auto begin = std::chrono::steady_clock::now();
   orr_work* work = nullptr;
   try {
     check(api_->post(group.comm, ops.data(), static_cast<int32_t>(ops.size()), &work));
@@ -162,6 +164,18 @@ void WorldComm::execute(std::vector<orr_coll> ops, Group& group) {
     if (e.code() != ORR_DEADLINE) throw;
     throw Error(e.code(), e.what() + elsewhere(ops.front()));
   }
+  if (link_speed_ > 0) std::this_thread::sleep_until(begin + time_on_link(ops, group));
+}
+
+// Links carry both directions at once.
+std::chrono::nanoseconds WorldComm::time_on_link(const std::vector<orr_coll>& ops, const Group& group) const {
+  uint64_t sent = 0, received = 0;
+  for (const orr_coll& c : ops) {
+    sent += orr::traffic::bytes_sent(c, group.rank, group.size);
+    if (c.op == ORR_COLL_RECV) received += static_cast<uint64_t>(c.count * orr_dtype_bytes(c.dtype));
+  }
+  const double seconds = static_cast<double>(std::max(sent, received)) / static_cast<double>(link_speed_);
+  return std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9));
 }
 
 // Ranks that wait in different places for each other all come here at once: each says where it is, so

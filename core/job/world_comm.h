@@ -7,6 +7,7 @@
 
 #include <orrery/comm.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -29,7 +30,8 @@ class WorldComm {
   using Ticket = uint64_t;
 
   // Forms the world over the plugin `backend`; collective. Throws Error. [main thread]
-  WorldComm(const World& world, const std::string& backend);
+  // `link_speed` in bytes a second, unless 0: every operation takes at least as long as over such a link.
+  WorldComm(const World& world, const std::string& backend, uint64_t link_speed = 0);
   // Finishes what has been submitted. REQUIRES: no buffer of it is gone. [main thread]
   ~WorldComm();
   WorldComm(const WorldComm&) = delete;
@@ -80,9 +82,11 @@ class WorldComm {
     uint64_t sequence = 0;  // of the lane
   };
   void execute(std::vector<orr_coll> ops, Group& group);
+  std::chrono::nanoseconds time_on_link(const std::vector<orr_coll>& ops, const Group& group) const;
   std::string elsewhere(const orr_coll& here);
 
   World world_;
+  uint64_t link_speed_;
   std::unique_ptr<Store> store_;
   const orr_comm_api* api_ = nullptr;  // null in a world of one
   std::deque<Group> groups_;  // stay where they are

@@ -29,18 +29,6 @@ struct orr_program {
 namespace orrery {
 namespace {
 
-template <class Body>
-orr_status* guarded(Body body) {
-  try {
-    body();
-    return nullptr;
-  } catch (const Error& e) {
-    return host_table().error(e.code(), e.what());
-  } catch (const std::exception& e) {
-    return host_table().error(ORR_FAILED, e.what());
-  }
-}
-
 orr_value_info info_of(const Program& p, const Value& v) {
   orr_value_info info{};
   const Op* maker = v.producer == kNone ? nullptr : &p.ops()[static_cast<size_t>(v.producer)];
@@ -306,7 +294,7 @@ void call_each(Program& p, Spread& spread, const std::vector<StrategyUse>& stack
   std::set<std::string> provided;
   for (const StrategyUse& use : stack) {
     try {
-      const orr_strategy_api& api = Registry::get().strategy(use.name);
+      const orr_strategy_api& api = strategy_of(use);
       orr_strategy_info info{};
       info.size = sizeof info;
       check(api.describe(api.self, &info));
@@ -322,6 +310,10 @@ void call_each(Program& p, Spread& spread, const std::vector<StrategyUse>& stack
 }
 
 }  // namespace
+
+const orr_strategy_api& strategy_of(const StrategyUse& use) {
+  return use.script ? *use.script : Registry::get().strategy(use.name);
+}
 
 void apply_forward(Program& p, const std::vector<StrategyUse>& stack) {
   Spread spread;
@@ -348,7 +340,7 @@ Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int w
 }
 
 uint64_t predict_bytes(const StrategyUse& use, const orr_predict_query& query) {
-  const orr_strategy_api& api = Registry::get().strategy(use.name);
+  const orr_strategy_api& api = strategy_of(use);
   orr_prediction prediction{};
   prediction.size = sizeof prediction;
   check(api.predict(api.self, &query, &prediction), "strategy." + use.name + ": predict");

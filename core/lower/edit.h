@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,12 @@ struct StrategyUse {
   // A schedule of the script's own: the cells of one stage in order, as "F0", "B3", "W3", with ":k"
   // behind for the rank's k-th chunk. Empty: the strategy's own.
   std::function<std::vector<std::string>(int stage, int stages, int leaves)> order = nullptr;
+  // A strategy that the script or the Lua library defines; null: the plugin of this name.
+  std::shared_ptr<const orr_strategy_api> script = nullptr;
 };
+
+// What the entry names: the script's own strategy or the plugin's, loaded now if need be.
+const orr_strategy_api& strategy_of(const StrategyUse& use);
 
 // Lets every strategy edit the program before it is differentiated. Throws as apply_strategies does.
 void apply_forward(Program& p, const std::vector<StrategyUse>& stack);

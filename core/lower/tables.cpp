@@ -13,7 +13,7 @@ namespace orrery {
 namespace {
 
 std::vector<Cell> plugin_cells(const StrategyUse& use, int stage, int stages, int leaves) {
-  const orr_strategy_api& api = Registry::get().strategy(use.name);
+  const orr_strategy_api& api = strategy_of(use);
   orr_options options = options_of(use);
   int32_t n = 0;
   std::vector<orr_cell> cells;

@@ -45,6 +45,7 @@ std::vector<Api> state_api();
 std::vector<Api> run_api();
 std::vector<Api> func_api();
 std::vector<Api> gradient_api();
+std::vector<Api> draft_api();
 std::vector<Api> world_api();
 std::vector<Api> data_api();
 std::vector<Api> script_api();

@@ -100,6 +100,7 @@ void open_environment(lua_State* L, const std::string& script_directory) {
   define_state_classes(L);
   define_run_classes(L);
   define_func_class(L);
+  define_draft_class(L);
   define_world_class(L);
   define_data_class(L);
   define_tool_classes(L);

@@ -35,6 +35,7 @@ void define_host_class(lua_State* L);
 void define_state_classes(lua_State* L);
 void define_run_classes(lua_State* L);
 void define_func_class(lua_State* L);
+void define_draft_class(lua_State* L);
 void define_world_class(lua_State* L);
 void define_data_class(lua_State* L);
 void define_tool_classes(lua_State* L);

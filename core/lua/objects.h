@@ -3,6 +3,8 @@
 // What scripts hold: the userdata classes, and the trace that symbolic tensors belong to.
 #pragma once
 
+#include <orrery/strategy.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -62,6 +64,13 @@ struct Compiled {
   static constexpr const char* kClass = "Program";
   std::shared_ptr<orrery::Function> function;
   std::shared_ptr<Upvalues> upvalues;
+};
+
+// A program while a strategy of the script's own edits it; closed afterwards.
+struct Draft {
+  static constexpr const char* kClass = "Draft";
+  orr_program* program;
+  const orr_edit* edit;
 };
 
 struct DatasetRef {

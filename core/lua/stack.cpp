@@ -3,6 +3,7 @@
 
 #include "lua/api.h"
 #include "lua/objects.h"
+#include "lua/strategy_script.h"
 
 namespace orrery::lua {
 namespace {
@@ -35,6 +36,13 @@ auto schedule_at(lua_State* L, int index) {
   };
 }
 
+// What strategy.define of the Lua library hands over.
+void use_script(lua_State* L, int index, StrategyUse& use) {
+  use.script = script_strategy(L, index);
+  if (lua_getfield(L, index, "schedule") != LUA_TNIL) use.order = schedule_at(L, lua_gettop(L));
+  lua_pop(L, 1);
+}
+
 }  // namespace
 
 std::vector<StrategyUse> strategies_at(lua_State* L, int index) {
@@ -55,6 +63,7 @@ std::vector<StrategyUse> strategies_at(lua_State* L, int index) {
       }
       lua_pop(L, 1);
     }
+    if (lua_getfield(L, entry, "script") == LUA_TTABLE) use_script(L, entry + 2, use);
     uses.push_back(std::move(use));
     lua_settop(L, list);
   }

@@ -16,4 +16,17 @@ void check(orr_status* status);
 // The same with "prefix: " in front of the message.
 void check(orr_status* status, const std::string& prefix);
 
+// Runs body(); what it throws becomes a status.
+template <class Body>
+orr_status* guarded(Body&& body) {
+  try {
+    body();
+    return nullptr;
+  } catch (const Error& e) {
+    return host_table().error(e.code(), e.what());
+  } catch (const std::exception& e) {
+    return host_table().error(ORR_FAILED, e.what());
+  }
+}
+
 }  // namespace orrery

@@ -107,6 +107,7 @@ Program* tracing_program();
 struct RuntimeOptions {
   std::vector<std::string> kernels;  // empty: every host plugin that works here
   std::string comm = ORRERY_DEFAULT_COMM;  // overridden by orrery.init{comm=}
+  uint64_t link_speed = 0;           // bytes a second of the links that are pretended; 0: none are
   bool plan_only = false;            // stop with PlanDone at the first step
   int plan_ranks = 1;
   bool plan_diff = false;            // of the strategies, for plan_rank

@@ -37,7 +37,7 @@ const World& Runtime::world() {
 }
 
 WorldComm& Runtime::comm() {
-  if (!comm_) comm_ = std::make_unique<WorldComm>(world(), runtime_options().comm);
+  if (!comm_) comm_ = std::make_unique<WorldComm>(world(), runtime_options().comm, runtime_options().link_speed);
   return *comm_;
 }
 

@@ -110,8 +110,10 @@ Tiling cost_of(const MatmulPlan& p, int64_t tm, int64_t tn, int64_t element) {
   double pack_a = 0.4 * double(s.k * rows), pack_b = 0.4 * double(s.k * cols);
   bool fits_a = round_up(rows, p.micro.rows) * s.k * element <= kKeepBytes;
   bool fits_b = round_up(cols, p.micro.cols) * s.k * element <= kKeepBytes;
+  // What serves one tile alone is packed bit by bit, while memory brings the next bit.
+  bool reuses_b = tm < s.m;
   bool m_inner = fits_b && (!fits_a || pack_b >= pack_a);
-  Tiling t{tm, tn, m_inner, fits_a && (!m_inner || tm >= s.m), fits_b && (m_inner || tn >= s.n), 0};
+  Tiling t{tm, tn, m_inner, fits_a && (!m_inner || tm >= s.m), reuses_b && fits_b && (m_inner || tn >= s.n), 0};
   double a = t.keep_a ? pack_a / std::max(1.0, std::min(rounds, double(ceil_div(s.n, tn)))) : pack_a;
   double b = t.keep_b ? pack_b / std::max(1.0, std::min(rounds, double(ceil_div(s.m, tm)))) : pack_b;
   t.cost = rounds * (compute + a + b);

@@ -3,6 +3,7 @@
 error('this file is for editors; write require "orrery"')
 
 ---@alias orrery.DType 'f32'|'f64'|'bf16'|'f16'|'i32'|'i64'|'u8'|'bool'
+---@alias orrery.Value {id: integer, name: string, dims: integer[], dtype: orrery.DType, bytes: integer, region: string, line: string, op: string, phase: string}
 
 ---@class orrery.Tensor
 ---@field shape integer[]
@@ -685,6 +686,106 @@ local Program = {}
 ---@param scalars? table
 ---@return orrery.HostTensor ...
 function Program:run(inputs, scalars) end
+
+---@class orrery.Draft
+local Draft = {}
+
+---All values of a role (param, grad, batch, activation, ...): id, name, dims, dtype, bytes, region, line, op, phase.
+---@param role string
+---@return orrery.Value[]
+function Draft:values(role) end
+
+---Ranks that no earlier strategy of the stack has taken.
+---@return integer
+function Draft:ranks_left() end
+
+---Makes a mesh axis over `size` ranks (0: all that are left); its size.
+---@param name string
+---@param size? integer
+---@return integer
+function Draft:axis(name, size) end
+
+---Ranks on an axis, 0 if there is none.
+---@param name string
+---@return integer
+function Draft:axis_size(name) end
+
+---Sees an axis as two: `size` neighbours form `inner`, equal places in them `outer`.
+---@param axis string
+---@param outer string
+---@param inner string
+---@param size integer
+function Draft:halve(axis, outer, inner, size) end
+
+---Cuts a batch field or a parameter along a dim over the ranks of an axis.
+---@param value orrery.Value|integer
+---@param axis string
+---@param dim integer
+function Draft:place(value, axis, dim) end
+
+---Sums a gradient over an axis, in buckets of about `bucket` bytes.
+---@param value orrery.Value|integer
+---@param axis string
+---@param bucket? integer
+function Draft:reduce(value, axis, bucket) end
+
+---A line for `orrery plan`.
+---@param text string
+function Draft:remark(text) end
+
+---Runs a rank's microbatches one after another.
+function Draft:loop() end
+
+---Deals the model in chunks: `where` lists their ranks on the axis, `modules` what is in them.
+---@param axis string
+---@param where integer|integer[]
+---@param modules? any
+function Draft:stage(axis, where, modules) end
+
+---Keeps a forward activation, or recomputes it with its region in backward.
+---@param value orrery.Value|integer
+---@param region string
+---@param life? string
+function Draft:life(value, region, life) end
+
+---Numbers of the values that the op of a value reads.
+---@param value orrery.Value|integer
+---@return integer[]
+function Draft:inputs(value) end
+
+---The factor of each dim of an op's input (0: of its output); -1: cannot be cut.
+---@param value orrery.Value|integer
+---@param input? integer
+---@return integer[]
+function Draft:rule(value, input) end
+
+---Keeps sums over an axis in shares of a dim where ops can work on them.
+---@param axis string
+---@param dim integer
+function Draft:scatter(axis, dim) end
+
+---@class orrery.Draft.shard.Options
+---@field what? string state, gradient or param: each includes the ones before (default 'state')
+---@field axis? string the axis that deals the batch, or its inner half (default 'data')
+---@field unit? integer parameters of equal number travel together (default 0)
+---@field owner? integer the coordinate that holds it whole; -1: cut evenly (default -1)
+---@field keep? boolean param: what forward gathered stays for backward (default false)
+
+---Cuts the training of a parameter over the ranks that share the batch.
+---@param value orrery.Value|integer
+---@param options orrery.Draft.shard.Options
+function Draft:shard(value, options) end
+
+---In transform_forward: makes the op of a value compute in another dtype.
+---@param value orrery.Value|integer
+---@param dtype orrery.DType
+function Draft:compute(value, dtype) end
+
+---Ranks of an axis train alone and average weights every few steps.
+---@param axis string
+---@param every? integer
+---@param states? boolean
+function Draft:average(axis, every, states) end
 
 ---@class orrery.World
 ---@field rank integer

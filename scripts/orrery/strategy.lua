@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- strategy.NAME{options}: one entry of a strategy stack. Names are those of the installed plugins.
+-- strategy.NAME{options}: one entry of a strategy stack. Names are those of the installed plugins and of
+-- the files in strategy/, which are written in Lua as scripts can write their own (strategy.define).
 local _, orrery = ...
 local engine = orrery.engine
 
@@ -23,26 +24,119 @@ local function flat(options)
   return given
 end
 
+local M = {}
+
 -- Fully sharded data parallelism by its own name: zero's stage 3.
-local function fsdp(options)
+function M.fsdp(options)
   local given = flat(options)
   if given.stage then orrery.fail("strategy.fsdp is stage 3 of strategy.zero: it has no option 'stage'") end
   given.stage = 3
   return { name = "zero", options = given, line = engine.here() }
 end
 
-return setmetatable({ fsdp = fsdp }, {
+-- What a rank sends, in bytes, for a query of `predict`: in a sum that all get, the nodes of the tree that it
+-- exports to the owners of the other shares and its finished share to all others; in an exchange of pieces, its
+-- nodes of what others own or its own piece to all others (orrery/sdk/traffic.hpp has the formulas).
+M.traffic = {}
+
+function M.traffic.sum(q)
+  if q.ranks == 1 then return 0 end
+  local function cut(rank)
+    return math.min(q.elements, ((q.elements * rank + q.ranks - 1) // q.ranks + 15) // 16 * 16)
+  end
+  local share = cut(q.rank + 1) - cut(q.rank)
+  return (q.nodes * (q.elements - share) + share * (q.ranks - 1)) * q.element_bytes
+end
+
+function M.traffic.pieces(q)
+  local all, own = 0, q.counts[q.rank + 1]
+  for _, count in ipairs(q.counts) do all = all + count end
+  return (q.op == "all_gather" and own * (q.ranks - 1) or q.nodes * (all - own)) * q.element_bytes
+end
+
+local words = { name = true, class = true, provides = true, requires = true, conflicts = true }
+local functions = { transform = true, transform_forward = true, predict = true, schedule = true }
+
+local function check_definition(d)
+  for key, value in pairs(d) do
+    local want = words[key] and "string" or functions[key] and "function" or key == "options" and "table"
+    if not want then
+      orrery.fail(("strategy.define: unknown field '%s'"):format(key))
+    elseif type(value) ~= want then
+      orrery.fail(("strategy.define: %s is %s, expected a %s"):format(key, orrery.type(value), want))
+    end
+  end
+  for _, key in ipairs { "name", "class" } do
+    if not d[key] then orrery.fail(("strategy.define: %s is missing"):format(key)) end
+  end
+end
+
+local function kind(value) return math.type(value) or type(value) end
+
+-- The given options over the definition's, each of its type; what may be of several kinds has the default false.
+local function checked_options(d, given)
+  local o = orrery.options("strategy." .. d.name, given, d.options or {})
+  for name, default in pairs(d.options or {}) do
+    if default and kind(o[name]) ~= kind(default) and not (kind(default) == "float" and type(o[name]) == "number") then
+      orrery.fail(("strategy.%s: %s is %s, expected a value like %s"):format(d.name, name, tostring(o[name]),
+        tostring(default)))
+    end
+  end
+  return o
+end
+
+-- strategy.define{name =, class = "exact" | "stale" | "approx", options = {size = 0, ...}, provides =, requires =,
+-- conflicts = "words, with commas", transform = function(draft, options), transform_forward =,
+-- predict = function(query, options) -> bytes, schedule = function(stage, stages, leaves, options) -> {"F0", "B0"}}:
+-- a strategy of the script's own, called as those of plugins are. docs/strategies/README.md has an example.
+function M.define(d)
+  check_definition(d)
+  return function(given)
+    local o = checked_options(d, given)
+    local function with_options(f)
+      return f and function(...)
+        local n = select("#", ...)
+        local all = { ... }
+        all[n + 1] = o
+        return f(table.unpack(all, 1, n + 1))
+      end
+    end
+    return {
+      name = d.name, options = {}, line = engine.here(),
+      script = {
+        class = d.class, provides = d.provides, requires = d.requires, conflicts = d.conflicts,
+        transform = with_options(d.transform), transform_forward = with_options(d.transform_forward),
+        predict = with_options(d.predict), schedule = with_options(d.schedule),
+      },
+    }
+  end
+end
+
+-- Names of the strategies in strategy/.
+local function scripted()
+  local names = {}
+  for _, path in ipairs(orrery.data.files(engine.library() .. "/orrery/strategy", { ".lua" })) do
+    names[#names + 1] = path:match "([^/]+)%.lua$"
+  end
+  return names
+end
+
+return setmetatable(M, {
   __index = function(_, name)
     local known = engine.strategies()
-    for _, strategy in ipairs(known) do
-      if strategy == name then
+    for _, plugin in ipairs(known) do
+      if plugin == name then
         return function(options)
           return { name = name, options = flat(options), line = engine.here() }
         end
       end
     end
-    local all = #known > 0 and table.concat(known, ", ") or "none"
-    orrery.fail(("no plugin provides the strategy '%s'%s; there are: %s"):format(
-      name, orrery.did_you_mean(tostring(name), known), all))
+    for _, script in ipairs(scripted()) do
+      if script == name then return require("orrery.strategy." .. name) end
+      known[#known + 1] = script
+    end
+    table.sort(known)
+    orrery.fail(("nothing provides the strategy '%s'%s; there are: %s"):format(
+      name, orrery.did_you_mean(tostring(name), known), table.concat(known, ", ")))
   end,
 })

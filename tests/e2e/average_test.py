@@ -12,7 +12,7 @@ import unittest
 
 from program import HERE, orrery
 
-ALONE = "{ strategy.average{ every = %d, states = %d } }"
+ALONE = "{ strategy.average{ every = %d, states = %s } }"
 
 
 def tensors(folder, file="model"):
@@ -45,7 +45,7 @@ class Average(unittest.TestCase):
     def test_the_mean_of_processes_of_their_own(self):
         for optimizer in ("sgd", "adamw"):
             words = (f"optimizer={optimizer}", "steps=4", "eval=false")
-            self.trained(ALONE % (4, 1), 2, *words, "batch=16", "microbatches=8", name="both")
+            self.trained(ALONE % (4, "true"), 2, *words, "batch=16", "microbatches=8", name="both")
             for half in (1, 2):
                 self.trained("nil", 1, *words, "batch=8", "microbatches=4", f"half={half}", name=f"h{half}")
             files = ("model", "optimizer") if optimizer == "adamw" else ("model",)
@@ -61,19 +61,19 @@ class Average(unittest.TestCase):
     def test_every_step_with_sgd_is_data_parallel_but_for_rounding(self):
         words = ("optimizer=sgd", "steps=8", "batch=16", "eval=false")
         data = self.trained("{ strategy.data{} }", 2, *words)
-        for a, b in zip(data, self.trained(ALONE % (1, 0), 2, *words), strict=True):
+        for a, b in zip(data, self.trained(ALONE % (1, "false"), 2, *words), strict=True):
             self.assertAlmostEqual(a, b, delta=1e-5 * a)
-        apart = self.trained(ALONE % (8, 0), 2, *words)
+        apart = self.trained(ALONE % (8, "false"), 2, *words)
         self.assertNotAlmostEqual(data[-1], apart[-1], delta=1e-5 * data[-1])
 
     def test_one_rank_is_one_process(self):
         words = ("optimizer=adamw", "steps=4", "eval=false")
-        self.trained(ALONE % (2, 0), 1, *words, name="a")
+        self.trained(ALONE % (2, "false"), 1, *words, name="a")
         self.trained("nil", 1, *words, name="b")
         self.assertEqual(tensors(self.folder / "a"), tensors(self.folder / "b"))
 
     def test_saving_between_averages_is_refused(self):
-        done = self.run_stack(ALONE % (3, 0), 2, "steps=4", f"save={self.folder / 'ck'}")
+        done = self.run_stack(ALONE % (3, "false"), 2, "steps=4", f"save={self.folder / 'ck'}")
         self.assertEqual(done.code, 1)
         self.assertIn("save after a multiple of 3 steps", done.err)
 

@@ -95,6 +95,14 @@ STACKS = [
     stack("hole", "rank 1 gets no part"),
     stack("cell", "returned 'G0'", "F, B or W"),
     stack("waits", "slice 0 is due"),
+    stack("own_class", "class 'exactly'", "exact, stale and approx"),
+    stack("own_field", "unknown field 'transfrom'"),
+    stack("own_option", "strategy.own: unknown option 'wide'", "did you mean 'wyde'?"),
+    stack("own_type", "strategy.own: wide is 4, expected a value like all"),
+    stack("own_axis", "there is no axis 'nowhere'"),
+    stack("own_role", "there is no role 'parameters'", "param"),
+    stack("own_kept", "this program is closed"),
+    stack("own_stages", "deals the model to stages but defines no schedule"),
 ]
 
 RANKS = [

@@ -57,6 +57,17 @@ local lars = optim.define("lars", {
     return p - g * ((p:sumsq() + 1e-3) / (g:sumsq() + 1e-6)):sqrt() * o.lr, {}
   end,
 })
+-- Data parallelism as a script may define it.
+local own = strategy.define {
+  name = "own", class = "exact", options = { bucket = 5000 },
+  provides = "a data axis", conflicts = "a data axis",
+  transform = function(draft, o)
+    draft:axis "data"
+    for _, field in ipairs(draft:values "batch") do draft:place(field, "data", 1) end
+    for _, gradient in ipairs(draft:values "grad") do draft:reduce(gradient, "data", o.bucket) end
+  end,
+  predict = function(q) return (q.op == "all_gather" and strategy.traffic.pieces or strategy.traffic.sum)(q) end,
+}
 local optimizers = {
   rows = function() return rows {} end,
   lars = function() return lars {} end,

@@ -31,6 +31,7 @@ end"""
 # (stack in Lua, ranks, models)
 ROWS = [
     ("{ strategy.data{} }", (2, 3, 4), MODELS),
+    ("{ own{} }", (2, 3), MODELS),
     ("{ strategy.accumulate{} }", (1,), MODELS),
     ("{ strategy.data{}, strategy.accumulate{} }", (2, 3), MODELS),
     ("{ strategy.recompute{} }", (1,), ("gpt",)),
@@ -62,6 +63,7 @@ ROWS += [
     ("{ strategy.data{}, strategy.zero{ stage = 3, group = 2 } }", (4, 6), MODELS),
     (f"{{ strategy.data{{}}, {ZERO3}, strategy.accumulate{{}} }}", (2, 3), MODELS),
     (f"{{ strategy.data{{}}, {ZERO3}, strategy.recompute{{}} }}", (2,), ("gpt",)),
+    (f"{{ strategy.pipeline{{ size = 2 }}, own{{}}, {ZERO3} }}", (4,), ("gpt",)),
     (f"{{ strategy.data{{}}, {ZERO3}, strategy.accumulate{{}}, strategy.recompute{{}} }}", (3,), ("gpt",)),
     (f"{{ strategy.pipeline{{ size = 2 }}, strategy.data{{}}, {ZERO3} }}", (4, 6), ("gpt",)),
     ("{ strategy.pipeline{ size = 2, schedule = \"zb1\" }, strategy.data{}, strategy.zero{} }", (4,), ("gpt",)),

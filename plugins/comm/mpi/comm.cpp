@@ -109,7 +109,7 @@ void Comm::blame(int64_t deadline) {
 void Comm::check(const orr_coll& c) const {
   shared::check(c, rank_, size_, true);
   if (!shared::paired(c) || (c.tag >= 0 && c.tag <= family_->largest_tag())) return;
-  throw orr::Error(ORR_INVALID, std::string(shared::op_name(c.op)) + ": tag " + std::to_string(c.tag) +
+  throw orr::Error(ORR_INVALID, std::string(orr::traffic::name(c.op)) + ": tag " + std::to_string(c.tag) +
                                     " is outside of 0.." + std::to_string(family_->largest_tag()));
 }
 

@@ -22,7 +22,7 @@ bool even(const int64_t* counts, int ranks) {
 }
 
 [[noreturn]] void refuse(const orr_coll& c, int32_t code, const std::string& why) {
-  throw orr::Error(code, std::string(shared::op_name(c.op)) +
+  throw orr::Error(code, std::string(orr::traffic::name(c.op)) +
                              (c.name ? std::string(" '") + c.name + "'" : "") + ": " + why);
 }
 

@@ -41,14 +41,14 @@ std::string labelled(std::string text, const Label& label) {
 }
 
 std::string said(const Card& card) {
-  std::string text = labelled(op_name(card.op), card.label);
+  std::string text = labelled(orr::traffic::name(card.op), card.label);
   text += " of " + std::to_string(card.count) + " " + dtype_name(card.dtype);
   if (has_root(card.op)) text += ", root " + std::to_string(card.root);
   return text + ", operation " + std::to_string(card.sequence);
 }
 
 [[noreturn]] void invalid(const orr_coll& c, const std::string& why) {
-  throw orr::Error(ORR_INVALID, std::string(op_name(c.op)) +
+  throw orr::Error(ORR_INVALID, std::string(orr::traffic::name(c.op)) +
                                     (c.name ? std::string(" '") + c.name + "'" : "") + ": " + why);
 }
 
@@ -154,20 +154,13 @@ void check(const orr_coll& c, int rank, int ranks, bool any_source, bool device)
 
 bool on_device(const orr_coll& c) { return lies_on_device(c.send) || lies_on_device(c.recv); }
 
-const char* op_name(int32_t op) {
-  static const char* const names[] = {"nothing",    "barrier",    "broadcast", "all_reduce",
-                                      "reduce_scatter", "all_gather", "all_to_all", "send",
-                                      "recv",       "reduce",     "tree_all_reduce", "tree_reduce_scatter"};
-  return op > 0 && op <= ORR_COLL_TREE_REDUCE_SCATTER ? names[op] : "an unknown operation";
-}
-
 const char* dtype_name(int32_t dtype) {
   static const char* const names[] = {"bytes", "f32", "f64", "bf16", "f16", "i32", "i64", "u8", "bool"};
   return dtype >= 0 && dtype <= ORR_BOOL ? names[dtype] : "unknown elements";
 }
 
 std::string in_operation(const orr_coll* c) {
-  return c ? labelled(std::string(" in ") + op_name(c->op), label_of(*c))
+  return c ? labelled(std::string(" in ") + orr::traffic::name(c->op), label_of(*c))
            : " while forming communicators";
 }
 

@@ -5,6 +5,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from contestants import CPUS, HERE, Failed, orrery_contestant, pinned, torch_con
 from race import Race
 from workloads import WORKLOADS
 
-RACES = (*WORKLOADS, "microbatches", "ranks", "strategies", "strategies4")
+RACES = ("gpt2", "char-gpt", "mlp", "microbatches", "ranks", "overlap", "bubbles", "strategies", "strategies4")
 
 
 def helper(script, *words):
@@ -78,12 +79,50 @@ def strategies(work, build, ranks):
                                        race.ratio("FSDP2 over Gloo", "zero 3")]}
 
 
+LINK = 400_000_000  # bytes a second
+
+
+def overlap(work, build):
+    """The same step as fast as memory moves and over slow links: how much of what the links take is hidden."""
+    names = {"data": "data", "zero 3": "zero3"}
+    all_of = {(name, link): orrery_contestant(name + (", slow links" if link else ""), work, build, ranks=2,
+                                              microbatches=0, stack=stack, link=link)
+              for name, stack in names.items() for link in (0, LINK)}
+    link_ms = {}
+    race = Race(work, list(all_of.values()))
+    race.run(lambda: link_ms.update((name, all_of[name, LINK].ask("bytes", 1, 1)[0] / LINK * 1000) for name in names))
+    hidden = {name: 1 - (race.median(name + ", slow links") - race.median(name)) / link_ms[name] for name in names}
+    return race.report() | {"ratios": [], "link": LINK, "link_ms": link_ms, "hidden": hidden}
+
+
+SCHEDULES = ("gpipe", "1f1b", "interleaved", "looped", "zb1", "zbv")
+
+
+def bubbles(work, build):
+    """Two stages of one thread: the idle share that a schedule has by its paper, and the one measured."""
+    ranks, microbatches = 2, 4
+    all_of = {name: orrery_contestant(name, work, build, ranks=ranks, microbatches=microbatches, stack="pipeline",
+                                      schedule=name) for name in SCHEDULES}
+    idle = {}
+    race = Race(work, list(all_of.values()))
+    race.run(lambda: idle.update((name, min(all_of[name].ask("idle", 1, 8))) for name in SCHEDULES))
+    counted = {name: bubble_of(name, build, ranks, microbatches) for name in SCHEDULES}
+    return race.report() | {"ratios": [], "idle": idle, "counted": counted}
+
+
+def bubble_of(schedule, build, ranks, microbatches):
+    words = [build / "orrery", "plan", "-n", ranks, HERE.parents[2] / "examples/pipeline.lua", f"schedule={schedule}",
+             f"microbatches={microbatches}", "data=" + str(HERE / "bench.py")]
+    text = subprocess.run(list(map(str, words)), text=True, stdout=subprocess.PIPE, check=True).stdout
+    return float(re.search(r"bubble ([\d.]+) % of the step", text)[1]) / 100
+
+
 def run(name, build, rounds):
-    work = WORKLOADS.get(name, WORKLOADS["gpt2"])
+    work = WORKLOADS.get(name, WORKLOADS["wide-gpt" if name in ("overlap", "bubbles") else "gpt2"])
     helper("prepare.py", work.name)
     if rounds:
         work = dataclasses.replace(work, rounds=rounds)
-    special = {"microbatches": microbatches, "ranks": ranks,
+    special = {"microbatches": microbatches, "ranks": ranks, "overlap": overlap, "bubbles": bubbles,
                "strategies": lambda *of: strategies(*of, ranks=2),
                "strategies4": lambda *of: strategies(*of, ranks=4)}
     return special.get(name, against_torch)(work, build)
@@ -97,6 +136,11 @@ def show(name, report):
         floor = report["floor"]
         print(f"  {'floor':<20} {sum(floor.values()):10.3f} = products {floor['products_ms']:.3f} + "
               f"AdamW {floor['adamw_ms']:.3f}; orrery is at {report['orrery_over_floor']:.2f} of it")
+    for who, share in report.get("hidden", {}).items():
+        print(f"  {who}: links of {report['link'] / 1e6:.0f} MB/s take {report['link_ms'][who]:.0f} ms a step, "
+              f"{share:.0%} of them hidden")
+    for who, share in report.get("idle", {}).items():
+        print(f"  {who:<12} idle {share:.1%} of the step, {report['counted'][who]:.1%} by its schedule")
     for ratio in report["ratios"]:
         print(f"  {ratio['of']}: {ratio['median']:.2f} ({ratio['min']:.2f} to {ratio['max']:.2f}), "
               f"of the bests {ratio['best']:.2f}")

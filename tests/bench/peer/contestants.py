@@ -99,13 +99,15 @@ def torch_contestant(name, work, kind, ranks=1):
     return made
 
 
-def orrery_contestant(name, work, build, ranks=1, microbatches=1, stack="data"):
+def orrery_contestant(name, work, build, ranks=1, microbatches=1, stack="data", link=0, schedule=""):
     made = Contestant(name, work, ranks)
     words = [build / "orrery", "run", "--threads", max(1, len(CPUS) // ranks)]
     if ranks > 1:
         words += ["-n", ranks]
+    if link:
+        words += ["--link-speed", link]
     words += [HERE / "worker.lua", f"dir={work.directory}", f"pipes={made.pipes}", f"steps={STEPS}",
-              f"microbatches={microbatches}", f"stack={stack}", f"lr={RATE}", f"decay={DECAY}", f"b1={B1}", f"b2={B2}",
+              f"microbatches={microbatches}", f"stack={stack}", f"schedule={schedule}", f"lr={RATE}", f"decay={DECAY}", f"b1={B1}", f"b2={B2}",
               f"eps={EPS}", *work.script_arguments()]
     made.start(words, CPUS, {"ORRERY_LUA_PATH": str(HERE.parents[1])})
     return made

@@ -12,8 +12,8 @@ class Race:
         self.work, self.contestants = work, contestants
         self.busy = []
 
-    def run(self):
-        """Losses first, then turns in order. Closes the contestants."""
+    def run(self, at_end=lambda: None):
+        """Losses first, then turns in order. Closes the contestants after `at_end`."""
         try:
             wanted = json.loads((self.work.directory / "losses.json").read_text())["losses"]
             for contestant in self.contestants:
@@ -23,6 +23,7 @@ class Race:
                 for contestant in self.contestants:
                     contestant.take_turn()
                     time.sleep(0.02)  # lets the threads of the last one fall asleep
+            at_end()
         finally:
             for contestant in self.contestants:
                 contestant.close()

@@ -7,7 +7,7 @@ local nn, optim, strategy, world = orrery.nn, orrery.optim, orrery.strategy, orr
 local args = orrery.args {
   dir = "", pipes = "", steps = 20, batch = 1, microbatches = 1, widths = "",
   vocab = 0, positions = 0, dim = 0, heads = 0, layers = 0,
-  stack = "data", lr = 1e-3, decay = 0.0, b1 = 0.9, b2 = 0.999, eps = 1e-8,
+  stack = "data", schedule = "", lr = 1e-3, decay = 0.0, b1 = 0.9, b2 = 0.999, eps = 1e-8,
 }
 
 local model
@@ -26,6 +26,7 @@ local stacks = {
   data = function() return { strategy.data {} } end,
   zero1 = function() return { strategy.data {}, strategy.zero {} } end,
   zero3 = function() return { strategy.data {}, strategy.fsdp {} } end,
+  pipeline = function() return { strategy.pipeline { schedule = args.schedule } } end,
   tensor = function() return { strategy.tensor { size = world.size } } end,
 }
 
@@ -56,12 +57,28 @@ end
 
 local function loss() return step():mean() end
 
+-- What rank 0 sends in a step.
+local function sent()
+  local before = run:counters().bytes_sent
+  step():mean()
+  return run:counters().bytes_sent - before
+end
+
+-- The share of a step in which a rank does not compute, of all ranks: what of its time the process did not run.
+local function idle()
+  local start, cpu = orrery.time(), os.clock()
+  step():mean()
+  local ran = (os.clock() - cpu) / (orrery.time() - start)
+  return 1 - world:allreduce(orrery.tensor { ran }, { op = "mean" }):item()
+end
+
+local measure = { idle = idle, time = timed, losses = loss, bytes = sent }
 local replies = world.rank == 0 and assert(io.open(args.pipes .. "/replies", "w"))
 for line in io.lines(("%s/requests.%d"):format(args.pipes, world.rank)) do
   local word, unrecorded, recorded = line:match "(%a+) (%d+) (%d+)"
   for _ = 1, tonumber(unrecorded) do step() end
   local numbers = {}
-  for i = 1, tonumber(recorded) do numbers[i] = (word == "losses" and loss or timed)() end
+  for i = 1, tonumber(recorded) do numbers[i] = measure[word]() end
   if replies then
     replies:write(table.concat(numbers, " "), "\n")
     replies:flush()

@@ -46,6 +46,8 @@ WORKLOADS = {w.name: w for w in (
              gpt=dict(vocab=50257, positions=1024, dim=768, heads=12, layers=12)),
     Workload("char-gpt", "char-GPT 4L/4h/128, batch 12 x 64", 12, (4, 16), 20, ctx=64,
              gpt=dict(vocab=65, positions=64, dim=128, heads=4, layers=4)),
+    Workload("wide-gpt", "GPT 6L/8h/512, batch 12 x 64", 12, (1, 3), 8, ctx=64,
+             gpt=dict(vocab=65, positions=64, dim=512, heads=8, layers=6)),
     Workload("mlp", "MLP 784-512-512-10, batch 128", 128, (20, 80), 20,
              widths=(784, 512, 512, 10)),
 )}

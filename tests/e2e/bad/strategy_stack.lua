@@ -4,7 +4,34 @@
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args { case = "", microbatches = 4 }
+local kept
+local function own(definition)
+  definition.name, definition.class = "own", definition.class or "exact"
+  return { strategy.define(definition) { wide = args.microbatches } }
+end
 local stacks = {
+  own_class = function() return own { class = "exactly", options = { wide = 1 } } end,
+  own_field = function() return own { transfrom = function() end } end,
+  own_option = function() return own { options = { wyde = 1 } } end,
+  own_type = function() return own { options = { wide = "all" } } end,
+  own_axis = function()
+    return own { options = { wide = 1 }, transform = function(draft)
+      for _, field in ipairs(draft:values "batch") do draft:place(field, "nowhere", 1) end
+    end }
+  end,
+  own_role = function()
+    return own { options = { wide = 1 }, transform = function(draft) draft:values "parameters" end }
+  end,
+  own_kept = function()
+    return own { options = { wide = 1 }, transform_forward = function(draft) kept = draft end,
+      transform = function() kept:axis "data" end }
+  end,
+  own_stages = function()
+    return own { options = { wide = 1 }, transform = function(draft)
+      draft:axis "pipe"
+      draft:stage("pipe", { 0, 1 })
+    end }
+  end,
   unmatched = function() return { strategy.pipeline { stages = "a,b;c,d,nosuch" } } end,
   left_out = function() return { strategy.pipeline { stages = "a,b;c" } } end,
   twice = function() return { strategy.pipeline { stages = "a,b;b,c,d" } } end,

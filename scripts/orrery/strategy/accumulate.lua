@@ -1,0 +1,12 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Gradient accumulation: a rank computes its microbatches one after another, forward and backward, and adds
+-- their gradients, so that the activations of one are alive at a time. EXACT: gradients are added in the
+-- canonical tree, at the price of one accumulator for every level of it that waits.
+local _, orrery = ...
+
+return orrery.strategy.define {
+  name = "accumulate", class = "exact",
+  provides = "an order of microbatches", conflicts = "an order of microbatches",
+  transform = function(draft) draft:loop() end,
+}

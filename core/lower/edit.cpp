@@ -186,10 +186,10 @@ orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_
     e->spread->pipe_axis = axis_name, e->spread->sliced = true;
     e->spread->chunk_at.assign(where, where + n);
     e->spread->scheduler = e->strategy;
-    e->spread->make_tables = [use = *e->use, at = e->spread->chunk_at,
-                              known = std::make_shared<std::map<int, CellTables>>()](int leaves) {
+    e->spread->make_timetable = [use = *e->use, at = e->spread->chunk_at,
+                              known = std::make_shared<std::map<int, std::shared_ptr<const Timetable>>>()](int leaves) {
       if (auto found = known->find(leaves); found != known->end()) return found->second;
-      return known->emplace(leaves, tables_of(use, at, leaves)).first->second;
+      return known->emplace(leaves, std::make_shared<const Timetable>(tables_of(use, at, leaves))).first->second;
     };
     assign_stages(*e->program, n, patterns);
   });

@@ -48,9 +48,10 @@ namespace {
 void choose_cells(RankPlan& plan) {
   const Spread& spread = plan.spread;
   int slices = static_cast<int>(plan.local.leaves.slices());
-  plan.tables = spread.make_tables ? spread.make_tables(slices)
-                                   : CellTables{one_after_another(plan.local.program, slices)};
-  plan.cells = plan.tables[static_cast<size_t>(spread.coordinate(spread.pipe_axis, plan.rank))];
+  plan.timetable = spread.make_timetable
+                       ? spread.make_timetable(slices)
+                       : std::make_shared<const Timetable>(CellTables{one_after_another(plan.local.program, slices)});
+  plan.cells = plan.timetable->cells[static_cast<size_t>(spread.coordinate(spread.pipe_axis, plan.rank))];
 }
 
 // What one rank does of the logical program, over all axes but the batch's.
@@ -65,7 +66,8 @@ Program share_of(const LowerRequest& request) {
   }
   Spread cut = spread;
   if (!spread.pipe_axis.empty()) {
-    StageShare share = split_stages(*from, spread, rank);
+    StageShare share = request.homes ? split_stages(*from, spread, *request.homes, rank)
+                                     : split_stages(*from, spread, StageHomes(*from, spread), rank);
     p = std::move(share.program), from = &p;
     // Gradients that meet between stages stay whole; what other stages hold is not ours to cut.
     for (const std::string& name : share.held_twice) cut.sharded.erase(name);

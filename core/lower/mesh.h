@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -75,8 +76,8 @@ struct Spread {
   std::string pipe_axis;                  // the axis that deals the stages, "" if none
   std::vector<int> chunk_at;              // by chunk of the model: the coordinate that holds it
   std::string scheduler;                  // the strategy that deals them and orders the cells:
-  // By coordinate. The first call for a number of leaves asks the strategy, or the script. [main thread]
-  std::function<CellTables(int leaves)> make_tables;
+  // The first call for a number of leaves asks the strategy, or the script. [main thread]
+  std::function<std::shared_ptr<const Timetable>(int leaves)> make_timetable;
   std::map<ValueId, Life> lives;          // activations of regions (lower/recompute.h)
   TensorAsk tensor;
   std::map<ValueId, int32_t> dtypes;      // what ops compute in, by the value they make (lower/precision.h)

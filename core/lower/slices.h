@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "program/program.h"
@@ -43,6 +44,12 @@ struct Span {
   double begin = 0, end = 0;
 };
 std::map<Cell, Span> simulate(const CellTables& tables);
+
+struct Timetable {
+  explicit Timetable(CellTables tables) : cells(std::move(tables)), times(simulate(cells)) {}
+  CellTables cells;
+  std::map<Cell, Span> times;
+};
 
 // The binary counter of a rank's leaves [first, last) of `total`: each new leaf goes on top of a
 // stack; while the two nodes on top are siblings they are added. What remains are the rank's maximal

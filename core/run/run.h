@@ -110,6 +110,10 @@ struct RuntimeOptions {
   uint64_t link_speed = 0;           // bytes a second of the links that are pretended; 0: none are
   bool plan_only = false;            // stop with PlanDone at the first step
   int plan_ranks = 1;
+  bool plan_diff = false;            // of the strategies, for plan_rank
+  int plan_rank = 0;
+  uint64_t plan_fit = 0;             // bytes that a rank has, 0: microbatches stay as they are
+  std::string plan_machine;          // file that describes the machine to plan for, "" assumes one
   std::string plan_svg;              // where the picture of a pipeline's schedule goes, "" nowhere
   uint64_t seed = 1;
   std::string run_directory;         // "" keeps none

@@ -144,8 +144,8 @@ class TrainRun : public Run {
 
   std::string plan(const BatchFields& batch) override {
     int world = runtime_options().plan_only && !spec_.local ? runtime_options().plan_ranks : ranks();
-    Blueprint b = draw(batch, true, world);
-    return plan_text(b, spec_.strategies, runtime_.kernels());
+    auto drawn = [&](const std::vector<StrategyUse>& stack, int ranks) { return draw(batch, true, ranks, stack); };
+    return plan_text({drawn, strategies(), runtime_.kernels(), world});
   }
 
  private:
@@ -183,7 +183,7 @@ class TrainRun : public Run {
 
   std::vector<StrategyUse> strategies() const { return spec_.local ? std::vector<StrategyUse>{} : spec_.strategies; }
 
-  Blueprint draw(const BatchFields& batch, bool training, int world) {
+  Blueprint draw(const BatchFields& batch, bool training, int world, const std::vector<StrategyUse>& stack) {
     if (batch.empty()) fail(ORR_INVALID, "{}: the batch has no tensors", spec_.line);
     Profile::Timer timer(Profile::get().once("tracing"));
     Blueprint b;
@@ -195,12 +195,12 @@ class TrainRun : public Run {
       TraceScope scope(p, training);
       auto [loss, extra] = spec_.loss(p, fields);
       p.set_site({"", spec_.line});
-      const LossScaling scaling = apply_forward(p, strategies());
+      const LossScaling scaling = apply_forward(p, stack);
       if (scaling.initial > 0 && !loss_scale_) loss_scale_.emplace(scaling);
       finish(p, loss, training);
       for (auto& [name, id] : extra) p.output(name, whole(p, name, id));
     }
-    b.spread = apply_strategies(p, strategies(), world);
+    b.spread = apply_strategies(p, stack, world);
     if (loss_scale_ && b.spread.averaging.every > 0)
       fail(ORR_INVALID, "{}: strategy.{} lets ranks train alone, which would each need another loss scale: leave "
            "loss_scale out and compute in bf16 or f32", spec_.line, b.spread.averaging.cause);
@@ -246,7 +246,7 @@ class TrainRun : public Run {
     for (auto& [name, field] : batch) key += " " + name + to_string(field.type);
     auto& found = variants_[key];
     if (found) return *found;
-    Blueprint b = draw(batch, training, ranks());
+    Blueprint b = draw(batch, training, ranks(), strategies());
     if (ranks() > 1) compare_across_ranks(b);
     for (auto& s : states_of(b.program)) remember(s);
     found = std::make_unique<Variant>(b, rank(), runtime_);

@@ -3,12 +3,16 @@
 
 A row is a stack and the ranks it runs on; it is held against one process for both models and three
 optimizers. The GPT has tied embeddings, dropout and clipping; the last batches are ragged.
+
+Arguments: the build tree; --write-costs writes docs/strategies/costs.md instead of testing.
 """
 import pathlib
 import re
+import sys
 import tempfile
 import unittest
 
+import costs
 from program import HERE, orrery
 
 MODELS = ("gpt", "mlp")
@@ -95,11 +99,23 @@ class Equality(unittest.TestCase):
     def tearDownClass(cls):
         cls.folder.cleanup()
 
-    def run_stack(self, stack, ranks, *words):
+    def orrery(self, command, stack, ranks, *words):
         script = pathlib.Path(self.folder.name) / "strategies.lua"
         script.write_text(self.template.replace("strategy = STACK", f"strategy = {stack}"))
-        done = orrery("run", "-n", ranks, script, *words)
+        done = orrery(command, "-n", ranks, script, *words)
         self.assertEqual(done.code, 0, done.err)
+        return done
+
+    def costs(self):
+        return costs.page(ROWS, lambda stack, ranks, model: self.orrery("plan", stack, ranks, f"model={model}").out)
+
+    def test_page_of_costs(self):
+        page = self.costs()
+        print(page[page.index("| Stack"):])
+        self.assertEqual(page, costs.PAGE.read_text(), "run this test with --write-costs")
+
+    def run_stack(self, stack, ranks, *words):
+        done = self.orrery("run", stack, ranks, *words)
         found = re.findall(r"^(?:step \d+ loss|eval|outside|digest) .*$", done.out, re.MULTILINE)
         return [re.sub(r"  [\d.]+ ms$", "", line) for line in found]
 
@@ -161,5 +177,9 @@ class Equality(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    import sys
+    if "--write-costs" in sys.argv:
+        Equality.setUpClass()
+        costs.PAGE.write_text(Equality().costs())
+        Equality.tearDownClass()
+        sys.exit(0)
     unittest.main(argv=sys.argv[:1])

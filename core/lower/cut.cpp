@@ -16,6 +16,7 @@ ValueId exchange(Program& p, const char* kind, ValueId x, Attrs attrs, const Mem
   Op op;
   op.kind = kind, op.attrs = std::move(attrs), op.in = {x}, op.phase = p.phase(), op.site = p.site();
   op.attrs["axis"] = me.axis, op.attrs["cause"] = me.cause;
+  if (me.tree && op.kind != "all_gather" && attr_text(op.attrs, "fn", "sum") == "sum") op.attrs["tree"] = int64_t{1};
   const Type type = op_def(kind).infer(args_of(p, op)).at(0);
   const Value from = p.value(x);
   op.out = {p.new_value(type, Role::activation)};
@@ -45,24 +46,6 @@ ValueId transpose_to(Program& p, ValueId x, size_t from, size_t to) {
   perm.erase(perm.begin() + static_cast<long>(from));
   perm.insert(perm.begin() + static_cast<long>(to), moved);
   return build::transpose(p, x, perm);
-}
-
-// This rank's share of each segment of a whole value.
-ValueId take(Program& p, ValueId x, const Cut& cut, const Member& me) {
-  const size_t dim = static_cast<size_t>(cut.dim);
-  const int64_t n = static_cast<int64_t>(cut.segments.size()), each = cut.segments[0];
-  if (equal(cut.segments)) {
-    Dims dims = p.type(x).dims;
-    ValueId wide = build::reshape(p, x, widened(dims, dim, {n, each}));
-    ValueId mine = build::slice(p, wide, cut.dim + 1, me.begin(each), me.end(each));
-    return build::reshape(p, mine, widened(dims, dim, {n * (me.end(each) - me.begin(each))}));
-  }
-  std::vector<ValueId> mine;
-  for (ValueId segment : build::split(p, x, cut.dim, cut.segments)) {
-    int64_t extent = p.type(segment).dims[dim];
-    mine.push_back(build::slice(p, segment, cut.dim, me.begin(extent), me.end(extent)));
-  }
-  return build::concat(p, mine, cut.dim);
 }
 
 // [ranks, .., n * k, ..] as it comes from all_gather, to [.., n * ranks * k, ..].
@@ -131,7 +114,7 @@ Type held(const Type& whole, const Cut& cut, const Member& me) {
 
 Part part_of(const Cut& cut, const Member& me) {
   Part part;
-  if (cut.kind != Cut::parts) return part;
+  if (cut.kind != Cut::parts || me.ranks == 1) return part;
   part.dim = cut.dim;
   int64_t at = 0;
   for (int64_t n : cut.segments) {
@@ -151,14 +134,33 @@ double move_cost(const Cut& from, const Cut& to, int ranks) {
   return scattered ? share : 2 * share + (to.kind == Cut::parts ? copy : 0);
 }
 
+ValueId share(Program& p, ValueId x, const Cut& cut, const Member& from, const Member& to) {
+  const size_t dim = static_cast<size_t>(cut.dim);
+  auto piece = [&](ValueId segment, int64_t n, int32_t at) {  // of a segment of n in all
+    return build::slice(p, segment, at, to.begin(n) - from.begin(n), to.end(n) - from.begin(n));
+  };
+  const int64_t n = static_cast<int64_t>(cut.segments.size()), each = cut.segments[0];
+  if (equal(cut.segments)) {
+    Dims dims = p.type(x).dims;
+    ValueId wide = build::reshape(p, x, widened(dims, dim, {n, from.end(each) - from.begin(each)}));
+    ValueId mine = piece(wide, each, cut.dim + 1);
+    return build::reshape(p, mine, widened(dims, dim, {n * (to.end(each) - to.begin(each))}));
+  }
+  Dims sizes;
+  for (int64_t segment : cut.segments) sizes.push_back(from.end(segment) - from.begin(segment));
+  std::vector<ValueId> mine;
+  for (ValueId segment : build::split(p, x, cut.dim, sizes))
+    mine.push_back(piece(segment, cut.segments[mine.size()], cut.dim));
+  return build::concat(p, mine, cut.dim);
+}
+
 ValueId all_reduce(Program& p, ValueId x, const Member& me, const char* fn) {
+  if (me.ranks == 1) return x;
   return exchange(p, "all_reduce", x, {{"fn", std::string(fn)}}, me, 0);
 }
 
 ValueId move(Program& p, ValueId x, const Dims& dims, const Cut& from, const Cut& to, const Member& me) {
-  if (from == to) return x;
-  if (to.kind == Cut::sum)  // the first rank's summand is all of it
-    return p.pointwise(ORR_FN_MUL, {x, Operand::number(me.rank == 0 ? 1 : 0)});
+  if (from == to || me.ranks == 1) return x;
   if (from.kind == Cut::sum) {
     bool scattered = to.kind == Cut::parts && to.is_even(me.ranks) && equal(to.segments);
     if (scattered) return scatter(p, x, to, me);
@@ -166,7 +168,7 @@ ValueId move(Program& p, ValueId x, const Dims& dims, const Cut& from, const Cut
   } else if (from.kind == Cut::parts) {
     x = from.is_even(me.ranks) ? gather_even(p, x, from, me) : gather_uneven(p, x, dims, from, me);
   }
-  return to.kind == Cut::parts ? take(p, x, to, me) : x;
+  return to.kind == Cut::parts ? share(p, x, to, Member{}, me) : x;
 }
 
 }  // namespace orrery

@@ -28,6 +28,7 @@ struct Cut {
 struct Member {
   int rank = 0, ranks = 1;
   std::string axis, cause;
+  bool tree = false;  // sums over the axis are trees over the ranks, else in rank order
 
   // The indices [begin, end) of a segment of n that the rank holds.
   int64_t begin(int64_t n) const { return n * rank / ranks; }
@@ -42,8 +43,11 @@ constexpr double kNever = 1e6;
 double move_cost(const Cut& from, const Cut& to, int ranks);
 
 // Appends the ops that make `to` of x, which lies as `from`; `dims` are the whole value's.
-// REQUIRES: move_cost is below kNever.
+// REQUIRES: move_cost is below kNever; `to` is not a sum.
 ValueId move(Program& p, ValueId x, const Dims& dims, const Cut& from, const Cut& to, const Member& me);
+
+// What `to` holds of a value that is cut in parts, of x, which is what `from` holds.
+ValueId share(Program& p, ValueId x, const Cut& cut, const Member& from, const Member& to);
 
 // x summed, or its largest taken ("max"), over the ranks.
 ValueId all_reduce(Program& p, ValueId x, const Member& me, const char* fn = "sum");

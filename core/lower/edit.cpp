@@ -150,6 +150,20 @@ orr_status* scatter(orr_program* e, const char* axis_name, int32_t dim) {
   });
 }
 
+orr_status* chunk(orr_program* e, const char* axis_name, int32_t chunks) {
+  return guarded([&] {
+    const int ranks = find_axis(e, axis_name).size;
+    const int each = chunks < 1 || chunks % ranks ? 0 : chunks / ranks;
+    if (each == 0 || (ranks > 1 && (each & (each - 1)))) {
+      int below = ranks;
+      while (2 * below <= chunks) below *= 2;
+      fail(ORR_INVALID, "{} chunks are no power of two times the {} ranks of axis '{}': the nearest that are, are {} and {}",
+           chunks, ranks, axis_name, below, 2 * below);
+    }
+    tensor_on(e, axis_name).chunks = chunks;
+  });
+}
+
 orr_status* reduce(orr_program* e, int32_t value, const char* axis_name, int64_t bucket) {
   return guarded([&] {
     find_axis(e, axis_name);
@@ -263,7 +277,7 @@ orr_status* loss_scale(orr_program* e, double initial, int64_t growth_interval) 
 }
 
 constexpr orr_edit kEdit = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag, loop, stage, life,
-                            inputs, rule, scatter, axis_size, halve, shard, compute, average, loss_scale};
+                            inputs, rule, scatter, axis_size, halve, shard, compute, average, loss_scale, chunk};
 
 void check_contract(const StrategyUse& use, const orr_strategy_info& info, std::set<std::string>& provided) {
   auto words = [](const char* text) {

@@ -55,6 +55,7 @@ struct TensorAsk {
   std::string axis, cause;
   std::map<ValueId, int> cuts;  // parameter -> dim
   int scatter = kNone;          // activations that are sums may be scattered over this dim
+  int chunks = 0;               // sums over a cut dim are trees of so many; 0: of one for each rank, in rank order
 };
 
 // Ranks of the batch axis that train alone and meet every `every` steps; 0: they do not.

@@ -346,8 +346,17 @@ class Placer {
     }
     else if (op.kind == "all_gather") e.counts.assign(static_cast<size_t>(ranks), e.count);
     else if (op.kind == "reduce_scatter") e.counts.assign(static_cast<size_t>(ranks), e.count / ranks);
+    if (attr_int(op.attrs, "tree", 0)) make_tree(e, ranks);
     e.bytes_sent = orr::traffic::bytes_sent(e.descriptor(), me, ranks);
     launcher_.post(std::move(e));
+  }
+
+  // Every rank's summand is a leaf of the tree.
+  static void make_tree(Exchange& e, int ranks) {
+    const bool all = e.op == ORR_COLL_ALL_REDUCE;
+    e.op = all ? ORR_COLL_TREE_ALL_REDUCE : ORR_COLL_TREE_REDUCE_SCATTER;
+    for (int r = 0; r <= ranks; ++r) e.leaf_first.push_back(r);
+    for (int r = 0; r < ranks && !all; ++r) e.begins.push_back(e.count / ranks * r);
   }
 
   static Exchange described(const Op& op) {

@@ -11,7 +11,8 @@ namespace orrery {
 TensorPass::TensorPass(const Program& from, const Spread& spread, int rank)
     : from_(from), spread_(spread),
       me_{spread.coordinate(spread.tensor.axis, rank), spread.size_of(spread.tensor.axis),
-          spread.tensor.axis, spread.tensor.cause},
+          spread.tensor.axis, spread.tensor.cause, spread.tensor.chunks > 0},
+      parts_(std::max(me_.ranks, spread.tensor.chunks)), chunks_(parts_ / me_.ranks),
       to_(out_.program), at_(from.values().size()), here_(from.values().size(), kNone) {
   ops_.assign(from.ops().size(), kNone);
   readers_.resize(from.values().size());
@@ -128,7 +129,10 @@ TensorPass::Moved TensorPass::move_of(ValueId v, const Cut& to) const {
 ValueId TensorPass::read(ValueId v, const Cut& to) {
   if (cut(v) == to) return known(v);
   auto [at, fresh] = moved_.emplace(move_of(v, to), kNone);
-  if (fresh) at->second = move(to_, known(v), from_.type(v).dims, cut(v), to, me_);
+  if (fresh) {
+    ValueId x = cut(v).kind == Cut::sum ? node(summands(v)) : known(v);
+    at->second = move(to_, x, from_.type(v).dims, cut(v), to, me_);
+  }
   return at->second;
 }
 
@@ -154,6 +158,10 @@ void TensorPass::emit(const Op& op, const Way& way) {
     to_.mutable_value(op.out[j]).type = held(from_.type(op.out[j]), way.out[j], me_);
     become(op.out[j], op.out[j], way.out[j]);
   }
+  append_fitted(op, way, std::move(copy));
+}
+
+void TensorPass::append_fitted(const Op& op, const Way& way, Op copy) {
   fit_attributes(op, way, copy);
   const std::vector<Type> types = op_def(op.kind).infer(args_of(to_, copy));
   if (types != out_types(to_, copy))
@@ -176,11 +184,13 @@ void TensorPass::translate(const Op& op) {
   to_.set_site(op.site), to_.set_phase(op.phase), to_.set_twin(op.twin);
   const size_t begin = to_.ops().size();
   if (op.kind == "user_gradient") {
-    become(op.out[0], known(op.in[0]), cut(op.in[0]));
+    if (cut(op.in[0]).kind == Cut::sum) become_sum(op.out[0], summands(op.in[0]));
+    else become(op.out[0], known(op.in[0]), cut(op.in[0]));
   } else if (!vocabulary(op)) {
     Way way = choose(op);
     remark(op, way);
-    emit(op, way);
+    const bool sums = std::any_of(way.out.begin(), way.out.end(), [](const Cut& c) { return c.kind == Cut::sum; });
+    sums ? emit_sum(op, way) : emit(op, way);
   }
   for (size_t i = begin; i < to_.ops().size(); ++i) to_.mutable_ops()[i].stage = op.stage;
 }

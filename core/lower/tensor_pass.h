@@ -31,17 +31,27 @@ class TensorPass {
   Dims segments_of(ValueId param, int dim) const;
   void translate(const Op& op);
   void emit(const Op& op, const Way& way);
+  void append_fitted(const Op& op, const Way& way, Op copy);
   void fit_attributes(const Op& op, const Way& way, Op& copy);
   void remark(const Op& op, const Way& way);
   void finish();
 
-  // v as it is in the new program, moved to `to` if it lies otherwise. One move serves all who want
+  // v as it is in the new program, moved to `to`, which is no sum, if it lies otherwise. One move serves all who want
   // the same; a gathered sequence is gathered again in backward instead of being kept.
   ValueId read(ValueId v, const Cut& to);
   ValueId known(ValueId v) const;
   const Cut& cut(ValueId v) const { return at_[static_cast<size_t>(v)]; }
   // Declares that the logical value v is x of the new program.
   void become(ValueId v, ValueId x, Cut cut);
+
+  // -- sums, of one summand for each chunk that this rank has (tensor_sums.cpp)
+  Member chunk(int i) const;  // what the chunk would be if it were a rank
+  void emit_sum(const Op& op, const Way& way);
+  ValueId chunk_input(const Op& op, size_t input, const Cut& to, int chunk);
+  std::vector<ValueId> summands(ValueId v);
+  void become_sum(ValueId v, std::vector<ValueId> summands);
+  // Its whole on this rank: a node of the tree over all chunks.
+  ValueId node(std::vector<ValueId> summands, int32_t fn = ORR_FN_ADD);
 
   // -- ways (tensor_ways.cpp)
   Way choose(const Op& op) const;
@@ -66,11 +76,14 @@ class TensorPass {
   struct Owned {
     ValueId index, inside;  // counted from this rank's first; whether it is this rank's
   };
-  Owned owned(ValueId index, int64_t extent);
+  // `first`: the index that counts as 0.
+  Owned owned(ValueId index, int64_t extent, const Member& owner, int64_t first);
 
   const Program& from_;
   const Spread& spread_;
   Member me_;
+  int parts_;   // that a cut dim must be able to have: chunks of sums, at least one a rank
+  int chunks_;  // this rank's
   TensorProgram out_;
   Program& to_;
   std::vector<Cut> at_;        // by ValueId of the logical program
@@ -81,6 +94,7 @@ class TensorPass {
   using Moved = std::tuple<ValueId, int, int, Dims, int>;  // value, kind, dim, segments, phase
   Moved move_of(ValueId v, const Cut& to) const;
   std::map<Moved, ValueId> moved_;
+  std::map<ValueId, std::vector<ValueId>> summands_;  // of values that are sums
   std::vector<OpId> ops_;      // by OpId of the logical program: its op in the new one
   Phase phase_ = Phase::forward;
 };

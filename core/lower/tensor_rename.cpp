@@ -90,7 +90,7 @@ std::optional<Way> TensorPass::renaming(const Op& op) const {
   const int dim = static_cast<int>(attr_int(op.attrs, "dim", 0));
   Way way{{first}, {}, 0};
   if (op.kind == "reshape") {
-    auto to = reshaped(first, from_.type(op.in[0]).dims, from_.type(op.out[0]).dims, me_.ranks);
+    auto to = reshaped(first, from_.type(op.in[0]).dims, from_.type(op.out[0]).dims, parts_);
     if (!to) return std::nullopt;
     way.out = {*to};
     return way;

@@ -16,21 +16,22 @@ ValueId column(Program& p, ValueId rows) {
   return build::reshape(p, rows, dims);
 }
 
+// x where the mask holds; all of x if there is no mask.
 ValueId otherwise_zero(Program& p, ValueId mask, ValueId x) {
-  return p.pointwise(ORR_FN_SELECT, {mask, x, Operand::number(0)});
+  return mask == kNone ? x : p.pointwise(ORR_FN_SELECT, {mask, x, Operand::number(0)});
 }
 
 }  // namespace
 
-// The outermost ranks own what is outside of the table too, so that their kernels refuse it.
-TensorPass::Owned TensorPass::owned(ValueId index, int64_t extent) {
-  const int64_t first = me_.begin(extent), n = me_.end(extent) - first;
+// The outermost own what is outside of the table too, so that their kernels refuse it.
+TensorPass::Owned TensorPass::owned(ValueId index, int64_t extent, const Member& owner, int64_t first) {
+  const int64_t begin = owner.begin(extent) - first, end = owner.end(extent) - first;
   auto number = [](int64_t x) { return Operand::number(static_cast<double>(x)); };
   ValueId shifted = to_.pointwise(ORR_FN_SUB, {index, number(first)});
   ValueId inside = kNone;
-  if (me_.rank > 0) inside = to_.pointwise(ORR_FN_GE, {shifted, number(0)});
-  if (me_.rank + 1 < me_.ranks) {
-    ValueId below = to_.pointwise(ORR_FN_LT, {shifted, number(n)});
+  if (owner.rank > 0) inside = to_.pointwise(ORR_FN_GE, {shifted, number(begin)});
+  if (owner.rank + 1 < owner.ranks) {
+    ValueId below = to_.pointwise(ORR_FN_LT, {shifted, number(end)});
     inside = inside == kNone ? below : to_.pointwise(ORR_FN_AND, {inside, below});
   }
   return {shifted, inside};
@@ -42,7 +43,7 @@ bool TensorPass::vocabulary(const Op& op) {
     return c.kind == Cut::parts && c.dim == dim && c.segments.size() == 1;
   };
   auto last = [&](ValueId v) { return static_cast<int>(from_.type(v).dims.size()) - 1; };
-  if (me_.ranks == 1) return false;
+  if (parts_ == 1) return false;
   if (op.kind == "gather" && by(op.in[0], 0)) return gather_rows(op), true;
   if (op.kind == "cross_entropy" && by(op.in[0], last(op.in[0]))) return cross_entropy(op), true;
   if (op.kind == "cross_entropy_grad" && by(op.in[1], last(op.in[1]))) return cross_entropy_grad(op), true;
@@ -53,18 +54,23 @@ bool TensorPass::vocabulary(const Op& op) {
 }
 
 void TensorPass::gather_rows(const Op& op) {
-  Owned ids = owned(read(op.in[1], Cut{}), from_.type(op.in[0]).dims[0]);
-  ValueId safe = otherwise_zero(to_, ids.inside, ids.index);
-  ValueId rows = to_.add1("gather", {known(op.in[0]), safe});
-  become(op.out[0], otherwise_zero(to_, column(to_, ids.inside), rows), Cut::summand());
+  const int64_t extent = from_.type(op.in[0]).dims[0];
+  std::vector<ValueId> found;
+  for (int i = 0; i < chunks_; ++i) {
+    Owned ids = owned(read(op.in[1], Cut{}), extent, chunk(i), me_.begin(extent));
+    ValueId rows = to_.add1("gather", {known(op.in[0]), otherwise_zero(to_, ids.inside, ids.index)});
+    found.push_back(otherwise_zero(to_, column(to_, ids.inside), rows));
+  }
+  become_sum(op.out[0], std::move(found));
 }
 
 void TensorPass::scatter_rows(const Op& op) {
   const int64_t extent = from_.type(op.out[0]).dims[0];
-  Owned ids = owned(read(op.in[0], Cut{}), extent);
+  Owned ids = owned(read(op.in[0], Cut{}), extent, me_, me_.begin(extent));
   Op copy = op;
-  copy.in = {otherwise_zero(to_, ids.inside, ids.index),
-             otherwise_zero(to_, column(to_, ids.inside), read(op.in[1], Cut{}))};
+  copy.in = {ids.index, read(op.in[1], Cut{})};
+  if (ids.inside != kNone)
+    copy.in = {otherwise_zero(to_, ids.inside, copy.in[0]), otherwise_zero(to_, column(to_, ids.inside), copy.in[1])};
   Cut rows = Cut::of(0, {extent});
   to_.mutable_value(op.out[0]).type = held(from_.type(op.out[0]), rows, me_);
   copy.attrs["rows"] = to_.type(op.out[0]).dims[0];
@@ -72,22 +78,28 @@ void TensorPass::scatter_rows(const Op& op) {
   to_.append(std::move(copy));
 }
 
-// Each rank's cross-entropy over its own classes gives its lse and, where it owns the label, its
-// logit: three reductions of one number a row make them the whole's.
+// The cross-entropy over the classes of a chunk alone gives its lse and, where it has the label, the
+// label's logit: three reductions of one number a row make them the whole's.
 void TensorPass::cross_entropy(const Op& op) {
   Program& p = to_;
-  ValueId x = known(op.in[0]), labels = read(op.in[1], Cut{}), w = read(op.in[2], Cut{});
+  ValueId labels = read(op.in[1], Cut{}), w = read(op.in[2], Cut{});
   const int32_t real = p.type(w).dtype;
   ValueId counts = p.pointwise(ORR_FN_NE, {w, Operand::number(0)});
-  Owned mine = owned(labels, from_.type(op.in[0]).dims.back());
-  ValueId hit = p.pointwise(ORR_FN_AND, {counts, mine.inside});
-  auto local = p.add("cross_entropy", {x, mine.index, p.cast(hit, real)});
-  ValueId logit = otherwise_zero(p, hit, p.pointwise(ORR_FN_SUB, {local[1], local[0]}));
-  ValueId top = all_reduce(p, local[1], me_, "max");
-  ValueId part = p.pointwise(ORR_FN_EXP, {p.pointwise(ORR_FN_SUB, {local[1], top})});
-  ValueId sum = all_reduce(p, part, me_);
+  const int64_t extent = from_.type(op.in[0]).dims.back();
+  std::vector<ValueId> tops, logits, parts;
+  for (int i = 0; i < chunks_; ++i) {
+    ValueId x = share(p, known(op.in[0]), cut(op.in[0]), me_, chunk(i));
+    Owned mine = owned(labels, extent, chunk(i), chunk(i).begin(extent));
+    ValueId hit = p.pointwise(ORR_FN_AND, {counts, mine.inside});
+    auto local = p.add("cross_entropy", {x, mine.index, p.cast(hit, real)});
+    logits.push_back(otherwise_zero(p, hit, p.pointwise(ORR_FN_SUB, {local[1], local[0]})));
+    tops.push_back(local[1]);
+  }
+  ValueId top = all_reduce(p, node(tops, ORR_FN_MAX), me_, "max");
+  for (ValueId lse : tops) parts.push_back(p.pointwise(ORR_FN_EXP, {p.pointwise(ORR_FN_SUB, {lse, top})}));
+  ValueId sum = all_reduce(p, node(parts), me_), logit = all_reduce(p, node(logits), me_);
   ValueId lse = p.pointwise(ORR_FN_ADD, {top, p.pointwise(ORR_FN_LOG, {sum})});
-  ValueId miss = p.pointwise(ORR_FN_SUB, {lse, all_reduce(p, logit, me_)});
+  ValueId miss = p.pointwise(ORR_FN_SUB, {lse, logit});
   become(op.out[0], otherwise_zero(p, counts, p.pointwise(ORR_FN_MUL, {w, miss})), Cut{});
   become(op.out[1], lse, Cut{});
 }
@@ -95,7 +107,8 @@ void TensorPass::cross_entropy(const Op& op) {
 void TensorPass::cross_entropy_grad(const Op& op) {
   Program& p = to_;
   ValueId x = known(op.in[1]), labels = read(op.in[2], Cut{});
-  Owned mine = owned(labels, from_.type(op.in[1]).dims.back());
+  const int64_t extent = from_.type(op.in[1]).dims.back();
+  Owned mine = owned(labels, extent, me_, me_.begin(extent));
   ValueId scale = p.pointwise(ORR_FN_MUL, {read(op.in[0], Cut{}), read(op.in[3], Cut{})});
   ValueId lse = column(p, read(op.in[4], Cut{}));
   ValueId likely = p.pointwise(ORR_FN_EXP, {p.pointwise(ORR_FN_SUB, {x, lse})});

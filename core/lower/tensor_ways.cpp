@@ -42,9 +42,10 @@ bool TensorPass::scatters(const Op& op, ValueId v) const {
   if (dim == kNone || cut(v).kind != Cut::sum || value.batch != Batch::sharded) return false;
   if (dim == value.batch_dim || static_cast<int>(value.type.dims.size()) <= dim + 1) return false;
   int64_t extent = value.type.dims[static_cast<size_t>(dim)];
-  if (extent % me_.ranks)
-    fail(ORR_INVALID, "{}{}: a sequence of {} does not divide over the {} ranks of axis '{}': choose a "
-         "length that they divide, or turn `sequence` off", op.site.prefix(), op.kind, extent, me_.ranks, me_.axis);
+  if (extent % parts_)
+    fail(ORR_INVALID, "{}{}: a sequence of {} does not divide over the {} {} of axis '{}': choose a "
+         "length that they divide, or turn `sequence` off", op.site.prefix(), op.kind, extent, parts_,
+         chunks_ > 1 ? "chunks" : "ranks", me_.axis);
   return true;
 }
 
@@ -53,18 +54,18 @@ double TensorPass::cost_of(const Op& op, const Way& way) const {
   double sum = 0;
   for (size_t i = 0; i < op.in.size(); ++i) {
     const ValueId v = op.in[i];
-    double each = moved_.count(move_of(v, way.in[i])) ? 0 : move_cost(cut(v), way.in[i], me_.ranks);
+    double each = moved_.count(move_of(v, way.in[i])) ? 0 : move_cost(cut(v), way.in[i], parts_);
     bool held = from_.value(v).batch == Batch::none && op.phase != Phase::update &&
                 cut(v).kind == Cut::parts && way.in[i].kind != Cut::parts;
-    bool uneven = cut(v).kind == Cut::parts && !cut(v).is_even(me_.ranks) && from_.value(v).batch != Batch::none;
+    bool uneven = cut(v).kind == Cut::parts && !cut(v).is_even(parts_) && from_.value(v).batch != Batch::none;
     if (uneven && cut(v) != way.in[i]) each = 2 * kNever;
     if (way.in[i].kind == Cut::sum && !from_.type(v).dims.empty() && cut(v).kind != Cut::sum) each = 2 * kNever;
     sum += each * bytes(v) * (held ? 1e3 : 1);
   }
   for (size_t j = 0; j < op.out.size(); ++j)  // what is left to be summed
-    if (way.out[j].kind == Cut::sum) sum += move_cost(way.out[j], Cut{}, me_.ranks) * bytes(op.out[j]);
+    if (way.out[j].kind == Cut::sum) sum += move_cost(way.out[j], Cut{}, parts_) * bytes(op.out[j]);
   for (size_t i = 0; i < op.in.size(); ++i)
-    if (way.in[i].kind == Cut::sum) sum -= move_cost(Cut::summand(), Cut{}, me_.ranks) * bytes(op.in[i]);
+    if (way.in[i].kind == Cut::sum) sum -= move_cost(Cut::summand(), Cut{}, parts_) * bytes(op.in[i]);
   return sum;
 }
 

@@ -193,6 +193,12 @@ int scatter(lua_State* L) {
   return 0;
 }
 
+int chunk(lua_State* L) {
+  const Draft& d = open_draft(L);
+  orrery::check(d.edit->chunk(d.program, to_text(L, 2, "axis").c_str(), static_cast<int32_t>(lua_tointeger(L, 3))));
+  return 0;
+}
+
 int shard(lua_State* L) {
   const Draft& d = open_draft(L);
   const std::string axis = option_text(L, 3, "axis");
@@ -254,6 +260,8 @@ std::vector<Api> draft_api() {
        {self, v, {"input", "integer", "0"}}, {}},
       {"Draft", "scatter", "", "Keeps sums over an axis in shares of a dim where ops can work on them.", scatter,
        {self, on, {"dim", "integer"}}, {}},
+      {"Draft", "chunk", "", "Makes sums over dims cut over an axis trees of so many partial sums, on any number of ranks.",
+       chunk, {self, on, {"chunks", "integer"}}, {}},
       {"Draft", "shard", "", "Cuts the training of a parameter over the ranks that share the batch.", shard,
        {self, v, {"options", "options"}},
        {{"what", "string", "'state'", "state, gradient or param: each includes the ones before"},

@@ -21,12 +21,13 @@ constexpr orr_option kOptions[] = {
     {"row", ORR_ATTR_TEXT, 0, "", "linear layers cut by inputs"},
     {"sequence", ORR_ATTR_INT, 0, "0", "whether norms and dropouts work on parts of the sequence"},
     {"vocab", ORR_ATTR_INT, 0, "1", "whether embedding and loss are cut by the vocabulary"},
+    {"chunks", ORR_ATTR_INT, 0, "0", "partial sums of every sum over a cut dim; 0: one a rank"},
 };
 
 orr_status* describe(void*, orr_strategy_info* out) {
   return orr::guard([&] {
     out->numeric_class = ORR_CLASS_APPROX;
-    out->n_options = 5, out->options = kOptions;
+    out->n_options = 6, out->options = kOptions;
     out->provides = "a tensor axis", out->requires_ = "", out->conflicts = "a tensor axis";
   });
 }
@@ -189,8 +190,8 @@ std::set<size_t> named(const Finder& found, const char* option, const char* list
 
 class Cutter {
  public:
-  Cutter(orr_program* program, const orr_edit* edit, const Finder& found, int32_t size)
-      : program_(program), edit_(edit), found_(found), size_(size) {}
+  Cutter(orr_program* program, const orr_edit* edit, const Finder& found, int64_t parts, const char* what)
+      : program_(program), edit_(edit), found_(found), parts_(parts), what_(what) {}
 
   void column(const Linear& l, bool even) {
     cut(l, l.outputs, "outputs", even);
@@ -201,12 +202,12 @@ class Cutter {
  private:
   void cut(const Linear& l, int dim, const char* what, bool even) {
     const int64_t extent = found_.known(l.weight).dims[static_cast<size_t>(dim)];
-    if (even && extent % size_) {
-      int64_t below = size_, above = size_;
+    if (even && extent % parts_) {
+      int64_t below = parts_, above = parts_;
       while (extent % below) --below;
       while (above < extent && extent % above) ++above;
-      throw orr::Error(ORR_INVALID, l.path + " has " + std::to_string(extent) + " " + what + ", which size " +
-                                        std::to_string(size_) + " does not divide: the nearest that do are " +
+      throw orr::Error(ORR_INVALID, l.path + " has " + std::to_string(extent) + " " + what + ", which " + what_ + " " +
+                                        std::to_string(parts_) + " does not divide: the nearest that do are " +
                                         std::to_string(below) + " and " + std::to_string(above));
     }
     orr::check(edit_->place(program_, l.weight, "tensor", dim));
@@ -215,7 +216,8 @@ class Cutter {
   orr_program* program_;
   const orr_edit* edit_;
   const Finder& found_;
-  int32_t size_;
+  int64_t parts_;
+  const char* what_;  // the option that says how many
 };
 
 // Embeddings and the layer that gives the classes.
@@ -236,9 +238,11 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
     if (size < 0) throw orr::Error(ORR_INVALID, "size " + std::to_string(size) + " is negative");
     if (!size) size = edit->ranks_left(program);
     orr::check(edit->axis(program, "tensor", static_cast<int32_t>(size)));
-    if (size == 1) return;
+    const int64_t chunks = number("chunks", 0);
+    if (chunks) orr::check(edit->chunk(program, "tensor", static_cast<int32_t>(chunks)));
+    if (size == 1 && chunks <= 1) return;
     Finder found(program, edit);
-    Cutter cutter(program, edit, found, static_cast<int32_t>(size));
+    Cutter cutter(program, edit, found, std::max(size, chunks), chunks > size ? "chunks" : "size");
     std::set<size_t> columns = named(found, "column", options->text(options->self, "column", ""));
     std::set<size_t> rows = named(found, "row", options->text(options->self, "row", ""));
     if (columns.empty() && rows.empty()) columns = found.columns(), rows = found.rows();
@@ -262,7 +266,7 @@ orr_status* predict(void*, const orr_predict_query* query, orr_prediction* out) 
     const int64_t to_owners = n - mine, to_peers = mine * peers;
     int64_t sent = to_owners + to_peers;
     if (query->op == ORR_COLL_ALL_GATHER) sent = to_peers;
-    if (query->op == ORR_COLL_REDUCE_SCATTER) sent = to_owners;
+    if (query->op == ORR_COLL_REDUCE_SCATTER || query->op == ORR_COLL_TREE_REDUCE_SCATTER) sent = to_owners;
     out->bytes_sent = static_cast<uint64_t>(sent * query->element_bytes);
   });
 }

@@ -764,6 +764,11 @@ function Draft:rule(value, input) end
 ---@param dim integer
 function Draft:scatter(axis, dim) end
 
+---Makes sums over dims cut over an axis trees of so many partial sums, on any number of ranks.
+---@param axis string
+---@param chunks integer
+function Draft:chunk(axis, chunks) end
+
 ---@class orrery.Draft.shard.Options
 ---@field what? string state, gradient or param: each includes the ones before (default 'state')
 ---@field axis? string the axis that deals the batch, or its inner half (default 'data')

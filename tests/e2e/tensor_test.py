@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensor parallelism end to end: one process' losses to rounding, alone and in stacks; the stack's other
-strategies stay EXACT, so that every stack over the same tensor ranks has the same bits.
+strategies stay EXACT, so that every stack over the same tensor ranks has the same bits. With fixed chunks
+any number of tensor ranks has them.
 
 Arguments: the build tree.
 """
@@ -23,6 +24,17 @@ STACKS = [
     (2, "{ strategy.pipeline{ size = 2 }, TENSOR }"),
     (4, '{ strategy.pipeline{ size = 2, schedule = "zb1" }, strategy.data{ size = 2 }, strategy.zero{}, TENSOR, '
         "strategy.recompute{} }"),
+]
+
+# What follows `chunks = 8, size = N`, and the words of the script, on which 1, 2 and 4 ranks have equal bits.
+CHUNKED = [("", ()), ("", ("tie=false", "optimizer=lua")), ("", ("vocab=99",)), (", vocab = false", ()),
+           (", sequence = true", ()), (", sequence = true", ("vocab=101", "tie=false", "optimizer=sgd")),
+           ("", ("model=mlp", "optimizer=lars"))]
+CHUNKED_STACKS = [
+    (2, "{ strategy.data{ size = 2 }, TENSOR }"),
+    (2, "{ strategy.pipeline{ size = 2 }, TENSOR }"),
+    (4, '{ strategy.pipeline{ size = 2, schedule = "zb1" }, strategy.data{ size = 2 }, TENSOR, strategy.recompute{} }'),
+    (2, '{ strategy.data{ size = 2 }, strategy.zero{ cut = "tensor" }, TENSOR, strategy.accumulate{} }'),
 ]
 
 
@@ -90,6 +102,22 @@ class Tensor(unittest.TestCase):
             tensor = f"strategy.tensor{{ size = 2{kind} }}"
             alone = self.run_stack(tensor, 2)
             for factor, stack in STACKS:
+                with self.subTest(stack=stack, kind=kind):
+                    self.assertEqual(self.run_stack(stack.replace("TENSOR", tensor), 2 * factor), alone)
+
+    def test_chunks_have_the_bits_of_one_process(self):
+        for kind, words in CHUNKED:
+            tensor = f"strategy.tensor{{ chunks = 8, size = SIZE{kind} }}"
+            alone = self.run_stack(tensor.replace("SIZE", "1"), 1, *words, "steps=5")
+            for size in (2, 4):
+                with self.subTest(kind=kind, words=words, size=size):
+                    self.assertEqual(self.run_stack(tensor.replace("SIZE", str(size)), size, *words, "steps=5"), alone)
+
+    def test_stacks_of_chunks_have_the_bits_of_one_process(self):
+        for kind in ("", ", sequence = true"):
+            tensor = f"strategy.tensor{{ chunks = 4, size = 2{kind} }}"
+            alone = self.run_stack(tensor.replace("size = 2", "size = 1"), 1)
+            for factor, stack in CHUNKED_STACKS:
                 with self.subTest(stack=stack, kind=kind):
                     self.assertEqual(self.run_stack(stack.replace("TENSOR", tensor), 2 * factor), alone)
 

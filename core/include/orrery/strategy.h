@@ -137,6 +137,10 @@ typedef struct orr_edit {
    * `initial`, a power of two. A step whose loss or gradients are not finite changes no parameter and no
    * state; it halves the multiple, which doubles after `growth_interval` good steps (0: it stays). */
   orr_status* (*loss_scale)(orr_program*, double initial, int64_t growth_interval);
+  /* Computes every sum over a dim that is cut over `axis` as `chunks` sums over equal pieces of the dim,
+   * added in the binary tree over their index (ops.h), with one rank on the axis as well: any number of
+   * ranks has the same bits. `chunks` is a power of two times the ranks. */
+  orr_status* (*chunk)(orr_program*, const char* axis, int32_t chunks);
 } orr_edit;
 
 /* Parts of a step of one chunk: all of backward in one, or its part for earlier stages (backward) and

@@ -5,7 +5,8 @@
 // part. Text "cause" is the strategy that asked for it. They come after differentiation, so none has
 // a gradient; no kernel computes them, the communicator does.
 //
-//   all_reduce      x -> y like x: text "fn" = "sum" (default), "min", "max", in rank order
+//   all_reduce      x -> y like x: text "fn" = "sum" (default), "min", "max", in rank order; int "tree" = 1:
+//                   summed in the binary tree over the ranks (orrery/ops.h, LEAVES), here and in reduce_scatter
 //   all_gather      x -> y[ranks, x's dims...]; with ints "counts" x[counts[me]] -> y[sum of counts]
 //                   (no x where that is 0); int "always" = 1: peers wait for it, needed here or not;
 //                   text "home": y is the new value of the states kept together with the one so named

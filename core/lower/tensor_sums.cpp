@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sums over a dim that is cut. The dim consists of chunks, as many on every rank; a sum is one summand
+// for each of them, which linear ops are applied to one by one. Where the sum itself is read, a rank
+// adds its chunks in the binary tree and the exchange goes on with the ranks' nodes. With a fixed number
+// of chunks the bits depend on it alone, not on the ranks; else a rank is one chunk.
+#include "lower/tensor_pass.h"
+
+namespace orrery {
+
+Member TensorPass::chunk(int i) const { return {me_.rank * chunks_ + i, parts_, me_.axis, me_.cause}; }
+
+void TensorPass::become_sum(ValueId v, std::vector<ValueId> summands) {
+  summands_[v] = std::move(summands), at_[static_cast<size_t>(v)] = Cut::summand();
+}
+
+// A value that is the same everywhere counts as the first summand, and zeros.
+std::vector<ValueId> TensorPass::summands(ValueId v) {
+  if (cut(v).kind == Cut::sum) return summands_.at(v);
+  std::vector<ValueId> found;
+  for (int i = 0; i < chunks_; ++i)
+    found.push_back(to_.pointwise(ORR_FN_MUL, {known(v), Operand::number(chunk(i).rank == 0 ? 1 : 0)}));
+  return found;
+}
+
+ValueId TensorPass::node(std::vector<ValueId> level, int32_t fn) {
+  while (level.size() > 1) {
+    std::vector<ValueId> above;
+    for (size_t i = 0; i + 1 < level.size(); i += 2) above.push_back(to_.pointwise(fn, {level[i], level[i + 1]}));
+    if (level.size() % 2) above.push_back(level.back());
+    level = std::move(above);
+  }
+  return level[0];
+}
+
+// What an op on one chunk reads of one of its inputs.
+ValueId TensorPass::chunk_input(const Op& op, size_t input, const Cut& to, int i) {
+  const ValueId v = op.in[input];
+  if (to.kind == Cut::sum) return summands(v)[static_cast<size_t>(i)];
+  ValueId x = read(v, to);
+  return to.kind == Cut::parts && chunks_ > 1 ? share(to_, x, to, me_, chunk(i)) : x;
+}
+
+void TensorPass::emit_sum(const Op& op, const Way& way) {
+  std::vector<std::vector<ValueId>> out(op.out.size());
+  for (int i = 0; i < chunks_; ++i) {
+    Op copy = op;
+    for (size_t k = 0; k < op.in.size(); ++k) copy.in[k] = chunk_input(op, k, way.in[k], i);
+    for (size_t j = 0; j < op.out.size(); ++j) {
+      const Value& whole = from_.value(op.out[j]);
+      if (chunks_ > 1) {
+        copy.out[j] = to_.new_value(whole.type, Role::activation, whole.name);
+        Value& v = to_.mutable_value(copy.out[j]);
+        v.batch = whole.batch, v.batch_dim = whole.batch_dim;
+      }
+      out[j].push_back(copy.out[j]);
+    }
+    append_fitted(op, way, std::move(copy));
+  }
+  for (size_t j = 0; j < op.out.size(); ++j) become_sum(op.out[j], std::move(out[j]));
+}
+
+}  // namespace orrery

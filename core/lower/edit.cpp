@@ -279,23 +279,47 @@ orr_status* loss_scale(orr_program* e, double initial, int64_t growth_interval) 
 constexpr orr_edit kEdit = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag, loop, stage, life,
                             inputs, rule, scatter, axis_size, halve, shard, compute, average, loss_scale, chunk};
 
-void check_contract(const StrategyUse& use, const orr_strategy_info& info, std::set<std::string>& provided) {
-  auto words = [](const char* text) {
-    std::vector<std::string> found;
-    std::string word;
-    for (const char* c = text ? text : ""; ; ++c) {
-      if (*c && *c != ',') { word += *c; continue; }
-      if (!word.empty()) found.push_back(word);
-      word.clear();
-      if (!*c) return found;
-    }
-  };
-  for (auto& word : words(info.conflicts))
-    if (provided.count(word))
-      fail(ORR_INVALID, "strategy.{} cannot join a stack that already has {}", use.name, word);
-  for (auto& word : words(info.requires_))
-    if (!provided.count(word)) fail(ORR_INVALID, "strategy.{} needs a strategy before it that provides {}", use.name, word);
-  for (auto& word : words(info.provides)) provided.insert(word);
+std::vector<std::string> words_of(const char* text) {
+  std::vector<std::string> found;
+  std::string word;
+  for (const char* c = text ? text : ""; ; ++c) {
+    if (*c && *c != ',') { word += *c; continue; }
+    if (!word.empty()) found.push_back(word);
+    word.clear();
+    if (!*c) return found;
+  }
+}
+
+orr_strategy_info described(const StrategyUse& use) {
+  const orr_strategy_api& api = strategy_of(use);
+  orr_strategy_info info{};
+  info.size = sizeof info;
+  check(api.describe(api.self, &info));
+  return info;
+}
+
+// The first strategy of `stack` that provides a word, "" if none does.
+std::string provider(const std::vector<StrategyUse>& stack, const std::string& word) {
+  for (const StrategyUse& use : stack) {
+    const std::vector<std::string> words = words_of(described(use).provides);
+    if (std::find(words.begin(), words.end(), word) != words.end()) return use.name;
+  }
+  return "";
+}
+
+// `provided`: word -> strategy, of those before.
+void check_contract(const StrategyUse& use, const std::vector<StrategyUse>& stack, const orr_strategy_info& info,
+                    std::map<std::string, std::string>& provided) {
+  for (auto& word : words_of(info.conflicts))
+    if (auto by = provided.find(word); by != provided.end())
+      fail(ORR_INVALID, "strategy.{} cannot join a stack that already has {}, from strategy.{}", use.name, word, by->second);
+  for (auto& word : words_of(info.requires_)) {
+    if (provided.count(word)) continue;
+    const std::string later = provider(stack, word);
+    fail(ORR_INVALID, "strategy.{} needs a strategy before it that provides {}{}", use.name, word,
+         later.empty() ? "" : ": put strategy." + later + " before it");
+  }
+  for (auto& word : words_of(info.provides)) provided.emplace(word, use.name);
 }
 
 // The axes must make up the job.
@@ -318,15 +342,13 @@ namespace {
 // Calls one entry of every strategy's table; errors get the Lua line.
 template <class Entry>
 void call_each(Program& p, Spread& spread, const std::vector<StrategyUse>& stack, bool forward, Entry entry) {
-  std::set<std::string> provided;
+  std::map<std::string, std::string> provided;
   for (const StrategyUse& use : stack) {
     try {
       const orr_strategy_api& api = strategy_of(use);
-      orr_strategy_info info{};
-      info.size = sizeof info;
-      check(api.describe(api.self, &info));
+      const orr_strategy_info info = described(use);
       check_options(use, info);
-      check_contract(use, info, provided);
+      check_contract(use, stack, info, provided);
       orr_program edited{&p, &spread, use.name, &use, forward};
       orr_options options = options_of(use);
       check((api.*entry)(api.self, &edited, &kEdit, &options), "strategy." + use.name);

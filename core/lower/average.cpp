@@ -80,6 +80,7 @@ Program averaging_program(const Program& trained, const Spread& spread) {
     if (!is_real(v.type.dtype) || (v.role != Role::param && !how.states)) continue;
     p.set_site(v.state->site);
     ValueId mine = p.state_value(v.state);
+    p.mutable_value(mine).part = v.part, p.mutable_value(mine).type = v.type;
     ValueId sum = p.add1("all_reduce", {mine}, {{"axis", how.axis}, {"cause", how.cause}, {"fn", std::string("sum")}});
     p.update(mine, p.pointwise(ORR_FN_MUL, {sum, Operand::number(1.0 / spread.size_of(how.axis))}));
   }

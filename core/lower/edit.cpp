@@ -3,18 +3,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "lower/average.h"
+#include "lower/contract.h"
 #include "lower/options.h"
 #include "lower/precision.h"
 #include "lower/recompute.h"
 #include "lower/stage.h"
 #include "lower/tensor.h"
 #include "plugin/host.h"
-#include "plugin/registry.h"
 #include "program/op.h"
 #include "program/state.h"
 
@@ -279,49 +278,6 @@ orr_status* loss_scale(orr_program* e, double initial, int64_t growth_interval) 
 constexpr orr_edit kEdit = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag, loop, stage, life,
                             inputs, rule, scatter, axis_size, halve, shard, compute, average, loss_scale, chunk};
 
-std::vector<std::string> words_of(const char* text) {
-  std::vector<std::string> found;
-  std::string word;
-  for (const char* c = text ? text : ""; ; ++c) {
-    if (*c && *c != ',') { word += *c; continue; }
-    if (!word.empty()) found.push_back(word);
-    word.clear();
-    if (!*c) return found;
-  }
-}
-
-orr_strategy_info described(const StrategyUse& use) {
-  const orr_strategy_api& api = strategy_of(use);
-  orr_strategy_info info{};
-  info.size = sizeof info;
-  check(api.describe(api.self, &info));
-  return info;
-}
-
-// The first strategy of `stack` that provides a word, "" if none does.
-std::string provider(const std::vector<StrategyUse>& stack, const std::string& word) {
-  for (const StrategyUse& use : stack) {
-    const std::vector<std::string> words = words_of(described(use).provides);
-    if (std::find(words.begin(), words.end(), word) != words.end()) return use.name;
-  }
-  return "";
-}
-
-// `provided`: word -> strategy, of those before.
-void check_contract(const StrategyUse& use, const std::vector<StrategyUse>& stack, const orr_strategy_info& info,
-                    std::map<std::string, std::string>& provided) {
-  for (auto& word : words_of(info.conflicts))
-    if (auto by = provided.find(word); by != provided.end())
-      fail(ORR_INVALID, "strategy.{} cannot join a stack that already has {}, from strategy.{}", use.name, word, by->second);
-  for (auto& word : words_of(info.requires_)) {
-    if (provided.count(word)) continue;
-    const std::string later = provider(stack, word);
-    fail(ORR_INVALID, "strategy.{} needs a strategy before it that provides {}{}", use.name, word,
-         later.empty() ? "" : ": put strategy." + later + " before it");
-  }
-  for (auto& word : words_of(info.provides)) provided.emplace(word, use.name);
-}
-
 // The axes must make up the job.
 void check_taken(const Spread& spread) {
   int taken = 1;
@@ -348,7 +304,7 @@ void call_each(Program& p, Spread& spread, const std::vector<StrategyUse>& stack
       const orr_strategy_api& api = strategy_of(use);
       const orr_strategy_info info = described(use);
       check_options(use, info);
-      check_contract(use, stack, info, provided);
+      check_contract(use, info, stack, provided);
       orr_program edited{&p, &spread, use.name, &use, forward};
       orr_options options = options_of(use);
       check((api.*entry)(api.self, &edited, &kEdit, &options), "strategy." + use.name);
@@ -359,10 +315,6 @@ void call_each(Program& p, Spread& spread, const std::vector<StrategyUse>& stack
 }
 
 }  // namespace
-
-const orr_strategy_api& strategy_of(const StrategyUse& use) {
-  return use.script ? *use.script : Registry::get().strategy(use.name);
-}
 
 LossScaling apply_forward(Program& p, const std::vector<StrategyUse>& stack) {
   Spread spread;

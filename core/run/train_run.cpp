@@ -252,7 +252,7 @@ class TrainRun : public Run {
     found = std::make_unique<Variant>(b, rank(), runtime_);
     forget_loaded();
     predict(*found);
-    if (training && b.spread.averaging.every > 0 && !average_) make_average(b);
+    if (training && b.spread.averaging.every > 0 && !average_) make_average(*found, b.spread);
     return *found;
   }
 
@@ -268,12 +268,11 @@ class TrainRun : public Run {
   }
 
   // What ranks that train alone run when they meet.
-  void make_average(const Blueprint& trained) {
-    averaging_ = trained.spread.averaging;
+  void make_average(const Variant& trained, const Spread& spread) {
+    averaging_ = spread.averaging;
     Blueprint b;
-    b.program = averaging_program(trained.program, trained.spread);
-    b.spread = trained.spread;
-    b.spread.batch_axis.clear();
+    b.program = averaging_program(trained.plan().local.program, spread);
+    b.spread = spread, b.spread.batch_axis.clear(), b.spread.tensor = {};
     average_ = std::make_unique<Variant>(b, rank(), runtime_);
     predict(*average_);
   }

@@ -79,7 +79,7 @@ class Average(unittest.TestCase):
 
     def test_needs_the_batch_for_itself(self):
         for stack, why in (("{ strategy.data{}, strategy.average{} }", "cannot join a stack that already has a data axis"),
-                           ("{ strategy.average{}, strategy.accumulate{} }", "in one call"),
+                           ("{ strategy.average{}, strategy.accumulate{} }", "cannot join a stack that already has independent ranks, from strategy.average"),
                            ("{ strategy.average{ every = 0 } }", "give at least 1")):
             done = self.run_stack(stack, 2)
             self.assertEqual(done.code, 1)

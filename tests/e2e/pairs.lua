@@ -7,9 +7,9 @@ local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 orrery.seed(5)
 
 local Block = nn.module("Block", function(m)
-  m.norm, m.drop = nn.layernorm(16), nn.dropout(0.1)
-  m.qkv, m.proj = nn.linear(16, { 16, 16, 16 }), nn.linear(16, 16)
-  m.mlp = nn.sequential { nn.linear(16, 32), nn.gelu, nn.linear(32, 16) }
+  m.norm, m.drop = nn.layernorm(32), nn.dropout(0.1)
+  m.qkv, m.proj = nn.linear(32, { 32, 32, 32 }), nn.linear(32, 32)
+  m.mlp = nn.sequential { nn.linear(32, 64), nn.gelu, nn.linear(64, 32) }
   return function(x)
     local q, k, v = m.qkv(m.norm(x))
     x = x + m.drop(m.proj(nn.attention(q, k, v, { heads = 2, causal = true })))
@@ -18,8 +18,8 @@ local Block = nn.module("Block", function(m)
 end)
 
 local GPT = nn.module("GPT", function(m)
-  m.tok, m.blocks = nn.embedding(24, 16), nn.sequential(4, Block)
-  m.head = nn.linear(16, 24, { bias = false, tie = m.tok.weight })
+  m.tok, m.blocks = nn.embedding(24, 32), nn.sequential(4, Block)
+  m.head = nn.linear(32, 24, { bias = false, tie = m.tok.weight })
   return function(ids) return m.head(m.blocks(m.tok(ids))) end
 end)
 

@@ -126,9 +126,8 @@ class Pairs:
             pairs = [(a, b) for a in ENTRIES for b in ENTRIES]
             for a, b in pairs:
                 self.expected(a, b)
-            futures = {(a.title, b.title): pool.submit(self.outcome, a, b, number)
-                       for number, (a, b) in enumerate(pairs)}
-            return {pair: future for pair, future in futures.items()}
+            return {(a.title, b.title): pool.submit(self.outcome, a, b, number)
+                    for number, (a, b) in enumerate(pairs)}
 
 
 def page_of(outcomes):

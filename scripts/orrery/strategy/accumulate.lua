@@ -7,6 +7,6 @@ local _, orrery = ...
 
 return orrery.strategy.define {
   name = "accumulate", class = "exact",
-  provides = "an order of microbatches", conflicts = "an order of microbatches",
+  provides = "an order of microbatches", conflicts = "an order of microbatches,independent ranks",
   transform = function(draft) draft:loop() end,
 }

@@ -13,7 +13,7 @@ return orrery.strategy.define {
     states = false, -- optimizer states are averaged as well
     size = 0,       -- ranks that share the batch; 0: all that are left
   },
-  provides = "independent ranks", conflicts = "a data axis,independent ranks",
+  provides = "a data axis,independent ranks", conflicts = "a data axis,an order of microbatches",
 
   transform = function(draft, o)
     local ranks, bytes = draft:axis("average", o.size), 0

@@ -43,7 +43,7 @@ class Joiner {
     bool works_in_pieces = op.kind == "pointwise" || op.kind == "all_reduce";
     bool stiff = !works_in_pieces, constant = op.kind == "pointwise" && op.in.empty();
     bool tensors = std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return member(v); });
-    if (is_whole_reduce(p_, op) || (!tensors && !constant)) return;
+    if (reads_whole(p_, op) || (!tensors && !constant)) return;
     for (ValueId v : op.out) member_[at(v)] = tensors || !scalar(v);
     ValueId first = kNone;
     for (const auto* side : {&op.in, &op.out})
@@ -75,6 +75,8 @@ bool is_whole_reduce(const Program& p, const Op& op) {
   return op.kind == "reduce" && op.phase == Phase::update && !p.type(op.in[0]).dims.empty() &&
          p.type(op.out[0]).dims.empty();
 }
+
+bool reads_whole(const Program& p, const Op& op) { return is_whole_reduce(p, op) || op.attrs.count("whole"); }
 
 bool is_exchanged_total(const Program& p, const Op& op) {
   if (op.kind != "total" || p.value(op.in[0]).batch != Batch::partial) return false;
@@ -122,7 +124,7 @@ const Chain* Chains::of(ValueId v) const {
 }
 
 const Chain* Chains::of(const Op& op) const {
-  if (op.phase != Phase::update || is_whole_reduce(p_, op)) return nullptr;
+  if (op.phase != Phase::update || reads_whole(p_, op)) return nullptr;
   for (const auto* side : {&op.out, &op.in})
     for (ValueId v : *side)
       if (const Chain* c = of(v)) return c;

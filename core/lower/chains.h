@@ -37,6 +37,8 @@ class Chains {
 
 // Whether this op of the update turns a whole tensor into a scalar.
 bool is_whole_reduce(const Program& p, const Op& op);
+// Whether this op of the update needs all elements of a tensor at once: int "whole" = 1 says so, too.
+bool reads_whole(const Program& p, const Op& op);
 // Whether this op is a sum over the batch that ranks must add up.
 bool is_exchanged_total(const Program& p, const Op& op);
 

@@ -24,6 +24,15 @@ ValueId add_gather(Program& p, const std::vector<ValueId>& own, int32_t dtype, c
   return out;
 }
 
+ValueId gather_pieces(Program& p, ValueId own, const Type& type, const Dims& cuts, int me, const std::string& axis,
+                      const std::string& cause) {
+  Dims counts;
+  for (size_t r = 0; r + 1 < cuts.size(); ++r) counts.push_back(cuts[r + 1] - cuts[r]);
+  std::vector<ValueId> piece;
+  if (own != kNone) piece.push_back(build::reshape(p, own, {p.type(own).elements()}));
+  return build::reshape(p, add_gather(p, piece, type.dtype, counts, me, axis, cause), type.dims);
+}
+
 void cut_value(Value& state, int64_t begin, int64_t end) {
   if (begin == 0 && end == state.type.elements()) return;
   state.type.dims = {end - begin};

@@ -19,6 +19,11 @@ namespace orrery {
 ValueId add_gather(Program& p, const std::vector<ValueId>& own, int32_t dtype, const Dims& counts, int me,
                    const std::string& axis, const std::string& cause);
 
+// A tensor of `type` of which rank r of the axis has the elements [cuts[r], cuts[r+1]), on all of them;
+// `own` is this rank's piece, kNone if it has none.
+ValueId gather_pieces(Program& p, ValueId own, const Type& type, const Dims& cuts, int me, const std::string& axis,
+                      const std::string& cause);
+
 // Makes a state's value hold its elements [begin, end) alone.
 void cut_value(Value& state, int64_t begin, int64_t end);
 

@@ -85,7 +85,7 @@ class Sharder {
   }
 
   // -- the update ------------------------------------------------------------------------------------
-  bool gathers(const Op& op) const { return is_whole_reduce(from_, op) && chains_.of(op.in[0]); }
+  bool gathers(const Op& op) const { return reads_whole(from_, op) && chains_.of(op.in[0]); }
 
   // Ops wait for the round in which their gathers are done; messages keep their order.
   void find_rounds() {
@@ -235,10 +235,30 @@ class Sharder {
       const Op& op = from_.ops()[i];
       if (op.phase != Phase::update || round_of_[i] != round || !gathers(op)) continue;
       const Chain* c = chains_.of(op.in[0]);
+      if (!is_whole_reduce(from_, op)) {
+        read_whole(op, *c);
+        continue;
+      }
       int n = nth[{c->unit, c->member}]++;
       groups[{c->unit, partial_dtype(op, *c), n}][c->member] = {&op, c};
     }
     for (auto& [key, members] : groups) reduce_together(members);
+  }
+
+  // An op that reads a tensor in another order than that of its pieces.
+  void read_whole(const Op& op, const Chain& c) {
+    const ValueId v = op.in[0];
+    to_.set_site(op.site);
+    auto [at, fresh] = gathered_.try_emplace(v, kNone);
+    if (fresh) {
+      const ValueId own = part(v, c);
+      const Unit& unit = unit_of(c);
+      at->second = gather_pieces(to_, own, from_.type(v), *c.cuts, spread_.coordinate(unit.how.axis, rank_),
+                                 unit.how.axis, unit.how.cause);
+    }
+    Op copy = op;
+    copy.in[0] = at->second;
+    to_.append(std::move(copy));
   }
 
   static bool adds(const Op& op) { return attr_text(op.attrs, "fn", "").starts_with("sum"); }
@@ -388,6 +408,7 @@ class Sharder {
   Program to_;
   std::map<ValueId, ValueId> held_;    // parameter -> what of it this rank holds, where it is in pieces
   std::map<ValueId, ValueId> pieces_;  // tensor of a chain -> this rank's piece
+  std::map<ValueId, ValueId> gathered_;  // tensor of a chain -> all of it, for the update
   std::map<std::pair<size_t, size_t>, int64_t> uses_;
   std::vector<int> round_of_;
   int last_round_ = 0;

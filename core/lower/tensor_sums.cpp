@@ -38,7 +38,11 @@ ValueId TensorPass::chunk_input(const Op& op, size_t input, const Cut& to, int i
   const ValueId v = op.in[input];
   if (to.kind == Cut::sum) return summands(v)[static_cast<size_t>(i)];
   ValueId x = read(v, to);
-  return to.kind == Cut::parts && chunks_ > 1 ? share(to_, x, to, me_, chunk(i)) : x;
+  if (to.kind != Cut::parts || chunks_ == 1) return x;
+  const size_t first = to_.ops().size();
+  x = share(to_, x, to, me_, chunk(i));
+  if (phase_ == Phase::update) to_.mutable_ops()[first].attrs["whole"] = int64_t{1};
+  return x;
 }
 
 void TensorPass::emit_sum(const Op& op, const Way& way) {

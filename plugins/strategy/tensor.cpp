@@ -190,8 +190,8 @@ std::set<size_t> named(const Finder& found, const char* option, const char* list
 
 class Cutter {
  public:
-  Cutter(orr_program* program, const orr_edit* edit, const Finder& found, int64_t parts, const char* what)
-      : program_(program), edit_(edit), found_(found), parts_(parts), what_(what) {}
+  Cutter(orr_program* program, const orr_edit* edit, const Finder& found, int64_t size, int64_t chunks)
+      : program_(program), edit_(edit), found_(found), size_(size), parts_(std::max(size, chunks)) {}
 
   void column(const Linear& l, bool even) {
     cut(l, l.outputs, "outputs", even);
@@ -202,22 +202,33 @@ class Cutter {
  private:
   void cut(const Linear& l, int dim, const char* what, bool even) {
     const int64_t extent = found_.known(l.weight).dims[static_cast<size_t>(dim)];
-    if (even && extent % parts_) {
-      int64_t below = parts_, above = parts_;
-      while (extent % below) --below;
-      while (above < extent && extent % above) ++above;
-      throw orr::Error(ORR_INVALID, l.path + " has " + std::to_string(extent) + " " + what + ", which " + what_ + " " +
-                                        std::to_string(parts_) + " does not divide: the nearest that do are " +
-                                        std::to_string(below) + " and " + std::to_string(above));
-    }
+    const std::string has = l.path + " has " + std::to_string(extent) + " " + what;
+    if (even && extent % parts_) refuse(has, extent);
+    if (extent < parts_)
+      throw orr::Error(ORR_INVALID, has + ", fewer than the " + std::to_string(parts_) +
+                                        (parts_ > size_ ? " chunks" : " ranks") + " that they are cut for: choose a smaller number");
     orr::check(edit_->place(program_, l.weight, "tensor", dim));
+  }
+
+  [[noreturn]] void refuse(const std::string& has, int64_t extent) const {
+    auto which = [&](const char* what, int64_t n) {
+      return has + ", which " + what + " " + std::to_string(n) + " does not divide: the nearest that ";
+    };
+    if (extent % size_ == 0) {  // a number of chunks is the size times a power of two
+      int64_t below = parts_;
+      while (below > size_ && extent % below) below /= 2;
+      throw orr::Error(ORR_INVALID, which("chunks", parts_) + "does is " + std::to_string(below));
+    }
+    int64_t below = size_, above = size_;
+    while (extent % below) --below;
+    while (above < extent && extent % above) ++above;
+    throw orr::Error(ORR_INVALID, which("size", size_) + "do are " + std::to_string(below) + " and " + std::to_string(above));
   }
 
   orr_program* program_;
   const orr_edit* edit_;
   const Finder& found_;
-  int64_t parts_;
-  const char* what_;  // the option that says how many
+  int64_t size_, parts_;
 };
 
 // Embeddings and the layer that gives the classes.
@@ -242,7 +253,7 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
     if (chunks) orr::check(edit->chunk(program, "tensor", static_cast<int32_t>(chunks)));
     if (size == 1 && chunks <= 1) return;
     Finder found(program, edit);
-    Cutter cutter(program, edit, found, std::max(size, chunks), chunks > size ? "chunks" : "size");
+    Cutter cutter(program, edit, found, size, chunks);
     std::set<size_t> columns = named(found, "column", options->text(options->self, "column", ""));
     std::set<size_t> rows = named(found, "row", options->text(options->self, "row", ""));
     if (columns.empty() && rows.empty()) columns = found.columns(), rows = found.rows();

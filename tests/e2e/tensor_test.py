@@ -35,6 +35,8 @@ CHUNKED_STACKS = [
     (2, "{ strategy.pipeline{ size = 2 }, TENSOR }"),
     (4, '{ strategy.pipeline{ size = 2, schedule = "zb1" }, strategy.data{ size = 2 }, TENSOR, strategy.recompute{} }'),
     (2, '{ strategy.data{ size = 2 }, strategy.zero{ cut = "tensor" }, TENSOR, strategy.accumulate{} }'),
+    (2, "{ strategy.data{ size = 2 }, strategy.zero{}, TENSOR }"),
+    (2, "{ strategy.data{ size = 2 }, strategy.zero{ stage = 3 }, TENSOR }"),
 ]
 
 
@@ -134,15 +136,21 @@ class Tensor(unittest.TestCase):
                         self.assertLess(abs(x - y), 1e-5 * y)
 
     def test_refuses_what_cannot_be_cut(self):
-        for stack, ranks, texts in [
+        for stack, ranks, texts, *words in [
             ("strategy.tensor{}", 3, ["which size 3 does not divide: the nearest that do are 2 and 4"]),
             ("strategy.tensor{}", 8, ["4 heads do not divide over the 8 ranks", "choose a size of 1, 2, 4"]),
             ('strategy.tensor{ column = "blocks.*.mpl" }', 2, ["column 'blocks.*.mpl' matches no linear layer",
                                                               "blocks.1.qkv"]),
+            ("strategy.tensor{ chunks = 6 }", 2, ["6 chunks are no power of two times the 2 ranks", "are 4 and 8"]),
+            ("strategy.tensor{ chunks = 64 }", 2, ["has 96 outputs, which chunks 64 does not divide: the nearest that does is 32"]),
+            ('strategy.tensor{ chunks = 8, column = "head", row = "blocks.*.proj" }', 2, ["has 100 outputs, which chunks 8",
+                                                                                          "does is 4"], "vocab=100"),
+            ("strategy.tensor{ chunks = 8 }", 2, ["head has 6 outputs, fewer than the 8 chunks"], "vocab=6"),
+            ("strategy.tensor{ chunks = 32, sequence = true }", 2, ["a sequence of 16 does not divide over the 32 chunks"]),
             ("{ strategy.tensor{ size = 2 }, strategy.tensor{ size = 2 } }", 4, ["cannot join a stack"]),
         ]:
             with self.subTest(stack=stack, ranks=ranks):
-                done = self.start("run", stack, ranks)
+                done = self.start("run", stack, ranks, *words)
                 self.assertEqual(done.code, 1)
                 for text in texts:
                     self.assertIn(text, done.err)

@@ -21,6 +21,7 @@ struct Split {
   int ranks = 2;
   bool sequence = false, vocabulary = false;
   GptShape shape;
+  int chunks = 0;
 };
 
 Spread spread_of(const Gpt& gpt, const Split& split) {
@@ -29,6 +30,7 @@ Spread spread_of(const Gpt& gpt, const Split& split) {
   spread.axes = {{"tensor", split.ranks, "tensor"}};
   spread.tensor.axis = "tensor", spread.tensor.cause = "tensor";
   if (split.sequence) spread.tensor.scatter = 1;
+  spread.tensor.chunks = split.chunks;
   auto ends = [](const std::string& name, const std::string& tail) {
     return name.size() >= tail.size() && name.compare(name.size() - tail.size(), tail.size(), tail) == 0;
   };
@@ -101,6 +103,35 @@ TEST(Tensor, TrainsAsOneRankWithEverythingCut) {
     split.shape.vocab = 11, split.shape.tied = tied;
     expect_equal_training(split);
   }
+}
+
+// Losses, norms and states of `ranks` against those of one, bit for bit.
+void expect_same_bits(Split split, int ranks) {
+  split.ranks = 1;
+  Together alone = ranks_of(split);
+  split.ranks = ranks;
+  Together several = ranks_of(split);
+  for (int step = 1; step <= 3; ++step)
+    EXPECT_EQ(several.step(gpt_batch(split.shape, step)), alone.step(gpt_batch(split.shape, step))) << ranks << " ranks";
+  for (auto& s : make_gpt(split.shape).states()) EXPECT_EQ(several.state(s->name), alone.state(s->name)) << s->name;
+}
+
+TEST(TensorChunks, GiveTheBitsOfOneRank) {
+  for (bool sequence : {false, true})
+    for (int64_t vocab : {8, 11})
+      for (int ranks : {2, 4}) {
+        Split split{1, sequence, true, {}, 4};
+        split.shape.ctx = 8, split.shape.vocab = vocab, split.shape.tied = vocab == 8;
+        expect_same_bits(split, ranks);
+      }
+}
+
+TEST(TensorChunks, AreWhatOneRankRounds) {
+  Gpt gpt = make_gpt();
+  Together plain({gpt.program}), chunked = ranks_of({1, false, true, {}, 4});
+  Named want = plain.step(gpt_batch({}, 1)), got = chunked.step(gpt_batch({}, 1));
+  expect_close(got.at("grad_norm"), want.at("grad_norm"), 1e-5, "grad_norm");
+  EXPECT_TRUE(chunked.sent().empty());
 }
 
 // The papers' counts: four all_reduces of bsh a layer, and one number for the norm.

@@ -40,12 +40,18 @@ std::unique_ptr<Machine> machine_of(const Program& p, const Op& op) {
 
 double add(double a, double b) { return static_cast<double>(static_cast<float>(a) + static_cast<float>(b)); }
 
-Values reduced(const std::vector<Values>& each, const std::string& fn) {
-  Values sum = each[0];
-  for (size_t r = 1; r < each.size(); ++r)
-    for (size_t i = 0; i < sum.size(); ++i)
-      sum[i] = fn == "max" ? std::max(sum[i], each[r][i]) : add(sum[i], each[r][i]);
-  return sum;
+// In rank order, or from the leaves up, neighbours first.
+Values reduced(const std::vector<Values>& each, const Op& op) {
+  const bool largest = attr_text(op.attrs, "fn", "sum") == "max", tree = attr_int(op.attrs, "tree", 0);
+  std::vector<Values> sums = each;
+  auto join = [&](size_t to, size_t from) {
+    for (size_t i = 0; i < sums[to].size(); ++i)
+      sums[to][i] = largest ? std::max(sums[to][i], sums[from][i]) : add(sums[to][i], sums[from][i]);
+  };
+  for (size_t step = 1; tree && step < each.size(); step *= 2)
+    for (size_t r = 0; r + step < each.size(); r += 2 * step) join(r, r + step);
+  for (size_t r = 1; !tree && r < each.size(); ++r) join(0, r);
+  return sums[0];
 }
 
 }  // namespace
@@ -118,7 +124,7 @@ void Together::exchange() {
   }
   const double size = static_cast<double>(in[0].size());
   if (first.kind == "all_reduce") {
-    out.assign(ranks_.size(), reduced(in, attr_text(first.attrs, "fn", "sum")));
+    out.assign(ranks_.size(), reduced(in, first));
     sent_[first.kind] += 2 * (n - 1) / n * size;
   } else if (first.kind == "all_gather") {
     Values all;
@@ -126,7 +132,7 @@ void Together::exchange() {
     out.assign(ranks_.size(), all);
     sent_[first.kind] += (n - 1) * size;
   } else {
-    Values sum = reduced(in, "sum");
+    Values sum = reduced(in, first);
     const size_t each = sum.size() / ranks_.size();
     for (size_t r = 0; r < ranks_.size(); ++r)
       out.emplace_back(sum.begin() + static_cast<long>(r * each), sum.begin() + static_cast<long>((r + 1) * each));

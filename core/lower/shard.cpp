@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <map>
 
+#include "lower/blocks.h"
 #include "lower/chains.h"
 #include "lower/gather.h"
 #include "lower/units.h"
@@ -261,13 +262,11 @@ class Sharder {
     to_.append(std::move(copy));
   }
 
-  static bool adds(const Op& op) { return attr_text(op.attrs, "fn", "").starts_with("sum"); }
-
   // Block sums keep the accumulator's width; a tensor in one place is reduced there.
   int32_t partial_dtype(const Op& op, const Chain& c) const {
     int32_t dtype = from_.type(op.in[0]).dtype;
     bool narrow = dtype == ORR_BF16 || dtype == ORR_F16;
-    return cut_inside(*c.cuts) && adds(op) && narrow ? int32_t{ORR_F32} : from_.type(op.out[0]).dtype;
+    return cut_inside(*c.cuts) && adds_up(op) && narrow ? int32_t{ORR_F32} : from_.type(op.out[0]).dtype;
   }
 
   static int64_t partials_in(const Chain& c, const Range& r) {
@@ -297,20 +296,8 @@ class Sharder {
     size_t i = 0;
     for (auto& [member, r] : members) {
       to_.set_site(r.op->site);
-      combine(*r.op, each[i++]);
+      combine_blocks(to_, *r.op, each[i++]);
     }
-  }
-
-  ValueId reduced(const Op& op, ValueId x, int64_t begin, int32_t dtype) {
-    Op r;
-    r.kind = "reduce", r.phase = Phase::update, r.site = op.site;
-    Dims dims = to_.type(x).dims;
-    r.attrs = {{"fn", op.attrs.at("fn")}, {"begin", begin}, {"end", static_cast<int64_t>(dims.size())}};
-    dims.resize(at(static_cast<int32_t>(begin)));
-    r.in = {x}, r.out = {to_.new_value({dtype, dims}, Role::activation)};
-    ValueId out = r.out[0];
-    to_.append(std::move(r));
-    return out;
   }
 
   // One result for each block of this rank's piece; one in all if the tensor is not cut.
@@ -318,39 +305,15 @@ class Sharder {
     ValueId x = part(op.in[0], c);
     int32_t dtype = partial_dtype(op, c);
     if (!cut_inside(*c.cuts)) {
-      into.push_back(build::reshape(to_, reduced(op, x, 0, dtype), {1}));
+      into.push_back(build::reshape(to_, reduce_from(to_, op, x, 0, dtype), {1}));
       return;
     }
     int64_t n = to_.type(x).elements(), body = n / ORR_SUM_BLOCK * ORR_SUM_BLOCK;
     if (body > 0) {
       ValueId rows = build::reshape(to_, build::slice(to_, x, 0, 0, body), {body / ORR_SUM_BLOCK, ORR_SUM_BLOCK});
-      into.push_back(reduced(op, rows, 1, dtype));
+      into.push_back(reduce_from(to_, op, rows, 1, dtype));
     }
-    if (body < n) into.push_back(build::reshape(to_, reduced(op, build::slice(to_, x, 0, body, n), 0, dtype), {1}));
-  }
-
-  // The scalar out of all blocks' results: sums in the tree over the block index.
-  void combine(const Op& op, ValueId blocks) {
-    int64_t n = to_.type(blocks).elements();
-    Op last;
-    last.phase = Phase::update, last.site = op.site, last.out = op.out;
-    if (n == 1) {
-      last.kind = "reshape", last.in = {blocks}, last.attrs["dims"] = Dims{};
-    } else {
-      last.kind = "reduce", last.in = {blocks};
-      last.attrs = {{"fn", adds(op) ? Attr("sum") : op.attrs.at("fn")}, {"begin", int64_t{0}}, {"end", int64_t{1}}};
-      if (adds(op)) last.attrs["leaf_lo"] = int64_t{0}, last.attrs["leaf_n"] = last.attrs["leaf_total"] = n;
-    }
-    int32_t dtype = to_.type(blocks).dtype, wanted = from_.type(op.out[0]).dtype;
-    if (dtype != wanted) {  // rounded once, as in one process
-      last.out = {to_.new_value({dtype, {}}, Role::activation)};
-      ValueId sum = last.out[0];
-      to_.append(std::move(last));
-      last = Op{};
-      last.kind = "pointwise", last.phase = Phase::update, last.site = op.site, last.in = {sum}, last.out = op.out;
-      last.expr.outputs = {last.expr.push(ORR_FN_CAST, wanted, last.expr.push(ORR_FN_INPUT, dtype, 0))};
-    }
-    to_.append(std::move(last));
+    if (body < n) into.push_back(build::reshape(to_, reduce_from(to_, op, build::slice(to_, x, 0, body, n), 0, dtype), {1}));
   }
 
   // -- what the step leaves --------------------------------------------------------------------------

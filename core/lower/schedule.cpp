@@ -63,6 +63,13 @@ void each_touched(const RankPlan& plan, const Step& step, const Read& read, cons
   }
 }
 
+// A rank without leaves exchanges in the order of the others, and computes what no sample is needed for.
+void drop_samples(RankPlan& plan) {
+  std::erase_if(plan.schedule, [](const Step& s) {
+    return s.kind == Step::launch && s.segment != Segment::prologue && s.segment != Segment::update;
+  });
+}
+
 // The update sorted by the last bucket that each step needs; exchanges keep their order.
 void order_update(RankPlan& plan) {
   std::map<int, int> written, used;  // storage -> need of its last writer / of any user
@@ -139,6 +146,7 @@ void make_schedule(RankPlan& plan) {
   if (plan.local.leaves.sliced) order_slices(plan);
   else order_one_call(plan);
   post_buckets(plan);
+  if (plan.local.leaves.idle()) drop_samples(plan);
   order_update(plan);
   insert_waits(plan);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "cases.h"
-#include "pointwise_oracle.h"
+#include "check/kernel/cases.h"
+#include "check/kernel/pointwise_oracle.h"
 
-namespace kernels_test {
+namespace kernel_suite {
 namespace {
 
 // Builds a case instruction by instruction; every call returns its register.
@@ -198,4 +198,4 @@ std::vector<Case> pointwise_cases() {
   return cases;
 }
 
-}  // namespace kernels_test
+}  // namespace kernel_suite

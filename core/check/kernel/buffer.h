@@ -8,9 +8,9 @@
 
 #include <vector>
 
-#include "harness.h"
+#include "check/kernel/harness.h"
 
-namespace kernels_test {
+namespace kernel_suite {
 
 class Buffer {
  public:
@@ -34,4 +34,4 @@ class Buffer {
   orr_memory memory_{};
 };
 
-}  // namespace kernels_test
+}  // namespace kernel_suite

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "cases.h"
+#include "check/kernel/cases.h"
 
-namespace kernels_test {
+namespace kernel_suite {
 namespace {
 
 struct Sizes {
@@ -133,4 +133,4 @@ std::vector<Case> attention_cases() {
   return cases;
 }
 
-}  // namespace kernels_test
+}  // namespace kernel_suite

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "buffer.h"
+#include "check/kernel/buffer.h"
 
 #include <cmath>
 #include <cstring>
 
-namespace kernels_test {
+namespace kernel_suite {
 namespace {
 
 constexpr uint64_t kGuard = 256, kAlign = 64;
@@ -102,7 +102,7 @@ Buffer::Buffer(uint64_t bytes) : bytes_(bytes), storage_(bytes + 2 * kGuard + kA
              nullptr,
              "host",
              nullptr};
-  tensor_ = kernels_test::tensor(ORR_U8, {int64_t(bytes)});
+  tensor_ = kernel_suite::tensor(ORR_U8, {int64_t(bytes)});
 }
 
 Buffer::Buffer(const orr_tensor& t, int64_t misalign)
@@ -157,4 +157,4 @@ bool Buffer::intact() const {
 
 orr_buffer Buffer::view() const { return {&memory_, offset_, bytes_}; }
 
-}  // namespace kernels_test
+}  // namespace kernel_suite

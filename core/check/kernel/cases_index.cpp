@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "cases.h"
+#include "check/kernel/cases.h"
 
-namespace kernels_test {
+namespace kernel_suite {
 namespace {
 
 std::vector<Values> gather_oracle(const Case& c, const std::vector<Values>& x) {
@@ -169,4 +169,4 @@ std::vector<Case> index_cases() {
   return cases;
 }
 
-}  // namespace kernels_test
+}  // namespace kernel_suite

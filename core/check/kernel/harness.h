@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace kernels_test {
+namespace kernel_suite {
 
 // The logical elements of a tensor, row-major. f64 holds every value of the cases exactly.
 using Values = std::vector<double>;
@@ -84,6 +84,15 @@ double rounded(int32_t dtype, double value);
 // Inputs for a case; equal seeds give equal inputs.
 std::vector<Values> make_inputs(const Case& c, bool exact, uint32_t seed);
 
+// The ABI's view of a case. REQUIRES: outlived by the case; stays where it is.
+struct AbiOp {
+  explicit AbiOp(const Case& c);
+  AbiOp(const AbiOp&) = delete;
+  std::vector<orr_attr> attrs;
+  orr_expr expr{};
+  orr_op op{};
+};
+
 struct RunOptions {
   int64_t misalign = 0;  // elements
   int32_t inplace = 0;   // as orr_support.inplace
@@ -109,4 +118,4 @@ Values part(const orr_tensor& t, const Values& v, int dim, int64_t first, int64_
 std::vector<uint8_t> part(const orr_tensor& t, const std::vector<uint8_t>& bits, int dim,
                           int64_t first, int64_t n);
 
-}  // namespace kernels_test
+}  // namespace kernel_suite

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "cases.h"
+#include "check/kernel/cases.h"
 
-namespace kernels_test {
+namespace kernel_suite {
 namespace {
 
 std::vector<Values> oracle(const Case& c, const std::vector<Values>& x) {
@@ -66,4 +66,4 @@ std::vector<Case> matmul_cases() {
   return cases;
 }
 
-}  // namespace kernels_test
+}  // namespace kernel_suite

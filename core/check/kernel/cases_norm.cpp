@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cases.h"
+#include "check/kernel/cases.h"
 
-namespace kernels_test {
+namespace kernel_suite {
 namespace {
 
 using Oracle = std::vector<Values> (*)(const Case&, const std::vector<Values>&);
@@ -161,4 +161,4 @@ std::vector<Case> norm_cases() {
   return cases;
 }
 
-}  // namespace kernels_test
+}  // namespace kernel_suite

@@ -4,10 +4,10 @@
 // dtype.
 #pragma once
 
-#include "harness.h"
+#include "check/kernel/harness.h"
 
-namespace kernels_test {
+namespace kernel_suite {
 
 std::vector<Values> pointwise_oracle(const Case& c, const std::vector<Values>& inputs);
 
-}  // namespace kernels_test
+}  // namespace kernel_suite

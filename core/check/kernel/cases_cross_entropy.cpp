@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "cases.h"
+#include "check/kernel/cases.h"
 
-namespace kernels_test {
+namespace kernel_suite {
 namespace {
 
 double row_lse(const Values& x, int64_t classes, size_t row) {
@@ -90,4 +90,4 @@ std::vector<Case> cross_entropy_cases() {
   return cases;
 }
 
-}  // namespace kernels_test
+}  // namespace kernel_suite

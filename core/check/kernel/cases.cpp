@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cases.h"
+#include "check/kernel/cases.h"
 
-namespace kernels_test {
+namespace kernel_suite {
 
 std::vector<Case> all_cases() {
   std::vector<Case> all;
@@ -11,4 +11,4 @@ std::vector<Case> all_cases() {
   return all;
 }
 
-}  // namespace kernels_test
+}  // namespace kernel_suite

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "cases.h"
+#include "check/kernel/cases.h"
 
-namespace kernels_test {
+namespace kernel_suite {
 namespace {
 
 std::vector<Values> reduce_oracle(const Case& c, const std::vector<Values>& x) {
@@ -129,4 +129,4 @@ std::vector<Case> reduce_cases() {
   return cases;
 }
 
-}  // namespace kernels_test
+}  // namespace kernel_suite

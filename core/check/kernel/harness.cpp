@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "harness.h"
+#include "check/kernel/harness.h"
 
 #include <memory>
 #include <random>
 
-#include "buffer.h"
+#include "check/kernel/buffer.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
 
-namespace kernels_test {
+namespace kernel_suite {
 
 std::string Case::name() const {
   std::string all = kind + "_" + dtype_name(in.empty() ? out[0].dtype : in[0].dtype) + "_" + note;
@@ -95,30 +95,24 @@ std::vector<Values> make_inputs(const Case& c, bool exact, uint32_t seed) {
   return inputs;
 }
 
-namespace {
+AbiOp::AbiOp(const Case& c) {
+  for (const Attr& a : c.attrs)
+    attrs.push_back({a.name.c_str(), a.type, 0, a.i, a.f, a.text.c_str(), nullptr});
+  expr = {sizeof(orr_expr), int32_t(c.instrs.size()), int32_t(c.stored.size()), 0,
+          c.instrs.data(),  c.stored.data()};
+  op = {sizeof(orr_op),
+        int32_t(c.in.size()),
+        int32_t(c.out.size()),
+        int32_t(attrs.size()),
+        c.kind.c_str(),
+        c.in.data(),
+        c.out.data(),
+        attrs.data(),
+        c.instrs.empty() ? nullptr : &expr,
+        "a test"};
+}
 
-// The ABI's view of a case. REQUIRES: outlived by the case.
-struct Op {
-  explicit Op(const Case& c) {
-    for (const Attr& a : c.attrs)
-      attrs.push_back({a.name.c_str(), a.type, 0, a.i, a.f, a.text.c_str(), nullptr});
-    expr = {sizeof(orr_expr), int32_t(c.instrs.size()), int32_t(c.stored.size()), 0,
-            c.instrs.data(),  c.stored.data()};
-    op = {sizeof(orr_op),
-          int32_t(c.in.size()),
-          int32_t(c.out.size()),
-          int32_t(attrs.size()),
-          c.kind.c_str(),
-          c.in.data(),
-          c.out.data(),
-          attrs.data(),
-          c.instrs.empty() ? nullptr : &expr,
-          "a test"};
-  }
-  std::vector<orr_attr> attrs;
-  orr_expr expr{};
-  orr_op op{};
-};
+namespace {
 
 using Buffers = std::vector<std::unique_ptr<Buffer>>;
 
@@ -151,7 +145,7 @@ std::string launch(const orr_kernel_api& api, const orr_op& op, const std::vecto
 RunResult run(const std::string& plugin, const Case& c, const std::vector<Values>& inputs,
               const RunOptions& options) {
   const orr_kernel_api& api = orrery::Registry::get().kernel(plugin);
-  Op op(c);
+  AbiOp op(c);
   RunResult result;
   api.supports(api.self, &op.op, &result.support);
   if (result.support.score == 0) {
@@ -232,4 +226,4 @@ std::vector<uint8_t> part(const orr_tensor& t, const std::vector<uint8_t>& bits,
   return cut(t, bits, dim, first, n, orr_dtype_bytes(t.dtype));
 }
 
-}  // namespace kernels_test
+}  // namespace kernel_suite

@@ -3,9 +3,9 @@
 // The table of cases: op x dtype x shapes, one file per family of ops.
 #pragma once
 
-#include "harness.h"
+#include "check/kernel/harness.h"
 
-namespace kernels_test {
+namespace kernel_suite {
 
 inline const std::vector<int32_t> kReals = {ORR_F32, ORR_F64, ORR_BF16, ORR_F16};
 inline const std::vector<int32_t> kIntegers = {ORR_I32, ORR_I64};
@@ -31,4 +31,4 @@ std::vector<Case> index_cases();  // and iota, categorical
 
 std::vector<Case> all_cases();
 
-}  // namespace kernels_test
+}  // namespace kernel_suite

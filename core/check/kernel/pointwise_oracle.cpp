@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pointwise_oracle.h"
+#include "check/kernel/pointwise_oracle.h"
 
 #include <cmath>
 
-namespace kernels_test {
+namespace kernel_suite {
 namespace {
 
 double gelu(double x) {
@@ -109,4 +109,4 @@ std::vector<Values> pointwise_oracle(const Case& c, const std::vector<Values>& i
   return outputs;
 }
 
-}  // namespace kernels_test
+}  // namespace kernel_suite

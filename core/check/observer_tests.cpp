@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check/test.h"
+
+namespace orrery::judge {
+
+std::vector<Test> observer_tests() { return {}; }
+
+}  // namespace orrery::judge

@@ -10,6 +10,7 @@
 #include <clocale>
 #include <cstddef>
 #include <cstring>
+#include <map>
 
 #include "base/error.h"
 #include "check/loaded.h"
@@ -104,32 +105,27 @@ void slots(const Subject& subject) {
   }
 }
 
-// What a plugin might change in the process behind everybody's back.
-struct ProcessState {
-  int rounding = fegetround();
-  std::string locale = std::setlocale(LC_ALL, nullptr);
-  std::string directory = std::filesystem::current_path();
-  std::vector<void (*)(int)> handlers;
-  ProcessState() {
-    for (int number : {SIGINT, SIGTERM, SIGSEGV, SIGPIPE, SIGCHLD, SIGFPE}) {
-      struct sigaction now;
-      sigaction(number, nullptr, &now);
-      handlers.push_back(now.sa_handler);
-    }
+// What a plugin might change in the process behind everybody's back: by name.
+std::map<std::string, std::string> process_state() {
+  std::map<std::string, std::string> state = {{"rounding", std::to_string(fegetround())},
+                                              {"locale", std::setlocale(LC_ALL, nullptr)},
+                                              {"directory", std::filesystem::current_path()}};
+  for (int number : {SIGINT, SIGTERM, SIGPIPE, SIGCHLD}) {
+    struct sigaction now;
+    sigaction(number, nullptr, &now);
+    state[fmt::format("handler of signal {}", number)] = fmt::format("{}", reinterpret_cast<void*>(now.sa_handler));
   }
-  bool operator==(const ProcessState&) const = default;
-};
+  return state;
+}
 
 void process(const Subject& subject) {
-  const ProcessState before;
+  const auto before = process_state();
   const volatile float tiny = 1e-39f, one = 1;
-  {
-    Loaded plugin(subject, Fit::kExact);
-    for (uint32_t kind : kinds) plugin.get(kind_name(kind), 1);
-  }
-  const char* contract = "plugin.h: loading and asking for tables has no side effects";
-  if (ProcessState() != before)
-    throw Fault(contract, "rounding, locale, directory and signal handlers as before", "another");
+  Loaded plugin(subject, Fit::kExact);
+  for (uint32_t kind : kinds) plugin.get(kind_name(kind), 1);
+  for (const auto& [what, value] : process_state())
+    if (before.at(what) != value)
+      throw Fault("plugin.h: loading and asking for tables has no side effects", fmt::format("{} {}", what, before.at(what)), value);
   if (tiny * one == 0)
     throw Fault("ops.h: \"Subnormals are kept (MXCSR default)\"", "1e-39 * 1 = 1e-39", "0 after it was loaded");
 }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How a kernel plugin is called, whatever the op: structs of other hosts, other threads, many steps.
-#include <malloc.h>
-
-#include <filesystem>
 #include <memory>
 #include <thread>
 
 #include "base/error.h"
+#include "check/growth.h"
 #include "check/kernel/buffer.h"
 #include "check/kernel/cases.h"
 #include "check/kernel_parts.h"
@@ -113,23 +111,9 @@ void threads(const Subject& subject) {
   }
 }
 
-size_t open_files() {
-  size_t n = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++n;
-  return n;
-}
-
-// Memory and files after some rounds, and after many more.
 void expect_no_growth(const std::string& contract, const std::string& what, const std::function<void()>& round) {
-  constexpr int warm = 20, more = 400;
-  for (int i = 0; i < warm; ++i) round();
-  const size_t bytes = mallinfo2().uordblks + mallinfo2().hblkhd, files = open_files();
-  for (int i = 0; i < more; ++i) round();
-  const size_t grown = mallinfo2().uordblks + mallinfo2().hblkhd;
-  if (grown > bytes + more)
-    throw Fault(contract, what + " that keep no memory", fmt::format("{:.1f} bytes more after each", double(grown - bytes) / more));
-  if (open_files() > files)
-    throw Fault(contract, what + " that keep no files open", fmt::format("{} more", open_files() - files));
+  if (const std::string grown = growth(round); !grown.empty())
+    throw Fault(contract, what + " that keep nothing", "each keeps " + grown);
 }
 
 void leaks(const Subject& subject) {

@@ -113,28 +113,32 @@ std::function<void(const Subject&)> over_cases(const std::string& kind, bool (*w
   };
 }
 
-// Ops, dtypes and shapes that there are not: score 0 and a reason, never a crash.
+// What a newer host may ask for.
+Case of_tomorrow(Case c, int way) {
+  if (way == 0) c.kind += "_of_tomorrow";
+  if (way == 1) c.out[0].dtype = 99;
+  if (way == 2 && !c.in.empty()) c.in[0].dtype = 99;
+  if (way == 2 && c.in.empty()) c.out[0].dtype = 99;
+  if (way == 3) c.instrs.back().fn = 9999;
+  return c;
+}
+
+// Score 0 and a reason, never a crash.
 void refusals(const Subject& subject) {
   const orr_kernel_api& api = kernel_of(subject);
-  for (Case c : all_cases()) {
-    const std::string kind = c.kind;
-    for (int way = 0; way < 3; ++way) {
-      Case odd = c;
-      if (way == 0) odd.kind = kind + "_of_tomorrow";
-      if (way == 1) odd.out[0].dtype = 99;
-      if (way == 2) odd.out[0].rank = 7;
-      AbiOp op(odd);
+  const char* ways[] = {"an op of a newer header", "an output of dtype 99", "an input of dtype 99", "function 9999"};
+  for (const Case& c : all_cases())
+    for (int way = 0; way < (c.instrs.empty() ? 3 : 4); ++way) {
+      const Case odd = of_tomorrow(c, way);
+      const AbiOp op(odd);
       orr_support support{};
       support.size = sizeof support;
-      std::memset(support.reason, 0, sizeof support.reason);
       api.supports(api.self, &op.op, &support);
-      const char* odds[] = {"an op that no header has", "an output of dtype 99", "an output of rank 7"};
       if (support.score != 0 || !support.reason[0])
         throw Fault("kernel.h: \"Score 0 means no, with the reason\"",
-                    fmt::format("{}: {} is refused with a reason", c.name(), odds[way]),
+                    fmt::format("{}: {} is refused with a reason", c.name(), ways[way]),
                     support.score ? fmt::format("score {}", support.score) : "score 0 without a reason");
     }
-  }
 }
 
 // An op that the plugin claims in full, so that somebody uses it.

@@ -54,7 +54,10 @@ std::vector<Test> observer_tests();
 // Of all kinds that the plugin has.
 std::vector<Test> tests_of(const orr_plugin& descriptor);
 
-// What one rank does in a test of several; an Error that it throws is told and becomes its code.
+// Tests of several ranks start this program as `orrery check FILE --ranks N --body NAME --argument
+// WORDS`, which launches N ranks, `orrery check FILE --body NAME --argument WORDS`.
+int start_ranks(const Subject& subject, int ranks, const std::string& body, const std::string& argument);
+// What one rank does; an Error that it throws is told and becomes its code.
 int run_body(const Subject& subject, const std::string& body, const std::string& argument);
 
 }  // namespace orrery::judge

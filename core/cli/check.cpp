@@ -21,6 +21,7 @@ using judge::State;
 struct Choice {
   std::string file, only, test, body, argument;
   uint64_t seed = 1;
+  int ranks = 0;
   bool json = false;
 };
 
@@ -127,6 +128,7 @@ Examples:
   command->add_option("--only", choice->only, "One test, or all of a family: comm.collectives, kernel.values");
   // How a trial starts itself: one test, and one rank of a test.
   command->add_option("--test", choice->test)->group("");
+  command->add_option("--ranks", choice->ranks)->group("");
   command->add_option("--body", choice->body)->group("");
   command->add_option("--argument", choice->argument)->group("");
   command->callback([choice, &exit_code] {
@@ -135,7 +137,9 @@ Examples:
       return;
     }
     const judge::Subject subject = judge::examine(choice->file, choice->seed);
-    if (!choice->body.empty())
+    if (choice->ranks > 0)
+      exit_code = judge::start_ranks(subject, choice->ranks, choice->body, choice->argument);
+    else if (!choice->body.empty())
       exit_code = judge::run_body(subject, choice->body, choice->argument);
     else
       judge::run_here(subject, choice->test);

@@ -17,7 +17,7 @@
 #include "plugin/host.h"
 #include "plugin/registry.h"
 
-namespace comm_test {
+namespace comm_suite {
 
 using orrery::check;
 using orrery::fail;
@@ -36,13 +36,14 @@ struct Peer {
   ~Peer() {
     if (comm) api.destroy(comm);
   }
-  bool has(uint32_t flag) const {
+  orr_comm_caps caps() const {
     orr_comm_caps caps{};
     caps.size = sizeof caps;
     char reason[256];
     api.probe(api.self, &caps, reason, sizeof reason);
-    return caps.flags & flag;
+    return caps;
   }
+  bool has(uint32_t flag) const { return caps().flags & flag; }
   // The places that data may lie in: private memory, and registered where the backend has it.
   std::vector<bool> places() const {
     return has(ORR_COMM_REGISTERED) ? std::vector<bool>{false, true} : std::vector<bool>{false};
@@ -106,4 +107,4 @@ inline double number(uint64_t s, uint64_t i) {
   return std::ldexp(static_cast<double>(h >> 40) - 8388608.0, -22 - static_cast<int>(h & 3));
 }
 
-}  // namespace comm_test
+}  // namespace comm_suite

@@ -12,9 +12,9 @@
 #include <cstring>
 #include <vector>
 
-#include "fixture.h"
+#include "check/comm/peer.h"
 
-namespace comm_test {
+namespace comm_suite {
 
 // One element, held wide enough for its folds: floats in f, f64 in d, integers in i.
 struct Scalar {
@@ -136,4 +136,4 @@ inline std::vector<char> tree(int dtype, int64_t lo, int64_t width, int64_t tota
   return left;
 }
 
-}  // namespace comm_test
+}  // namespace comm_suite

@@ -23,7 +23,11 @@ GuardedBytes::GuardedBytes(const void* from, uint32_t bytes, Fit fit) : bytes_(b
   if (fit == Fit::kLonger) std::memset(begin_ + bytes, mark, tail);
 }
 
-GuardedBytes::~GuardedBytes() { munmap(pages_, room + page); }
+// The address is never given to another: who kept it faults.
+GuardedBytes::~GuardedBytes() {
+  madvise(pages_, room, MADV_DONTNEED);
+  mprotect(pages_, room, PROT_NONE);
+}
 
 bool GuardedBytes::tail_intact() const {
   for (uint32_t i = 0; fit_ == Fit::kLonger && i < tail; ++i)

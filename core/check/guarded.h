@@ -14,6 +14,7 @@ namespace orrery::judge {
 // the newer host's own.
 enum class Fit { kExact, kLonger };
 
+// Gone with the object: a read or write of them after that is SIGSEGV, too.
 class GuardedBytes {
  public:
   GuardedBytes(const void* from, uint32_t bytes, Fit fit);

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <orrery/sdk/traffic.hpp>
 
 #include "check/comm/model.h"
@@ -73,7 +75,17 @@ struct Bench {
     peer.post(c);
     const uint64_t sent = peer.api.bytes_sent(peer.comm) - before;
     if (sent != orr::traffic::bytes_sent(c, me, P)) fail(ORR_FAILED, "counted {} bytes sent", sent);
+    if (!k.in_place) expect_nothing_else(c, send, recv_bytes);
     return slab.at(to);
+  }
+
+  // Of an operation that is not in place: its input is as it was, and so is what lies behind its output.
+  void expect_nothing_else(const orr_coll& c, const std::vector<char>& send, uint64_t recv_bytes) {
+    if (std::memcmp(slab.at(c.send.offset), send.data(), send.size()) != 0)
+      fail(ORR_FAILED, "{}: it wrote into what it sends", orr::traffic::name(c.op));
+    const char* behind = slab.at(c.recv.offset + recv_bytes);
+    if (std::count(behind, behind + 64, 0x5A) != 64)
+      fail(ORR_FAILED, "{}: it wrote behind what it receives", orr::traffic::name(c.op));
   }
 
   // Uneven parts of n elements, one empty where there are three ranks or more.

@@ -50,6 +50,12 @@ bool known(int32_t dtype) {
          dtype == ORR_I64 || dtype == ORR_U8 || dtype == ORR_BOOL;
 }
 
+// Newer headers have more.
+bool known_function(int32_t fn) {
+  return (fn >= ORR_FN_INPUT && fn <= ORR_FN_RAND) || (fn >= ORR_FN_ADD && fn <= ORR_FN_MOD) ||
+         (fn >= ORR_FN_NEG && fn <= ORR_FN_GELU_GRAD) || (fn >= ORR_FN_EQ && fn <= ORR_FN_SELECT);
+}
+
 bool orders_booleans(const orr_expr& e, const orr_instr& i) {
   bool compares = i.fn >= ORR_FN_LT && i.fn <= ORR_FN_GE;
   if (compares) return e.instrs[i.a].dtype == ORR_BOOL;
@@ -72,6 +78,8 @@ void supports(const orr_op& op, orr_support& out) {
     if (!known(op.in[i].dtype)) return refuse(out, "f16 is left to the reference kernels");
   for (int i = 0; i < op.expr->n_instrs; ++i)
     if (!known(op.expr->instrs[i].dtype)) return refuse(out, "f16 is left to the reference kernels");
+  for (int i = 0; i < op.expr->n_instrs; ++i)
+    if (!known_function(op.expr->instrs[i].fn)) return refuse(out, "a function that is not known here");
   for (int i = 0; i < op.expr->n_instrs; ++i)
     if (orders_booleans(*op.expr, op.expr->instrs[i]))
       return refuse(out, "booleans have no order and no arithmetic here");

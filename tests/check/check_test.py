@@ -6,12 +6,14 @@ Arguments: the build tree.
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
 
 BUILD = pathlib.Path(sys.argv[1])
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
 # `null` moves nothing, by design.
 OURS = sorted(p for room in ("plugins", "kernels") for p in (BUILD / room).rglob("*.so")
@@ -31,15 +33,28 @@ class Check(unittest.TestCase):
                 done = orrery("check", plugin, "--seed", "3", "--json")
                 report = json.loads(done.stdout)
                 failed = [test for test in report["tests"] if test["state"] == "FAILED"]
-                self.assertEqual((done.returncode, failed), (0, []))
+                # 69: what it needs is not on this machine.
+                self.assertEqual((done.returncode in (0, 69), failed), (True, []))
                 self.assertEqual(report["seed"], 3)
-                self.assertGreater(report["passed"], 7)
+                self.assertEqual(done.returncode == 0, report["passed"] > 7)
 
     def test_a_plugin_that_carries_nothing_fails(self):
         done = orrery("check", BUILD / "plugins/orrery-comm-null.so", "--only", "comm.messages")
         self.assertEqual(done.returncode, 1)
         for words in ("comm.messages", "FAILED", "contract comm.h", "expected success", "arrived altered"):
             self.assertIn(words, done.stdout)
+
+    def test_contracts_are_words_of_the_headers(self):
+        quoted = []
+        for path in sorted((SOURCE / "core/check").rglob("*.cpp")):
+            literals = re.findall(r'"((?:[^"\\\n]|\\.)*)"', path.read_text())
+            quoted += [(path.name, *found) for literal in literals
+                       for found in re.findall(r'^(\w+\.h): .*?\\"(.*?)\\"', literal)]
+        self.assertGreater(len(quoted), 20)
+        for name, header, words in quoted:
+            with self.subTest(source=name, words=words):
+                text = (SOURCE / "core/include/orrery" / header).read_text()
+                self.assertIn(words, re.sub(r"\s+(\* )?", " ", text))
 
     def test_bad_input(self):
         observer = BUILD / "plugins/orrery-observer-progress.so"

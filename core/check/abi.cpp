@@ -46,7 +46,7 @@ void load_under(const Subject& subject, Fit fit) {
   Loaded plugin(subject, fit);
   for (uint32_t kind : kinds)
     if ((subject.descriptor.kinds & kind) && !plugin.get(kind_name(kind), 1))
-      throw Fault("plugin.h: \"get(self, id, version) returns its table or NULL\"",
+      throw Fault("plugin.h: \"returns its table or NULL\"",
                   fmt::format("a table for {}/1, which its descriptor lists", kind_name(kind)), "NULL");
   if (!plugin.tails_intact())
     throw Fault("plugin.h: orr_exports.size", "nothing written beyond the structs that the plugin knows",
@@ -60,7 +60,7 @@ void unknown_interfaces(const Subject& subject) {
   Loaded plugin(subject, Fit::kExact);
   for (const auto& [id, version] : {std::pair("weather", 1u), {"host", 1u}})
     if (plugin.get(id, version))
-      throw Fault("plugin.h: \"get(self, id, version) returns its table or NULL\"",
+      throw Fault("plugin.h: \"returns its table or NULL\"",
                   fmt::format("NULL for {}/{}", id, version), "a table");
 }
 

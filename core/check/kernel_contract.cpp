@@ -135,7 +135,7 @@ void leaks(const Subject& subject) {
   for (const Case& c : one_of_each(api)) {
     {
       Prepared prepared(api, c, static_cast<uint32_t>(subject.seed));
-      expect_no_growth("kernel.h: \"launch once per step\"", c.name() + ": launches", [&] { prepared.launch(); });
+      expect_no_growth("kernel.h: \"`launch` once per step\"", c.name() + ": launches", [&] { prepared.launch(); });
     }
     AbiOp op(c);
     expect_no_growth("kernel.h: \"Owned by the caller until `release`\"", c.name() + ": prepared and released kernels", [&] {

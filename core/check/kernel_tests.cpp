@@ -38,7 +38,7 @@ void expect(const std::string& contract, const Case& c, const std::string& what,
 RunResult run_clean(const Subject& subject, const Case& c, const std::vector<Values>& inputs,
                     const RunOptions& options = {}) {
   RunResult r = run(subject.name(), c, inputs, options);
-  expect("kernel.h: \"launch: in, out: one buffer per tensor of the op\"", c,
+  expect("kernel.h: launch, \"one buffer per tensor of the op\"", c,
          "a launch without error that writes its outputs and nothing else", r.unsupported.empty() ? trouble(r) : "");
   return r;
 }

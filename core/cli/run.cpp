@@ -54,6 +54,13 @@ void check_names(const CLI::App& command, const Choice& choice) {
   if (command.count("--comm")) Registry::get().comm(choice.comm);
 }
 
+void check_plan(const CLI::App& command, int ranks) {
+  const RuntimeOptions& options = runtime_options();
+  if (options.plan_rank < 0 || options.plan_rank >= ranks)
+    fail(ORR_INVALID, "--rank {}: there are ranks 0 to {}", options.plan_rank, ranks - 1);
+  if (command.count("--fit") && options.plan_fit == 0) fail(ORR_INVALID, "--fit 0: a rank needs some memory");
+}
+
 // A rank that cannot use its backend ends before it meets the others: each says so by itself, and none
 // waits for one that has gone.
 void check_backend(const Choice& choice) {
@@ -172,12 +179,24 @@ void add_plan(CLI::App& app, int& exit_code) {
       app.add_subcommand("plan", R"(Print what a script's step will do, and run nothing
 Examples:
   orrery plan examples/gpt.lua
-  orrery plan -n 512 examples/gpt2.lua)");
+  orrery plan -n 512 examples/gpt2.lua
+  orrery plan -n 4 --diff --rank 1 examples/pipeline.lua
+  orrery plan -n 8 --fit 16GiB examples/gpt-3d.lua)");
   add_common(command, *choice);
   command->add_option("--svg", runtime_options().plan_svg, "Draw the schedule of a pipeline into this file");
+  command->add_option("--machine", runtime_options().plan_machine,
+                      "File with the machine's speed in JSON, as examples/machine.lua measures it");
+  CLI::Option* diff = command->add_flag("--diff", runtime_options().plan_diff,
+                                        "Print what each strategy of the stack changes in the program of a rank");
+  command->add_option("--rank", runtime_options().plan_rank, "The rank that --diff shows")->needs(diff)->capture_default_str();
+  command->add_option("--fit", runtime_options().plan_fit,
+                      "Memory of a rank, as 16GiB: plan with the fewest microbatches that fit, whatever the script asks for")
+      ->transform(CLI::AsSizeValue(true))
+      ->excludes(diff);
   command->callback([choice, command, &exit_code] {
     check_ranks(choice->ranks);
     check_names(*command, *choice);
+    check_plan(*command, choice->ranks);
     apply(*choice);
     // Workspaces depend on the threads of a rank: plan with those that `run -n` would give it.
     ThreadPool::get().configure(thread_share(allowed_cpus(), 0, choice->ranks));

@@ -2,6 +2,7 @@
 #include "lower/edit.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/error.h"
@@ -185,10 +186,10 @@ orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_
     e->spread->pipe_axis = axis_name, e->spread->sliced = true;
     e->spread->chunk_at.assign(where, where + n);
     e->spread->scheduler = e->strategy;
-    e->spread->make_tables = [use = *e->use, at = e->spread->chunk_at,
-                              known = std::make_shared<std::map<int, CellTables>>()](int leaves) {
+    e->spread->make_timetable = [use = *e->use, at = e->spread->chunk_at,
+                              known = std::make_shared<std::map<int, std::shared_ptr<const Timetable>>>()](int leaves) {
       if (auto found = known->find(leaves); found != known->end()) return found->second;
-      return known->emplace(leaves, tables_of(use, at, leaves)).first->second;
+      return known->emplace(leaves, std::make_shared<const Timetable>(tables_of(use, at, leaves))).first->second;
     };
     assign_stages(*e->program, n, patterns);
   });
@@ -222,6 +223,30 @@ orr_status* average(orr_program* e, const char* name, int32_t every, int32_t sta
   });
 }
 
+orr_status* idle(orr_program* e, const char* name, int32_t n) {
+  return guarded([&] {
+    if (e->spread->batch_axis != name) fail(ORR_INVALID, "axis '{}' does not deal the batch", name);
+    if (int ranks = find_axis(e, name).size; n < 0 || n >= ranks)
+      fail(ORR_INVALID, "{} of the {} ranks of axis '{}' without leaves: give from 0 to {}", n, ranks, name, ranks - 1);
+    e->spread->idle = n, e->spread->idler = e->strategy;
+  });
+}
+
+orr_status* serve(orr_program* e, const orr_serve* how) {
+  return guarded([&] {
+    if (e->spread->batch_axis != how->axis) fail(ORR_INVALID, "axis '{}' does not deal the batch", how->axis);
+    const int ranks = find_axis(e, how->axis).size;
+    if (how->servers < 1 || how->servers > ranks)
+      fail(ORR_INVALID, "{} servers among the {} ranks of axis '{}': give from 1 to {}", how->servers, ranks, how->axis, ranks);
+    if (how->push < 1 || how->pull < 1 || how->bound < -1)
+      fail(ORR_INVALID, "push {}, pull {} and bound {}: give at least 1, 1 and -1", how->push, how->pull, how->bound);
+    if (how->bound >= 0 && (how->push > 1 || how->pull > 1))
+      fail(ORR_INVALID, "with a bound workers push and pull every step, not every {} and {}", how->push, how->pull);
+    e->spread->serving = {e->strategy, e->use->line, how->servers, how->push, how->pull, how->bound,
+                          how->log ? how->log : "", how->replay ? how->replay : "", {}};
+  });
+}
+
 orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
   return guarded([&] {
     const Value& v = e->program->value(value);
@@ -249,8 +274,20 @@ orr_status* compute(orr_program* e, int32_t value, int32_t dtype) {
   });
 }
 
+orr_status* loss_scale(orr_program* e, double initial, int64_t growth_interval) {
+  return guarded([&] {
+    int exponent;
+    if (!(initial > 0) || std::frexp(initial, &exponent) != 0.5)
+      fail(ORR_INVALID, "a loss scale of {} is no power of two", initial);
+    if (growth_interval < 0) fail(ORR_INVALID, "a loss scale cannot grow after {} steps", growth_interval);
+    if (!e->forward) fail(ORR_INVALID, "a loss scale can be asked for before differentiation only");
+    if (e->spread->loss_scale.initial > 0) fail(ORR_INVALID, "the loss is scaled already");
+    e->spread->loss_scale = {initial, growth_interval};
+  });
+}
+
 constexpr orr_edit kEdit = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag, loop, stage, life,
-                            inputs, rule, scatter, axis_size, halve, shard, compute, average};
+                            inputs, rule, scatter, axis_size, halve, shard, compute, average, loss_scale, idle, serve};
 
 void check_contract(const StrategyUse& use, const orr_strategy_info& info, std::set<std::string>& provided) {
   auto words = [](const char* text) {
@@ -288,6 +325,16 @@ void check_taken(const Spread& spread) {
 
 namespace {
 
+// Servers of their own time take parameters whole, and a step that is cut over one axis only.
+void settle_servers(Spread& spread) {
+  Serving& s = spread.serving;
+  if (spread.axes.size() > 1 || spread.sliced)
+    fail(ORR_INVALID, "{}: strategy.{} without a common step deals whole leaves to all ranks in one call: leave out the "
+         "other strategies but recompute and precision, or give mode = \"sync\"", s.line, s.cause);
+  for (auto& [name, how] : spread.sharded) s.owner[name] = how.owner;
+  spread.sharded.clear(), spread.reduced.clear();
+}
+
 // Calls one entry of every strategy's table; errors get the Lua line.
 template <class Entry>
 void call_each(Program& p, Spread& spread, const std::vector<StrategyUse>& stack, bool forward, Entry entry) {
@@ -315,10 +362,11 @@ const orr_strategy_api& strategy_of(const StrategyUse& use) {
   return use.script ? *use.script : Registry::get().strategy(use.name);
 }
 
-void apply_forward(Program& p, const std::vector<StrategyUse>& stack) {
+LossScaling apply_forward(Program& p, const std::vector<StrategyUse>& stack) {
   Spread spread;
   call_each(p, spread, stack, true, &orr_strategy_api::transform_forward);
   set_precision(p, spread.dtypes);
+  return spread.loss_scale;
 }
 
 Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world) {
@@ -332,6 +380,10 @@ Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int w
            spread.averaging.cause);
     train_alone(p);
   }
+  if (spread.serving.on()) settle_servers(spread);
+  if (spread.idle > 0 && spread.sliced)
+    fail(ORR_INVALID, "strategy.{} leaves ranks without leaves, which has no order in time: leave out what orders leaves",
+         spread.idler);
   check_taken(spread);
   if (!spread.tensor.axis.empty())
     for (const std::string& remark : cut_program(p, spread, 0).remarks)

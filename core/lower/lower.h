@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lower/rank_plan.h"
+#include "lower/stage_homes.h"
 
 namespace orrery {
 
@@ -18,6 +19,7 @@ struct LowerRequest {
   int rank = 0;                      // of the world that the spread is for
   std::vector<std::string> kernels;  // plugins to choose from, by name
   const Program* cut = nullptr;      // the rank's share along the tensor axis, if the caller has it
+  const StageHomes* homes = nullptr;  // of that share, or of the logical program, if the caller has them
 };
 
 RankPlan lower(const LowerRequest& request);

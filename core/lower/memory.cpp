@@ -4,7 +4,6 @@
 // the schedule, once for every slice; lives that overlap need slots of their own. The largest are
 // placed first, each at the lowest offset free for all its life.
 #include <algorithm>
-#include <map>
 
 #include "lower/lower.h"
 
@@ -16,7 +15,7 @@ constexpr uint64_t kAlign = 64;
 uint64_t aligned(uint64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
 using Life = std::pair<int, int>;      // steps [first, last]
-using Lives = std::map<int, Life>;     // by slice; slice 0 for what has one slot
+using Lives = std::vector<Life>;       // by slice, {-1, -1} if it has none; slice 0 for what has one slot
 
 class LifeFinder {
  public:
@@ -38,8 +37,11 @@ class LifeFinder {
 
  private:
   void touch(int storage, int slice, int step) {
-    auto [at, fresh] = lives_[static_cast<size_t>(storage)].try_emplace(slice, step, step);
-    if (!fresh) at->second.second = step;
+    Lives& lives = lives_[static_cast<size_t>(storage)];
+    if (lives.size() <= static_cast<size_t>(slice)) lives.resize(static_cast<size_t>(slice) + 1, {-1, -1});
+    Life& life = lives[static_cast<size_t>(slice)];
+    if (life.first < 0) life.first = step;
+    life.second = step;
   }
 
   void touch_all(const Step& s, int step) {
@@ -59,17 +61,19 @@ class LifeFinder {
 
   // Slices live in slots by turns: as many as lie between the oldest and the newest alive together.
   static void settle(Storage& s, const Lives& lives) {
-    if (lives.empty()) return;
     bool given = s.category == "input";
     if (s.by == Slots::ring && !given) {
       // Every chunk runs its slices in order, so lives begin and end in order as well.
-      auto oldest = lives.begin();
-      for (auto& [slice, life] : lives) {
-        while (oldest->second.second < life.first) ++oldest;
-        s.slots = std::max<int64_t>(s.slots, slice - oldest->first + 1);
+      size_t oldest = 0;
+      for (size_t slice = 0; slice < lives.size(); ++slice) {
+        if (lives[slice].first < 0) continue;
+        while (lives[oldest].second < lives[slice].first) ++oldest;
+        s.slots = std::max<int64_t>(s.slots, static_cast<int64_t>(slice - oldest + 1));
       }
     }
-    for (auto& [slice, life] : lives) s.alive.push_back(life);
+    for (const Life& life : lives)
+      if (life.first >= 0) s.alive.push_back(life);
+    if (s.alive.empty()) return;
     std::sort(s.alive.begin(), s.alive.end());
     if (s.slots > 1) s.alive = {{s.alive.front().first, last_of(s.alive)}};
   }

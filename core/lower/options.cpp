@@ -45,6 +45,7 @@ void check_options(const StrategyUse& use, const orr_strategy_info& info) {
       bool text = std::holds_alternative<std::string>(value);
       bool whole = std::holds_alternative<int64_t>(value);
       int32_t want = info.options[i].type;
+      if (!want) continue;
       if ((want == ORR_ATTR_TEXT) != text || (want == ORR_ATTR_INT && !whole))
         fail(ORR_INVALID, "strategy.{}: option '{}' must be {}", use.name, name,
              want == ORR_ATTR_TEXT ? "a string" : want == ORR_ATTR_INT ? "an integer" : "a number");

@@ -45,7 +45,7 @@ class Placer {
   void run() {
     bool split = std::any_of(plan_.cells.begin(), plan_.cells.end(),
                              [](const Cell& c) { return c.segment == Segment::weight; });
-    plan_.segments = segments_of(p_, sliced_, split);
+    plan_.segments = segments_of(p_, sliced_ || plan_.local.leaves.idle(), split);
     for (size_t i = 0; i < p_.values().size(); ++i)
       if (p_.values()[i].producer == kNone) place_input(static_cast<ValueId>(i));
     reserve_homes();

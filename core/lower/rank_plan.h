@@ -104,13 +104,14 @@ struct RankPlan {
   std::vector<Step> order;     // every launch and post once, in program order: the template
   std::vector<Step> schedule;  // the step
   std::vector<Cell> cells;     // its slices; empty if all leaves run in one call
-  CellTables tables;  // those of all coordinates of the pipeline, of one if there is none
+  std::shared_ptr<const Timetable> timetable;  // of all coordinates of the pipeline, of one if there is none
   std::vector<Place> places;   // by ValueId of the local program; storage kNone if never stored
   uint64_t arena_bytes = 0, comm_bytes = 0, state_bytes = 0;
   std::vector<std::string> kernel_names;
 
   Storage& storage(int i) { return storages[static_cast<size_t>(i)]; }
   const Storage& storage(int i) const { return storages[static_cast<size_t>(i)]; }
+  uint64_t bytes() const { return state_bytes + arena_bytes + comm_bytes; }
   uint64_t bytes_sent() const;  // per step
   double flops() const;         // per step
   int buckets() const;

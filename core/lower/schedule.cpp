@@ -6,7 +6,7 @@
 // touches what travels.
 #include <algorithm>
 #include <map>
-#include <set>
+#include <utility>
 
 #include "lower/lower.h"
 
@@ -49,23 +49,25 @@ void post_buckets(RankPlan& plan) {
   plan.schedule = std::move(steps);
 }
 
-// Inputs and outputs of a step, by storage.
-struct Touched {
-  std::vector<int> in, out;
-};
-
-Touched touched(const RankPlan& plan, const Step& step) {
-  Touched t;
+// The storages that a step reads, then those that it writes.
+template <class Read, class Write>
+void each_touched(const RankPlan& plan, const Step& step, const Read& read, const Write& write) {
   if (step.kind == Step::launch) {
     const Launch& l = plan.launches[static_cast<size_t>(step.index)];
-    for (const Place& x : l.in_at) t.in.push_back(x.storage);
-    for (const Place& x : l.out_at) t.out.push_back(x.storage);
+    for (const Place& x : l.in_at) read(x.storage);
+    for (const Place& x : l.out_at) write(x.storage);
   } else {
     const Exchange& e = plan.exchanges[static_cast<size_t>(step.index)];
-    if (e.send.storage != kNone) t.in.push_back(e.send.storage);
-    if (e.recv.storage != kNone) t.out.push_back(e.recv.storage);
+    if (e.send.storage != kNone) read(e.send.storage);
+    if (e.recv.storage != kNone) write(e.recv.storage);
   }
-  return t;
+}
+
+// A rank without leaves exchanges in the order of the others, and computes what no sample is needed for.
+void drop_samples(RankPlan& plan) {
+  std::erase_if(plan.schedule, [](const Step& s) {
+    return s.kind == Step::launch && s.segment != Segment::prologue && s.segment != Segment::update;
+  });
 }
 
 // The update sorted by the last bucket that each step needs; exchanges keep their order.
@@ -82,12 +84,11 @@ void order_update(RankPlan& plan) {
   std::vector<std::pair<int, Step>> update;
   for (const Step& s : plan.order) {
     if (s.segment != Segment::update) continue;
-    Touched t = touched(plan, s);
     int need = s.kind == Step::post ? posted : -1;
-    for (int x : t.in) need = std::max(need, level(written, x));
-    for (int x : t.out) need = std::max({need, level(used, x), level(written, x)});
-    for (int x : t.in) used[x] = std::max(level(used, x), need);
-    for (int x : t.out) written[x] = std::max(level(written, x), need);
+    each_touched(plan, s, [&](int x) { need = std::max(need, level(written, x)); },
+                 [&](int x) { need = std::max({need, level(used, x), level(written, x)}); });
+    each_touched(plan, s, [&](int x) { used[x] = std::max(level(used, x), need); },
+                 [&](int x) { written[x] = std::max(level(written, x), need); });
     if (s.kind == Step::post) posted = need;
     update.emplace_back(need, s);
   }
@@ -101,30 +102,38 @@ int instance(const Storage& s, const Step& step) {
 }
 
 void insert_waits(RankPlan& plan) {
+  const size_t slices = static_cast<size_t>(plan.local.leaves.slices());
   std::map<std::pair<int, int>, std::vector<Step>> travelling;  // (storage, instance) -> posts
-  std::set<std::pair<int, int>> waited;                         // (exchange, slice)
+  std::vector<char> ever(plan.storages.size());                 // storages that something has travelled in
+  std::vector<char> waited(plan.exchanges.size() * slices);     // by exchange and slice
   std::vector<Step> steps, posts;
   auto wait = [&](Step post, Segment segment) {
-    if (!waited.insert({post.index, post.slice}).second) return;
+    char& done = waited[static_cast<size_t>(post.index) * slices + static_cast<size_t>(post.slice)];
+    if (std::exchange(done, true)) return;
     post.kind = Step::wait, post.segment = segment;
     steps.push_back(post);
+  };
+  auto settle = [&](int storage, const Step& s) {
+    if (!ever[static_cast<size_t>(storage)]) return;
+    auto at = travelling.find({storage, instance(plan.storage(storage), s)});
+    if (at == travelling.end()) return;
+    for (const Step& post : at->second) wait(post, s.segment);
+    travelling.erase(at);
   };
   for (const Step& s : plan.schedule) {
     if (s.kind == Step::wait) {
       wait(s, s.segment);
       continue;
     }
-    Touched t = touched(plan, s);
-    t.in.insert(t.in.end(), t.out.begin(), t.out.end());
-    for (int x : t.in) {
-      auto at = travelling.find({x, instance(plan.storage(x), s)});
-      if (at == travelling.end()) continue;
-      for (const Step& post : at->second) wait(post, s.segment);
-      travelling.erase(at);
-    }
+    auto before = [&](int x) { settle(x, s); };
+    each_touched(plan, s, before, before);
     steps.push_back(s);
     if (s.kind != Step::post) continue;
-    for (int x : t.in) travelling[{x, instance(plan.storage(x), s)}].push_back(s);
+    auto after = [&](int x) {
+      ever[static_cast<size_t>(x)] = true;
+      travelling[{x, instance(plan.storage(x), s)}].push_back(s);
+    };
+    each_touched(plan, s, after, after);
     posts.push_back(s);
   }
   for (const Step& post : posts) wait(post, Segment::update);
@@ -137,6 +146,7 @@ void make_schedule(RankPlan& plan) {
   if (plan.local.leaves.sliced) order_slices(plan);
   else order_one_call(plan);
   post_buckets(plan);
+  if (plan.local.leaves.idle()) drop_samples(plan);
   order_update(plan);
   insert_waits(plan);
 }

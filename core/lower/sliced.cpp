@@ -33,7 +33,6 @@ class Slicer {
 
   void run() {
     for (const Step& s : plan_.order) add_to_template(s);
-    times_ = simulate(plan_.tables);
     std::vector<Message> messages = ordered_messages();
     auto next = messages.begin();
     std::vector<Step> sent;  // one cell ago: their memory is wanted back
@@ -50,6 +49,7 @@ class Slicer {
   }
 
  private:
+  const Span& time_of(const Cell& cell) const { return plan_.timetable->times.at(cell); }
   const Exchange& exchange(const Step& s) const { return plan_.exchanges[static_cast<size_t>(s.index)]; }
 
   void add_to_template(const Step& s) {
@@ -103,21 +103,20 @@ class Slicer {
   size_t earliest(const Step& s, size_t cell) {
     if (cell == 0) return 0;
     const Cell& before = plan_.cells[cell - 1];
-    bool late = std::get<0>(key(s, plan_.cells[cell])) > times_.at(before).begin;
+    bool late = std::get<0>(key(s, plan_.cells[cell])) > time_of(before).begin;
     return templates_[{before.segment, before.chunk}].collective && late ? cell : cell - 1;
   }
 
   std::tuple<double, int, int> key(const Step& s, const Cell& cell) const {
     const Exchange& e = exchange(s);
     Cell maker = e.op == ORR_COLL_SEND ? cell : Cell{e.segment, e.chunk, cell.slice};
-    return {times_.at(maker).end, maker.chunk, e.tag};
+    return {time_of(maker).end, maker.chunk, e.tag};
   }
 
   RankPlan& plan_;
   const Leaves& leaves_;
   NodeStack stack_;
   std::map<std::pair<Segment, int>, Template> templates_;
-  std::map<Cell, Span> times_;
 };
 
 }  // namespace

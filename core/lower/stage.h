@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lower/mesh.h"
+#include "lower/stage_homes.h"
 #include "program/program.h"
 
 namespace orrery {
@@ -26,6 +27,7 @@ struct StageShare {
 
 // The program of the ranks with this coordinate: their chunks, with send and recv for what crosses;
 // in the update, what concerns the parameters that they hold. States held elsewhere have empty parts.
-StageShare split_stages(const Program& p, const Spread& spread, int rank);
+// REQUIRES: `homes` are those of `p`.
+StageShare split_stages(const Program& p, const Spread& spread, const StageHomes& homes, int rank);
 
 }  // namespace orrery

@@ -3,7 +3,7 @@
 // Proves a plan before its first step: nothing is read before it is written, nothing that is alive
 // shares bytes, every exchange is awaited and not touched in between, every bucket is sent once.
 #include <map>
-#include <set>
+#include <vector>
 
 #include "base/error.h"
 #include "lower/lower.h"
@@ -17,7 +17,9 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const RankPlan& plan) : plan_(plan) {}
+  explicit Verifier(const RankPlan& plan) : plan_(plan), slices_(static_cast<size_t>(plan.local.leaves.slices())) {
+    written_.resize(plan.storages.size() * slices_);
+  }
 
   void run() {
     for (const Step& s : plan_.schedule) {
@@ -43,9 +45,11 @@ class Verifier {
     return {x.storage, plan_.storage(x.storage).by == Slots::ring ? s.slice : 0};
   }
 
+  size_t index(const Copy& c) const { return static_cast<size_t>(c.first) * slices_ + static_cast<size_t>(c.second); }
+
   bool is_written(const Copy& c) const {
     const Storage& s = plan_.storage(c.first);
-    return s.category == "input" || s.region == Region::state || written_.count(c);
+    return s.category == "input" || s.region == Region::state || written_[index(c)];
   }
 
   // A bucket in slices travels only when all of it is complete, whatever its slots hold.
@@ -62,7 +66,7 @@ class Verifier {
     }
     for (const Place& x : l.out_at) {
       if (auto* name = on_its_way(copy(x, s))) broken(l, "it writes " + *name + " on its way");
-      written_.insert(copy(x, s));
+      written_[index(copy(x, s))] = true;
     }
   }
 
@@ -70,7 +74,7 @@ class Verifier {
   void post(const Step& s) {
     const Exchange& e = plan_.exchanges[static_cast<size_t>(s.index)];
     ++posts_[s.index];
-    if (e.send.storage != kNone && !is_written(copy(e.send, s))) fail(ORR_FAILED, "the plan sends {} empty", e.name);
+    if (e.send.storage != kNone && e.nodes > 0 && !is_written(copy(e.send, s))) fail(ORR_FAILED, "the plan sends {} empty", e.name);
     for (const Place* x : {&e.send, &e.recv}) {
       if (x->storage == kNone) continue;
       if (auto* name = on_its_way(copy(*x, s)); name && (x == &e.recv || *name != e.name))
@@ -79,7 +83,7 @@ class Verifier {
     if (e.send.storage != kNone) travelling_[copy(e.send, s)] = e.name;
     if (e.recv.storage != kNone) {
       travelling_[copy(e.recv, s)] = e.name;
-      written_.insert(copy(e.recv, s));
+      written_[index(copy(e.recv, s))] = true;
     }
   }
 
@@ -102,7 +106,8 @@ class Verifier {
   }
 
   const RankPlan& plan_;
-  std::set<Copy> written_;
+  size_t slices_;
+  std::vector<bool> written_;  // by index(copy)
   std::map<Copy, std::string> travelling_;
   std::map<int, int> posts_;
 };

@@ -7,6 +7,7 @@
 
 #include "lua/api.h"
 #include "lua/objects.h"
+#include "program/elements.h"
 
 namespace orrery::lua {
 namespace {

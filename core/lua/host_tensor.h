@@ -13,8 +13,4 @@ namespace orrery::lua {
 HostTensor load_npy(const std::string& path);
 void save_npy(const std::string& path, const HostTensor& tensor);
 
-// The element at `place` as a number, and back (rounded to nearest even for 16-bit types).
-double read_element(int32_t dtype, const void* place);
-void write_element(int32_t dtype, void* place, double value);
-
 }  // namespace orrery::lua

@@ -99,7 +99,7 @@ std::vector<ValueId> pull_back(Program& p, const std::vector<ValueId>& outputs,
   return found;
 }
 
-Differentiated differentiate(Program& p, ValueId loss, const std::vector<ValueId>& wrt) {
+Differentiated differentiate(Program& p, ValueId loss, const std::vector<ValueId>& wrt, ValueId scale) {
   if (!p.type(loss).dims.empty() || !is_real(p.type(loss).dtype))
     p.fail_here("the loss must be a real scalar, not " + to_string(p.type(loss)) + "; take its mean");
   if (p.value(loss).batch == Batch::sharded || p.value(loss).batch == Batch::partial)
@@ -109,7 +109,7 @@ Differentiated differentiate(Program& p, ValueId loss, const std::vector<ValueId
   p.set_phase(Phase::backward);
   ValueId one = p.constant(1, p.type(loss).dtype);
   Reverse batch(p, wrt);
-  batch.add(loss, one);
+  batch.add(loss, scale == kNone ? one : scale);
   // Penalties first, with means held constant; then the part through the means.
   Reverse penalty(p, wrt);
   penalty.add(loss, one);

@@ -29,6 +29,7 @@ struct Sharding {
 struct Cost {
   double flops = 0;
   double bytes = 0;  // read and written if nothing stays in cache
+  bool matrix = false;  // the flops are those of matrix products
 };
 
 // A tensor as stored: dims and strides in elements.

@@ -106,8 +106,15 @@ ValueId Program::add1(const std::string& kind, const std::vector<ValueId>& in, A
 }
 
 Program Program::without_ops() const {
+  return without_ops([](ValueId) { return true; });
+}
+
+Program Program::without_ops(const std::function<bool(ValueId)>& keep) const {
   Program p;
-  p.values_ = values_, p.updates_ = updates_, p.outputs_ = outputs_, p.rng_ordinals_ = rng_ordinals_;
+  p.values_.resize(values_.size());
+  for (size_t v = 0; v < values_.size(); ++v)
+    if (keep(static_cast<ValueId>(v))) p.values_[v] = values_[v];
+  p.updates_ = updates_, p.outputs_ = outputs_, p.rng_ordinals_ = rng_ordinals_;
   p.user_gradients_ = user_gradients_, p.site_ = site_, p.phase_ = phase_, p.batch_size_ = batch_size_;
   for (Value& v : p.values_) v.producer = kNone;
   return p;

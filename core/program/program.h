@@ -133,6 +133,8 @@ class Program {
   ValueId new_value(const Type& type, Role role, const std::string& name = "");
   // The same values, updates, outputs and batch, but no ops.
   Program without_ops() const;
+  // Of the values only those that `keep` holds for; the others have nothing but their numbers.
+  Program without_ops(const std::function<bool(ValueId)>& keep) const;
   // Asks that states lie one after another in memory, without gaps: what travels together over `axis`
   // then need not be packed. Lists are disjoint; `room` is the bytes of the rank that holds most.
   struct Together {

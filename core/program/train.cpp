@@ -48,7 +48,7 @@ ValueId tree_sum(Program& p, std::vector<ValueId> terms) {
 struct Gradients {
   std::vector<ValueId> raw;      // kNone where a parameter has no batch-dependent gradient
   std::vector<ValueId> regular;  // kNone where it has no penalty
-  ValueId scale = kNone;         // 1 / weight, times the clip factor
+  ValueId scale = kNone;         // 1 / (weight and loss scale), times the clip factor
 };
 
 ValueId squared_norm(Program& p, const Gradients& g, size_t i, ValueId inverse) {
@@ -62,13 +62,17 @@ ValueId squared_norm(Program& p, const Gradients& g, size_t i, ValueId inverse) 
   return sumsq(whole);
 }
 
-// The factor min(1, limit / (norm + 1e-6)); declares the output "grad_norm".
-ValueId clip_factor(Program& p, const Gradients& g, double limit) {
+// Of all gradients; kNone if there are none.
+ValueId squared_norm(Program& p, const Gradients& g) {
   std::vector<ValueId> squares;
   for (size_t i = 0; i < g.raw.size(); ++i)
     if (g.raw[i] != kNone || g.regular[i] != kNone) squares.push_back(squared_norm(p, g, i, g.scale));
-  if (squares.empty()) return kNone;
-  ValueId norm = p.pointwise(ORR_FN_SQRT, {tree_sum(p, squares)});
+  return squares.empty() ? kNone : tree_sum(p, squares);
+}
+
+// The factor min(1, limit / (norm + 1e-6)); declares the output "grad_norm".
+ValueId clip_factor(Program& p, ValueId squared, double limit) {
+  ValueId norm = p.pointwise(ORR_FN_SQRT, {squared});
   p.output("grad_norm", norm);
   ValueId shifted = p.pointwise(ORR_FN_ADD, {norm, Operand::number(1e-6)});
   ValueId factor = p.pointwise(ORR_FN_DIV, {p.constant(limit, ORR_F32), shifted});
@@ -87,7 +91,8 @@ void build_training(Program& p, ValueId loss, const std::vector<std::shared_ptr<
   p.output("loss", loss);
   std::vector<ValueId> values;
   for (auto& param : params) values.push_back(p.state_value(param));
-  Differentiated d = differentiate(p, loss, values);
+  const ValueId loss_scale = parts.scale ? parts.scale->value(p) : kNone;
+  Differentiated d = differentiate(p, loss, values, loss_scale == kNone ? kNone : p.cast(loss_scale, p.type(loss).dtype));
   Site site = p.site();
   p.set_phase(Phase::update);
   Gradients g;
@@ -100,9 +105,11 @@ void build_training(Program& p, ValueId loss, const std::vector<std::shared_ptr<
   p.set_site(site);
   if (d.weight != kNone)
     g.scale = p.cast(p.pointwise(ORR_FN_RECIP, {p.add1("total", {d.weight})}), ORR_F32);
-  if (parts.clip_norm > 0) {
-    clip = clip_factor(p, g, parts.clip_norm);
-    if (clip != kNone && g.scale != kNone) g.scale = p.pointwise(ORR_FN_MUL, {g.scale, clip});
+  if (g.scale != kNone && loss_scale != kNone) g.scale = p.pointwise(ORR_FN_DIV, {g.scale, loss_scale});
+  const ValueId squared = parts.clip_norm > 0 || parts.scale ? squared_norm(p, g) : kNone;
+  if (parts.clip_norm > 0 && squared != kNone) {
+    clip = clip_factor(p, squared, parts.clip_norm);
+    if (g.scale != kNone) g.scale = p.pointwise(ORR_FN_MUL, {g.scale, clip});
   }
   for (size_t i = 0; i < params.size(); ++i) {
     ValueId gradient = g.raw[i] == kNone ? kNone : times(p, g.raw[i], g.scale);
@@ -120,6 +127,7 @@ void build_training(Program& p, ValueId loss, const std::vector<std::shared_ptr<
     }
   }
   p.set_site(site);
+  if (parts.scale) parts.scale->guard(p, loss, squared);
   p.set_phase(Phase::forward);
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "program/loss_scale.h"
 #include "program/program.h"
 #include "program/state.h"
 
@@ -20,6 +21,7 @@ struct TrainParts {
       update;                                      // empty: gradients become the given states
   std::vector<std::shared_ptr<State>> gradients;   // parallel to params, if `update` is empty
   double clip_norm = 0;
+  const LossScale* scale = nullptr;
 };
 
 // Completes `p`, whose forward ops end in `loss`. Declares outputs "loss" and, with clipping,

@@ -7,6 +7,7 @@
 #include "lower/abi_op.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
+#include "program/elements.h"
 
 namespace orrery {
 
@@ -24,8 +25,9 @@ void check_launch(orr_status* status, const Op& op) {
 
 }  // namespace
 
-Executor::Executor(RankPlan plan, Runtime& runtime) : plan_(std::move(plan)), runtime_(runtime) {
-  runtime_.arena().reserve(plan_.arena_bytes);
+Executor::Executor(RankPlan plan, Runtime& runtime, SharedArena& arena)
+    : plan_(std::move(plan)), runtime_(runtime), arena_(arena) {
+  arena_.reserve(plan_.arena_bytes);
   runtime_.form_groups(plan_.spread);
   if (plan_.comm_bytes)
     comm_memory_ = runtime_.comm().allocate(plan_.comm_bytes, runtime_.group(plan_.spread, plan_.spread.batch_axis));
@@ -52,7 +54,7 @@ Executor::Bound Executor::bound(const Place& at) const {
   Bound b;
   b.by = s.by, b.stride = s.bytes, b.slots = s.slots;
   uint64_t bytes = b.by == Slots::one ? s.whole() - at.offset : s.bytes;
-  b.first = {runtime_.arena().memory(), s.offset + at.offset, bytes};
+  b.first = {arena_.memory(), s.offset + at.offset, bytes};
   if (s.region == Region::state) b.first.memory = s.state->memory.get(), b.first.offset = s.state->offset + at.offset;
   if (s.region == Region::comm) b.first.memory = comm_memory_;
   return b;
@@ -88,28 +90,13 @@ void Executor::prepare(const Exchange& exchange) {
 
 std::byte* Executor::address(ValueId v) const {
   const Place& at = plan_.places[static_cast<size_t>(v)];
-  if (at.storage == kNone) return nullptr;
+  if (at.storage == kNone || plan_.storage(at.storage).alive.empty()) return nullptr;
   orr_buffer b = bound(at).first;
   return static_cast<std::byte*>(orr_buffer_host(&b));
 }
 
 double Executor::scalar(ValueId v) const {
-  const std::byte* at = address(v);
-  auto read = [&](auto x) { std::memcpy(&x, at, sizeof x); return static_cast<double>(x); };
-  switch (plan_.local.program.type(v).dtype) {
-    case ORR_F64: return read(double{});
-    case ORR_I64: return read(int64_t{});
-    case ORR_I32: return read(int32_t{});
-    case ORR_BF16: {
-      uint16_t bits;
-      std::memcpy(&bits, at, 2);
-      uint32_t wide = static_cast<uint32_t>(bits) << 16;
-      float x;
-      std::memcpy(&x, &wide, 4);
-      return x;
-    }
-    default: return read(float{});
-  }
+  return read_element(plan_.local.program.type(v).dtype, address(v));
 }
 
 void Executor::launch(const Step& step) {
@@ -145,7 +132,7 @@ void Executor::walk() {
 }
 
 void Executor::run() {
-  profiled_ = Profile::get().on() && ran_;
+  profiled_ = Profile::get().on() && ran_ && &arena_ == &runtime_.arena();
   Profile::Timer timer(profiled_ ? &Profile::get().programs() : nullptr);
   walk();
   ran_ = true;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "lower/lower.h"
+#include "program/elements.h"
 #include "run/executor.h"
 #include "run/profile.h"
 #include "run/states.h"
@@ -53,25 +54,12 @@ void draw(const std::shared_ptr<State>& state) {
 
 void set_constant(const State& s) {
   double value = s.initial.kind == Initial::constant ? s.initial.a : 0;
-  auto fill = [&](auto x) {
-    auto* to = reinterpret_cast<decltype(x)*>(state_address(s));
-    std::fill(to, to + s.part.type(s.type).elements(), x);
-  };
-  switch (s.type.dtype) {
-    case ORR_F32: return fill(static_cast<float>(value));
-    case ORR_F64: return fill(value);
-    case ORR_I32: return fill(static_cast<int32_t>(value));
-    case ORR_I64: return fill(static_cast<int64_t>(value));
-    case ORR_BF16: {
-      float x = static_cast<float>(value);
-      uint32_t bits;
-      std::memcpy(&bits, &x, 4);
-      return fill(static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16));
-    }
-    default:
-      if (value != 0) fail(ORR_INVALID, "state '{}': {} can only begin as zeros or data", s.name, dtype_name(s.type.dtype));
-      break;  // memory comes zeroed
-  }
+  if (value == 0) return;  // memory comes zeroed
+  const size_t all = s.part.type(s.type).bytes();
+  std::byte* to = state_address(s);
+  if (all) write_element(s.type.dtype, to, value);
+  for (size_t done = static_cast<size_t>(orr_dtype_bytes(s.type.dtype)); done < all; done *= 2)
+    std::memcpy(to + done, to, std::min(done, all - done));
 }
 
 void draw_part(State& state) {

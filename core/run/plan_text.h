@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `orrery plan` prints: memory by category, every collective with bytes and cause, FLOPs.
+// What `orrery plan` prints: time, memory by category, every collective with bytes and cause,
+// FLOPs; or, as the options of the command say, what the strategies change, or the largest
+// microbatch that fits.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "run/variant.h"
+#include "run/plan_diff.h"
 
 namespace orrery {
 
-// Plans every distinct rank of the blueprint; runs and allocates nothing.
-std::string plan_text(const Blueprint& blueprint, const std::vector<StrategyUse>& stack,
-                      const std::vector<std::string>& kernels);
+// Runs and allocates nothing. [main thread]
+std::string plan_text(const PlanSource& source);
 
 }  // namespace orrery

@@ -11,11 +11,11 @@ namespace {
 constexpr int kColumns = 150;  // of a terminal, at most
 
 struct Picture {
-  std::map<Cell, Span> spans;
+  const std::map<Cell, Span>& spans;
   double end = 0, busy = 0;
   size_t ranks = 0;
 
-  explicit Picture(const CellTables& tables) : spans(simulate(tables)), ranks(tables.size()) {
+  explicit Picture(const Timetable& timetable) : spans(timetable.times), ranks(timetable.cells.size()) {
     for (auto& [cell, span] : spans) end = std::max(end, span.end), busy += span.end - span.begin;
   }
 
@@ -36,8 +36,9 @@ const char* color(Segment s) {
 
 }  // namespace
 
-std::string schedule_text(const CellTables& tables) {
-  Picture picture(tables);
+std::string schedule_text(const Timetable& timetable) {
+  const CellTables& tables = timetable.cells;
+  Picture picture(timetable);
   int units = static_cast<int>(picture.end), width = 1;
   for (auto& [cell, span] : picture.spans) width = std::max(width, 1 + static_cast<int>(std::to_string(cell.slice).size()));
   if (units * (width + 1) > kColumns) width = 0;  // letters alone
@@ -61,9 +62,10 @@ std::string schedule_text(const CellTables& tables) {
   return text + "  " + picture.caption() + "\n";
 }
 
-std::string schedule_svg(const CellTables& tables) {
+std::string schedule_svg(const Timetable& timetable) {
   constexpr int kUnit = 26, kRow = 26, kLeft = 64, kTop = 8;
-  Picture picture(tables);
+  const CellTables& tables = timetable.cells;
+  Picture picture(timetable);
   int width = kLeft + static_cast<int>(picture.end) * kUnit + 8, height = kTop + static_cast<int>(tables.size()) * kRow + 30;
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" font-family=\"sans-serif\" font-size=\"11\">\n"

@@ -12,8 +12,8 @@
 namespace orrery {
 
 // For a terminal. Cells beyond its width are left out, and it says so.
-std::string schedule_text(const CellTables& tables);
+std::string schedule_text(const Timetable& timetable);
 // The same, whole, as an SVG document.
-std::string schedule_svg(const CellTables& tables);
+std::string schedule_svg(const Timetable& timetable);
 
 }  // namespace orrery

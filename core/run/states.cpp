@@ -13,6 +13,7 @@
 #include "run/host_device.h"
 #include "run/profile.h"
 #include "run/run.h"
+#include "run/runtime.h"
 
 namespace orrery {
 namespace {
@@ -160,6 +161,7 @@ void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int
 }
 
 HostTensor read_state(State& state) {
+  Runtime::get().settle();
   if (!state.memory) fail(ORR_FAILED, "state '{}' has no value yet", state.name);
   if (!state.parts.empty()) return gathered(state);
   HostTensor out = HostTensor::make(state.type);
@@ -168,6 +170,7 @@ HostTensor read_state(State& state) {
 }
 
 void write_state(State& state, const HostTensor& value) {
+  Runtime::get().settle();
   if (value.type != state.type)
     fail(ORR_INVALID, "state '{}' is {}, the value given {}", state.name, to_string(state.type), to_string(value.type));
   if (!state.memory) fail(ORR_FAILED, "state '{}' has no memory yet", state.name);

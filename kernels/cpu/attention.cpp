@@ -126,6 +126,7 @@ struct Attention : Kernel {
 
 Kernel* make_attention(const orr_op& op) {
   if (op.in[0].dtype == ORR_BF16) return new Attention<bf16>(op);
+  if (op.in[0].dtype == ORR_F16) return new Attention<f16>(op);
   return new Attention<float>(op);
 }
 

@@ -188,6 +188,7 @@ struct AttentionGrad : Kernel {
 
 Kernel* make_attention_grad(const orr_op& op) {
   if (op.in[0].dtype == ORR_BF16) return new AttentionGrad<bf16>(op);
+  if (op.in[0].dtype == ORR_F16) return new AttentionGrad<f16>(op);
   return new AttentionGrad<float>(op);
 }
 

@@ -15,7 +15,8 @@ int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 void check(const orr_op& op, int heads_in, int heads_out, orr_support& out) {
   int32_t dtype = op.in[0].dtype;
-  if (dtype != ORR_F32 && dtype != ORR_BF16) return refuse(out, "only f32 and bf16");
+  if (dtype != ORR_F32 && dtype != ORR_BF16 && dtype != ORR_F16)
+    return refuse(out, "only f32, bf16 and f16");
   if (op.in[0].dims[3] > kAttentionDepth) return refuse(out, "heads of more than 256 elements");
   for (int i = 0; i < heads_in; ++i)
     if (op.in[i].strides[3] != 1 || op.in[i].dtype != dtype)

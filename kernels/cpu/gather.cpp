@@ -88,6 +88,7 @@ struct Iota : Kernel {
       case ORR_F32: ((float*)y)[i] = float(value); break;
       case ORR_F64: ((double*)y)[i] = double(value); break;
       case ORR_BF16: store_one((bf16*)y + i, float(value)); break;
+      case ORR_F16: store_one((f16*)y + i, float(value)); break;
       case ORR_I32: ((int32_t*)y)[i] = int32_t(value); break;
       case ORR_I64: ((int64_t*)y)[i] = value; break;
       default: ((uint8_t*)y)[i] = uint8_t(value);

@@ -14,18 +14,6 @@ struct Leaves {
   int64_t lo, n, total;
 };
 
-// What storing a value as Y makes of it.
-template <class Y> ORR_INLINE v16f rounded(v16f x) { return x; }
-template <> ORR_INLINE v16f rounded<bf16>(v16f x) { return round_bf16(x); }
-template <class Y> ORR_INLINE v16d rounded(v16d x) { return x; }
-template <class Y> ORR_INLINE float rounded(float x) { return x; }
-template <> ORR_INLINE float rounded<bf16>(float x) {
-  float t[kLanes];
-  store(t, round_bf16(splat(x)));
-  return t[0];
-}
-template <class Y> ORR_INLINE double rounded(double x) { return x; }
-
 // Calls sum(first leaf counted from lo) for every leaf and write(node, value) for every node that
 // the leaves complete. Values are V (one number or many lanes), rounded to Y at each node.
 template <class Y, class V, class Sum, class Write>

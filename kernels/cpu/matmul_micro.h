@@ -83,6 +83,7 @@ struct MicroArgs {
   int64_t c_step;
   bool add;
   Ahead* ahead;  // two, or null
+  bool stream = false;  // C goes past the caches. REQUIRES: !add, floats, C on whole lines
 };
 
 template <class T, int kRows, int kVectors, bool kByRows>
@@ -91,10 +92,12 @@ __attribute__((noinline)) void micro_kernel(const MicroArgs<T>& args) {
   constexpr int lanes = Lanes<T>::count, across = kByRows ? kRowStride : 1;
   const T *a = args.a, *b = args.b;
   T* c = args.c;
+  if (!args.stream) {
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r)
+    for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 2
-    for (int j = 0; j < kVectors; ++j) __builtin_prefetch(c + r * args.c_step + j * lanes, 1);
+      for (int j = 0; j < kVectors; ++j) __builtin_prefetch(c + r * args.c_step + j * lanes, 1);
+  }
   V sum[kRows][kVectors];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r)
@@ -123,6 +126,14 @@ __attribute__((noinline)) void micro_kernel(const MicroArgs<T>& args) {
       for (int j = 0; j < kVectors; ++j)
         sum[r][j] = load(c + r * step + j * lanes) + sum[r][j];
   }
+  if constexpr (sizeof(T) == 4)
+    if (args.stream) {
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r, c += step)
+#pragma GCC unroll 2
+        for (int j = 0; j < kVectors; ++j) stream(c + j * lanes, sum[r][j]);
+      return;
+    }
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r, c += step)
 #pragma GCC unroll 2

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kKeepBytes = 1 << 20;     // a packed operand that may stay in the L2 cache
 constexpr int64_t kRevisitBytes = 1 << 19;  // an output tile that is added to more than once
+constexpr int64_t kStreamBytes = 1 << 22;   // an output that the caches do not keep for its reader
 constexpr int64_t kTileRows = 280;
 constexpr int64_t kTileCols = 1024;
 constexpr int64_t kGroupCols = 128;
@@ -59,7 +60,7 @@ std::vector<MatmulStep> make_steps(const MatmulShape& s, int32_t& levels) {
     int32_t depth = 0;
     for (int64_t i = 0; i < n; ++i, ++leaf) {
       int32_t merges = i + 1 == n ? depth : __builtin_ctzll(uint64_t(i) + 1);
-      bool rounds = s.leaf_n > 1 && s.dtype == ORR_BF16;
+      bool rounds = s.leaf_n > 1 && orr_dtype_bytes(s.dtype) == 2;
       bool fused = merges > 0 && segment <= ORR_MATMUL_K && !rounds;
       int32_t level = fused ? depth - 1 : depth;
       levels = std::max(levels, level + 1);
@@ -110,8 +111,10 @@ Tiling cost_of(const MatmulPlan& p, int64_t tm, int64_t tn, int64_t element) {
   double pack_a = 0.4 * double(s.k * rows), pack_b = 0.4 * double(s.k * cols);
   bool fits_a = round_up(rows, p.micro.rows) * s.k * element <= kKeepBytes;
   bool fits_b = round_up(cols, p.micro.cols) * s.k * element <= kKeepBytes;
+  // What serves one tile alone is packed bit by bit, while memory brings the next bit.
+  bool reuses_b = tm < s.m;
   bool m_inner = fits_b && (!fits_a || pack_b >= pack_a);
-  Tiling t{tm, tn, m_inner, fits_a && (!m_inner || tm >= s.m), fits_b && (m_inner || tn >= s.n), 0};
+  Tiling t{tm, tn, m_inner, fits_a && (!m_inner || tm >= s.m), reuses_b && fits_b && (m_inner || tn >= s.n), 0};
   double a = t.keep_a ? pack_a / std::max(1.0, std::min(rounds, double(ceil_div(s.n, tn)))) : pack_a;
   double b = t.keep_b ? pack_b / std::max(1.0, std::min(rounds, double(ceil_div(s.m, tm)))) : pack_b;
   t.cost = rounds * (compute + a + b);
@@ -164,6 +167,7 @@ MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
   m_inner = t.m_inner, keep_a = t.keep_a, keep_b = t.keep_b;
   int64_t rows = round_up(tile_m, micro.rows), cols = round_up(tile_n, micro.cols);
   int64_t micro_tiles = n_chunks > 1 ? rows / micro.rows * (cols / micro.cols) : 1;
+  streams = n_steps == 1 && s.y.col == 1 && s.y.row % 16 == 0 && s.g * s.m * s.n * element >= kStreamBytes;
   // Neighbouring panels are written together: an odd number of lines keeps them in different sets.
   by_rows = s.a.col == 1;
   panels = rows / micro.rows;
@@ -196,8 +200,8 @@ uint64_t MatmulPlan::workspace() const {
 
 void matmul_supports(const orr_op& op, orr_support& out) {
   int32_t dtype = op.in[0].dtype;
-  if (dtype != ORR_F32 && dtype != ORR_BF16 && dtype != ORR_F64)
-    return refuse(out, "only f32, bf16 and f64");
+  if (dtype != ORR_F32 && dtype != ORR_BF16 && dtype != ORR_F16 && dtype != ORR_F64)
+    return refuse(out, "only f32, bf16, f16 and f64");
   if (op.in[1].dtype != dtype || op.out[0].dtype != dtype)
     return refuse(out, "only operands and result of one type");
   accept(out, "matmul/k256");

@@ -67,6 +67,7 @@ struct MatmulPlan {
   bool m_inner;               // tiles of one column follow each other
   bool keep_a, keep_b;        // the packed operand of a tile holds all of K and serves the next
   bool by_rows;               // packed rows of a stay rows
+  bool streams;               // y is written once, and is too long to stay in a cache
   int64_t panels, panel_a;    // packed panels of a in a tile, elements of one for one chunk
   int64_t group;              // columns of b that are packed at a time
   int32_t levels;             // of the stack of partial sums
@@ -80,7 +81,7 @@ struct MatmulPlan {
   uint64_t workspace() const;  // bytes
 };
 
-// For the table of ops: any shapes and strides that ops.h allows, in f32, bf16 and f64.
+// For the table of ops: any shapes and strides that ops.h allows, in any real dtype.
 void matmul_supports(const orr_op& op, orr_support& out);
 uint64_t matmul_workspace(const orr_op& op);  // enough for every instruction set
 

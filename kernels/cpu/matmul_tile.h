@@ -44,6 +44,7 @@ struct MatmulSlot {
       packed_a = g * p.tiles_m + im, packed_b = g * p.tiles_n + in;
       run_tile(t, i + 1 < last);
     }
+    if (p.streams) _mm_sfence();
   }
 
   const S* rows_at(const Tile& t, int64_t k) const {
@@ -130,9 +131,9 @@ struct MatmulSlot {
   }
 
   void multiply(const MatmulStep& step, int64_t k, int rows, int vectors, const T* panel_a,
-                const T* panel_b, T* to, int64_t to_step, Ahead* ahead) const {
+                const T* panel_b, T* to, int64_t to_step, Ahead* ahead, bool stream = false) const {
     MicroArgs<T> args{step.kc, panel_a + k * (p.by_rows ? 1 : kRows), kRows, panel_b + k * kCols,
-                      kCols,   to, to_step, step.add != 0, ahead};
+                      kCols,   to, to_step, step.add != 0, ahead, stream};
     if (p.by_rows)
       multiply_micro<T, true>(rows, vectors, args);
     else
@@ -147,9 +148,10 @@ struct MatmulSlot {
     const MatmulShape& s = p.shape;
     S* to = y + t.g * s.y.batch + (t.m + i) * s.y.row + (t.n + j) * s.y.col;
     if (direct(cols)) {
+      const bool stream = p.streams && sizeof(T) == 4 && uintptr_t(to) % 64 == 0;
       for (int32_t x = c.first; x < c.last; ++x) {
         const MatmulStep& step = p.steps[x];
-        multiply(step, step.k0 - c.k0, rows, vectors, panel_a, panel_b, (T*)to, s.y.row, ahead);
+        multiply(step, step.k0 - c.k0, rows, vectors, panel_a, panel_b, (T*)to, s.y.row, ahead, stream);
       }
       return;
     }
@@ -196,7 +198,7 @@ struct MatmulSlot {
       for (int r = 0; r < rows; ++r)
         for (int v = 0; v < vectors; ++v) {
           T* x = at + r * kCols + v * kLanesOf;
-          store(x, round_bf16(load(x)));
+          store(x, rounded<S>(load(x)));
         }
   }
 

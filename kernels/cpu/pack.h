@@ -14,6 +14,7 @@ ORR_INLINE __m128 quad(const bf16* p) {
   __m128i wide = _mm_cvtepu16_epi32(_mm_loadl_epi64((const __m128i*)p));
   return _mm_castsi128_ps(_mm_slli_epi32(wide, 16));
 }
+ORR_INLINE __m128 quad(const f16* p) { return _mm_cvtph_ps(_mm_loadl_epi64((const __m128i*)p)); }
 // Four consecutive elements of rows 0, 4, 8, 12 of the row pointers, side by side.
 template <class S>
 ORR_INLINE v16f load_quads(const S* const* row, int64_t k) {

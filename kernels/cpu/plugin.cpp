@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plugin "cpu": own kernels for x86-64 with AVX2 and FMA, and with AVX-512 where the machine has
+// The plugin "cpu": own kernels for x86-64 with AVX2, FMA and F16C, and with AVX-512 where the machine has
 // it. Both give the same bits, so they share their numerics ids.
 #include <orrery/sdk/plugin.hpp>
 
@@ -18,7 +18,10 @@
 namespace orr_cpu {
 namespace {
 
-bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("f16c");
+}
 
 bool has_avx512() {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -39,7 +42,7 @@ const Op& get(const orr_op& op) {
 
 int32_t probe(void*, char* reason, uint32_t bytes) {
   if (has_avx2()) return 100;
-  std::strncpy(reason, "needs AVX2 and FMA", bytes - 1);
+  std::strncpy(reason, "needs AVX2, FMA and F16C", bytes - 1);
   reason[bytes - 1] = 0;
   return 0;
 }

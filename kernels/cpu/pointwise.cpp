@@ -98,11 +98,8 @@ struct Machine {
       case ORR_F32: return fill(c.slot, float(c.value));
       case ORR_F64: return fill(c.slot, c.value);
       case ORR_BOOL: return fill(c.slot, c.value != 0 ? -1 : 0);
-      case ORR_BF16: {
-        v16f x = round_bf16(splat(float(c.value)));
-        for (int i = 0; i < kBlock; i += kLanes) store((float*)own(c.slot) + i, x);
-        return;
-      }
+      case ORR_BF16: return fill(c.slot, rounded<bf16>(float(c.value)));
+      case ORR_F16: return fill(c.slot, rounded<f16>(float(c.value)));
       default: return fill(c.slot, int64_t(c.value));
     }
   }

@@ -51,14 +51,12 @@ ORR_INLINE v16f sign(v16f x) {
 const pointwise::Step* run_accumulator(const pointwise::Step* step, void* const* slot) {
   // In the order of pointwise::Code.
   static const void* const label[] = {
-      &&LEAVE, &&LOAD,      &&LOAD_BF16, &&STORE,   &&STORE_BF16, &&ADD,         &&SUB,
-      &&SUB_R, &&MUL,       &&DIV,       &&DIV_R,   &&MIN,        &&MAX,         &&FMA,
-      &&FMA_ADD, &&NEG,     &&ABS,       &&SIGN,    &&SQRT,       &&RSQRT,       &&RECIP,
-      &&FLOOR, &&CEIL,      &&ROUND,     &&ROUND_BF16, &&EQ,      &&NE,          &&LT,
-      &&LE,    &&GT,        &&GE,        &&AND,     &&OR,         &&XOR,         &&NOT,
-      &&ISFINITE, &&NONZERO, &&MASK_TO_ONE, &&SELECT, &&LOAD_ADD, &&LOAD_MUL,    &&MUL_ADD,
-      &&MUL_SUB_R, &&ADD_MUL, &&MUL_ADD_MUL, &&DIV_ROOT, &&LEAVE, &&LEAVE,       &&LEAVE,
-      &&LEAVE, &&LEAVE,     &&LEAVE,     &&LEAVE};
+      &&LEAVE, &&LOAD, &&LOAD_BF16, &&LOAD_F16, &&STORE, &&STORE_BF16, &&STORE_F16, &&ADD, &&SUB,
+      &&SUB_R, &&MUL, &&DIV, &&DIV_R, &&MIN, &&MAX, &&FMA, &&FMA_ADD, &&NEG, &&ABS, &&SIGN, &&SQRT,
+      &&RSQRT, &&RECIP, &&FLOOR, &&CEIL, &&ROUND, &&ROUND_BF16, &&ROUND_F16, &&EQ, &&NE, &&LT, &&LE,
+      &&GT, &&GE, &&AND, &&OR, &&XOR, &&NOT, &&ISFINITE, &&NONZERO, &&MASK_TO_ONE, &&SELECT,
+      &&LOAD_ADD, &&LOAD_MUL, &&MUL_ADD, &&MUL_SUB_R, &&ADD_MUL, &&MUL_ADD_MUL, &&DIV_ROOT, &&LEAVE,
+      &&LEAVE, &&LEAVE, &&LEAVE, &&LEAVE, &&LEAVE, &&LEAVE};
   static_assert(sizeof label / sizeof label[0] == pointwise::RANDOM + 1);
   v16f x[kAccumulators] = {};
   const float *a, *b;
@@ -66,6 +64,7 @@ const pointwise::Step* run_accumulator(const pointwise::Step* step, void* const*
   ORR_NEXT
   ORR_STEP(LOAD, load(pa))
   ORR_STEP(LOAD_BF16, load_bf16((const uint16_t*)a + j * kLanes))
+  ORR_STEP(LOAD_F16, load_f16((const uint16_t*)a + j * kLanes))
   ORR_STEP(ADD, x[j] + load(pa))
   ORR_STEP(SUB, x[j] - load(pa))
   ORR_STEP(SUB_R, load(pa) - x[j])
@@ -86,6 +85,7 @@ const pointwise::Step* run_accumulator(const pointwise::Step* step, void* const*
   ORR_STEP(CEIL, ceil(x[j]))
   ORR_STEP(ROUND, round_even(x[j]))
   ORR_STEP(ROUND_BF16, round_bf16(x[j]))
+  ORR_STEP(ROUND_F16, round_f16(x[j]))
   ORR_STEP(EQ, from_mask(x[j] == load(pa)))
   ORR_STEP(NE, from_mask(x[j] != load(pa)))
   ORR_STEP(LT, from_mask(x[j] < load(pa)))
@@ -112,6 +112,9 @@ STORE:
   ORR_NEXT
 STORE_BF16:
   ORR_LANES store_u16((uint16_t*)a + j * kLanes, shift_right(as_int(x[j]), 16));
+  ORR_NEXT
+STORE_F16:
+  ORR_LANES store_f16((uint16_t*)a + j * kLanes, x[j]);
   ORR_NEXT
 LEAVE:
   return step;

@@ -9,9 +9,8 @@
 namespace orr_cpu::pointwise {
 namespace {
 
-bool is_float(int32_t dtype) { return dtype == ORR_F32 || dtype == ORR_BF16; }
-// Values of these live in the accumulator; the others are 8 bytes wide and live in slots only.
-bool is_narrow(int32_t dtype) { return is_float(dtype) || dtype == ORR_BOOL; }
+bool is_half(int32_t dtype) { return dtype == ORR_BF16 || dtype == ORR_F16; }
+bool is_float(int32_t dtype) { return dtype == ORR_F32 || is_half(dtype); }
 
 struct Emitter {
   const orr_op& op;
@@ -97,8 +96,8 @@ struct Emitter {
     if (t.dtype == ORR_F32 || t.dtype == ORR_F64 || t.dtype == ORR_I64) return;
     int raw = slot[r];
     slot[r] = out.slots++;
-    if (t.dtype == ORR_BF16) {
-      emit(LOAD_BF16, raw);
+    if (is_half(t.dtype)) {
+      emit(t.dtype == ORR_BF16 ? LOAD_BF16 : LOAD_F16, raw);
       emit(STORE, slot[r]);
     } else {
       emit(WIDEN, raw, 0, slot[r]).from = int16_t(t.dtype);
@@ -157,13 +156,14 @@ struct Emitter {
     step.from = int16_t(type);
     step.dtype = int16_t(i.dtype);
     step.imm = i.imm;
-    if (i.dtype == ORR_BF16) {
+    if (is_half(i.dtype)) {
       int at = slot[r];
       emit(LOAD, at);
-      emit(ROUND_BF16);
+      round_to(i.dtype);
       emit(STORE, at);
     }
   }
+  void round_to(int32_t half) { emit(half == ORR_BF16 ? ROUND_BF16 : ROUND_F16); }
 
   // Computes register r into the accumulator; one that is used again is also kept.
   void accumulate(int r) {
@@ -181,11 +181,11 @@ struct Emitter {
     } else {
       ternary(i);
     }
-    if (i.dtype == ORR_BF16 && !is_exact(i)) emit(ROUND_BF16);
+    if (is_half(i.dtype) && !is_exact(i)) round_to(i.dtype);
     if (uses[r] > 1) keep(r);
   }
 
-  // Whether a bf16 result of bf16 operands needs no rounding.
+  // Whether a 16-bit result of operands of that type needs no rounding.
   static bool is_exact(const orr_instr& i) {
     return i.fn == ORR_FN_NEG || i.fn == ORR_FN_ABS || i.fn == ORR_FN_SIGN || i.fn == ORR_FN_MIN ||
            i.fn == ORR_FN_MAX || i.fn == ORR_FN_SELECT;
@@ -375,11 +375,13 @@ struct Emitter {
       return;
     }
     accumulate(r);
-    emit(dtype == ORR_BF16 ? STORE_BF16 : STORE, w.slot);
+    emit(dtype == ORR_BF16 ? STORE_BF16 : dtype == ORR_F16 ? STORE_F16 : STORE, w.slot);
   }
 };
 
 }  // namespace
+
+bool is_narrow(int32_t dtype) { return is_float(dtype) || dtype == ORR_BOOL; }
 
 Compiled compile(const orr_op& op) {
   Emitter e(op);

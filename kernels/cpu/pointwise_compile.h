@@ -21,6 +21,9 @@ struct Compiled {
 // REQUIRES: `supports` accepted the op.
 Compiled compile(const orr_op& op);
 
+// Whether values of this dtype live in the accumulator; the others are 8 bytes wide and live in slots
+// only.
+bool is_narrow(int32_t dtype);
 // The walk of a tensor over the dims of the op's first output.
 Walk walk_of(const orr_op& op, const orr_tensor& t, int tensor);
 // Whether the tensor has the same element everywhere.

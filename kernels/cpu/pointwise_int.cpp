@@ -87,7 +87,7 @@ struct Reader {
   const void* p;
   double real(int i) const {
     switch (dtype) {
-      case ORR_F32: case ORR_BF16: return ((const float*)p)[i];
+      case ORR_F32: case ORR_BF16: case ORR_F16: return ((const float*)p)[i];
       case ORR_F64: return ((const double*)p)[i];
       case ORR_BOOL: return ((const int32_t*)p)[i] != 0;
       default: return double(((const int64_t*)p)[i]);
@@ -108,7 +108,8 @@ struct Reader {
 void convert(int from, int dtype, void* to, const void* a) {
   Reader r{from, a};
   switch (dtype) {
-    case ORR_F32: case ORR_BF16: return each<float>(to, [=](int i) { return r.single(i); });
+    case ORR_F32: case ORR_BF16: case ORR_F16:
+      return each<float>(to, [=](int i) { return r.single(i); });
     case ORR_F64: return each<double>(to, [=](int i) { return r.real(i); });
     case ORR_BOOL: return each<int32_t>(to, [=](int i) { return mask(r.real(i) != 0); });
     default:

@@ -45,11 +45,6 @@ Walk walk_of(const orr_op& op, const orr_tensor& t, int tensor) {
 
 namespace {
 
-bool known(int32_t dtype) {
-  return dtype == ORR_F32 || dtype == ORR_BF16 || dtype == ORR_F64 || dtype == ORR_I32 ||
-         dtype == ORR_I64 || dtype == ORR_U8 || dtype == ORR_BOOL;
-}
-
 // Newer headers have more.
 bool known_function(int32_t fn) {
   return (fn >= ORR_FN_INPUT && fn <= ORR_FN_RAND) || (fn >= ORR_FN_ADD && fn <= ORR_FN_MOD) ||
@@ -74,10 +69,6 @@ bool equal_layout(const orr_tensor& a, const orr_tensor& b) {
 void supports(const orr_op& op, orr_support& out) {
   if (op.n_in > kMaxTensors || op.n_out > kMaxTensors || op.n_out < 1)
     return refuse(out, "takes 1 to 64 outputs and at most 64 inputs");
-  for (int i = 0; i < op.n_in; ++i)
-    if (!known(op.in[i].dtype)) return refuse(out, "f16 is left to the reference kernels");
-  for (int i = 0; i < op.expr->n_instrs; ++i)
-    if (!known(op.expr->instrs[i].dtype)) return refuse(out, "f16 is left to the reference kernels");
   for (int i = 0; i < op.expr->n_instrs; ++i)
     if (!known_function(op.expr->instrs[i].fn)) return refuse(out, "a function that is not known here");
   for (int i = 0; i < op.expr->n_instrs; ++i)
@@ -94,8 +85,7 @@ namespace {
 
 int slot_bytes(const orr_expr& e) {
   for (int i = 0; i < e.n_instrs; ++i) {
-    int32_t t = e.instrs[i].dtype;
-    if (t != ORR_F32 && t != ORR_BF16 && t != ORR_BOOL) return 8;
+    if (!is_narrow(e.instrs[i].dtype)) return 8;
   }
   return 4;
 }

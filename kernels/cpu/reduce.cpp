@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// reduce of f32, bf16 and f64: sums, sums of squares, maxima and minima over the middle dim.
+// reduce of reals: sums, sums of squares, maxima and minima over the middle dim.
 #include "leaves.h"
 #include "reduce.h"
 #include "typed.h"
@@ -133,6 +133,7 @@ Kernel* make_reduce(const orr_op& op) {
     case ORR_F32: return make_fn<float, float>(op);
     case ORR_F64: return make_fn<double, double>(op);
     case ORR_BF16: return op.out[0].dtype == ORR_F32 ? make_fn<bf16, float>(op) : make_fn<bf16, bf16>(op);
+    case ORR_F16: return op.out[0].dtype == ORR_F32 ? make_fn<f16, float>(op) : make_fn<f16, f16>(op);
     default: return make_reduce_int(op);
   }
 }

@@ -45,16 +45,6 @@ ORR_INLINE v16f load_bf16(const uint16_t* p) { return as_float(shift_left(load_u
 ORR_INLINE void store_bf16(uint16_t* p, v16f a) {
   store_u16(p, shift_right(as_int(round_bf16(a)), 16));
 }
-ORR_INLINE v16f load_bf16(const uint16_t* p, int n) {
-  alignas(64) uint16_t t[kLanes] = {};
-  for (int i = 0; i < n; ++i) t[i] = p[i];
-  return load_bf16(t);
-}
-ORR_INLINE void store_bf16(uint16_t* p, v16f a, int n) {
-  alignas(64) uint16_t t[kLanes];
-  store_bf16(t, a);
-  for (int i = 0; i < n; ++i) p[i] = t[i];
-}
 
 // The sum of the lanes in the order of ops.h: j + (j+8), then 4, 2, 1.
 ORR_INLINE float sum_lanes(v16f a) {

@@ -57,6 +57,19 @@ ORR_INLINE void store_u16(uint16_t* p, v16i x) {
   _mm256_storeu_si256((__m256i*)p, _mm256_permute4x64_epi64(packed, 0xd8));
 }
 
+ORR_INLINE v16f load_f16(const uint16_t* p) {
+  const __m128i* q = (const __m128i*)p;
+  return {_mm256_cvtph_ps(_mm_loadu_si128(q)), _mm256_cvtph_ps(_mm_loadu_si128(q + 1))};
+}
+ORR_INLINE void store_f16(uint16_t* p, v16f x) {
+  __m128i* q = (__m128i*)p;
+  _mm_storeu_si128(q, _mm256_cvtps_ph(x.a, 8));
+  _mm_storeu_si128(q + 1, _mm256_cvtps_ph(x.b, 8));
+}
+ORR_INLINE v16f round_f16(v16f x) {
+  return {_mm256_cvtph_ps(_mm256_cvtps_ph(x.a, 8)), _mm256_cvtph_ps(_mm256_cvtps_ph(x.b, 8))};
+}
+
 #define ORR_BOTH(name, type, op) \
   ORR_INLINE type name(type x, type y) { return {op(x.a, y.a), op(x.b, y.b)}; }
 ORR_BOTH(operator+, v16f, _mm256_add_ps)

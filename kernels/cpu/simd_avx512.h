@@ -34,6 +34,14 @@ ORR_INLINE v16i load_u16(const uint16_t* p) {
 ORR_INLINE void store_u16(uint16_t* p, v16i a) {
   _mm256_storeu_si256((__m256i*)p, _mm512_cvtepi32_epi16(a.v));
 }
+// IEEE half <-> float. Rounding is to nearest even; NaN becomes quiet and keeps its first bits.
+ORR_INLINE v16f load_f16(const uint16_t* p) {
+  return {_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p))};
+}
+ORR_INLINE void store_f16(uint16_t* p, v16f a) {
+  _mm256_storeu_si256((__m256i*)p, _mm512_cvtps_ph(a.v, 8));
+}
+ORR_INLINE v16f round_f16(v16f a) { return {_mm512_cvtph_ps(_mm512_cvtps_ph(a.v, 8))}; }
 
 ORR_INLINE v16f operator+(v16f a, v16f b) { return {_mm512_add_ps(a.v, b.v)}; }
 ORR_INLINE v16f operator-(v16f a, v16f b) { return {_mm512_sub_ps(a.v, b.v)}; }

@@ -56,12 +56,14 @@ namespace {
 
 constexpr const char* kNumerics = "lanes16/1";  // the order of ops.h and our own exp and log
 
-bool is_real(int32_t dtype) { return dtype == ORR_F32 || dtype == ORR_BF16 || dtype == ORR_F64; }
+bool is_real(int32_t dtype) {
+  return dtype == ORR_F32 || dtype == ORR_BF16 || dtype == ORR_F16 || dtype == ORR_F64;
+}
 
 // Takes the op if tensor `input` is of a type that the row kernels know.
 template <int input, int inplace>
 void real_op(const orr_op& op, orr_support& out) {
-  if (!is_real(op.in[input].dtype)) return refuse(out, "only f32, bf16 and f64");
+  if (!is_real(op.in[input].dtype)) return refuse(out, "only f32, bf16, f16 and f64");
   accept(out, kNumerics);
   out.inplace = inplace;
 }
@@ -73,13 +75,7 @@ void moves(const orr_op&, orr_support& out) {
   out.inplace = inplace;
 }
 
-void iota(const orr_op& op, orr_support& out) {
-  if (op.out[0].dtype == ORR_F16) return refuse(out, "f16 is left to the reference kernels");
-  accept(out, "exact");
-}
-
 void reduces(const orr_op& op, orr_support& out) {
-  if (op.in[0].dtype == ORR_F16) return refuse(out, "f16 is left to the reference kernels");
   if (reduce_fn(op) == ReduceFn::unknown) return refuse(out, "fn is not sum, sumsq, max or min");
   accept(out, kNumerics);
 }
@@ -112,7 +108,7 @@ const Op op_table[] = {
     ORR_ROW(cross_entropy, (real_op<0, 0>), nullptr),
     ORR_ROW(cross_entropy_grad, (real_op<1, 2>), nullptr),
     ORR_ROW(gather, moves<0>, nullptr),
-    ORR_ROW(iota, iota, nullptr),
+    ORR_ROW(iota, moves<0>, nullptr),
     ORR_ROW(layernorm, (real_op<0, 1>), nullptr),
     ORR_ROW(layernorm_grad, (real_op<0, 1>), nullptr),
     ORR_ROW(matmul, matmul_supports, matmul_workspace),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Element types and their vectors, so that an op is written once: f32 and bf16 work on v16f, f64 on
-// v16d, sixteen doubles that the compiler vectorises itself.
+// Element types and their vectors, so that an op is written once: f32, bf16 and f16 work on v16f, f64
+// on v16d, sixteen doubles that the compiler vectorises itself.
 #pragma once
 
 #include <math.h>
@@ -11,6 +11,7 @@
 namespace orr_cpu::ORR_ISA {
 
 struct bf16 { uint16_t bits; };
+struct f16 { uint16_t bits; };
 struct v16d { double lane[kLanes]; };
 
 // Stands for "all sixteen" where a lane count is expected.
@@ -21,6 +22,7 @@ struct Full {};
 template <class T> struct Element;
 template <> struct Element<float> { using V = v16f; using S = float; };
 template <> struct Element<bf16> { using V = v16f; using S = float; };
+template <> struct Element<f16> { using V = v16f; using S = float; };
 template <> struct Element<double> { using V = v16d; using S = double; };
 template <class T> using Vec = typename Element<T>::V;
 template <class T> using Scalar = typename Element<T>::S;
@@ -28,9 +30,21 @@ template <class T> using Scalar = typename Element<T>::S;
 ORR_INLINE v16f load(const float* p, Full) { return load(p); }
 ORR_INLINE void store(float* p, v16f a, Full) { store(p, a); }
 ORR_INLINE v16f load(const bf16* p, Full) { return load_bf16(&p->bits); }
-ORR_INLINE v16f load(const bf16* p, int n) { return load_bf16(&p->bits, n); }
 ORR_INLINE void store(bf16* p, v16f a, Full) { store_bf16(&p->bits, a); }
-ORR_INLINE void store(bf16* p, v16f a, int n) { store_bf16(&p->bits, a, n); }
+ORR_INLINE v16f load(const f16* p, Full) { return load_f16(&p->bits); }
+ORR_INLINE void store(f16* p, v16f a, Full) { store_f16(&p->bits, a); }
+template <class Half>
+ORR_INLINE v16f load(const Half* p, int n) {
+  alignas(64) Half t[kLanes] = {};
+  for (int i = 0; i < n; ++i) t[i] = p[i];
+  return load(t, Full{});
+}
+template <class Half>
+ORR_INLINE void store(Half* p, v16f a, int n) {
+  alignas(64) Half t[kLanes];
+  store(t, a, Full{});
+  for (int i = 0; i < n; ++i) p[i] = t[i];
+}
 ORR_INLINE v16d load(const double* p, Full) { v16d r; ORR_EACH r.lane[i] = p[i]; return r; }
 ORR_INLINE v16d load(const double* p, int n) {
   v16d r;
@@ -48,9 +62,26 @@ ORR_INLINE float load_one(const bf16* p) {
   __builtin_memcpy(&f, &u, 4);
   return f;
 }
+ORR_INLINE float load_one(const f16* p) {
+  return _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(p->bits)));
+}
 ORR_INLINE void store_one(float* p, float x) { *p = x; }
 ORR_INLINE void store_one(double* p, double x) { *p = x; }
 ORR_INLINE void store_one(bf16* p, float x) { store(p, splat(x), 1); }
+ORR_INLINE void store_one(f16* p, float x) { store(p, splat(x), 1); }
+
+// What storing a value as Y makes of it.
+template <class Y> ORR_INLINE v16f rounded(v16f x) { return x; }
+template <> ORR_INLINE v16f rounded<bf16>(v16f x) { return round_bf16(x); }
+template <> ORR_INLINE v16f rounded<f16>(v16f x) { return round_f16(x); }
+template <class Y> ORR_INLINE v16d rounded(v16d x) { return x; }
+template <class Y> ORR_INLINE float rounded(float x) {
+  if constexpr (sizeof(Y) == sizeof(float)) return x;
+  Y y;
+  store_one(&y, x);
+  return load_one(&y);
+}
+template <class Y> ORR_INLINE double rounded(double x) { return x; }
 
 ORR_INLINE v16d splat(double x) { v16d r; ORR_EACH r.lane[i] = x; return r; }
 #define ORR_EACH_OP(op)                               \

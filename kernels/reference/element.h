@@ -56,15 +56,16 @@ inline uint16_t f32_to_bf16(float x) {
 inline float f16_to_f32(uint16_t bits) {
   uint32_t sign = uint32_t(bits & 0x8000) << 16, exponent = (bits >> 10) & 31,
            mantissa = bits & 1023;
+  if (exponent == 31 && mantissa) mantissa |= 512;  // a NaN is quiet
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000 | (mantissa << 13));
   if (exponent == 0) return std::copysign(float(mantissa) * 0x1p-24f, std::bit_cast<float>(sign));
   return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
 }
 
-// To nearest even, with subnormals; what is too large becomes infinite.
+// To nearest even, with subnormals; what is too large becomes infinite, a NaN keeps its first bits.
 inline uint16_t f32_to_f16(float x) {
   uint32_t u = std::bit_cast<uint32_t>(x), sign = (u >> 16) & 0x8000, magnitude = u & 0x7fffffff;
-  if (magnitude > 0x7f800000) return uint16_t(sign | 0x7e00);
+  if (magnitude > 0x7f800000) return uint16_t(sign | 0x7e00 | ((magnitude >> 13) & 1023));
   if (magnitude >= 0x477ff000) return uint16_t(sign | 0x7c00);
   if (magnitude < 0x38800000)  // below 2^-14: a multiple of 2^-24
     return uint16_t(sign | uint32_t(std::nearbyint(std::bit_cast<float>(magnitude) * 0x1p24f)));

@@ -37,6 +37,7 @@ class Progress {
       case ORR_EVENT_RUN_BEGIN: begin(event); break;
       case ORR_EVENT_METRIC:
         if (std::string_view(event.text) == "loss") take_loss(event.value);
+        if (std::string_view(event.text) == "skipped_steps") skipped_ = int64_t(event.value);
         break;
       case ORR_EVENT_STEP_END: end_step(event); break;
       case ORR_EVENT_LOG: erase(); break;  // the log's own line goes where ours was
@@ -60,8 +61,9 @@ class Progress {
   }
 
   void take_loss(double loss) {
-    mean_ = has_loss_ ? mean_ + mean_weight * (loss - mean_) : loss;
     loss_ = loss;
+    if (!std::isfinite(loss)) return;  // of a step that is skipped
+    mean_ = has_loss_ ? mean_ + mean_weight * (loss - mean_) : loss;
     has_loss_ = true;
   }
 
@@ -91,6 +93,7 @@ class Progress {
       std::snprintf(part, sizeof part, " loss %.4f (mean %.4f)", loss_, mean_);
       text += part;
     }
+    if (skipped_ > 0) text += " skipped " + std::to_string(skipped_);
     return text;
   }
 
@@ -109,7 +112,7 @@ class Progress {
   }
 
   bool shown_ = false, terminal_ = false, has_loss_ = false, finished_ = false;
-  int64_t total_ = 0, step_ = 0, steps_ = 0;
+  int64_t total_ = 0, step_ = 0, steps_ = 0, skipped_ = 0;
   double begun_ = 0, now_ = 0, last_shown_ = 0, loss_ = 0, mean_ = 0;
 };
 

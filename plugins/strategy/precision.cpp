@@ -2,8 +2,10 @@
 //
 // Mixed precision: modules compute in 16 bits, with f32 master weights, optimizer state and loss.
 // Micikevicius et al., "Mixed Precision Training", ICLR 2018; Kalamkar et al., "A Study of BFLOAT16
-// for Deep Learning Training", 2019, for why bf16 needs no loss scale.
+// for Deep Learning Training", 2019, for why bf16 needs no loss scale and f16 does.
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <set>
 #include <vector>
 
@@ -12,18 +14,24 @@
 
 namespace {
 
+constexpr double kLargestScale = 0x1p24, kFirstScale = 0x1p16;
+
 constexpr orr_option kOptions[] = {
-    {"compute", ORR_ATTR_TEXT, 0, "bf16", "what modules compute in: bf16"},
+    {"compute", ORR_ATTR_TEXT, 0, "bf16", "what modules compute in: bf16, f16 or f32"},
     {"keep", ORR_ATTR_TEXT, 0, "", "modules that stay in f32, such as norm"},
+    {"loss_scale", 0, 0, nullptr, "dynamic, or a power of two; f16: dynamic"},
+    {"growth_interval", ORR_ATTR_INT, 0, "2000", "good steps before a dynamic loss scale doubles"},
 };
 
 orr_status* describe(void*, orr_strategy_info* out) {
   return orr::guard([&] {
     out->numeric_class = ORR_CLASS_APPROX;
-    out->n_options = 2, out->options = kOptions;
+    out->n_options = std::size(kOptions), out->options = kOptions;
     out->provides = "a compute precision", out->requires_ = "", out->conflicts = "a compute precision";
   });
 }
+
+[[noreturn]] void refuse(const std::string& why) { throw orr::Error(ORR_INVALID, why); }
 
 struct Known {  // of a value
   std::string kind, region;
@@ -32,7 +40,7 @@ struct Known {  // of a value
 
 class Chooser {
  public:
-  Chooser(orr_program* program, const orr_edit* edit, std::vector<std::string> keep)
+  Chooser(orr_program* program, const orr_edit* edit, int32_t dtype, std::vector<std::string> keep)
       : program_(program), edit_(edit), keep_(std::move(keep)) {
     orr::check(edit->each(program, ~0u, this, [](void* self, int32_t v, const orr_value_info* info) {
       static_cast<Chooser*>(self)->know(v, *info);
@@ -41,7 +49,7 @@ class Chooser {
     low_.resize(known_.size());
     for (size_t v = 0; v < known_.size(); ++v) {
       low_[v] = known_[v].dtype == ORR_F32 && !kept(known_[v]) && fits(static_cast<int32_t>(v));
-      if (low_[v]) orr::check(edit->compute(program, static_cast<int32_t>(v), ORR_BF16));
+      if (low_[v]) orr::check(edit->compute(program, static_cast<int32_t>(v), dtype));
     }
   }
 
@@ -89,16 +97,63 @@ class Chooser {
   std::vector<bool> low_;
 };
 
+int32_t dtype_of(const std::string& compute) {
+  if (compute == "bf16") return ORR_BF16;
+  if (compute == "f16") return ORR_F16;
+  if (compute == "f32") return ORR_F32;
+  refuse("compute '" + compute + "': there are bf16, f16 and f32");
+}
+
+void choose(orr_program* program, const orr_edit* edit, int32_t dtype, const std::vector<std::string>& keep) {
+  if (dtype == ORR_F32) {
+    if (!keep.empty()) refuse("keep '" + keep[0] + "': with compute 'f32' all modules stay in f32");
+    return;
+  }
+  Chooser chooser(program, edit, dtype, keep);
+  if (std::string pattern = chooser.unmatched(); !pattern.empty())
+    refuse("keep '" + pattern + "' matches no module");
+  if (!chooser.any()) refuse("nothing in the model computes in f32");
+}
+
+// The power of two from 2^-24 to 2^24 that is nearest in logarithm.
+double nearest_scale(double x) {
+  if (!(x > 0)) return 1;
+  return std::clamp(std::exp2(std::round(std::log2(x))), 1 / kLargestScale, kLargestScale);
+}
+
+std::string text_of(double x) {
+  char text[32];
+  return std::string(text, std::to_chars(text, text + sizeof text, x).ptr);
+}
+
+// The fixed scale that was asked for, 0 if it is dynamic or none.
+double fixed_scale(const orr_options* options) {
+  const double fixed = options->real(options->self, "loss_scale", 0);
+  const std::string text = options->text(options->self, "loss_scale", "");
+  if (!text.empty() && text != "dynamic") refuse("loss_scale '" + text + "': write \"dynamic\" or a power of two");
+  const bool given = options->real(options->self, "loss_scale", 1) == fixed;
+  if (given && fixed != nearest_scale(fixed))
+    refuse("loss_scale " + text_of(fixed) + " is no power of two from 2^-24 to 2^24: the nearest is " +
+           text_of(nearest_scale(fixed)));
+  return fixed;
+}
+
+void scale_loss(orr_program* program, const orr_edit* edit, const orr_options* options, bool needed) {
+  const double fixed = fixed_scale(options);
+  const bool dynamic = fixed == 0 && (needed || *options->text(options->self, "loss_scale", ""));
+  const int64_t interval = options->integer(options->self, "growth_interval", 0);
+  if (interval && !dynamic) refuse("growth_interval is for loss_scale = \"dynamic\"");
+  if (options->integer(options->self, "growth_interval", 1) < 1)
+    refuse("growth_interval " + std::to_string(interval) + ": the least is 1");
+  if (dynamic) orr::check(edit->loss_scale(program, kFirstScale, interval ? interval : 2000));
+  if (fixed) orr::check(edit->loss_scale(program, fixed, 0));
+}
+
 orr_status* transform_forward(void*, orr_program* program, const orr_edit* edit, const orr_options* options) {
   return orr::guard([&] {
-    std::string compute = options->text(options->self, "compute", "bf16");
-    if (compute == "f16")
-      throw orr::Error(ORR_UNIMPLEMENTED, "compute 'f16' needs a loss scale, which there is not yet: use bf16");
-    if (compute != "bf16") throw orr::Error(ORR_INVALID, "compute '" + compute + "': there is bf16");
-    Chooser chooser(program, edit, orr::path::cut(options->text(options->self, "keep", ""), ','));
-    if (std::string pattern = chooser.unmatched(); !pattern.empty())
-      throw orr::Error(ORR_INVALID, "keep '" + pattern + "' matches no module");
-    if (!chooser.any()) throw orr::Error(ORR_INVALID, "nothing in the model computes in f32");
+    const int32_t dtype = dtype_of(options->text(options->self, "compute", "bf16"));
+    choose(program, edit, dtype, orr::path::cut(options->text(options->self, "keep", ""), ','));
+    scale_loss(program, edit, options, dtype == ORR_F16);
   });
 }
 

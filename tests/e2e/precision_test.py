@@ -13,6 +13,7 @@ import unittest
 from program import HERE, orrery
 
 LOW = "strategy.precision{}"
+F16 = 'strategy.precision{ compute = "f16", loss_scale = 1024 }'
 STACKS = [
     (2, f"{{ strategy.data{{}}, {LOW} }}"),
     (3, f"{{ {LOW}, strategy.data{{}} }}"),
@@ -42,18 +43,22 @@ class Precision(unittest.TestCase):
                           self.start("run", stack, ranks, *words), re.MULTILINE)
 
     def test_is_near_f32_but_not_it(self):
-        low, full = self.run_stack(LOW, 1), self.run_stack("nil", 1)
-        self.assertEqual(len(low), len(full))
-        self.assertNotEqual(low, full)
-        for got, want in zip(low[:-1], full[:-1]):
-            x, y = (float(re.search(r"(?:loss|eval) (\S+)", line)[1]) for line in (got, want))
-            self.assertLess(abs(x - y), 5e-3 * y)
+        full = self.run_stack("nil", 1)
+        for stack, bound in ((LOW, 5e-3), (F16, 1e-3)):
+            low = self.run_stack(stack, 1)
+            self.assertEqual(len(low), len(full))
+            self.assertNotEqual(low, full)
+            for got, want in zip(low[:-1], full[:-1]):
+                x, y = (float(re.search(r"(?:loss|eval) (\S+)", line)[1]) for line in (got, want))
+                self.assertLess(abs(x - y), bound * y)
 
     def test_has_the_same_bits_on_any_ranks(self):
-        alone = self.run_stack(LOW, 1)
-        for ranks, stack in STACKS:
-            with self.subTest(ranks=ranks, stack=stack):
-                self.assertEqual(self.run_stack(stack, ranks), alone)
+        for how in (LOW, F16):
+            alone = self.run_stack(how, 1)
+            for ranks, stack in STACKS:
+                stack = stack.replace(LOW, how)
+                with self.subTest(ranks=ranks, stack=stack):
+                    self.assertEqual(self.run_stack(stack, ranks), alone)
 
     def ledger(self, stack, *words):
         line = re.search(r"^  ledger  (.*) = ([\d.]+) bytes for each of (\d+) parameters$",
@@ -64,8 +69,9 @@ class Precision(unittest.TestCase):
         mlp = ("model=mlp",)  # no parameter is used twice
         self.assertEqual(self.ledger("nil", *mlp), (["4.00 parameter", "4.00 gradient", "8.00 state"], 16.0))
         self.assertEqual(self.ledger("nil", *mlp, "optimizer=sgd"), (["4.00 parameter", "4.00 gradient"], 8.0))
-        self.assertEqual(self.ledger(LOW, *mlp),
-                         (["4.00 parameter", "2.00 compute copy", "2.00 gradient", "8.00 state"], 16.0))
+        for stack in (LOW, F16):
+            self.assertEqual(self.ledger(stack, *mlp),
+                             (["4.00 parameter", "2.00 compute copy", "2.00 gradient", "8.00 state"], 16.0))
 
 
 if __name__ == "__main__":

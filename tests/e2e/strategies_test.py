@@ -3,12 +3,16 @@
 
 A row is a stack and the ranks it runs on; it is held against one process for both models and three
 optimizers. The GPT has tied embeddings, dropout and clipping; the last batches are ragged.
+
+Arguments: the build tree; --write-costs writes docs/strategies/costs.md instead of testing.
 """
 import pathlib
 import re
+import sys
 import tempfile
 import unittest
 
+import costs
 from program import HERE, orrery
 
 MODELS = ("gpt", "mlp")
@@ -67,6 +71,8 @@ ROWS += [
 ]
 for server in ("", "servers = 2"):
     ROWS += [(f"{{ strategy.server{{ {server} }} }}", (2, 3, 4), MODELS)]
+for server, worlds in (("dedicated = 1", (2, 3)), ("servers = 2, dedicated = 1", (3, 4))):
+    ROWS += [(f"{{ strategy.server{{ {server} }} }}", worlds, MODELS)]
 ROWS += [
     ("{ strategy.pipeline{ size = 2 }, strategy.server{} }", (4,), ("gpt",)),
     ("{ strategy.server{}, strategy.recompute{}, strategy.accumulate{} }", (3,), ("gpt",)),
@@ -95,11 +101,23 @@ class Equality(unittest.TestCase):
     def tearDownClass(cls):
         cls.folder.cleanup()
 
-    def run_stack(self, stack, ranks, *words):
+    def orrery(self, command, stack, ranks, *words):
         script = pathlib.Path(self.folder.name) / "strategies.lua"
         script.write_text(self.template.replace("strategy = STACK", f"strategy = {stack}"))
-        done = orrery("run", "-n", ranks, script, *words)
+        done = orrery(command, "-n", ranks, script, *words)
         self.assertEqual(done.code, 0, done.err)
+        return done
+
+    def costs(self):
+        return costs.page(ROWS, lambda stack, ranks, model: self.orrery("plan", stack, ranks, f"model={model}").out)
+
+    def test_page_of_costs(self):
+        page = self.costs()
+        print(page[page.index("| Stack"):])
+        self.assertEqual(page, costs.PAGE.read_text(), "run this test with --write-costs")
+
+    def run_stack(self, stack, ranks, *words):
+        done = self.orrery("run", stack, ranks, *words)
         found = re.findall(r"^(?:step \d+ loss|eval|outside|digest) .*$", done.out, re.MULTILINE)
         return [re.sub(r"  [\d.]+ ms$", "", line) for line in found]
 
@@ -122,6 +140,7 @@ class Equality(unittest.TestCase):
         """Few tokens beside the table: rows are gathered, or added onto the other gradient; not in slices."""
         stacks = (("{ strategy.data{} }", 2), ("{ strategy.data{} }", 3), ("{ strategy.accumulate{} }", 1),
                   ("{ strategy.data{}, strategy.accumulate{} }", 2), ("{ strategy.data{}, strategy.zero{} }", 2),
+                  ("{ strategy.server{ dedicated = 1 } }", 3),
                   (f"{{ strategy.data{{}}, {ZERO3} }}", 3), ("{ strategy.pipeline{ size = 2 }, strategy.data{} }", 4))
         for tie in ("true", "false"):
             words = ("model=gpt", "optimizer=adamw", "vocab=1000", f"tie={tie}")
@@ -161,5 +180,9 @@ class Equality(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    import sys
+    if "--write-costs" in sys.argv:
+        Equality.setUpClass()
+        costs.PAGE.write_text(Equality().costs())
+        Equality.tearDownClass()
+        sys.exit(0)
     unittest.main(argv=sys.argv[:1])

@@ -49,18 +49,19 @@ inline orr_tensor tensor(int32_t dtype, std::vector<int64_t> dims,
 
 // Memory with a guard behind it that must stay as it was.
 struct Bytes {
-  explicit Bytes(uint64_t n) : size(n), store(n + 64 + 16, 0x5a) {
-    memory.size = sizeof memory, memory.bytes = n, memory.host = store.data() + 16;
+  explicit Bytes(uint64_t n, bool on_a_line = false) : size(n), store(n + 64 + 80, 0x5a) {
+    if (on_a_line) begin = 64 - reinterpret_cast<uintptr_t>(store.data()) % 64;
+    memory.size = sizeof memory, memory.bytes = n, memory.host = data();
   }
   bool intact() const {
     for (uint64_t i = 0; i < 64; ++i)
-      if (store[16 + size + i] != 0x5a) return false;
+      if (store[begin + size + i] != 0x5a) return false;
     return true;
   }
   orr_buffer buffer() const { return {&memory, 0, size}; }
-  void* data() { return store.data() + 16; }
+  void* data() { return store.data() + begin; }
 
-  uint64_t size;
+  uint64_t size, begin = 16;
   std::vector<unsigned char> store;
   orr_memory memory{};
 };

@@ -108,7 +108,7 @@ void check(const Case& c, int32_t dtype, Make make) {
   int64_t y_row = c.n + c.pad, y_batch = y_row * c.m;
   Bytes a = random_bytes<S>((c.m + c.pad) * (c.k + c.pad) * c.g, 1);
   Bytes b = random_bytes<S>((c.n + c.pad) * (c.k + c.pad) * c.g, 2);
-  Bytes y(uint64_t(y_batch * c.g * nodes) * sizeof(S));
+  Bytes y(uint64_t(y_batch * c.g * nodes) * sizeof(S), y_row % 16 == 0);
   orr_tensor in[] = {tensor(dtype, {c.g, c.m, c.k}, sa), tensor(dtype, {c.g, c.k, c.n}, sb)};
   orr_tensor out = nodes > 1 ? tensor(dtype, {nodes, 1, c.m, c.n}, {y_batch, y_batch, y_row, 1})
                              : tensor(dtype, {c.g, c.m, c.n}, {y_batch, y_row, 1});
@@ -151,6 +151,7 @@ const Case cases[] = {
     {5, 64, 64, 32, true, false, 0, 0, 1, 1, true},
     {1, 300, 1100, 40, false, false},
     {1, 290, 530, 300, true, true},
+    {1, 1030, 1040, 5, true, false},  // y goes past the caches
     {1, 30, 50, 64, true, false, 0, 0, 4, 4},
     {1, 30, 50, 4 * 300, true, false, 0, 0, 4, 4},
     {1, 290, 70, 512, true, false, 0, 0, 2, 2},

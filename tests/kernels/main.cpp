@@ -16,6 +16,7 @@ void print_features() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2")) std::printf(" avx2");
   if (__builtin_cpu_supports("fma")) std::printf(" fma");
+  if (__builtin_cpu_supports("f16c")) std::printf(" f16c");
   if (__builtin_cpu_supports("avx512f")) std::printf(" avx512f");
   if (__builtin_cpu_supports("avx512bf16")) std::printf(" avx512bf16");
 #endif

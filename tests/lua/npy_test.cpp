@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "lua/host_tensor.h"
+#include "program/elements.h"
 
 namespace orrery::lua {
 namespace {
@@ -50,20 +51,6 @@ TEST(Npy, NamesWhatIsWrong) {
   std::string bytes(200, ' ');
   file.read(bytes.data(), 200);
   EXPECT_NE(refusal(bytes).find("72 of 400 data bytes"), std::string::npos) << refusal(bytes);
-}
-
-TEST(Elements, HalvesRoundToNearestEven) {
-  std::byte place[2];
-  for (const auto& [value, stored] : {std::pair{1.0, 1.0},
-                                      {65504.0, 65504.0},
-                                      {2049.0, 2048.0},
-                                      {2051.0, 2052.0},
-                                      {5.9604644775390625e-8, 5.9604644775390625e-8}}) {
-    write_element(ORR_F16, place, value);
-    EXPECT_EQ(read_element(ORR_F16, place), stored);
-  }
-  write_element(ORR_BF16, place, 257.0);
-  EXPECT_EQ(read_element(ORR_BF16, place), 256.0);
 }
 
 }  // namespace

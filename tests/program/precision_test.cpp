@@ -32,14 +32,14 @@ std::shared_ptr<State> param(const std::string& name, const Dims& dims) {
   return s;
 }
 
-// tanh(x w) * scale, squared and averaged; `low` writes the casts around the module by hand.
-Model make(bool low) {
+// tanh(x w) * scale, squared and averaged; with `low` the casts around the module are written by hand.
+Model make(int32_t low = 0) {
   Model m;
   Program& p = m.p;
   m.w = param("net.w", {5, 4}), m.scale = param("net.scale", {4});
   ValueId x = p.batch_input("x", {ORR_F32, {6, 5}}), w = p.state_value(m.w), s = p.state_value(m.scale);
   p.set_site({"Model.net", "model.lua:4"});
-  auto at = [&](ValueId v) { return low ? p.cast(v, ORR_BF16) : v; };
+  auto at = [&](ValueId v) { return low ? p.cast(v, low) : v; };
   m.product = build::matmul(p, at(x), at(w));
   m.hidden = p.pointwise(ORR_FN_TANH, {m.product});
   m.hidden = p.pointwise(ORR_FN_MUL, {m.hidden, at(s)});
@@ -66,19 +66,25 @@ Named trained(Model& m) {
 }
 
 TEST(Precision, IsThatOfCastsByHand) {
-  Model plain = make(false), by_hand = make(true), chosen = make(false);
-  apply_forward(chosen.p, {{"precision", {}, "model.lua:1"}});
-  EXPECT_EQ(chosen.p.type(chosen.product).dtype, ORR_BF16);
-  EXPECT_EQ(chosen.p.type(chosen.hidden).dtype, ORR_BF16);
-  EXPECT_EQ(chosen.p.type(chosen.loss).dtype, ORR_F32);
-  Named want = trained(by_hand), got = trained(chosen), exact = trained(plain);
-  EXPECT_EQ(got, want);
-  EXPECT_NE(got.at("loss"), exact.at("loss"));
-  EXPECT_NEAR(got.at("loss")[0], exact.at("loss")[0], 1e-2 * exact.at("loss")[0]);
+  Model plain = make();
+  Named exact = trained(plain), last;
+  for (auto [dtype, name] : {std::pair{ORR_BF16, "bf16"}, {ORR_F16, "f16"}}) {
+    Model by_hand = make(dtype), chosen = make();
+    apply_forward(chosen.p, {{"precision", {{"compute", std::string(name)}}, "model.lua:1"}});
+    EXPECT_EQ(chosen.p.type(chosen.product).dtype, dtype);
+    EXPECT_EQ(chosen.p.type(chosen.hidden).dtype, dtype);
+    EXPECT_EQ(chosen.p.type(chosen.loss).dtype, ORR_F32);
+    Named want = trained(by_hand), got = trained(chosen);
+    EXPECT_EQ(got, want) << name;
+    EXPECT_NE(got.at("loss"), exact.at("loss")) << name;
+    EXPECT_NE(got, last) << name;
+    EXPECT_NEAR(got.at("loss")[0], exact.at("loss")[0], 1e-2 * exact.at("loss")[0]) << name;
+    last = got;
+  }
 }
 
 TEST(Precision, LeavesWhatIsToBeKept) {
-  Model kept = make(false);
+  Model kept = make();
   kept.p.set_site({"Model.head", "model.lua:5"});
   ValueId head = build::matmul(kept.p, kept.hidden, kept.p.input("h", {ORR_F32, {4, 2}}));
   apply_forward(kept.p, {{"precision", {{"keep", std::string("net")}}, "model.lua:1"}});
@@ -100,7 +106,7 @@ TEST(Precision, CastsAParameterOnceForEachUse) {
 }
 
 std::string refusal(const std::map<std::string, Attr>& options) {
-  Model m = make(false);
+  Model m = make();
   try {
     apply_forward(m.p, {{"precision", options, "model.lua:1"}});
   } catch (const Error& e) {
@@ -110,9 +116,20 @@ std::string refusal(const std::map<std::string, Attr>& options) {
 }
 
 TEST(PrecisionOptions, AreChecked) {
-  EXPECT_EQ(refusal({{"compute", std::string("f16")}}),
-            "model.lua:1: strategy.precision: compute 'f16' needs a loss scale, which there is not yet: use bf16");
-  EXPECT_EQ(refusal({{"compute", std::string("int8")}}), "model.lua:1: strategy.precision: compute 'int8': there is bf16");
+  const std::string at = "model.lua:1: strategy.precision: ";
+  EXPECT_EQ(refusal({{"compute", std::string("int8")}}), at + "compute 'int8': there are bf16, f16 and f32");
+  EXPECT_EQ(refusal({{"loss_scale", std::string("auto")}}), at + "loss_scale 'auto': write \"dynamic\" or a power of two");
+  EXPECT_EQ(refusal({{"loss_scale", int64_t{1000}}}),
+            at + "loss_scale 1000 is no power of two from 2^-24 to 2^24: the nearest is 1024");
+  EXPECT_EQ(refusal({{"loss_scale", 1e30}}),
+            at + "loss_scale 1e+30 is no power of two from 2^-24 to 2^24: the nearest is 16777216");
+  EXPECT_EQ(refusal({{"loss_scale", int64_t{0}}}),
+            at + "loss_scale 0 is no power of two from 2^-24 to 2^24: the nearest is 1");
+  EXPECT_EQ(refusal({{"growth_interval", int64_t{5}}}), at + "growth_interval is for loss_scale = \"dynamic\"");
+  EXPECT_EQ(refusal({{"compute", std::string("f16")}, {"growth_interval", int64_t{0}}}),
+            at + "growth_interval 0: the least is 1");
+  EXPECT_EQ(refusal({{"compute", std::string("f32")}, {"keep", std::string("net")}}),
+            at + "keep 'net': with compute 'f32' all modules stay in f32");
   EXPECT_EQ(refusal({{"keep", std::string("nets")}}), "model.lua:1: strategy.precision: keep 'nets' matches no module");
   EXPECT_EQ(refusal({{"keep", std::string("net")}}),
             "model.lua:1: strategy.precision: nothing in the model computes in f32");

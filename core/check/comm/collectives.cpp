@@ -215,7 +215,7 @@ struct Bench {
           all_to_all(k);
         }
         if (!(peer.caps().ops >> ORR_COLL_TREE_REDUCE_SCATTER & 1)) continue;
-        for (int dtype : {ORR_F32, ORR_BF16, ORR_F64})
+        for (int dtype : {ORR_F32, ORR_BF16, ORR_F16, ORR_F64})
           if (reduces(dtype))
           for (int64_t leaves : {1, 2, 3, 5, 6, 12, 13})
             for (bool empty : {false, true})

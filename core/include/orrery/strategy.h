@@ -26,7 +26,7 @@ enum { ORR_LIFE_KEEP = 0, ORR_LIFE_RECOMPUTE = 1 };
 /* One option of a strategy: what the user may write in its table. */
 typedef struct orr_option {
   const char* name;
-  int32_t type;         /* ORR_ATTR_INT, _REAL, _TEXT (kernel.h) */
+  int32_t type;         /* ORR_ATTR_INT, _REAL, _TEXT (kernel.h), 0: a number or a text */
   int32_t required;
   const char* fallback; /* default, as text, NULL if none */
   const char* doc;      /* one line */
@@ -72,6 +72,20 @@ typedef struct orr_shard {
                        ORR_SUM_BLOCK elements (ops.h), which needs an elementwise update */
   int32_t keep;     /* ORR_SHARD_PARAM: what forward gathered stays for backward */
 } orr_shard;
+
+/* Servers that take gradients as workers bring them (Dean et al., "Large Scale Distributed Deep
+ * Networks", NIPS 2012). */
+typedef struct orr_serve {
+  uint32_t size;
+  const char* axis;   /* deals the batch; the job's only one. Its first ranks serve the parameters that
+                         `shard` has given them */
+  int32_t servers;
+  int32_t push, pull; /* steps between two pushes of gradients, between two pulls of weights */
+  int32_t bound;      /* -1: gradients are applied as they come. Else those of one step together, and a
+                         worker is at most this many steps ahead of the weights that it reads */
+  const char* log;    /* file that arrivals are written to, "" none */
+  const char* replay; /* file whose arrivals are followed, "" none */
+} orr_serve;
 
 /* The host's editing calls. Only what a strategy of this revision needs has a slot; the table grows. */
 typedef struct orr_edit {
@@ -133,6 +147,15 @@ typedef struct orr_edit {
   /* Lets the ranks of `axis`, which deals the batch, train alone, each on gradients of its own leaves.
    * After every `every` steps parameters, with `states` also optimizer states, become their means. */
   orr_status* (*average)(orr_program*, const char* axis, int32_t every, int32_t states);
+  /* Only in transform_forward: differentiates a multiple of the loss, a state of the run that begins at
+   * `initial`, a power of two. A step whose loss or gradients are not finite changes no parameter and no
+   * state; it halves the multiple, which doubles after `growth_interval` good steps (0: it stays). */
+  orr_status* (*loss_scale)(orr_program*, double initial, int64_t growth_interval);
+  /* Deals no leaves to the first `n` ranks of `axis`, which deals the batch: they take part in what is
+   * exchanged, and compute what no sample is needed for. */
+  orr_status* (*idle)(orr_program*, const char* axis, int32_t n);
+  /* Lets workers train without waiting for each other, on weights that servers hold. */
+  orr_status* (*serve)(orr_program*, const orr_serve*);
 } orr_edit;
 
 /* Parts of a step of one chunk: all of backward in one, or its part for earlier stages (backward) and

@@ -76,6 +76,7 @@ Cost cost(const OpArgs& args, const std::vector<Type>& out) {
   const Dims &q = args.in[grad ? 1 : 0].dims, &k = args.in[grad ? 2 : 1].dims;
   double full = 2.0 * static_cast<double>(q[0] * q[1] * k[1] * q[2]);
   double part = attr_int(args.attrs, "causal", 0) ? 0.5 : 1;
+  c.matrix = true;
   c.flops = (grad ? 5 : 2) * full * part;
   return c;
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Single elements of every dtype as doubles.
+#include "program/elements.h"
+
+#include <orrery/types.h>
+
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 
-#include "base/error.h"
-#include "lua/host_tensor.h"
-
-namespace orrery::lua {
+namespace orrery {
 namespace {
 
 template <class T>
@@ -75,4 +75,4 @@ void write_element(int32_t dtype, void* place, double value) {
   }
 }
 
-}  // namespace orrery::lua
+}  // namespace orrery

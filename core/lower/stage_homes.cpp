@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/stage_homes.h"
+
+#include <algorithm>
+
+namespace orrery {
+
+StageHomes::StageHomes(const Program& p, const Spread& spread)
+    : from_(p),
+      spread_(spread),
+      everyone_(static_cast<size_t>(spread.size_of(spread.pipe_axis))),
+      nobody_(everyone_) {
+  everyone_.set();
+  run_at_.assign(p.ops().size(), nobody_);
+  needed_.assign(p.values().size(), nobody_);
+  readers_.resize(p.values().size());
+  travels_.assign(p.values().size(), false);
+  for (size_t v = 0; v < p.values().size(); ++v)
+    if (p.values()[v].state) homes_[static_cast<ValueId>(v)] = nobody_;
+  find_early();
+  settle_update();
+  for (auto& [state, next] : from_.updates())
+    if (homes_[state].none()) homes_[state] = only(0);  // nobody reads it
+  settle_update();
+  place_scalars();
+  find_readers();
+}
+
+bool StageHomes::makes_scalars(size_t op) const {
+  return is_late(op) && !partial_input(from_.ops()[op]) && all_scalars(from_.ops()[op]);
+}
+
+bool StageHomes::all_scalars(const Op& op) const {
+  return std::all_of(op.out.begin(), op.out.end(), [&](ValueId v) { return scalar(v); });
+}
+
+Ranks StageHomes::only(size_t rank) const {
+  Ranks one = nobody_;
+  one.set(rank);
+  return one;
+}
+
+void StageHomes::find_early() {
+  late_.resize(from_.ops().size());
+  for (size_t i = 0; i < from_.ops().size(); ++i) {
+    const Op& op = from_.ops()[i];
+    late_[i] = op.phase == Phase::update || op.kind == "total" || op.kind == "batch_mean";
+    for (ValueId v : op.in) {
+      OpId maker = value(v).producer;
+      late_[i] = late_[i] || value(v).batch == Batch::partial ||
+                 (maker != kNone && late_[static_cast<size_t>(maker)]);
+    }
+    if (late_[i]) {  // sums over the batch stay where they are made until they are whole
+      if (const ValueId* sum = partial_input(op)) run_at_[i] = available(*sum);
+      continue;
+    }
+    run_at_[i] = only(at(op));
+    for (ValueId v : op.in)
+      if (value(v).state) homes_[v].set(at(op));
+  }
+}
+
+const ValueId* StageHomes::partial_input(const Op& op) const {
+  for (const ValueId& v : op.in)
+    if (value(v).batch == Batch::partial) return &v;
+  return nullptr;
+}
+
+// What is there without the update: early results, inputs, states.
+Ranks StageHomes::available(ValueId v) const {
+  OpId maker = value(v).producer;
+  if (maker != kNone) return run_at_[static_cast<size_t>(maker)];
+  if (!value(v).state) return everyone_;
+  auto home = homes_.find(v);
+  return home == homes_.end() ? nobody_ : home->second;
+}
+
+void StageHomes::need(ValueId v, const Ranks& ranks) {
+  needed_[static_cast<size_t>(v)] |= ranks;
+  if (value(v).state) homes_[v] |= ranks;
+}
+
+// What an update reads has a home where it is made; that may be where more is updated.
+void StageHomes::settle_update() {
+  for (size_t before = SIZE_MAX, now = 0; before != now;) {
+    before = now, now = 0;
+    place_update();
+    for (auto& [v, ranks] : homes_) now += ranks.count();
+  }
+}
+
+// Tensors of the update, backwards from the states that they become.
+void StageHomes::place_update() {
+  for (auto& [state, next] : from_.updates()) need(next, homes_[state]);
+  for (size_t i = from_.ops().size(); i-- > 0;) {
+    const Op& op = from_.ops()[i];
+    if (!is_late(i) || partial_input(op) || all_scalars(op)) continue;
+    for (ValueId v : op.out) run_at_[i] |= needed_[static_cast<size_t>(v)];
+    for (ValueId v : op.in)
+      if (!scalar(v)) need(v, run_at_[i]);
+  }
+}
+
+// Scalars: made where their tensors are, or by everyone out of other scalars.
+void StageHomes::place_scalars() {
+  for (auto& [name, v] : from_.outputs()) need(v, everyone_);
+  for (size_t i = 0; i < from_.ops().size(); ++i) {
+    const Op& op = from_.ops()[i];
+    if (!is_late(i) || partial_input(op) || !all_scalars(op)) continue;
+    const ValueId* tensor = nullptr;
+    for (const ValueId& v : op.in)
+      if (!scalar(v)) tensor = &v;
+    run_at_[i] = everyone_;
+    if (!tensor) continue;
+    Ranks there = available(*tensor);
+    if (there.none()) {
+      there = only(0);  // a tensor for this alone
+      need_chain(*tensor, there);
+    }
+    run_at_[i] = only(there.find_first());
+  }
+}
+
+// Computes v, and what it is made of, on these ranks as well.
+void StageHomes::need_chain(ValueId v, const Ranks& ranks) {
+  need(v, ranks);
+  OpId maker = value(v).producer;
+  if (maker == kNone || !is_late(static_cast<size_t>(maker)) ||
+      partial_input(from_.ops()[static_cast<size_t>(maker)]))
+    return;
+  run_at_[static_cast<size_t>(maker)] |= ranks;
+  for (ValueId in : from_.ops()[static_cast<size_t>(maker)].in) need_chain(in, ranks);
+}
+
+void StageHomes::find_readers() {
+  for (size_t i = 0; i < from_.ops().size(); ++i)
+    for (ValueId v : from_.ops()[i].in) {
+      needed_[static_cast<size_t>(v)] |= run_at_[i];
+      if (value(v).state) homes_[v] |= run_at_[i];
+      readers_[static_cast<size_t>(v)].push_back(i);
+    }
+  for (size_t i = 0; i < from_.ops().size(); ++i)
+    for (ValueId v : from_.ops()[i].out)
+      travels_[static_cast<size_t>(v)] = !needed(v).is_subset_of(run_at_[i]);
+}
+
+}  // namespace orrery

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "run/machine_model.h"
+
+namespace orrery {
+namespace {
+
+using Json = nlohmann::json;
+
+// The fields of an object, each read once; complains by the path of a field.
+class Fields {
+ public:
+  Fields(const std::string& file, const std::string& path, const Json& json)
+      : file_(file), path_(path), json_(json) {
+    if (!json.is_object())
+      fail(ORR_INVALID, "machine '{}': {} must be an object", file,
+           path.empty() ? "the file" : path);
+  }
+
+  double number(const std::string& name) {
+    const Json& value = at(name);
+    if (!value.is_number() || value.get<double>() <= 0)
+      fail(ORR_INVALID, "machine '{}': {}{} is {}, but must be a number above 0", file_, path_,
+           name, value.dump());
+    return value.get<double>();
+  }
+  Fields object(const std::string& name) { return {file_, path_ + name + ".", at(name)}; }
+
+  // Throws if the object has a field that nobody has read.
+  void end() const {
+    for (auto& [name, value] : json_.items())
+      if (std::find(read_.begin(), read_.end(), name) == read_.end())
+        fail(ORR_INVALID, "machine '{}': there is no field {}{}{}; there are: {}", file_, path_,
+             name, did_you_mean(name, read_), join(read_, ", "));
+  }
+
+  std::map<std::string, double> numbers(const std::vector<std::string>& names) {
+    std::map<std::string, double> found;
+    for (const std::string& name : names) {
+      read_.push_back(name);
+      if (json_.contains(name)) found[name] = number(name);
+    }
+    return found;
+  }
+
+ private:
+  const Json& at(const std::string& name) {
+    read_.push_back(name);
+    if (!json_.contains(name))
+      fail(ORR_INVALID, "machine '{}': the field {}{} is missing; add it", file_, path_, name);
+    return json_.at(name);
+  }
+
+  std::string file_, path_;
+  const Json& json_;
+  std::vector<std::string> read_;
+};
+
+Link link_of(Fields fields) {
+  Link link{fields.number("latency"), fields.number("bandwidth")};
+  fields.end();
+  return link;
+}
+
+Machine assumed() {
+  Machine m;
+  m.name = "assumed";
+  m.matrix_flops = {{"f64", 5e10}, {"f32", 1e11}, {"f16", 1e11}, {"bf16", 1e11}};
+  m.vector_flops = 1e10, m.memory_bandwidth = 1e10, m.cache_bandwidth = 5e10, m.cache_bytes = 2e6;
+  m.launch_seconds = 1e-6, m.ranks_per_host = 8;
+  m.inside = {2e-6, 5e9}, m.between = {1e-5, 1.25e9};
+  return m;
+}
+
+Json parse(const std::string& file) {
+  std::ifstream in(file);
+  if (!in)
+    fail(ORR_INVALID, "--machine {}: cannot be read; name a file like docs/plan.md shows", file);
+  try {
+    return Json::parse(in);
+  } catch (const Json::exception& e) {
+    fail(ORR_INVALID, "--machine {}: is not JSON: {}", file, e.what());
+  }
+}
+
+}  // namespace
+
+Machine machine_of(const std::string& file) {
+  if (file.empty()) return assumed();
+  const Json json = parse(file);
+  Fields fields(file, "", json);
+  Machine m;
+  m.name = file;
+  Fields products = fields.object("matrix_flops");
+  m.matrix_flops = products.numbers({"f64", "f32", "f16", "bf16"});
+  products.end();
+  m.vector_flops = fields.number("vector_flops");
+  m.memory_bandwidth = fields.number("memory_bandwidth");
+  m.cache_bandwidth = fields.number("cache_bandwidth"),
+  m.cache_bytes = fields.number("cache_bytes");
+  m.launch_seconds = fields.number("launch_seconds");
+  m.ranks_per_host = static_cast<int>(fields.number("ranks_per_host"));
+  m.inside = link_of(fields.object("inside")), m.between = link_of(fields.object("between"));
+  fields.end();
+  return m;
+}
+
+}  // namespace orrery

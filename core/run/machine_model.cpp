@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/machine_model.h"
+
+#include <orrery/sdk/traffic.hpp>
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+
+namespace orrery {
+namespace {
+
+bool is_message(const Exchange& e) { return e.op == ORR_COLL_SEND || e.op == ORR_COLL_RECV; }
+
+double most_sent(const Exchange& e, int ranks) {
+  if (is_message(e)) return static_cast<double>(e.count * orr_dtype_bytes(e.dtype));
+  uint64_t most = 0;
+  for (int r = 0; r < ranks; ++r)
+    most = std::max(most, orr::traffic::bytes_sent(e.descriptor(), r, ranks));
+  return static_cast<double>(most);
+}
+
+double rounds(const Exchange& e, int ranks) {
+  if (is_message(e)) return 1;
+  const bool back = e.op == ORR_COLL_ALL_REDUCE || e.op == ORR_COLL_TREE_ALL_REDUCE;
+  return (back ? 2 : 1) * std::bit_width(static_cast<unsigned>(ranks - 1));
+}
+
+}  // namespace
+
+double Machine::seconds(const Launch& launch) const {
+  const Cost& cost = launch.cost;
+  double rate = vector_flops;
+  if (cost.matrix) {
+    const std::string dtype = dtype_name(launch.in.front().dtype);
+    auto known = matrix_flops.find(dtype);
+    if (known == matrix_flops.end())
+      fail(ORR_INVALID,
+           "{}{} multiplies matrices of {}, but machine '{}' has no matrix_flops.{}: add it",
+           launch.op.site.prefix(), launch.op.kind, dtype, name, dtype);
+    rate = known->second;
+  }
+  const double bandwidth = cost.bytes <= cache_bytes ? cache_bandwidth : memory_bandwidth;
+  return launch_seconds + std::max(cost.flops / rate, cost.bytes / bandwidth);
+}
+
+double Machine::seconds(const Exchange& e, const Spread& spread, int rank) const {
+  const int ranks = spread.size_of(e.axis);
+  auto host = [&](int r) { return r / ranks_per_host; };
+  bool far = false;
+  if (is_message(e))
+    far = host(spread.peer(e.axis, e.root_or_peer, rank)) != host(rank);
+  else
+    for (int i = 0; i < ranks; ++i) far |= host(spread.peer(e.axis, i, rank)) != host(rank);
+  return (far ? between : inside).seconds(rounds(e, ranks), most_sent(e, ranks));
+}
+
+}  // namespace orrery

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/plan_fit.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+#include "base/in_parallel.h"
+#include "base/text.h"
+#include "lower/lower.h"
+#include "run/rank_kinds.h"
+
+namespace orrery {
+namespace {
+
+struct Peak {
+  uint64_t bytes = 0;
+  int rank = 0;
+};
+
+Peak peak_of(const Blueprint& b, const std::vector<std::string>& kernels) {
+  const RankKinds kinds(b);
+  auto peaks = in_parallel<Peak>(kinds.alike().size(), [&](size_t i) {
+    const LowerRequest request = kinds.request(i, kernels);
+    return Peak{lower(request).bytes(), request.rank};
+  });
+  return *std::max_element(peaks.begin(), peaks.end(),
+                           [](const Peak& x, const Peak& y) { return x.bytes < y.bytes; });
+}
+
+class Fitter {
+ public:
+  Fitter(Blueprint& b, const std::vector<std::string>& kernels, uint64_t limit)
+      : b_(b), kernels_(kernels), limit_(limit) {
+    counts_ = counts();
+    peaks_.resize(counts_.size());
+  }
+
+  std::string run() {
+    size_t last = stride();
+    if (!fits(last)) last = valley();
+    size_t first = last;
+    while (first > 0 && !(peaks_[first - 1] && !fits(first - 1)))
+      --first;  // the nearest before that was too much
+    if (first == 0) return settle(last);
+    for (--first; last - first > 1;) {
+      const size_t middle = (first + last) / 2;
+      (fits(middle) ? last : first) = middle;
+    }
+    return settle(last);
+  }
+
+ private:
+  // The fewest microbatches for each possible number of samples in one, the largest first. Leaves
+  // that run in one call take the same memory whatever their number.
+  std::vector<int64_t> counts() const {
+    const int64_t batch = b_.program.batch_size(), ranks = b_.spread.workers();
+    std::vector<int64_t> found = {ranks};
+    for (int64_t rows = batch / ranks; b_.spread.sliced && rows > 0; --rows)
+      if (int64_t n = (batch + rows - 1) / rows; n > found.back() && legal(n)) found.push_back(n);
+    if (found.size() > 1 && !legal(ranks)) found.erase(found.begin());
+    return found;
+  }
+
+  // Whether the schedule can deal that many.
+  bool legal(int64_t n) const {
+    if (!b_.spread.make_timetable) return true;
+    const std::vector<int64_t> first = deal_leaves(n, b_.spread);
+    try {
+      for (size_t r = 0; r + 1 < first.size(); ++r)
+        b_.spread.make_timetable(static_cast<int>(first[r + 1] - first[r]));
+      return true;
+    } catch (const Error& e) {
+      return false;
+    }
+  }
+
+  // The first of 0, 1, 3, 7, ... that fits, or the last of all counts.
+  size_t stride() {
+    size_t at = 0;
+    for (size_t step = 1; at + 1 < counts_.size() && !fits(at); step *= 2)
+      at = std::min(at + step, counts_.size() - 1);
+    return at;
+  }
+
+  // Memory shrinks with the microbatch, but the nodes of sums that wait grow in number: where
+  // strides came closest, the counts between them may fit.
+  size_t valley() {
+    size_t least = 0;
+    for (size_t i = 0; i < counts_.size(); ++i)
+      if (peaks_[i] && peaks_[i]->bytes < peaks_[least]->bytes) least = i;
+    size_t begin = least, end = least;
+    while (begin > 0 && !peaks_[begin - 1]) --begin;
+    while (end + 1 < counts_.size() && !peaks_[end + 1]) ++end;
+    for (size_t i = begin; i <= end; ++i)
+      if (fits(i)) return i;
+    fail_nothing_fits();
+  }
+
+  const std::optional<Peak>& peak(size_t i) {
+    if (!peaks_[i]) {
+      b_.microbatches = counts_[i];
+      peaks_[i] = peak_of(b_, kernels_);
+    }
+    return peaks_[i];
+  }
+  bool fits(size_t i) { return peak(i)->bytes <= limit_; }
+
+  std::string settle(size_t i) {
+    b_.microbatches = counts_[i];
+    std::string text = fmt::format("fit: {} hold {}: {} on rank {}\n", size(limit_), samples(i),
+                                   size(peak(i)->bytes), peak(i)->rank);
+    if (i > 0) text += fmt::format("  {} take {}\n", samples(i - 1), size(peak(i - 1)->bytes));
+    return text;
+  }
+
+  [[noreturn]] void fail_nothing_fits() {
+    size_t least = 0;
+    for (size_t i = 0; i < counts_.size(); ++i)
+      if (peaks_[i] && peaks_[i]->bytes < peaks_[least]->bytes) least = i;
+    fail(ORR_FAILED, "--fit {}: nothing fits; {} take {} on rank {}, {} too much: {}", size(limit_),
+         samples(least), size(peaks_[least]->bytes), peaks_[least]->rank,
+         size(peaks_[least]->bytes - limit_),
+         b_.spread.sliced ? "add ranks, shards (strategy.zero) or strategy.recompute"
+                          : "add strategy.accumulate, so that microbatches run one after another, "
+                            "ranks or shards (strategy.zero)");
+  }
+
+  std::string samples(size_t i) const {
+    const int64_t rows = (b_.program.batch_size() + counts_[i] - 1) / counts_[i];
+    return fmt::format("{} sample{} a microbatch (microbatches = {})", rows, rows == 1 ? "" : "s",
+                       counts_[i]);
+  }
+  static std::string size(uint64_t bytes) { return human_bytes(static_cast<double>(bytes)); }
+
+  Blueprint& b_;
+  const std::vector<std::string>& kernels_;
+  uint64_t limit_;
+  std::vector<int64_t> counts_;
+  std::vector<std::optional<Peak>> peaks_;  // by count, of those that were tried
+};
+
+}  // namespace
+
+std::string fit_microbatches(Blueprint& b, const std::vector<std::string>& kernels,
+                             uint64_t limit) {
+  return Fitter(b, kernels, limit).run();
+}
+
+}  // namespace orrery

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/plan_time.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace orrery {
+namespace {
+
+std::string duration(double seconds) {
+  return seconds < 1 ? fmt::format("{:.4g} ms", seconds * 1e3) : fmt::format("{:.4g} s", seconds);
+}
+
+// Elements of the first batch field that has a whole number for each position of each sample.
+int64_t tokens(const Program& p) {
+  for (const Value& v : p.values()) {
+    const bool whole = v.type.dtype == ORR_I32 || v.type.dtype == ORR_I64;
+    if (v.role == Role::batch && whole && v.type.dims.size() == 2) return v.type.elements();
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string step_text(const Program& logical, const std::vector<Spent>& spent,
+                      const Machine& machine) {
+  const double step = spent.front().step;
+  std::string rate =
+      fmt::format("{:.4g} samples", static_cast<double>(logical.batch_size()) / step);
+  if (int64_t n = tokens(logical))
+    rate += fmt::format(" or {:.4g} tokens", static_cast<double>(n) / step);
+  return fmt::format("  step    {}: {} a second on the machine {}\n", duration(step), rate,
+                     machine.name == "assumed"
+                         ? "assumed (one core a rank; --machine FILE gives another)"
+                         : machine.name);
+}
+
+std::string spent_text(const Spent& spent) {
+  auto share = [&](double part) { return 100 * std::max(part, 0.0) / spent.step; };
+  return fmt::format("  time    {:.1f} % compute, {:.1f} % exposed communication, {:.1f} % idle\n",
+                     share(spent.compute), share(spent.exposed), share(spent.idle()));
+}
+
+}  // namespace orrery

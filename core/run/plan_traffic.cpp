@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/plan_traffic.h"
+
+#include <fmt/format.h>
+
+#include <orrery/sdk/traffic.hpp>
+
+#include "base/text.h"
+
+namespace orrery {
+namespace {
+
+// Bytes that a rank sends in a step; those of one plan may differ by a cache line in a bucket's
+// share.
+uint64_t sent_by(const RankPlan& plan, const std::map<int, int64_t>& times, int rank) {
+  uint64_t sum = 0;
+  for (auto& [index, n] : times) {
+    const Exchange& e = plan.exchanges[static_cast<size_t>(index)];
+    sum += static_cast<uint64_t>(n) * orr::traffic::bytes_sent(e.descriptor(),
+                                                               plan.spread.coordinate(e.axis, rank),
+                                                               plan.spread.size_of(e.axis));
+  }
+  return sum;
+}
+
+std::string sends_text(const RankPlan& plan, const std::map<int, int64_t>& times,
+                       const std::vector<int>& ranks) {
+  std::map<uint64_t, std::vector<int>> by_bytes;
+  for (int rank : ranks) by_bytes[sent_by(plan, times, rank)].push_back(rank);
+  int64_t posts = 0;
+  for (auto& [index, n] : times) posts += n;
+  std::string text;
+  for (auto& [bytes, who] : by_bytes)
+    text += fmt::format("  sends   {:>14} bytes a step in {} operation{}{}\n", bytes, posts,
+                        posts == 1 ? "" : "s", by_bytes.size() == 1 ? "" : ", " + ranks_text(who));
+  return text;
+}
+
+std::string collectives_text(const RankPlan& plan, const std::vector<int>& ranks) {
+  std::map<int, int64_t> times = times_posted(plan);
+  if (times.empty()) return "  sends nothing\n";
+  std::string text = sends_text(plan, times, ranks);
+  for (auto& [index, n] : times) {
+    const Exchange& e = plan.exchanges[static_cast<size_t>(index)];
+    text += fmt::format("    {:<12} {}{}  {} x {}", e.name, n == 1 ? "" : fmt::format("{} x ", n),
+                        collective_name(e.op), e.count, dtype_name(e.dtype));
+    if (e.is_bucket())
+      text +=
+          fmt::format("  {} tensors  {} node{}", e.totals.size(), e.nodes, e.nodes == 1 ? "" : "s");
+    text += fmt::format("  sends {} bytes  by {} {}\n", e.bytes_sent * static_cast<uint64_t>(n),
+                        e.cause, e.where.empty() ? "" : "(" + e.where + ")");
+  }
+  return text;
+}
+
+std::string predicted_text(const RankPlan& plan, const std::vector<StrategyUse>& stack, int rank) {
+  std::string text;
+  for (const Prediction& p : predictions(plan, stack, rank))
+    if (p.counted + p.predicted > 0)
+      text += fmt::format(
+          "  predicted by {}: {} bytes sent{}\n", p.strategy, p.predicted,
+          p.predicted == p.counted ? ", as counted" : fmt::format(", but counted {}", p.counted));
+  return text;
+}
+
+}  // namespace
+
+std::string traffic_text(const RankPlan& plan, const std::vector<int>& ranks,
+                         const std::vector<StrategyUse>& stack) {
+  std::string text = collectives_text(plan, ranks);
+  return plan.bytes_sent() ? text + predicted_text(plan, stack, ranks.front()) : text;
+}
+
+const char* collective_name(int32_t op) {
+  switch (op) {
+    case ORR_COLL_BROADCAST: return "broadcast";
+    case ORR_COLL_ALL_REDUCE: return "all_reduce";
+    case ORR_COLL_REDUCE_SCATTER: return "reduce_scatter";
+    case ORR_COLL_ALL_GATHER: return "all_gather";
+    case ORR_COLL_ALL_TO_ALL: return "all_to_all";
+    case ORR_COLL_SEND: return "send";
+    case ORR_COLL_RECV: return "recv";
+    case ORR_COLL_TREE_ALL_REDUCE: return "tree all_reduce";
+    case ORR_COLL_TREE_REDUCE_SCATTER: return "tree reduce_scatter";
+    default: return "exchange";
+  }
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  std::vector<std::string> runs;
+  for (size_t i = 0, j; i < ranks.size(); i = j) {
+    for (j = i + 1; j < ranks.size() && ranks[j] == ranks[j - 1] + 1;) ++j;
+    runs.push_back(j == i + 1 ? fmt::format("{}", ranks[i])
+                              : fmt::format("{}-{}", ranks[i], ranks[j - 1]));
+  }
+  constexpr size_t few = 8;
+  if (runs.size() > few) {
+    runs.resize(few);
+    runs.push_back(fmt::format("... ({} in all)", ranks.size()));
+  }
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", join(runs, ", "));
+}
+
+}  // namespace orrery

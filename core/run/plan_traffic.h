@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The traffic of a plan in words: bytes by rank, every collective with bytes and cause, and what
+// the strategies said of them beforehand.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "run/predict.h"
+
+namespace orrery {
+
+// REQUIRES: the plan is that of every rank in `ranks`.
+std::string traffic_text(const RankPlan& plan, const std::vector<int>& ranks,
+                         const std::vector<StrategyUse>& stack);
+
+const char* collective_name(int32_t op);
+
+// "rank 3", "ranks 0-2, 5": runs of consecutive ranks, the first few of them.
+std::string ranks_text(const std::vector<int>& ranks);
+
+}  // namespace orrery

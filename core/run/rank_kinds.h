@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which ranks have plans that are alike: one plan serves them all.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lower/lower.h"
+#include "run/variant.h"
+
+namespace orrery {
+
+using Kind = std::vector<int64_t>;
+
+// Ranks of equal kind run programs of equal shapes and messages. Their coordinates agree on all
+// axes but that of the batch, where their leaves complete the same tree nodes (unless it also deals
+// pieces of parameters), and that of tensor parallelism, where most shares differ only in which
+// part they are of.
+class RankKinds {
+ public:
+  // Asks strategies and scripts for what plans need of them. REQUIRES: the blueprint outlives this.
+  // [main thread]
+  explicit RankKinds(const Blueprint& b);
+
+  // The ranks of every kind, in order.
+  const std::vector<std::vector<int>>& alike() const { return members_; }
+  // The index in alike() of a rank's kind.
+  size_t kind_of(int rank) const { return kind_of_[static_cast<size_t>(rank)]; }
+  // To plan the first rank of alike()[kind], with what kinds share. [any thread]
+  LowerRequest request(size_t kind, const std::vector<std::string>& kernels) const;
+  const std::vector<int64_t>& first_leaves() const { return first_; }
+
+ private:
+  Kind describe(int rank) const;
+  // The rank's share along the tensor axis, null if there is none.
+  const Program* cut_for(int rank) const;
+
+  const Blueprint& b_;
+  std::vector<int64_t> first_;
+  std::vector<Program> cuts_;                   // by coordinate on the tensor axis
+  std::vector<int> alike_;                      // the first coordinate of equal shapes
+  std::map<const Program*, StageHomes> homes_;  // of those that kinds are planned from
+  std::vector<std::vector<int>> members_;
+  std::vector<size_t> kind_of_;
+};
+
+}  // namespace orrery

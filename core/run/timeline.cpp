@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/timeline.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+
+namespace orrery {
+namespace {
+
+class Builder {
+ public:
+  Builder(const RankPlan& plan, const RankKinds& kinds, const Machine& machine)
+      : plan_(plan), kinds_(kinds), machine_(machine) {
+    for (const Launch& l : plan.launches) launch_seconds_.push_back(machine.seconds(l));
+    for (const Exchange& e : plan.exchanges)
+      transfers_.push_back(e.axis.empty() ? Transfer{} : transfer(e));
+  }
+
+  Timeline run() {
+    const size_t slices = static_cast<size_t>(plan_.local.leaves.slices());
+    std::vector<size_t> posted(plan_.exchanges.size() * slices);
+    auto at = [&](const Step& s) -> size_t& {
+      return posted[static_cast<size_t>(s.index) * slices + static_cast<size_t>(s.slice)];
+    };
+    for (const Step& s : plan_.schedule) {
+      if (s.kind == Step::launch) {
+        compute(launch_seconds_[static_cast<size_t>(s.index)]);
+      } else if (s.kind == Step::post) {
+        at(s) = made_.transfers.size();
+        made_.beats.push_back({Beat::post, 0, made_.transfers.size()});
+        made_.transfers.push_back(met(s));
+      } else {
+        made_.beats.push_back({Beat::wait, 0, at(s)});
+      }
+    }
+    return std::move(made_);
+  }
+
+ private:
+  void compute(double seconds) {
+    if (made_.beats.empty() || made_.beats.back().kind != Beat::compute)
+      made_.beats.push_back({Beat::compute});
+    made_.beats.back().seconds += seconds;
+  }
+
+  static bool is_message(const Exchange& e) {
+    return e.op == ORR_COLL_SEND || e.op == ORR_COLL_RECV;
+  }
+
+  Transfer transfer(const Exchange& e) const {
+    std::set<size_t> peers;
+    auto add = [&](int at) {
+      peers.insert(kinds_.kind_of(plan_.spread.peer(e.axis, at, plan_.rank)));
+    };
+    if (is_message(e)) add(e.root_or_peer);
+    for (int at = 0; !is_message(e) && at < plan_.spread.size_of(e.axis); ++at) add(at);
+    peers.erase(kinds_.kind_of(plan_.rank));
+    return {machine_.seconds(e, plan_.spread, plan_.rank), {peers.begin(), peers.end()}, {}};
+  }
+
+  // A message is known by its ends, tag and slice; a collective by how many its axis has had
+  // before.
+  Transfer met(const Step& s) {
+    const Exchange& e = plan_.exchanges[static_cast<size_t>(s.index)];
+    Transfer t = transfers_[static_cast<size_t>(s.index)];
+    const int64_t axis =
+        axes_.try_emplace(e.axis, static_cast<int64_t>(axes_.size())).first->second;
+    if (is_message(e)) {
+      int64_t me = plan_.spread.coordinate(e.axis, plan_.rank), peer = e.root_or_peer;
+      if (e.op == ORR_COLL_RECV) std::swap(me, peer);
+      t.meeting = {me, peer, e.tag, s.slice, 0};
+    } else {
+      t.meeting = {axis, collectives_[axis]++, 0, 0, 1};
+    }
+    return t;
+  }
+
+  const RankPlan& plan_;
+  const RankKinds& kinds_;
+  const Machine& machine_;
+  std::vector<double> launch_seconds_;
+  std::vector<Transfer> transfers_;  // by exchange
+  std::map<std::string, int64_t> axes_;
+  std::map<int64_t, int64_t> collectives_;
+  Timeline made_;
+};
+
+}  // namespace
+
+Timeline timeline_of(const RankPlan& plan, const RankKinds& kinds, const Machine& machine) {
+  return Builder(plan, kinds, machine).run();
+}
+
+}  // namespace orrery

@@ -1,0 +1,112 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Measures the machine that it runs on, all ranks at work, and writes what `orrery plan --machine` reads.
+-- Takes a few seconds. dtypes=f32,bf16 measures products of both. The way between ranks is measured where
+-- there are several: that between hosts if they are on several, else that inside; the other has the
+-- latency= and bandwidth= that you say.
+--
+--   orrery run -n 2 examples/machine.lua out=machine.json
+--   orrery plan -n 2 --machine machine.json examples/gpt.lua
+local orrery = require "orrery"
+local nn, world = orrery.nn, orrery.world
+local args = orrery.args { out = "machine.json", dtypes = "f32", latency = 1e-5, bandwidth = 1.25e9 }
+orrery.seed(1)
+
+-- Seconds of body(), the best of five on the slowest rank.
+local function seconds(body)
+  body()
+  local best = math.huge
+  for _ = 1, 5 do
+    world:barrier()
+    local start = orrery.time()
+    body()
+    best = math.min(best, orrery.time() - start)
+  end
+  return world:allreduce(orrery.tensor({ best }, "f32"), { op = "max" }):item()
+end
+
+-- Seconds of one of the ops that `chain(n)` has n of: what a call costs otherwise is in both.
+local function seconds_of_one(chain, few, many)
+  local function call(n) return orrery.func(function() return chain(n) end) end
+  return math.max(1e-9, (seconds(call(many)) - seconds(call(few))) / (many - few))
+end
+
+local function random(rows, columns, dtype)
+  return orrery.parameter({ rows, columns }, { init = nn.init.normal(columns ^ -0.5), dtype = dtype })
+end
+
+local function matrix_flops(dtype)
+  local n, w = 768, random(768, 768, dtype)
+  local one = seconds_of_one(function(count)
+    local x = w
+    for _ = 1, count do x = x:matmul(w) end
+    return x:cast("f32"):sum()
+  end, 2, 10)
+  return 2 * n ^ 3 / one
+end
+
+-- Of a chain of norms, which compute eight times for each element.
+local function norm_seconds(rows, columns, few, many)
+  local x, norm = random(rows, columns), nn.layernorm(columns)
+  return seconds_of_one(function(count)
+    local y = x
+    for _ = 1, count do y = norm(y) end
+    return y:sum()
+  end, few, many)
+end
+
+-- Of reading: sums of one tensor.
+local function bandwidth(bytes, few, many)
+  local x = random(bytes // 4096, 1024)
+  return bytes / seconds_of_one(function(count)
+    local total = x:sum()
+    for _ = 2, count do total = total + x:sum() end
+    return total
+  end, few, many)
+end
+
+-- The step of a model of one number, which is two rounds of messages and little else.
+local function round_seconds()
+  local w, data = random(1, 1), orrery.data.arrays { x = orrery.tensor { { 1.0 } } }
+  local run = orrery.compile(function(batch) return (batch.x * w):mean() end, {
+    params = { w }, optimizer = orrery.optim.sgd { lr = 0 }, strategy = orrery.strategy.data {},
+  })
+  local batch = data:batch(1, { size = world.size })
+  return seconds(function() for _ = 1, 20 do run:step(batch) end end) / 40
+end
+
+-- Between neighbours of all ranks: a sum of n numbers sends 2 (P - 1) / P of them.
+local function link()
+  local n, x, one = 1 << 22, random(1 << 12, 1 << 10), random(1, 1)
+  local whole = seconds(function() world:allreduce(x) end) - seconds(function() world:allreduce(one) end)
+  return { latency = round_seconds(), bandwidth = 4 * n * 2 * (world.size - 1) / world.size / math.max(whole, 1e-9) }
+end
+
+local matrix = {}
+for dtype in args.dtypes:gmatch "%w+" do matrix[dtype] = matrix_flops(dtype) end
+local machine = {
+  matrix_flops = matrix,
+  vector_flops = 8 * 128 * 512 / norm_seconds(128, 512, 8, 72),
+  launch_seconds = norm_seconds(1, 16, 64, 576),
+  memory_bandwidth = bandwidth(1 << 27, 1, 3),
+  cache_bandwidth = bandwidth(1 << 19, 8, 72),
+  cache_bytes = 1 << 20,
+  ranks_per_host = world.local_size,
+  inside = { latency = args.latency, bandwidth = args.bandwidth },
+  between = { latency = args.latency, bandwidth = args.bandwidth },
+}
+if world.size > world.local_size then machine.between = link()
+elseif world.size > 1 then machine.inside = link() end
+
+local function json(value)
+  if type(value) ~= "table" then return ("%.6g"):format(value) end
+  local fields = {}
+  for name, field in pairs(value) do fields[#fields + 1] = ('"%s": %s'):format(name, json(field)) end
+  return "{ " .. table.concat(fields, ", ") .. " }"
+end
+
+if world.rank == 0 then
+  local file <close> = assert(io.open(args.out, "w"))
+  file:write(json(machine), "\n")
+  orrery.log("%s: %s", args.out, json(machine))
+end

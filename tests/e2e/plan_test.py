@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `orrery plan` says of time, of what strategies change and of what fits.
+
+Times are never compared with a clock here: only with what must follow when one figure of the machine is
+another.
+
+Arguments: the build tree.
+"""
+import json
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+
+from program import HERE, orrery
+
+MACHINE = {
+    "matrix_flops": {"f32": 1e9}, "vector_flops": 1e9, "memory_bandwidth": 1e9, "cache_bandwidth": 1e9,
+    "cache_bytes": 1e6, "launch_seconds": 1e-9, "ranks_per_host": 2,
+    "inside": {"latency": 1e-6, "bandwidth": 1e8}, "between": {"latency": 1e-5, "bandwidth": 1e7},
+}
+PIPELINE = ("-n", 4, "examples/pipeline.lua", "data=README.md")
+
+
+class Plan(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.file = pathlib.Path(self.folder.name) / "machine.json"
+
+    def plan(self, *words, **options):
+        done = orrery("plan", *words, **options)
+        self.assertEqual((done.code, done.err), (0, ""))
+        return done.out
+
+    def refusal(self, *words):
+        done = orrery("plan", *words)
+        self.assertNotEqual(done.code, 0)
+        return done.err
+
+    def times(self, *words, **changes):
+        """(seconds of the step, [(compute, exposed, idle) in seconds of each kind of rank])."""
+        self.file.write_text(json.dumps(MACHINE | changes))
+        text = self.plan("--machine", self.file, *words)
+        number, unit = re.search(r"^  step    ([\d.e+-]+) (ms|s): ", text, re.MULTILINE).groups()
+        step = float(number) * (1e-3 if unit == "ms" else 1)
+        shares = re.findall(r"^  time    ([\d.]+) % compute, ([\d.]+) % exposed communication, ([\d.]+) % idle$",
+                            text, re.MULTILINE)
+        return step, [tuple(float(x) / 100 * step for x in each) for each in shares]
+
+    def test_one_rank_computes_all_the_time(self):
+        step, ranks = self.times("examples/gpt.lua", "data=README.md")
+        self.assertEqual(ranks, [(step, 0, 0)])
+        twice, _ = self.times("examples/gpt.lua", "data=README.md", matrix_flops={"f32": 2e9}, vector_flops=2e9,
+                              memory_bandwidth=2e9, cache_bandwidth=2e9, launch_seconds=0.5e-9)
+        self.assertAlmostEqual(twice, step / 2, delta=step * 1e-3)
+
+    def test_time_adds_up_and_follows_the_links(self):
+        for words in (("-n", 2, "examples/gpt.lua", "data=README.md"), PIPELINE,
+                      ("-n", 8, "examples/gpt-3d.lua", "data=README.md")):
+            with self.subTest(words=words):
+                steps = []
+                for faster in (0.1, 1, 1e9):
+                    links = {name: {"latency": MACHINE[name]["latency"] / faster,
+                                    "bandwidth": MACHINE[name]["bandwidth"] * faster} for name in ("inside", "between")}
+                    step, ranks = self.times(*words, **links)
+                    for parts in ranks:
+                        self.assertAlmostEqual(sum(parts), step, delta=step * 2e-3)
+                        self.assertTrue(faster < 1e9 or parts[1] == 0)
+                    steps.append(step)
+                self.assertGreater(steps[0], steps[1])
+                self.assertGreater(steps[1], steps[2])
+
+    def test_hosts_apart_take_longer(self):
+        words = ("-n", 2, "examples/gpt.lua", "data=README.md")
+        self.assertLess(self.times(*words)[0], self.times(*words, ranks_per_host=1)[0])
+
+    def test_a_schedule_without_bubble_idles_less(self):
+        free = {name: {"latency": 1e-12, "bandwidth": 1e18} for name in ("inside", "between")}
+        idle = {}
+        for schedule in ("gpipe", "zb1"):
+            _, ranks = self.times(*PIPELINE, f"schedule={schedule}", **free)
+            idle[schedule] = sum(parts[2] for parts in ranks)
+        self.assertLess(idle["zb1"], idle["gpipe"])
+
+    def test_a_machine_that_is_not_right(self):
+        for changes, said in (({"vector_flop": 1}, r"there is no field vector_flop \(did you mean 'vector_flops'\?\)"),
+                              ({"launch_seconds": -1}, "launch_seconds is -1, but must be a number above 0"),
+                              ({"inside": {"latency": 1}}, r"the field inside\.bandwidth is missing; add it"),
+                              ({"matrix_flops": {"f64": 1e9}}, r"gpt.*lua:\d+: .*matmul multiplies matrices of f32, but "
+                                                               r"machine '.*' has no matrix_flops\.f32: add it")):
+            with self.subTest(changes=changes):
+                self.file.write_text(json.dumps(MACHINE | changes))
+                self.assertRegex(self.refusal("--machine", self.file, "examples/gpt.lua", "data=README.md"), said)
+        self.file.write_text("{")
+        self.assertRegex(self.refusal("--machine", self.file, "examples/gpt.lua"), "machine.json: is not JSON")
+        self.assertIn("--machine none.json: cannot be read", self.refusal("--machine", "none.json", "examples/gpt.lua"))
+
+    def test_what_is_measured_can_be_planned_with(self):
+        done = orrery("run", "-n", 2, "examples/machine.lua", f"out={self.file}", timeout=300)
+        self.assertEqual(done.code, 0, done.err)
+        text = self.plan("-n", 2, "--machine", self.file, "examples/gpt.lua", "data=README.md")
+        self.assertIn(f"a second on the machine {self.file}", text)
+
+    def test_differences_by_strategy(self):
+        text = self.plan("-n", 4, "--diff", "--rank", 3, "counters.lua", "stack=zero", "stage=3", cwd=HERE)
+        self.assertIn("diff: rank 3 of 4, one process first\n", text)
+        summaries = re.findall(r"^strategy\.(\w+) on (\d) ranks: (\d+) ops? added, (\d+) removed", text, re.MULTILINE)
+        self.assertEqual([name for name, *_ in summaries], ["data", "zero"])
+        after = text.partition("strategy.data on")[2]
+        data, _, zero = after.partition("strategy.zero on")
+        self.assertRegex(data, r"\n\+backward tree all_reduce f32 on data: bucket 0, .* by data\n")
+        self.assertRegex(zero, r"\n-backward tree all_reduce f32 on data")
+        self.assertRegex(zero, r"\n\+.* all_gather f32 on data: .* by zero\n")
+        for _, ranks, added, removed in summaries:
+            self.assertEqual(ranks, "4")
+            self.assertGreater(int(added) + int(removed), 0)
+
+    def test_sent_bytes_of_the_differences_are_the_plans(self):
+        words = ("-n", 3, "counters.lua", "stack=data", "dim=64")
+        whole = self.plan(*words, cwd=HERE)
+        sent = int(re.search(r"^  sends +(\d+) bytes", whole, re.MULTILINE)[1])
+        shown = re.search(r"sends ([\d.]+) KiB a step \(before: 0 B\)", self.plan("--diff", *words, cwd=HERE))
+        self.assertAlmostEqual(float(shown[1]), sent / 1024, delta=1)
+
+    def test_the_largest_microbatch_that_fits(self):
+        words = ("-n", 2, "examples/gpt-3d.lua", "data=README.md", "pipe=2", "tensor=1", "batch=24")
+        peak = {n: max(map(int, re.findall(r"^  memory +(\d+) bytes", self.plan(*words, f"microbatches={n}"), re.MULTILINE)))
+                for n in (1, 2, 3, 4, 5, 6, 8, 12, 24)}  # the fewest for each number of samples
+        for limit in (peak[2], peak[4], peak[8], max(peak.values())):
+            fewest = min(n for n in peak if peak[n] <= limit)
+            text = self.plan("--fit", limit, *words)
+            samples = f"{-(-24 // fewest)} samples a microbatch (microbatches = {fewest})"
+            self.assertRegex(text, rf"(?m)^fit: .* hold {re.escape(samples)}")
+            self.assertIn(f"\nplan: 2 ranks, {fewest} microbatch", text)
+        self.assertRegex(self.refusal("--fit", min(peak.values()) // 2, *words),
+                         r"--fit .*: nothing fits; \d+ samples? a microbatch .* take .* too much: add ranks")
+
+    def test_options_that_do_not_belong_together(self):
+        self.assertIn("--rank requires --diff", self.refusal("--rank", 0, "examples/gpt.lua"))
+        self.assertIn("--rank 2: there are ranks 0 to 1", self.refusal("-n", 2, "--diff", "--rank", 2, "examples/gpt.lua"))
+        self.assertIn("excludes", self.refusal("--diff", "--fit", "1GiB", "examples/gpt.lua"))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The event simulation against cases worked out by hand, the machine model against its formulas.
+#include "run/timeline.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace orrery {
+namespace {
+
+Beat compute(double seconds) { return {Beat::compute, seconds}; }
+Beat post(size_t transfer) { return {Beat::post, 0, transfer}; }
+Beat wait(size_t transfer) { return {Beat::wait, 0, transfer}; }
+
+void expect(const Spent& s, double step, double compute, double exposed) {
+  EXPECT_DOUBLE_EQ(s.step, step);
+  EXPECT_DOUBLE_EQ(s.compute, compute);
+  EXPECT_DOUBLE_EQ(s.exposed, exposed);
+}
+
+// Posted at 3 and at 5, the message travels from 5 to 7; the first rank has had nothing to do
+// since 4.
+TEST(Timeline, RanksMeetWhenBothAreThere) {
+  const std::vector<Spent> spent =
+      simulate({{{compute(3), post(0), compute(1), wait(0), compute(1)}, {{2, {1}, {7}}}},
+                {{compute(5), post(0), wait(0), compute(2)}, {{2, {0}, {7}}}}});
+  expect(spent[0], 9, 5, 2);
+  expect(spent[1], 9, 7, 2);
+  EXPECT_DOUBLE_EQ(spent[0].idle(), 2);
+  EXPECT_DOUBLE_EQ(spent[1].idle(), 0);
+}
+
+// The second transfer waits for the first: 1 to 3, 3 to 6. Half of the first lies beside compute.
+TEST(Timeline, ALaneCarriesOneAtATime) {
+  expect(simulate({{{compute(1), post(0), post(1), compute(1), wait(1), wait(0)},
+                    {{2, {}, {}}, {3, {}, {}}}}})[0],
+         6, 2, 4);
+}
+
+// Two stages, two slices, forward 1 and backward 2, messages 0: the first runs F F . . B B . B B,
+// the last . F B B F B B . .
+TEST(Timeline, APipelineHasItsBubble) {
+  auto meet = [](size_t peer, int64_t tag) { return Transfer{0, {peer}, {tag}}; };
+  const Timeline first{{compute(1), post(0), compute(1), post(1), post(2), wait(2), compute(2),
+                        post(3), wait(3), compute(2)},
+                       {meet(1, 0), meet(1, 1), meet(1, 2), meet(1, 3)}};
+  const Timeline last{
+      {post(0), wait(0), compute(3), post(1), wait(1), post(2), compute(3), post(3)},
+      {meet(0, 0), meet(0, 1), meet(0, 2), meet(0, 3)}};
+  const std::vector<Spent> spent = simulate({first, last});
+  expect(spent[0], 9, 6, 0);
+  expect(spent[1], 9, 6, 0);
+}
+
+TEST(Timeline, RanksThatWaitForEachOtherAreAnError) {
+  const Timeline a{{post(0), wait(0), post(1)}, {{1, {1}, {0}}, {1, {1}, {1}}}};
+  const Timeline b{{post(0), wait(0), post(1)}, {{1, {0}, {1}}, {1, {0}, {0}}}};
+  EXPECT_THROW(simulate({a, b}), Error);
+}
+
+Machine round_numbers() {
+  Machine m;
+  m.name = "test", m.matrix_flops = {{"f32", 100}};
+  m.vector_flops = 10, m.memory_bandwidth = 5, m.cache_bandwidth = 20, m.cache_bytes = 1000;
+  m.launch_seconds = 0.5, m.ranks_per_host = 2;
+  m.inside = {1, 100}, m.between = {10, 10};
+  return m;
+}
+
+Launch launch(double flops, double bytes, bool matrix, int32_t dtype = ORR_F32) {
+  Launch l;
+  l.cost = {flops, bytes, matrix};
+  l.in.resize(1);
+  l.in[0].dtype = dtype;
+  return l;
+}
+
+TEST(Machine, ALaunchTakesTheLongerOfComputingAndTouching) {
+  const Machine m = round_numbers();
+  EXPECT_DOUBLE_EQ(m.seconds(launch(1000, 100, true)), 0.5 + 10);    // 1000 / 100 > 100 / 20
+  EXPECT_DOUBLE_EQ(m.seconds(launch(1000, 100, false)), 0.5 + 100);  // 1000 / 10
+  EXPECT_DOUBLE_EQ(m.seconds(launch(0, 1000, false)), 0.5 + 50);     // from the cache
+  EXPECT_DOUBLE_EQ(m.seconds(launch(0, 1010, false)), 0.5 + 202);    // from memory
+  EXPECT_THROW(m.seconds(launch(1, 1, true, ORR_BF16)), Error);
+}
+
+TEST(Machine, AnExchangeTakesTheSlowestWay) {
+  const Machine m = round_numbers();
+  Spread spread;
+  spread.world = 4, spread.axes = {{"outer", 2, ""}, {"inner", 2, ""}};
+  Exchange e;
+  e.op = ORR_COLL_SEND, e.count = 250, e.root_or_peer = 1;
+  e.axis = "inner";  // ranks 0 and 1, one host: a latency and 1000 bytes
+  EXPECT_DOUBLE_EQ(m.seconds(e, spread, 0), 1 + 10);
+  e.axis = "outer";  // ranks 0 and 2
+  EXPECT_DOUBLE_EQ(m.seconds(e, spread, 0), 10 + 100);
+  e.op = ORR_COLL_ALL_REDUCE, e.axis = "inner", e.count = 256;  // 1024 bytes, each sends half twice
+  EXPECT_DOUBLE_EQ(m.seconds(e, spread, 0), 2 + 10.24);
+}
+
+}  // namespace
+}  // namespace orrery

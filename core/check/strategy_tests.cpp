@@ -52,7 +52,6 @@ void describe(const Subject& subject) {
     expect(o.name && o.name[0] && o.doc && o.doc[0], "options with a name and a line of doc", fmt::format("option {} without", i));
     expect(o.type >= ORR_ATTR_INT && o.type <= ORR_ATTR_TEXT, "options of type INT, REAL or TEXT",
            fmt::format("'{}' of type {}", o.name, o.type));
-    expect(o.required || o.fallback, "a fallback for what is not required", fmt::format("none of '{}'", o.name));
   }
 }
 

@@ -11,8 +11,8 @@ orr_status* bad_describe(void* self, orr_strategy_info* out) {
   orr_status* status = table.describe(self, out);
   if (fault("has_no_class")) out->numeric_class = 0;
   if (fault("gives_null_for_words")) out->requires_ = nullptr;
-  if (fault("has_options_without_fallback")) {
-    static const orr_option without = {"bucket", ORR_ATTR_INT, 0, nullptr, "bytes"};
+  if (fault("has_options_without_words")) {
+    static const orr_option without = {"bucket", ORR_ATTR_INT, 0, "1", ""};
     out->options = &without;
   }
   return status;

@@ -50,7 +50,7 @@ void describe(const Subject& subject) {
   for (int i = 0; i < info.n_options; ++i) {
     const orr_option& o = info.options[i];
     expect(o.name && o.name[0] && o.doc && o.doc[0], "options with a name and a line of doc", fmt::format("option {} without", i));
-    expect(o.type >= ORR_ATTR_INT && o.type <= ORR_ATTR_TEXT, "options of type INT, REAL or TEXT",
+    expect(o.type >= 0 && o.type <= ORR_ATTR_TEXT, "options of type INT, REAL, TEXT, or 0 for either",
            fmt::format("'{}' of type {}", o.name, o.type));
   }
 }

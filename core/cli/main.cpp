@@ -82,6 +82,8 @@ int run(int argc, char** argv) {
   add_run(app, exit_code);
   add_plan(app, exit_code);
   add_plugins(app, exit_code);
+  add_new(app);
+  add_check(app, exit_code);
   add_doctor(app, exit_code);
   add_stubs(app);
   if (argc > 1) check_subcommand(app, argv[1]);

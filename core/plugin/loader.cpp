@@ -86,12 +86,17 @@ void check_trusted(const fs::path& file) {
 }
 
 orr_exports open_plugin(const fs::path& file, const orr_plugin& expected) {
-  const orr_plugin& plugin = symbol(load(file), file, expected);
-  orr_bootstrap boot{sizeof boot, host_interface};
+  const orr_bootstrap boot{sizeof boot, host_interface};
   orr_exports exports{sizeof exports, nullptr, nullptr, nullptr};
-  check(plugin.entry(&boot, &exports), "plugin " + file.string() + ": entry");
-  if (!exports.get) refuse(file, "entry", "it gave no 'get'; set orr_exports.get in its entry");
+  open_plugin(file, expected, boot, exports);
   return exports;
+}
+
+void open_plugin(const fs::path& file, const orr_plugin& expected, const orr_bootstrap& boot,
+                 orr_exports& out) {
+  const orr_plugin& plugin = symbol(load(file), file, expected);
+  check(plugin.entry(&boot, &out), "plugin " + file.string() + ": entry");
+  if (!out.get) refuse(file, "entry", "it gave no 'get'; set orr_exports.get in its entry");
 }
 
 }  // namespace orrery

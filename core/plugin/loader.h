@@ -18,5 +18,8 @@ void check_trusted(const std::filesystem::path& file);
 // exports live for the process. REQUIRES: the file passed read_descriptor and check_trusted.
 // Throws Error naming path, stage, reason and fix.
 orr_exports open_plugin(const std::filesystem::path& file, const orr_plugin& expected);
+// The same with the caller's own structs, such as an older or a newer host would give.
+void open_plugin(const std::filesystem::path& file, const orr_plugin& expected,
+                 const orr_bootstrap& boot, orr_exports& out);
 
 }  // namespace orrery

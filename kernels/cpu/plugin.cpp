@@ -4,6 +4,7 @@
 // it. Both give the same bits, so they share their numerics ids.
 #include <orrery/sdk/plugin.hpp>
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernel.h"
@@ -46,14 +47,23 @@ int32_t probe(void*, char* reason, uint32_t bytes) {
   return 0;
 }
 
+// Types of newer headers are nobody's here.
+bool knows_types(const orr_op& op) {
+  const auto unknown = [](const orr_tensor& t) { return orr_dtype_bytes(t.dtype) == 0; };
+  return std::none_of(op.in, op.in + op.n_in, unknown) && std::none_of(op.out, op.out + op.n_out, unknown);
+}
+
 void supports(void*, const orr_op* op, orr_support* out) {
   orr_support answer{};
   answer.size = sizeof answer;
   answer.score = 100;
-  if (const Op* row = find(*op))
-    row->supports(*op, answer);
-  else
+  const Op* row = find(*op);
+  if (!row)
     refuse(answer, "not among the cpu kernels");
+  else if (!knows_types(*op))
+    refuse(answer, "a tensor of a type that is not known here");
+  else
+    row->supports(*op, answer);
   *out = answer;
 }
 

@@ -9,10 +9,10 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "fixture.h"
+#include "check/comm/peer.h"
 #include "settings.h"
 
-namespace comm_test {
+namespace comm_suite {
 namespace {
 
 using ranks::count;
@@ -270,4 +270,4 @@ const auto names = [](const testing::TestParamInfo<Setting>& info) { return name
 INSTANTIATE_TEST_SUITE_P(Backends, OnDevice, testing::ValuesIn(settings()), names);
 
 }  // namespace
-}  // namespace comm_test
+}  // namespace comm_suite

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 
-#include "fixture.h"
-#include "model.h"
+#include "check/comm/peer.h"
+#include "check/comm/model.h"
 #include "settings.h"
 
-namespace comm_test {
+namespace comm_suite {
 namespace {
 
 constexpr int64_t large = (int64_t{1} << 31) + 4099;
@@ -107,4 +107,4 @@ TEST_P(OnMain, CountsBeyondAnIntAreMoved) {
 }
 
 }  // namespace
-}  // namespace comm_test
+}  // namespace comm_suite

@@ -6,9 +6,9 @@
 
 #include <numeric>
 
-#include "fixture.h"
+#include "check/comm/peer.h"
 
-namespace comm_test {
+namespace comm_suite {
 namespace {
 
 class Null : public testing::Test {
@@ -68,4 +68,4 @@ TEST_F(Null, SplitSaysWhyNot) {
 }
 
 }  // namespace
-}  // namespace comm_test
+}  // namespace comm_suite

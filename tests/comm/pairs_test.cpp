@@ -3,103 +3,10 @@
 // Send and recv: sizes beyond the ring, groups that cross, tags out of order, registered memory.
 #include <gtest/gtest.h>
 
-#include "fixture.h"
-#include "model.h"
 #include "settings.h"
 
-namespace comm_test {
+namespace comm_suite {
 namespace {
-
-orr_coll pair_op(int op, int peer, int tag, orr_buffer b, int64_t count) {
-  orr_coll c = Peer::make(op);
-  c.root_or_peer = peer;
-  c.tag = tag;
-  (op == ORR_COLL_SEND ? c.send : c.recv) = b;
-  c.count = count;
-  c.name = "pair";
-  return c;
-}
-
-void expect(const Slab& slab, uint64_t at, uint64_t sequence, int64_t n) {
-  const std::vector<char> want = numbers(ORR_F32, sequence, n);
-  if (std::memcmp(slab.at(at), want.data(), want.size()) != 0)
-    fail(ORR_FAILED, "message {} of {} elements arrived altered", sequence, n);
-}
-
-void fill(const Slab& slab, uint64_t at, uint64_t sequence, int64_t n) {
-  const std::vector<char> data = numbers(ORR_F32, sequence, n);
-  std::memcpy(slab.at(at), data.data(), data.size());
-}
-
-// Everyone sends to its right and receives from its left in one group: no order of starts may block.
-void shift_around(Peer& peer, Slab& slab, int64_t n) {
-  const int P = peer.size(), me = peer.rank();
-  const uint64_t bytes = static_cast<uint64_t>(n) * 4, to = 4 << 20;
-  fill(slab, 0, me, n);
-  peer.post({pair_op(ORR_COLL_SEND, (me + 1) % P, 5, slab.part(0, bytes), n),
-             pair_op(ORR_COLL_RECV, (me + P - 1) % P, 5, slab.part(to, bytes), n)});
-  expect(slab, to, (me + P - 1) % P, n);
-}
-
-// Rank 0 sends tags 1, 2, 3 to rank 1, which wants 3, 1, 2, each by itself; in the order of sending where
-// the backend asks for that.
-void tags(Peer& peer, Slab& slab, int64_t n) {
-  const std::vector<int> wanted = peer.has(ORR_COMM_PAIR_ORDER) ? std::vector<int>{1, 2, 3} : std::vector<int>{3, 1, 2};
-  const uint64_t bytes = static_cast<uint64_t>(n) * 4;
-  if (peer.rank() == 0) {
-    std::vector<orr_coll> group;
-    for (int tag = 1; tag <= 3; ++tag) {
-      fill(slab, tag * bytes, tag, n);
-      group.push_back(pair_op(ORR_COLL_SEND, 1, tag, slab.part(tag * bytes, bytes), n));
-    }
-    peer.post(group);
-  } else if (peer.rank() == 1) {
-    for (int tag : wanted) {
-      peer.post(pair_op(ORR_COLL_RECV, 0, tag, slab.part(0, bytes), n));
-      expect(slab, 0, tag, n);
-    }
-  }
-  peer.barrier();
-}
-
-const Body pairs("pairs", [](const std::string& backend, const std::string&) {
-  Peer peer(backend);
-  for (bool registered : peer.places()) {
-    Slab slab(peer, registered, 8 << 20);
-    for (int64_t n : {0, 1, 1000, 8192, 16384, 300000}) shift_around(peer, slab, n);
-    for (int64_t n : {10, 60000}) tags(peer, slab, n);
-  }
-  return 0;
-});
-
-// A server's day: requests of whoever comes, short and long, each answered to its sender.
-const Body any_source("any source", [](const std::string& backend, const std::string&) {
-  Peer peer(backend);
-  if (!peer.has(ORR_COMM_ANY_SOURCE)) return 0;
-  const int P = peer.size(), me = peer.rank(), rounds = 20;
-  Slab slab(peer, false, 8 << 20);
-  for (int64_t n : {3, 70000}) {
-    const uint64_t bytes = static_cast<uint64_t>(n) * 4;
-    for (int i = 0; me == 0 && i < rounds * (P - 1); ++i) {
-      int32_t from = -1;
-      orr_coll request = pair_op(ORR_COLL_RECV, -1, 7, slab.part(0, bytes), n);
-      request.source = &from;
-      peer.post(request);
-      if (from < 1 || from >= P) fail(ORR_FAILED, "rank {} has sent", from);
-      expect(slab, 0, from, n);
-      peer.post(pair_op(ORR_COLL_SEND, from, 8, slab.part(0, bytes), n));
-    }
-    for (int i = 0; me > 0 && i < rounds; ++i) {
-      fill(slab, 0, me, n);
-      peer.post(pair_op(ORR_COLL_SEND, 0, 7, slab.part(0, bytes), n));
-      std::memset(slab.at(0), 0, bytes);
-      peer.post(pair_op(ORR_COLL_RECV, 0, 8, slab.part(0, bytes), n));
-      expect(slab, 0, me, n);
-    }
-    peer.barrier();
-  }
-  return 0;
-});
 
 TEST_P(OnMain, ReceivesFromAnySource) {
   for (int n = 2; n <= 4; ++n) {
@@ -107,17 +14,6 @@ TEST_P(OnMain, ReceivesFromAnySource) {
     EXPECT_EQ(outcome.code, 0) << n << " ranks: " << outcome.output;
   }
 }
-
-// Where tags do not select they still have to agree.
-const Body unequal_tags("unequal tags", [](const std::string& backend, const std::string&) {
-  Peer peer(backend);
-  if (!peer.has(ORR_COMM_PAIR_ORDER)) fail(ORR_UNIMPLEMENTED, "tags select");
-  Slab slab(peer, false, 64);
-  const int op = peer.rank() == 0 ? ORR_COLL_SEND : ORR_COLL_RECV;
-  peer.post(pair_op(op, 1 - peer.rank(), 5 + peer.rank(), slab.part(0, 16), 4));
-  peer.barrier();
-  return 0;
-});
 
 TEST_P(OnMain, UnequalTagsAreNamed) {
   const auto outcome = run(GetParam(), 2, "unequal tags", "", {"ORRERY_DEADLINE=10"});
@@ -134,4 +30,4 @@ TEST_P(Everywhere, MessagesArrive) {
 }
 
 }  // namespace
-}  // namespace comm_test
+}  // namespace comm_suite

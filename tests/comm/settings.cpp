@@ -18,9 +18,10 @@
 #include <map>
 #include <sstream>
 
-#include "fixture.h"
+#include "check/comm/bodies.h"
+#include "check/comm/peer.h"
 
-namespace comm_test {
+namespace comm_suite {
 namespace {
 
 // How foreign launchers are called, and what makes them run more ranks than cores, as any user.
@@ -188,8 +189,15 @@ Body::Body(const char* name, int (*run)(const std::string&, const std::string&))
   });
 }
 
+// Those that the judge of plugins has, too.
+const std::vector<Body> judged = [] {
+  std::vector<Body> registered;
+  for (const NamedBody& body : all_bodies()) registered.emplace_back(body.name, body.run);
+  return registered;
+}();
+
 const auto names = [](const testing::TestParamInfo<Setting>& info) { return name_of(info.param); };
 INSTANTIATE_TEST_SUITE_P(Backends, Everywhere, testing::ValuesIn(settings()), names);
 INSTANTIATE_TEST_SUITE_P(Backends, OnMain, testing::ValuesIn(settings()), names);
 
-}  // namespace comm_test
+}  // namespace comm_suite

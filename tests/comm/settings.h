@@ -12,7 +12,7 @@
 
 #include "ranks.h"
 
-namespace comm_test {
+namespace comm_suite {
 
 struct Setting {
   std::string backend, launcher;
@@ -67,4 +67,4 @@ class OnMain : public Everywhere {
 };
 std::string name_of(const Setting& s);
 
-}  // namespace comm_test
+}  // namespace comm_suite

@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include "harness.h"
+#include "check/kernel/compare.h"
 
-namespace kernels_test {
+namespace kernel_suite {
 
 // REQUIRES: `expected` was rounded to the outputs' dtypes.
 ::testing::AssertionResult equal(const Case& c, const std::vector<Values>& got,
@@ -17,9 +17,6 @@ namespace kernels_test {
                                 const std::vector<Values>& expected);
 // A launch that did what it must and touched nothing else.
 ::testing::AssertionResult clean(const RunResult& r);
-
-// The oracle's answer, rounded to the outputs' dtypes.
-std::vector<Values> expected(const Case& c, const std::vector<Values>& inputs);
 
 // A plugin and a case.
 struct Param {
@@ -33,4 +30,4 @@ inline std::string param_name(const ::testing::TestParamInfo<Param>& info) {
 // Every case that `wanted` accepts on each of the plugins.
 std::vector<Param> params(const std::vector<std::string>& plugins, bool (*wanted)(const Case&));
 
-}  // namespace kernels_test
+}  // namespace kernel_suite

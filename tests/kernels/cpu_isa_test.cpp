@@ -6,10 +6,10 @@
 
 #include <cstdio>
 
-#include "cases.h"
+#include "check/kernel/cases.h"
 #include "plugin/registry.h"
 
-namespace kernels_test {
+namespace kernel_suite {
 namespace {
 
 TEST(Cpu, GivesTheSameBitsWithAvx2) {
@@ -27,7 +27,7 @@ TEST(Cpu, GivesTheSameBitsWithAvx2) {
 }
 
 }  // namespace
-}  // namespace kernels_test
+}  // namespace kernel_suite
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);

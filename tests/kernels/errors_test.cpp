@@ -6,10 +6,10 @@
 
 #include <stdexcept>
 
-#include "cases.h"
+#include "check/kernel/cases.h"
 #include "compare.h"
 
-namespace kernels_test {
+namespace kernel_suite {
 namespace {
 
 using ::testing::HasSubstr;
@@ -106,4 +106,4 @@ TEST(ReferenceSupports, RefusesExpressionsThatAreNotWellFormed) {
 }
 
 }  // namespace
-}  // namespace kernels_test
+}  // namespace kernel_suite

@@ -9,10 +9,10 @@
 #include <map>
 #include <random>
 
-#include "cases.h"
+#include "check/kernel/cases.h"
 #include "compare.h"
 
-namespace kernels_test {
+namespace kernel_suite {
 namespace {
 
 double half(uint32_t bits) {
@@ -107,4 +107,4 @@ TEST(F16Coverage, IsThatOfBf16) {
 }
 
 }  // namespace
-}  // namespace kernels_test
+}  // namespace kernel_suite

@@ -4,7 +4,7 @@
 #include "compare.h"
 #include "run/thread_pool.h"
 
-namespace kernels_test {
+namespace kernel_suite {
 namespace {
 
 bool any(const Case&) { return true; }
@@ -70,4 +70,4 @@ INSTANTIATE_TEST_SUITE_P(All, Rows, ::testing::ValuesIn(params(host_plugins(), h
                          param_name);
 
 }  // namespace
-}  // namespace kernels_test
+}  // namespace kernel_suite

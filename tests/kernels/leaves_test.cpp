@@ -7,7 +7,7 @@
 
 #include "compare.h"
 
-namespace kernels_test {
+namespace kernel_suite {
 namespace {
 
 bool has_leaves(const Case& c) { return !c.leaf_in.empty(); }
@@ -130,4 +130,4 @@ std::vector<Param> supported() {
 INSTANTIATE_TEST_SUITE_P(All, Leaves, ::testing::ValuesIn(supported()), param_name);
 
 }  // namespace
-}  // namespace kernels_test
+}  // namespace kernel_suite

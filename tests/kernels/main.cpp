@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <map>
 
-#include "cases.h"
+#include "check/kernel/cases.h"
 
 namespace {
 
@@ -21,17 +21,17 @@ void print_features() {
   if (__builtin_cpu_supports("avx512bf16")) std::printf(" avx512bf16");
 #endif
   std::printf("\nkernel plugins:");
-  for (const std::string& name : kernels_test::host_plugins()) std::printf(" %s", name.c_str());
+  for (const std::string& name : kernel_suite::host_plugins()) std::printf(" %s", name.c_str());
   std::printf("\n");
 }
 
 // How many cases of each op a plugin takes; tests pass over the rest.
 void print_coverage(const std::string& plugin) {
   std::map<std::string, std::pair<int, int>> counts;  // op -> taken, all
-  for (const kernels_test::Case& c : kernels_test::all_cases()) {
+  for (const kernel_suite::Case& c : kernel_suite::all_cases()) {
     auto& [taken, all] = counts[c.kind];
     taken +=
-        kernels_test::run(plugin, c, kernels_test::make_inputs(c, false, 1)).unsupported.empty();
+        kernel_suite::run(plugin, c, kernel_suite::make_inputs(c, false, 1)).unsupported.empty();
     ++all;
   }
   std::printf("%s takes, of the cases of each op:", plugin.c_str());
@@ -44,6 +44,6 @@ void print_coverage(const std::string& plugin) {
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   print_features();
-  for (const std::string& plugin : kernels_test::host_plugins()) print_coverage(plugin);
+  for (const std::string& plugin : kernel_suite::host_plugins()) print_coverage(plugin);
   return RUN_ALL_TESTS();
 }

@@ -4,10 +4,10 @@
 // lists of partial sums, with random reals whose sum depends on the order.
 #include <cmath>
 
-#include "cases.h"
+#include "check/kernel/cases.h"
 #include "compare.h"
 
-namespace kernels_test {
+namespace kernel_suite {
 namespace {
 
 template <class A>
@@ -148,4 +148,4 @@ INSTANTIATE_TEST_SUITE_P(All, Order,
                          order_name);
 
 }  // namespace
-}  // namespace kernels_test
+}  // namespace kernel_suite

@@ -2,10 +2,10 @@
 //
 // However a plugin combines the instructions of an expression, each is rounded by itself: the same
 // expression with every register stored as well, which leaves nothing to combine, gives equal bits.
-#include "cases.h"
+#include "check/kernel/cases.h"
 #include "compare.h"
 
-namespace kernels_test {
+namespace kernel_suite {
 namespace {
 
 constexpr size_t kMostOutputs = 64;
@@ -38,4 +38,4 @@ TEST_P(Rounding, OfEachInstructionStays) {
 INSTANTIATE_TEST_SUITE_P(Plugins, Rounding, ::testing::ValuesIn(host_plugins()));
 
 }  // namespace
-}  // namespace kernels_test
+}  // namespace kernel_suite

@@ -3,7 +3,7 @@
 // Right numbers: `reference` against oracles in f64, every other host plugin against `reference`.
 #include "compare.h"
 
-namespace kernels_test {
+namespace kernel_suite {
 namespace {
 
 bool any(const Case&) { return true; }
@@ -55,4 +55,4 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Plugin);
 INSTANTIATE_TEST_SUITE_P(All, Plugin, ::testing::ValuesIn(others()), param_name);
 
 }  // namespace
-}  // namespace kernels_test
+}  // namespace kernel_suite

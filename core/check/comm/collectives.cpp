@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every collective of every backend against the scalar model on 1 to 5 ranks. The ranks check for
+// themselves; a body's failure names operation, dtype, count and place.
+#include "check/comm/bodies.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <orrery/sdk/traffic.hpp>
+
+#include "check/comm/model.h"
+#include "check/comm/peer.h"
+
+namespace comm_suite {
+namespace {
+
+constexpr uint64_t half_slab = 8 << 20;
+constexpr int64_t counts[] = {0, 1, 3, 1023, 1024, 1025, 100003};
+
+// One case: where the data lies and of what type it is.
+struct Case {
+  int dtype, redop;
+  int64_t count;
+  bool in_place;
+  const char* place;
+};
+
+void expect(const char* what, const Case& k, const char* got, const std::vector<char>& want) {
+  if (std::memcmp(got, want.data(), want.size()) == 0) return;
+  size_t i = 0;
+  while (got[i] == want[i]) ++i;
+  fail(ORR_FAILED, "{}: dtype {} redop {} count {} in_place {} {}: byte {} of {} differs", what, k.dtype,
+       k.redop, k.count, k.in_place, k.place, i, want.size());
+}
+
+// What a backend that adds in an order of its own may give: integers and what only compares as the
+// model has it, other sums and products within the rounding of every add. The model is `want`, of `sizes`
+// the sum or product of the magnitudes.
+void expect_near(const char* what, const Case& k, int ranks, const char* got, const std::vector<char>& want,
+                 const std::vector<char>& sizes) {
+  if (k.redop >= ORR_RED_MIN || k.dtype > ORR_F16) return expect(what, k, got, want);
+  const int digits[] = {0, 24, 53, 8, 11};
+  const double eps = std::ldexp(ranks, 1 - digits[k.dtype]);
+  const double floor = k.dtype == ORR_F16 ? std::ldexp(ranks, -20) : 0;  // of numbers without full precision
+  const int64_t unit = orr_dtype_bytes(k.dtype);
+  const auto value = [&](const char* p) { return k.dtype == ORR_F64 ? load(k.dtype, p).d : load(k.dtype, p).f; };
+  for (size_t at = 0; at < want.size(); at += unit) {
+    const double difference = std::abs(value(got + at) - value(want.data() + at));
+    if (!(difference <= eps * value(sizes.data() + at) + floor))
+      fail(ORR_FAILED, "{}: dtype {} redop {} count {} in_place {} {}: element {} is off by {}", what, k.dtype, k.redop,
+           k.count, k.in_place, k.place, at / unit, difference);
+  }
+}
+
+// Runs operations over one slab: send in its first half, recv in its second or in place.
+struct Bench {
+  Peer& peer;
+  Slab& slab;
+  int P, me;
+  Bench(Peer& p, Slab& s) : peer(p), slab(s), P(p.size()), me(p.rank()) {}
+
+  // Posts `c` with these bytes to send; recv starts `shift` bytes after send when in place.
+  char* post(orr_coll c, const Case& k, const std::vector<char>& send, uint64_t recv_bytes,
+             int64_t shift = 0) {
+    const uint64_t from = 1 << 20, to = k.in_place ? from + static_cast<uint64_t>(shift) : half_slab + from;
+    std::memset(slab.at(half_slab + from), 0x5A, recv_bytes + 64);
+    std::memcpy(slab.at(from), send.data(), send.size());
+    c.send = slab.part(from, send.size());
+    c.recv = slab.part(to, recv_bytes);
+    c.count = c.counts && c.op != ORR_COLL_TREE_REDUCE_SCATTER ? 0 : k.count;
+    c.name = "case";
+    const uint64_t before = peer.api.bytes_sent(peer.comm);
+    peer.post(c);
+    const uint64_t sent = peer.api.bytes_sent(peer.comm) - before;
+    if (sent != orr::traffic::bytes_sent(c, me, P)) fail(ORR_FAILED, "counted {} bytes sent", sent);
+    if (!k.in_place) expect_nothing_else(c, send, recv_bytes);
+    return slab.at(to);
+  }
+
+  // Of an operation that is not in place: its input is as it was, and so is what lies behind its output.
+  void expect_nothing_else(const orr_coll& c, const std::vector<char>& send, uint64_t recv_bytes) {
+    if (std::memcmp(slab.at(c.send.offset), send.data(), send.size()) != 0)
+      fail(ORR_FAILED, "{}: it wrote into what it sends", orr::traffic::name(c.op));
+    const char* behind = slab.at(c.recv.offset + recv_bytes);
+    if (std::count(behind, behind + 64, 0x5A) != 64)
+      fail(ORR_FAILED, "{}: it wrote behind what it receives", orr::traffic::name(c.op));
+  }
+
+  // Uneven parts of n elements, one empty where there are three ranks or more.
+  std::vector<int64_t> parts(int64_t n) const {
+    std::vector<int64_t> out(P, 0);
+    for (int r = 0; r < P; ++r) out[r] = r == 1 && P > 2 ? 0 : n / (r + 2);
+    out[P - 1] += n - orr::traffic::sum(out.data(), P);
+    return out;
+  }
+
+  void reductions(const Case& k) {
+    const int64_t unit = orr_dtype_bytes(k.dtype), bytes = k.count * unit;
+    const std::vector<char> mine = numbers(k.dtype, me, k.count), want = folded(k.dtype, k.redop, P, k.count);
+    const bool ordered = peer.has(ORR_COMM_DETERMINISTIC);
+    const std::vector<char> sizes = ordered ? std::vector<char>() : folded(k.dtype, k.redop, P, k.count, magnitudes);
+    const auto expect = [&](const char* what, const char* got, int64_t from, int64_t n) {
+      const auto part = [&](const std::vector<char>& all) {
+        return std::vector<char>(all.begin() + from, all.begin() + from + n);
+      };
+      if (ordered) return comm_suite::expect(what, k, got, part(want));
+      expect_near(what, k, P, got, part(want), part(sizes));
+    };
+    orr_coll c = Peer::make(ORR_COLL_ALL_REDUCE, k.dtype, k.redop);
+    expect("all_reduce", post(c, k, mine, bytes), 0, bytes);
+    c.op = ORR_COLL_REDUCE;
+    c.root_or_peer = P - 1;
+    const char* got = post(c, k, mine, bytes);
+    if (me == P - 1) expect("reduce", got, 0, bytes);
+    c = Peer::make(ORR_COLL_REDUCE_SCATTER, k.dtype, k.redop);
+    const std::vector<int64_t> n = parts(k.count);
+    c.counts = n.data();
+    const int64_t at = orr::traffic::sum(n.data(), me) * unit, own = n[me] * unit;
+    got = post(c, k, mine, own, at);
+    expect("reduce_scatter", got, at, own);
+  }
+
+  void broadcast(const Case& k) {
+    orr_coll c = Peer::make(ORR_COLL_BROADCAST, k.dtype);
+    c.root_or_peer = P / 2;
+    const std::vector<char> data = numbers(k.dtype, 7, k.count), none(data.size());
+    const char* got = post(c, k, me == P / 2 ? data : none, data.size());
+    expect("broadcast", k, got, data);
+  }
+
+  void all_gather(const Case& k) {
+    const int64_t unit = orr_dtype_bytes(k.dtype);
+    const std::vector<int64_t> n = parts(k.count);
+    const std::vector<char> all = numbers(k.dtype, 9, k.count);
+    const int64_t at = orr::traffic::sum(n.data(), me) * unit;
+    const std::vector<char> mine(all.begin() + at, all.begin() + at + n[me] * unit);
+    orr_coll c = Peer::make(ORR_COLL_ALL_GATHER, k.dtype);
+    c.counts = n.data();
+    expect("all_gather", k, post(c, k, mine, all.size(), -at), all);
+  }
+
+  // Rank r sends n * (r + 1) / (P + q) elements to rank q.
+  void all_to_all(const Case& k) {
+    const auto size = [&](int r, int q) { return k.count * (r + 1) / (P * P + q); };
+    std::vector<int64_t> out(P), in(P);
+    std::vector<char> send, want;
+    for (int q = 0; q < P; ++q) {
+      out[q] = size(me, q);
+      in[q] = size(q, me);
+      const auto sent = numbers(k.dtype, me * P + q, out[q]), got = numbers(k.dtype, q * P + me, in[q]);
+      send.insert(send.end(), sent.begin(), sent.end());
+      want.insert(want.end(), got.begin(), got.end());
+    }
+    orr_coll c = Peer::make(ORR_COLL_ALL_TO_ALL, k.dtype);
+    c.counts = out.data();
+    c.recv_counts = in.data();
+    expect("all_to_all", k, post(c, k, send, want.size()), want);
+  }
+
+  // Leaves dealt unevenly; with `empty`, rank 1 has none.
+  void tree_all_reduce(const Case& k, int64_t leaves, bool empty) {
+    std::vector<int64_t> first(P + 1, 0);
+    for (int r = 0; r < P; ++r) first[r + 1] = leaves * (r + 1) * (r + 1) / (P * P);
+    if (empty && P > 1) first[2] = first[1];
+    first[P] = leaves;
+    std::vector<char> send;
+    for (int64_t at = first[me]; at < first[me + 1];) {
+      const int64_t lo = at, n = orr_tree_node(&at, first[me + 1], leaves);
+      int64_t width = 1;
+      while (width < n) width *= 2;
+      const auto node = tree(k.dtype, lo, width, leaves, k.count);
+      send.insert(send.end(), node.begin(), node.end());
+    }
+    int64_t width = 1;
+    while (width < leaves) width *= 2;
+    const auto want = tree(k.dtype, 0, width, leaves, k.count);
+    orr_coll c = Peer::make(ORR_COLL_TREE_ALL_REDUCE, k.dtype);
+    c.leaf_first = first.data();
+    expect(fmt::format("tree of {} leaves", leaves).c_str(), k, post(c, k, send, want.size()), want);
+    tree_reduce_scatter(c, k, send, want);
+  }
+
+  // Slices in another order than the ranks', with gaps between them.
+  void tree_reduce_scatter(orr_coll c, const Case& k, const std::vector<char>& send,
+                           const std::vector<char>& whole) {
+    const int64_t unit = orr_dtype_bytes(k.dtype);
+    const std::vector<int64_t> extents = parts(k.count);
+    std::vector<int64_t> n(P), at(P);
+    for (int r = 0; r < P; ++r) {
+      const int slot = (r + 1) % P;
+      n[r] = extents[slot] - extents[slot] / 7;
+      at[r] = orr::traffic::sum(extents.data(), slot) + extents[slot] / 7;
+    }
+    c.op = ORR_COLL_TREE_REDUCE_SCATTER;
+    c.counts = n.data(), c.recv_counts = at.data();
+    const int64_t from = at[me] * unit, bytes = n[me] * unit;
+    expect("tree_reduce_scatter", k, post(c, k, send, bytes, from),
+           {whole.begin() + from, whole.begin() + from + bytes});
+  }
+
+  void all(bool quick) {
+    const auto reduces = [&](int dtype) { return peer.caps().dtypes >> dtype & 1; };
+    for (int64_t n : counts)
+      for (bool in_place : {false, true}) {
+        const char* place = slab.part(0, 0).memory->tier == ORR_TIER_COMM ? "registered" : "private";
+        for (int dtype = ORR_F32; dtype <= ORR_U8; ++dtype)
+          for (int redop = ORR_RED_SUM; redop <= ORR_RED_MAX; ++redop)
+            if (reduces(dtype) && (!quick || redop == 1 + dtype % 4)) reductions({dtype, redop, n, in_place, place});
+        for (int dtype : {ORR_F64, ORR_U8, ORR_BOOL}) {
+          const Case k{dtype, 0, n, in_place, place};
+          broadcast(k);
+          all_gather(k);
+          all_to_all(k);
+        }
+        if (!(peer.caps().ops >> ORR_COLL_TREE_REDUCE_SCATTER & 1)) continue;
+        for (int dtype : {ORR_F32, ORR_BF16, ORR_F16, ORR_F64})
+          if (reduces(dtype))
+          for (int64_t leaves : {1, 2, 3, 5, 6, 12, 13})
+            for (bool empty : {false, true})
+              if (!quick || leaves == 5 || leaves == 12)
+                if (n < 100000 || leaves == 6 || leaves == 5)
+                  tree_all_reduce({dtype, ORR_RED_SUM, n, in_place, place}, leaves, empty);
+      }
+  }
+};
+
+int collectives(const std::string& backend, const std::string&) {
+  Peer peer(backend);
+  for (bool registered : peer.places()) {
+    Slab slab(peer, registered, 2 * half_slab);
+    Bench(peer, slab).all(peer.size() == 3 || peer.size() == 5);
+  }
+  return 0;
+}
+
+// Parent and children, used in turns; ranks ordered by a key that turns their order around.
+int splits(const std::string& backend, const std::string&) {
+  Peer peer(backend);
+  const int P = peer.size(), me = peer.rank();
+  Slab slab(peer, peer.places().back(), 2 * half_slab);
+  for (int round = 0; round < 3; ++round) {
+    const bool out = me == round % P && P > 2;
+    Peer child(peer, out ? -1 : me % 2, -me);
+    if (out != (child.comm == nullptr)) fail(ORR_FAILED, "color -1 got a communicator");
+    if (child.comm) {
+      std::vector<int32_t> want;
+      for (int r = P - 1; r >= 0; --r)
+        if (r % 2 == me % 2 && !(r == round % P && P > 2)) want.push_back(r);
+      if (want[child.rank()] != me) fail(ORR_FAILED, "rank {} of the child is {}", child.rank(), me);
+      Bench in(child, slab);
+      in.reductions({ORR_F32, ORR_RED_SUM, 70001, true, "child"});
+      in.all_gather({ORR_I32, 0, 5001, false, "child"});
+    }
+    Bench(peer, slab).reductions({ORR_F32, ORR_RED_SUM, 40001, false, "parent"});
+  }
+  return 0;
+}
+
+// Many communicators at once, each with memory of its own: what belongs to one is not taken for another's.
+int siblings(const std::string& backend, const std::string&) {
+  Peer peer(backend);
+  const int me = peer.rank();
+  std::vector<std::unique_ptr<Peer>> children;
+  std::vector<std::unique_ptr<Slab>> slabs;
+  for (int i = 0; i < 16; ++i) {
+    children.push_back(std::make_unique<Peer>(peer, i % 2 ? i * 3 % 8 : (me + i) / 2, me));
+    slabs.push_back(std::make_unique<Slab>(*children.back(), peer.places().back(), 2 * half_slab));
+  }
+  for (size_t i = 0; i < children.size(); ++i)
+    Bench(*children[i], *slabs[i]).reductions({ORR_F32, ORR_RED_SUM, 70001, true, "sibling"});
+  return 0;
+}
+
+}  // namespace
+
+std::vector<NamedBody> collective_bodies() {
+  return {{"collectives", collectives},
+          {"splits", splits},
+          {"siblings", siblings}};
+}
+
+}  // namespace comm_suite

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A rank's end of a communicator under test, with plain descriptors and reproducible data.
+#pragma once
+
+#include <orrery/comm.h>
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "job/environment.h"
+#include "job/store.h"
+#include "plugin/host.h"
+#include "plugin/registry.h"
+
+namespace comm_suite {
+
+using orrery::check;
+using orrery::fail;
+
+// A communicator of the backend, freed with its memory.
+struct Peer {
+  explicit Peer(const std::string& backend)
+      : world(orrery::detect()), store(orrery::Store::open(world)), api(orrery::Registry::get().comm(backend)) {
+    const orr_comm_boot boot = store->boot(world);
+    check(api.world(api.self, &boot, &comm));
+  }
+  Peer(const Peer& parent, int color, int key)
+      : world(parent.world), api(parent.api) {
+    check(api.split(parent.comm, color, key, &comm));
+  }
+  ~Peer() {
+    if (comm) api.destroy(comm);
+  }
+  orr_comm_caps caps() const {
+    orr_comm_caps caps{};
+    caps.size = sizeof caps;
+    char reason[256];
+    api.probe(api.self, &caps, reason, sizeof reason);
+    return caps;
+  }
+  bool has(uint32_t flag) const { return caps().flags & flag; }
+  // The places that data may lie in: private memory, and registered where the backend has it.
+  std::vector<bool> places() const {
+    return has(ORR_COMM_REGISTERED) ? std::vector<bool>{false, true} : std::vector<bool>{false};
+  }
+  int rank() const { return api.rank(comm); }
+  int size() const { return api.world_size(comm); }
+  void post(const std::vector<orr_coll>& ops) {
+    orr_work* work = nullptr;
+    check(api.post(comm, ops.data(), static_cast<int32_t>(ops.size()), &work));
+    check(api.wait(comm, work));
+  }
+  void post(const orr_coll& op) { post(std::vector<orr_coll>{op}); }
+  void barrier() { post(make(ORR_COLL_BARRIER)); }
+
+  static orr_coll make(int op, int dtype = ORR_F32, int redop = ORR_RED_SUM) {
+    orr_coll c{};
+    c.size = sizeof c;
+    c.op = op;
+    c.dtype = dtype;
+    c.redop = redop;
+    return c;
+  }
+
+  orrery::World world;
+  std::unique_ptr<orrery::Store> store;
+  const orr_comm_api& api;
+  orr_comm* comm = nullptr;
+};
+
+// Memory of one place: private, or the registered slab. Offsets are dealt in multiples of 64.
+class Slab {
+ public:
+  Slab(Peer& peer, bool registered, uint64_t bytes) {
+    if (registered) {
+      orr_memory* m = nullptr;
+      check(peer.api.allocate(peer.comm, bytes, &m));
+      memory_ = m;
+      return;
+    }
+    bytes_.resize(bytes);
+    own_.size = sizeof own_;
+    own_.bytes = bytes;
+    own_.host = bytes_.data();
+    memory_ = &own_;
+  }
+  Slab(const Slab&) = delete;
+  orr_buffer part(uint64_t offset, uint64_t bytes) const { return {memory_, offset, bytes}; }
+  char* at(uint64_t offset) const { return static_cast<char*>(memory_->host) + offset; }
+
+ private:
+  std::vector<char> bytes_;
+  orr_memory own_{};
+  const orr_memory* memory_ = nullptr;
+};
+
+// Element i of sequence s as an element of the dtype: numbers whose sums depend on their order.
+inline double number(uint64_t s, uint64_t i) {
+  uint64_t h = (s + 1) * 0x9E3779B97F4A7C15 + i * 0xBF58476D1CE4E5B9;
+  h = (h ^ (h >> 31)) * 0x94D049BB133111EB;
+  h ^= h >> 29;
+  return std::ldexp(static_cast<double>(h >> 40) - 8388608.0, -22 - static_cast<int>(h & 3));
+}
+
+}  // namespace comm_suite

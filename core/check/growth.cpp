@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check/growth.h"
+
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <filesystem>
+
+namespace orrery::judge {
+namespace {
+
+constexpr int settling = 20, rounds = 400;
+
+size_t bytes_held() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+size_t open_files() {
+  size_t n = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++n;
+  return n;
+}
+
+}  // namespace
+
+std::string growth(const std::function<void()>& round) {
+  for (int i = 0; i < settling; ++i) round();
+  const size_t files = open_files(), bytes = bytes_held();
+  for (int i = 0; i < rounds; ++i) round();
+  const size_t now = bytes_held();
+  if (now > bytes + 4 * rounds) return fmt::format("{:.1f} bytes", double(now - bytes) / rounds);
+  if (open_files() > files) return fmt::format("{:.1f} open files", double(open_files() - files) / rounds);
+  return "";
+}
+
+}  // namespace orrery::judge

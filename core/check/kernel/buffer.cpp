@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check/kernel/buffer.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace kernel_suite {
+namespace {
+
+constexpr uint64_t kGuard = 256, kAlign = 64;
+
+float f16_value(uint16_t bits) {
+  int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+  double m = exponent == 31 ? (mantissa ? NAN : HUGE_VAL)
+             : exponent     ? std::ldexp(1024 + mantissa, exponent - 25)
+                            : std::ldexp(mantissa, -24);
+  return float(bits & 0x8000 ? -m : m);
+}
+
+// To nearest even by search in the ordered magnitudes: slow, and unlike the code under test.
+uint16_t nearest_16(double x, float (*value)(uint16_t), uint16_t infinity) {
+  uint16_t sign = std::signbit(x) ? 0x8000 : 0;
+  double m = std::fabs(x);
+  if (std::isnan(x)) return uint16_t(infinity | 1 | sign) | 0x40;
+  uint16_t lo = 0, hi = infinity;
+  while (hi - lo > 1) {
+    auto mid = uint16_t((lo + hi) / 2);
+    (double(value(mid)) <= m ? lo : hi) = mid;
+  }
+  double below = value(lo),
+         above = hi == infinity ? 2 * below - double(value(uint16_t(lo - 1))) : value(hi);
+  bool up = m - below > above - m || (m - below == above - m && (lo & 1)) || std::isinf(m);
+  return uint16_t(sign | (up ? hi : lo));
+}
+
+float bf16_value(uint16_t bits) {
+  uint32_t u = uint32_t(bits) << 16;
+  float f;
+  std::memcpy(&f, &u, 4);
+  return f;
+}
+
+template <class T>
+void put(uint8_t* to, T value) {
+  std::memcpy(to, &value, sizeof value);
+}
+
+template <class T>
+double take(const uint8_t* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return double(value);
+}
+
+void store(int32_t dtype, double v, uint8_t* to) {
+  switch (dtype) {
+    case ORR_F32: return put(to, float(v));
+    case ORR_F64: return put(to, v);
+    case ORR_BF16: return put(to, nearest_16(v, bf16_value, 0x7f80));
+    case ORR_F16: return put(to, nearest_16(v, f16_value, 0x7c00));
+    case ORR_I32: return put(to, int32_t(v));
+    case ORR_I64: return put(to, int64_t(v));
+    default: return put(to, uint8_t(v));
+  }
+}
+
+double load(int32_t dtype, const uint8_t* from) {
+  uint16_t half;
+  std::memcpy(&half, from, orr_dtype_bytes(dtype) == 2 ? 2 : 0);
+  switch (dtype) {
+    case ORR_F32: return take<float>(from);
+    case ORR_F64: return take<double>(from);
+    case ORR_BF16: return bf16_value(half);
+    case ORR_F16: return f16_value(half);
+    case ORR_I32: return take<int32_t>(from);
+    case ORR_I64: return take<int64_t>(from);
+    default: return take<uint8_t>(from);
+  }
+}
+
+uint64_t extent_bytes(const orr_tensor& t) {
+  int64_t extent = 1;
+  for (int d = 0; d < t.rank; ++d) extent += (t.dims[d] - 1) * t.strides[d];
+  return elements(t) == 0 ? 0 : uint64_t(extent * orr_dtype_bytes(t.dtype));
+}
+
+}  // namespace
+
+double rounded(int32_t dtype, double value) {
+  uint8_t bytes[8];
+  store(dtype, value, bytes);
+  return load(dtype, bytes);
+}
+
+Buffer::Buffer(uint64_t bytes) : bytes_(bytes), storage_(bytes + 2 * kGuard + kAlign, 0xff) {
+  uint64_t begin = reinterpret_cast<uintptr_t>(storage_.data()) + kGuard;
+  offset_ = kGuard + (kAlign - begin % kAlign) % kAlign;
+  memory_ = {sizeof(orr_memory),
+             ORR_TIER_HOST,
+             storage_.size(),
+             storage_.data(),
+             nullptr,
+             "host",
+             nullptr};
+  tensor_ = kernel_suite::tensor(ORR_U8, {int64_t(bytes)});
+}
+
+Buffer::Buffer(const orr_tensor& t, int64_t misalign)
+    : Buffer(extent_bytes(t) + uint64_t(misalign * orr_dtype_bytes(t.dtype))) {
+  uint64_t shift = uint64_t(misalign * orr_dtype_bytes(t.dtype));
+  offset_ += shift;
+  bytes_ -= shift;
+  tensor_ = t;
+}
+
+template <class F>
+void Buffer::each(F&& f) const {
+  int64_t n = elements(tensor_);
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t rest = i, at = 0;
+    for (int d = tensor_.rank - 1; d >= 0; --d) {
+      at += rest % tensor_.dims[d] * tensor_.strides[d];
+      rest /= tensor_.dims[d];
+    }
+    f(offset_ + uint64_t(at * orr_dtype_bytes(tensor_.dtype)));
+  }
+}
+
+void Buffer::write(const Values& values) {
+  size_t i = 0;
+  each([&](uint64_t at) { store(tensor_.dtype, values[i++], storage_.data() + at); });
+}
+
+Values Buffer::read() const {
+  Values values;
+  each([&](uint64_t at) { values.push_back(load(tensor_.dtype, storage_.data() + at)); });
+  return values;
+}
+
+std::vector<uint8_t> Buffer::bits() const {
+  std::vector<uint8_t> out;
+  int64_t size = orr_dtype_bytes(tensor_.dtype);
+  each([&](uint64_t at) {
+    out.insert(out.end(), storage_.data() + at, storage_.data() + at + size);
+  });
+  return out;
+}
+
+bool Buffer::intact() const {
+  std::vector<uint8_t> rest(storage_);
+  int64_t size = orr_dtype_bytes(tensor_.dtype);
+  each([&](uint64_t at) { std::memset(rest.data() + at, 0xff, size_t(size)); });
+  for (uint8_t b : rest)
+    if (b != 0xff) return false;
+  return true;
+}
+
+orr_buffer Buffer::view() const { return {&memory_, offset_, bytes_}; }
+
+}  // namespace kernel_suite

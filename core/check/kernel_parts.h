@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the tests of kernel plugins share.
+#pragma once
+
+#include <orrery/kernel.h>
+
+#include "check/kernel/harness.h"
+#include "check/test.h"
+
+namespace orrery::judge {
+
+const orr_kernel_api& kernel_of(const Subject& subject);
+// Skips if the plugin does not work here, or works on memory that this process cannot look at.
+void require_device(const Subject& subject);
+bool takes(const orr_kernel_api& api, const kernel_suite::Case& c);
+
+// How it is called, whatever the op: struct sizes, threads, leaks.
+std::vector<Test> kernel_contract_tests();
+// Gradient ops by finite differences of the ops that they are gradients of.
+std::vector<Test> gradient_tests();
+
+}  // namespace orrery::judge

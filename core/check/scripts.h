@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A small model trained by this program, as a user would, with or without the plugin on trial.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "check/test.h"
+
+namespace orrery::judge {
+
+// A directory that goes away with the object.
+class ScratchDirectory {
+ public:
+  ScratchDirectory();
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ~ScratchDirectory();
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+struct ScriptRun {
+  int code;
+  std::string output;
+
+  // The lines "bits ...": every loss and the digest of all parameters, the same on every rank.
+  std::string bits() const { return lines("bits "); }
+  // "traffic RANK sent N predicted M" of every rank.
+  std::string traffic() const { return lines("traffic "); }
+  std::string lines(const std::string& beginning) const;
+};
+
+// Trains on n ranks under the strategies, Lua expressions with commas between ("" for none). The
+// plugin is in front of the search path, or not in it.
+ScriptRun run_script(const Subject& subject, bool with_plugin, const std::string& strategies, int ranks);
+
+}  // namespace orrery::judge

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A strategy plugin: what it says of itself, and a small model under it, on two ranks, against the
+// same model in one process without it.
+#include <cmath>
+#include <sstream>
+
+#include "base/error.h"
+#include "check/loaded.h"
+#include "check/scripts.h"
+
+namespace orrery::judge {
+namespace {
+
+const orr_strategy_api& strategy_of(const Subject& subject) { return registry_with(subject).strategy(subject.name()); }
+
+orr_strategy_info info_of(const orr_strategy_api& api) {
+  orr_strategy_info info{};
+  info.size = sizeof info;
+  check(api.describe(api.self, &info));
+  return info;
+}
+
+void describe_in(const Subject& subject, Fit fit) {
+  Loaded plugin(subject, fit);
+  const orr_strategy_api& api = plugin.table<orr_strategy_api>(ORR_KIND_STRATEGY);
+  Guarded<orr_strategy_info> info({}, fit);
+  check(api.describe(api.self, info.get()));
+  Guarded<orr_predict_query> query({}, fit);
+  query->axis_size = 2, query->op = ORR_COLL_TREE_ALL_REDUCE, query->element_bytes = 4;
+  query->reduced_elements = 100, query->reduced_bytes = 400, query->nodes = 1, query->total_nodes = 2;
+  Guarded<orr_prediction> prediction({}, fit);
+  check(api.predict(api.self, query.get(), prediction.get()));
+  if (!info.tail_intact() || !prediction.tail_intact())
+    throw Fault("types.h: structs carry their size", "nothing written beyond what the plugin knows",
+                "bytes of a newer host's were overwritten");
+}
+void exact_structs(const Subject& subject) { describe_in(subject, Fit::kExact); }
+void longer_structs(const Subject& subject) { describe_in(subject, Fit::kLonger); }
+
+void describe(const Subject& subject) {
+  const orr_strategy_info info = info_of(strategy_of(subject));
+  const auto expect = [](bool good, const std::string& what, const std::string& got) {
+    if (!good) throw Fault("strategy.h: orr_strategy_info", what, got);
+  };
+  expect(info.numeric_class >= ORR_CLASS_EXACT && info.numeric_class <= ORR_CLASS_APPROX, "EXACT, STALE or APPROX",
+         fmt::format("numeric_class {}", info.numeric_class));
+  expect(info.provides && info.requires_ && info.conflicts, "words, or \"\" for none", "a NULL");
+  expect(info.n_options == 0 || info.options, "as many options as n_options says", "NULL");
+  for (int i = 0; i < info.n_options; ++i) {
+    const orr_option& o = info.options[i];
+    expect(o.name && o.name[0] && o.doc && o.doc[0], "options with a name and a line of doc", fmt::format("option {} without", i));
+    expect(o.type >= 0 && o.type <= ORR_ATTR_TEXT, "options of type INT, REAL, TEXT, or 0 for either",
+           fmt::format("'{}' of type {}", o.name, o.type));
+  }
+}
+
+bool has_word(const std::string& words, const std::string& word) {
+  std::istringstream list(words);
+  for (std::string one; std::getline(list, one, ',');)
+    if (one.substr(std::min(one.find_first_not_of(' '), one.size())) == word) return true;
+  return false;
+}
+
+std::string call(const std::string& name) { return "strategy[\"" + name + "\"] {}"; }
+
+// The strategy behind one of the installed ones for each word that it requires.
+std::string stack_of(const Subject& subject) {
+  const orr_strategy_info info = info_of(strategy_of(subject));
+  for (int i = 0; i < info.n_options; ++i)
+    if (info.options[i].required) throw Skip(fmt::format("its option '{}' has no fallback", info.options[i].name));
+  std::string stack;
+  std::istringstream words(info.requires_);
+  for (std::string word; std::getline(words, word, ',');) {
+    word = word.substr(std::min(word.find_first_not_of(' '), word.size()));
+    for (const std::string& other : Registry::get().names(ORR_KIND_STRATEGY)) {
+      if (other == subject.name() || !has_word(info_of(Registry::get().strategy(other)).provides, word)) continue;
+      stack += call(other) + ", ";
+      break;
+    }
+  }
+  return stack + call(subject.name());
+}
+
+// The stack alone, or behind an installed strategy that gives it the ranks it leaves.
+ScriptRun run_under(const Subject& subject, int ranks) {
+  const std::string stack = stack_of(subject);
+  ScriptRun alone = run_script(subject, true, stack, ranks);
+  if (alone.code == 0) return alone;
+  for (const std::string& front : Registry::get().names(ORR_KIND_STRATEGY)) {
+    if (front == subject.name() || info_of(Registry::get().strategy(front)).numeric_class != ORR_CLASS_EXACT) continue;
+    ScriptRun behind = run_script(subject, true, call(front) + ", " + stack, ranks);
+    if (behind.code == 0) return behind;
+  }
+  throw Fault("strategy.h: transform", fmt::format("a small model that trains under it on {} ranks", ranks), alone.output);
+}
+
+double last_number(const std::string& text) {
+  return std::atof(text.c_str() + text.rfind(' ') + 1);
+}
+
+void values(const Subject& subject) {
+  const int32_t numeric_class = info_of(strategy_of(subject)).numeric_class;
+  const ScriptRun alone = run_script(subject, false, "", 1);
+  for (int ranks : {1, 2}) {
+    const ScriptRun split = run_under(subject, ranks);
+    if (numeric_class == ORR_CLASS_EXACT && split.bits() != alone.bits())
+      throw Fault("strategy.h: ORR_CLASS_EXACT",
+                  fmt::format("on {} ranks the losses and parameters of one process: {}", ranks, alone.bits()), split.bits());
+    if (numeric_class != ORR_CLASS_EXACT && !(std::fabs(last_number(split.lines("loss ")) - last_number(alone.lines("loss "))) < 0.5))
+      throw Fault("strategy.h: how far a strategy takes the numbers", "a loss near that of one process: " + alone.lines("loss "),
+                  split.lines("loss "));
+  }
+}
+
+void predictions(const Subject& subject) {
+  for (int ranks : {1, 2, 3}) {
+    std::istringstream all(run_under(subject, ranks).traffic());
+    for (std::string one; std::getline(all, one, ',');) {
+      int rank = 0;
+      long long sent = 0, predicted = 0;
+      if (std::sscanf(one.c_str(), " %d sent %lld predicted %lld", &rank, &sent, &predicted) != 3 || sent != predicted)
+        throw Fault("strategy.h: predict, \"Compared by the core with the counted program\"",
+                    fmt::format("on {} ranks what each sends, as counted", ranks), "rank" + one);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Test> strategy_tests() {
+  return {{"strategy.describe", 10, describe},
+          {"strategy.exact_structs", 10, exact_structs},
+          {"strategy.longer_structs", 10, longer_structs},
+          {"strategy.values", 120, values},
+          {"strategy.predictions", 120, predictions}};
+}
+
+}  // namespace orrery::judge

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which tests a plugin has to pass.
+#include "check/test.h"
+
+namespace orrery::judge {
+
+std::vector<Test> tests_of(const orr_plugin& descriptor) {
+  const std::pair<uint32_t, std::vector<Test> (*)()> suites[] = {
+      {descriptor.kinds, plugin_tests},      {ORR_KIND_KERNEL, kernel_tests},
+      {ORR_KIND_COMM, comm_tests},           {ORR_KIND_STRATEGY, strategy_tests},
+      {ORR_KIND_OBSERVER, observer_tests}};
+  std::vector<Test> all;
+  for (const auto& [kinds, suite] : suites)
+    if (descriptor.kinds & kinds)
+      for (Test& test : suite()) all.push_back(std::move(test));
+  return all;
+}
+
+}  // namespace orrery::judge

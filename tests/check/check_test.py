@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `orrery check` and `orrery new` answer, and that the plugins of this repository pass.
+
+Arguments: the build tree.
+"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD = pathlib.Path(sys.argv[1])
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
+# `null` moves nothing, by design.
+OURS = sorted(p for room in ("plugins", "kernels") for p in (BUILD / room).rglob("*.so")
+              if p.stem != "orrery-comm-null")
+
+
+def orrery(*words, cwd="/"):
+    return subprocess.run([BUILD / "orrery", *map(str, words)], cwd=cwd, env=ENVIRONMENT,
+                          capture_output=True, text=True, timeout=300)
+
+
+class Check(unittest.TestCase):
+    def test_our_plugins_pass(self):
+        self.assertGreater(len(OURS), 8)
+        for plugin in OURS:
+            with self.subTest(plugin=plugin.name):
+                done = orrery("check", plugin, "--seed", "3", "--json")
+                report = json.loads(done.stdout)
+                failed = [test for test in report["tests"] if test["state"] == "FAILED"]
+                # 69: what it needs is not on this machine.
+                self.assertEqual((done.returncode in (0, 69), failed), (True, []))
+                self.assertEqual(report["seed"], 3)
+                self.assertEqual(done.returncode == 0, report["passed"] > 7)
+
+    def test_a_plugin_that_carries_nothing_fails(self):
+        done = orrery("check", BUILD / "plugins/orrery-comm-null.so", "--only", "comm.messages")
+        self.assertEqual(done.returncode, 1)
+        for words in ("comm.messages", "FAILED", "contract comm.h", "expected success", "arrived altered"):
+            self.assertIn(words, done.stdout)
+
+    def test_contracts_are_words_of_the_headers(self):
+        quoted = []
+        for path in sorted((SOURCE / "core/check").rglob("*.cpp")):
+            literals = re.findall(r'"((?:[^"\\\n]|\\.)*)"', path.read_text())
+            quoted += [(path.name, *found) for literal in literals
+                       for found in re.findall(r'^(\w+\.h): .*?\\"(.*?)\\"', literal)]
+        self.assertGreater(len(quoted), 20)
+        for name, header, words in quoted:
+            with self.subTest(source=name, words=words):
+                text = (SOURCE / "core/include/orrery" / header).read_text()
+                self.assertIn(words, re.sub(r"\s+(\* )?", " ", text))
+
+    def test_bad_input(self):
+        observer = BUILD / "plugins/orrery-observer-progress.so"
+        for words, code, parts in (
+                (["/no/such.so"], 2, ["/no/such.so does not exist", "name a .so file"]),
+                ([BUILD / "build.ninja"], 1, ["build.ninja", "file:"]),
+                ([observer, "--only", "kernel"], 2, ["--only kernel", "no such test"])):
+            done = orrery("check", *words)
+            self.assertEqual((done.returncode, done.stdout.count("\n") <= 1), (code, True), done.stderr)
+            for part in parts:
+                self.assertIn(part, done.stderr)
+
+
+class New(unittest.TestCase):
+    def test_names_and_places_are_checked(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for words, part in ((["comm", "Mine"], "cannot be called 'Mine'; use"),
+                                (["comm", "../mine"], "cannot be called"),
+                                (["comm", "m" * 32], "up to 31"),
+                                (["com", "mine"], "no plugin kind 'com' (did you mean 'comm'?)")):
+                done = orrery("new", "plugin", *words, cwd=folder)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(part, done.stderr)
+            self.assertEqual(os.listdir(folder), [])
+            self.assertEqual(orrery("new", "plugin", "comm", "mine", cwd=folder).returncode, 0)
+            again = orrery("new", "plugin", "kernel", "mine", cwd=folder)
+            self.assertEqual(again.returncode, 2)
+            self.assertIn("directory mine is there already; choose another name", again.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

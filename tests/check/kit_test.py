@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plugins of third parties, made against an installed prefix: every template in both languages, and the
+commands of docs/plugins.md word by word.
+
+Arguments: the build tree.
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD = pathlib.Path(sys.argv[1])
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs/plugins.md"
+
+
+def words_of(command, **options):
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
+
+
+class Kit(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.place = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.place)
+        done = words_of(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet"],
+                        env=os.environ | {"DESTDIR": cls.place})
+        assert done.returncode == 0, done.stdout + done.stderr
+        [program] = pathlib.Path(cls.place).rglob("bin/orrery")
+        [packages] = pathlib.Path(cls.place).rglob("pkgconfig")
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
+        cls.environment = kept | {"PATH": f"{program.parent}:{kept['PATH']}", "PKG_CONFIG_PATH": str(packages)}
+
+    def call(self, command, folder):
+        done = words_of(command, cwd=folder, env=self.environment)
+        self.assertEqual(done.returncode, 0, f"{command}:\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def test_every_template_builds_and_passes(self):
+        for kind in ("kernel", "comm", "strategy", "observer"):
+            for flags in ([], ["--c"]):
+                with self.subTest(kind=kind, flags=flags), tempfile.TemporaryDirectory() as folder:
+                    self.call(["orrery", "new", "plugin", kind, "mine", *flags], folder)
+                    project = pathlib.Path(folder) / "mine"
+                    source = "mine.c" if flags else "mine.cpp"
+                    self.assertEqual(sorted(os.listdir(project)), ["README.md", "meson.build", source])
+                    self.call(["meson", "setup", "build", "-Dwerror=true"], project)
+                    self.call(["meson", "compile", "-C", "build"], project)
+                    plugin = f"build/orrery-{kind}-mine.so"
+                    report = json.loads(self.call(["orrery", "check", plugin, "--json"], project))
+                    self.assertEqual((report["failed"], report["kind"]), (0, kind))
+                    self.assertGreater(report["passed"], 11)
+
+    def test_a_backend_of_the_kit_trains(self):
+        script = "\n".join([
+            'local orrery = require "orrery"',
+            "local nn, optim = orrery.nn, orrery.optim",
+            "orrery.seed(1)",
+            "local model = nn.linear(4, 1)",
+            "local run = orrery.compile(function(b) return nn.mse(model(b.x), b.y) end, {",
+            "  params = model, optimizer = optim.sgd { lr = 0.1 }, microbatches = 4,",
+            "  strategy = { orrery.strategy.data {} } })",
+            "local x, y = {}, {}",
+            "for i = 1, 8 do x[i], y[i] = { i, 1, 2, i % 3 }, { i / 8 } end",
+            'for _ = 1, 3 do run:step { x = orrery.tensor(x, "f32"), y = orrery.tensor(y, "f32") } end',
+            "print(orrery.digest(model))"])
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "train.lua").write_text(script)
+            alone = self.call(["orrery", "run", "train.lua"], folder)
+            for flags in ([], ["--c"]):
+                name = "plain" if flags else "thin"
+                self.call(["orrery", "new", "plugin", "comm", name, *flags], folder)
+                self.call(["meson", "setup", "build", name], folder)
+                self.call(["meson", "compile", "-C", "build"], folder)
+                command = f"ORRERY_PLUGIN_PATH=$PWD/build orrery run -n 3 --comm {name} train.lua | sort -u"
+                out = self.call(["bash", "-c", command], folder)
+                self.assertIn(alone.strip(), out)
+                shutil.rmtree(pathlib.Path(folder) / "build")
+
+    def test_the_guide_word_by_word(self):
+        blocks = re.findall(r"^```sh\n(.*?)^```$", DOCS.read_text(), re.MULTILINE | re.DOTALL)
+        self.assertGreater(len(blocks), 4)
+        with tempfile.TemporaryDirectory() as folder:
+            done = words_of(["bash", "-e", "-c", "".join(blocks)], cwd=folder, env=self.environment)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertIn("kernel    swift", done.stdout)
+            self.assertIn("0 failed", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bad strategies.
+#include "fault.h"
+#include "good_strategy.cpp"
+#pragma pop_macro("ORR_PLUGIN")
+
+namespace {
+
+orr_status* bad_describe(void* self, orr_strategy_info* out) {
+  orr_status* status = table.describe(self, out);
+  if (fault("has_no_class")) out->numeric_class = 0;
+  if (fault("gives_null_for_words")) out->requires_ = nullptr;
+  if (fault("has_options_without_words")) {
+    static const orr_option without = {"bucket", ORR_ATTR_INT, 0, "1", ""};
+    out->options = &without;
+  }
+  return status;
+}
+
+orr_status* bad_predict(void* self, const orr_predict_query* query, orr_prediction* out) {
+  orr_status* status = table.predict(self, query, out);
+  if (fault("predicts_wrong_bytes")) out->bytes_sent += 4;
+  if (fault("predicts_for_two_ranks") && query->axis_size > 2) out->bytes_sent /= 2;
+  return status;
+}
+
+orr_status* bad_transform(void* self, orr_program* program, const orr_edit* edit, const orr_options* options) {
+  if (fault("throws_in_transform")) throw std::runtime_error("thrown across the border");
+  return table.transform(self, program, edit, options);
+}
+
+// EXACT, it says, and computes in bf16.
+orr_status* narrow(void*, orr_program* program, const orr_edit* edit, const orr_options*) {
+  struct Editing {
+    orr_program* program;
+    const orr_edit* edit;
+  } editing{program, edit};
+  return edit->each(program, 1u << ORR_ROLE_ACTIVATION, &editing, [](void* arg, int32_t value, const orr_value_info* info) {
+    const auto& e = *static_cast<const Editing*>(arg);
+    const bool product = std::string_view(info->kind) == "matmul";
+    return product ? e.edit->compute(e.program, value, ORR_BF16) : nullptr;
+  });
+}
+
+orr_strategy_api bad_table() {
+  orr_strategy_api bad = table;
+  bad.describe = bad_describe, bad.predict = bad_predict, bad.transform = bad_transform;
+  if (fault("changes_the_values")) bad.transform_forward = narrow;
+  return bad;
+}
+
+const orr_strategy_api bad = bad_table();
+
+orr_status* bad_entry(const orr_bootstrap* boot, orr_exports* out) {
+  orr::attach(boot);
+  out->get = [](void*, const char* id, uint32_t version) -> const void* {
+    return std::string_view(id) == "strategy" && version == 1 ? &bad : nullptr;
+  };
+  return nullptr;
+}
+
+}  // namespace
+
+ORR_PLUGIN(ORR_KIND_STRATEGY, FAULT_NAME, "0.1.0", "A bad strategy", bad_entry, 1, {{"strategy", 1, 1}})

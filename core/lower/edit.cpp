@@ -262,8 +262,21 @@ orr_status* loss_scale(orr_program* e, double initial, int64_t growth_interval) 
   });
 }
 
+orr_status* offload(orr_program* e, int32_t value, int32_t tier, const char* directory) {
+  return guarded([&] {
+    Offload& asked = e->spread->offload;
+    if (tier != ORR_TIER_HOST && tier != ORR_TIER_DISK) fail(ORR_INVALID, "nothing can be kept in tier {}", tier);
+    if (asked.used && asked.directory != directory)
+      fail(ORR_INVALID, "files are made in '{}' already, not in '{}' as well", asked.directory, directory);
+    Value& v = e->program->mutable_value(value);
+    if (!v.state) fail(ORR_INVALID, "'{}' is neither parameter nor state", v.name);
+    asked = {true, directory};
+    v.tier = tier == ORR_TIER_DISK ? Tier::disk : Tier::host;
+  });
+}
+
 constexpr orr_edit kEdit = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag, loop, stage, life,
-                            inputs, rule, scatter, axis_size, halve, shard, compute, average, loss_scale};
+                            inputs, rule, scatter, axis_size, halve, shard, compute, average, loss_scale, offload};
 
 void check_contract(const StrategyUse& use, const orr_strategy_info& info, std::set<std::string>& provided) {
   auto words = [](const char* text) {

@@ -129,7 +129,9 @@ void plan_memory(RankPlan& plan) {
   LifeFinder(plan).run();
   std::vector<Storage*> arena, lent;
   for (Storage& s : plan.storages) {
-    if (s.region == Region::state) {
+    if (s.is_away()) {
+      (s.tier == Tier::disk ? plan.disk_bytes : plan.host_bytes) += aligned(s.bytes);
+    } else if (s.region == Region::state) {
       plan.state_bytes += aligned(s.bytes);
     } else if (s.region == Region::comm && s.lent) {
       lent.push_back(&s);

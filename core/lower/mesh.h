@@ -64,6 +64,12 @@ struct Averaging {
   bool states = false;  // optimizer state as well
 };
 
+// Of parameters and states that are kept in another tier between uses (Value::tier).
+struct Offload {
+  bool used = false;
+  std::string directory;  // of the files of Tier::disk; "": the run's, or the system's for temporary files
+};
+
 struct Spread {
   int world = 1;
   std::vector<Axis> axes;                 // outermost first: the last one varies fastest with the rank
@@ -82,6 +88,7 @@ struct Spread {
   TensorAsk tensor;
   std::map<ValueId, int32_t> dtypes;      // what ops compute in, by the value they make (lower/precision.h)
   LossScaling loss_scale;
+  Offload offload;
   std::vector<std::string> remarks;
   int batch_ranks() const;                // size of the batch axis, 1 if none
   int size_of(const std::string& axis) const;        // 1 if there is none

@@ -225,6 +225,15 @@ int loss_scale(lua_State* L) {
   return 0;
 }
 
+const std::map<std::string, int32_t> kTiers = {{"host", ORR_TIER_HOST}, {"disk", ORR_TIER_DISK}};
+
+int offload(lua_State* L) {
+  const Draft& d = open_draft(L);
+  orrery::check(d.edit->offload(d.program, id_at(L, 2), find("tier", to_text(L, 3, "tier"), kTiers),
+                                to_text(L, 4, "directory").c_str()));
+  return 0;
+}
+
 }  // namespace
 
 std::vector<Api> draft_api() {
@@ -269,6 +278,8 @@ std::vector<Api> draft_api() {
        "In transform_forward: differentiates a multiple of the loss, which doubles after so many good steps (0: never) "
        "and halves after one that overflows.",
        loss_scale, {self, {"initial", "number"}, {"growth_interval", "integer", "0"}}, {}},
+      {"Draft", "offload", "", "Keeps a parameter or state in the tier host or disk between its uses.", offload,
+       {self, v, {"tier", "string"}, {"directory", "string", "''"}}, {}},
   };
 }
 

@@ -76,10 +76,21 @@ void Executor::prepare(const Launch& launch) {
   prepared_.push_back(std::move(p));
 }
 
+CopyLane::End Executor::end_of(const Place& at) const {
+  const Storage& s = plan_.storage(at.storage);
+  if (s.is_away() && s.state->file) return {{}, s.state->file, s.state->offset};
+  return {bound(at).first};
+}
+
 void Executor::prepare(const Exchange& exchange) {
   Posted p;
   p.coll = exchange.descriptor();
-  p.send = bound(exchange.send), p.recv = bound(exchange.recv);
+  if (exchange.is_copy()) {
+    p.copy = {end_of(exchange.recv), end_of(exchange.send), exchange.bytes()};
+    p.copy.to.buffer.bytes = p.copy.from.buffer.bytes = exchange.bytes();
+  } else {
+    p.send = bound(exchange.send), p.recv = bound(exchange.recv);
+  }
   if (exchange.is_bucket())  // all slots of it: its nodes follow one another
     p.send.first.bytes = plan_.storage(exchange.send.storage).whole(), p.recv.first.bytes = p.send.first.bytes - exchange.recv.offset;
   if (!exchange.axis.empty()) p.group = runtime_.group(plan_.spread, exchange.axis);
@@ -112,9 +123,21 @@ void Executor::launch(const Step& step) {
 
 void Executor::post(const Step& step) {
   Posted& p = posted_[static_cast<size_t>(step.index)];
+  WorldComm::Ticket& ticket = p.tickets[static_cast<size_t>(step.slice)];
+  if (plan_.exchanges[static_cast<size_t>(step.index)].is_copy()) {
+    ticket = runtime_.copies().submit(p.copy);
+    return;
+  }
   orr_coll c = p.coll;
   c.send = p.send.at(step), c.recv = p.recv.at(step);
-  p.tickets[static_cast<size_t>(step.slice)] = runtime_.comm().submit({c}, p.group);
+  ticket = runtime_.comm().submit({c}, p.group);
+}
+
+void Executor::wait(const Step& step) {
+  Profile::Timer timer(profiled_ ? &Profile::get().waiting() : nullptr);
+  const uint64_t ticket = posted_[static_cast<size_t>(step.index)].tickets[static_cast<size_t>(step.slice)];
+  if (plan_.exchanges[static_cast<size_t>(step.index)].is_copy()) runtime_.copies().wait(ticket);
+  else runtime_.comm().wait(ticket);
 }
 
 void Executor::walk() {
@@ -124,8 +147,7 @@ void Executor::walk() {
     } else if (step.kind == Step::post) {
       post(step);
     } else {
-      Profile::Timer timer(profiled_ ? &Profile::get().waiting() : nullptr);
-      runtime_.comm().wait(posted_[static_cast<size_t>(step.index)].tickets[static_cast<size_t>(step.slice)]);
+      wait(step);
     }
   }
 }

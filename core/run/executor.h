@@ -50,14 +50,17 @@ class Executor {
   struct Posted {
     orr_coll coll;
     Bound send, recv;
+    CopyLane::Copy copy;  // of a copy
     int group = 0;
     std::vector<WorldComm::Ticket> tickets;  // by slice
   };
   Bound bound(const Place& at) const;
   void prepare(const Launch& launch);
   void prepare(const Exchange& exchange);
+  CopyLane::End end_of(const Place& at) const;
   void launch(const Step& step);
   void post(const Step& step);
+  void wait(const Step& step);
   void walk();
 
   RankPlan plan_;

@@ -137,6 +137,11 @@ typedef struct orr_edit {
    * `initial`, a power of two. A step whose loss or gradients are not finite changes no parameter and no
    * state; it halves the multiple, which doubles after `growth_interval` good steps (0: it stays). */
   orr_status* (*loss_scale)(orr_program*, double initial, int64_t growth_interval);
+  /* Keeps a parameter or state in memory of `tier`, ORR_TIER_HOST or _DISK, between uses: it is copied to
+   * the device before it is read, and back after it was replaced, meanwhile other work goes on. Files are
+   * made in `directory` ("": the run's, or the system's for temporary files; one for all) and end with
+   * the process. */
+  orr_status* (*offload)(orr_program*, int32_t value, int32_t tier, const char* directory);
 } orr_edit;
 
 /* Parts of a step of one chunk: all of backward in one, or its part for earlier stages (backward) and

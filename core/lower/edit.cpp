@@ -166,9 +166,10 @@ orr_status* diag(orr_program* e, const char* message) {
 
 orr_status* life(orr_program* e, int32_t value, const char* region, int32_t life) {
   return guarded([&] {
-    e->program->value(value);
-    if (life != ORR_LIFE_KEEP && life != ORR_LIFE_RECOMPUTE) fail(ORR_INVALID, "there is no life {}", life);
-    e->spread->lives[value] = {region, life == ORR_LIFE_KEEP};
+    Value& v = e->program->mutable_value(value);
+    if (life < ORR_LIFE_KEEP || life > ORR_LIFE_DISK) fail(ORR_INVALID, "there is no life {}", life);
+    if (life < ORR_LIFE_HOST) e->spread->lives[value] = {region, life == ORR_LIFE_KEEP};
+    else if (v.batch == Batch::sharded) v.tier = life == ORR_LIFE_DISK ? Tier::disk : Tier::host;
   });
 }
 

@@ -55,9 +55,18 @@ class Placer {
       place_op(i);
     }
     for (auto& [state, next] : p_.updates()) finish_update(state, next);
+    mark_tiers();
   }
 
  private:
+  // Where the activations of storages wait for backward.
+  void mark_tiers() {
+    for (size_t v = 0; v < p_.values().size(); ++v)
+      if (const Value& value = p_.values()[v]; value.tier != Tier::device && !value.state)
+        if (int s = plan_.places[v].storage; s != kNone && plan_.storage(s).category == "activation")
+          plan_.storage(s).tier = value.tier;
+  }
+
   struct Inside {
     ValueId into;
     uint64_t offset;

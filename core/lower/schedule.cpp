@@ -128,6 +128,7 @@ void make_schedule(RankPlan& plan) {
   post_buckets(plan);
   order_update(plan);
   stream_states(plan);
+  stash_activations(plan);
   insert_waits(plan);
 }
 

@@ -138,7 +138,7 @@ class Streamer {
   Step post(const Visit& v, int from, int to) {
     const Storage& away = plan_.storage(v.storage);
     Exchange e;
-    e.name = away.state->name, e.where = away.state->site.line, e.tier = away.tier;
+    e.name = away.state->name, e.where = away.state->site.line, e.tier = away.tier, e.leaves = to == v.storage;
     e.dtype = away.state->type.dtype;
     e.count = static_cast<int64_t>(away.bytes) / orr_dtype_bytes(e.dtype);
     const Layout flat = Layout::contiguous({e.dtype, {e.count}});

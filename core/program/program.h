@@ -43,7 +43,7 @@ struct Value {
   std::string name;  // parameter path, batch field, scalar name
   std::shared_ptr<State> state;  // params and states
   Part part;                     // what of the state this program has; `type` is the part's
-  Tier tier = Tier::device;      // of the state
+  Tier tier = Tier::device;      // of the state; of an activation: where it waits for backward
   Site site;
 };
 

@@ -69,9 +69,10 @@ void CopyLane::lane() {
 }
 
 void CopyLane::carry_out(const Copy& copy) {
-  if (copy.from.file) return copy.from.file->read(orr_buffer_host(&copy.to.buffer), copy.bytes, copy.from.offset);
-  if (copy.to.file) return copy.to.file->write(orr_buffer_host(&copy.from.buffer), copy.bytes, copy.to.offset);
-  check(host_device().copy(host_device().self, nullptr, &copy.to.buffer, &copy.from.buffer), "offload");
+  const auto& [to, from, bytes] = copy;
+  if (from.file) return from.file->read(orr_buffer_host(&to.buffer), bytes, from.buffer.offset);
+  if (to.file) return to.file->write(orr_buffer_host(&from.buffer), bytes, to.buffer.offset);
+  check(host_device().copy(host_device().self, nullptr, &to.buffer, &from.buffer), "offload");
 }
 
 }  // namespace orrery

@@ -21,11 +21,10 @@ namespace orrery {
 class CopyLane {
  public:
   using Ticket = uint64_t;
-  // One end: memory, or, if `file` is there, the bytes from `offset` of it.
+  // One end: memory, or, if `file` is there, the bytes of it from the buffer's offset on.
   struct End {
     orr_buffer buffer{};
     std::shared_ptr<SpillFile> file = nullptr;
-    uint64_t offset = 0;
   };
   struct Copy {
     End to, from;

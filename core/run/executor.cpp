@@ -8,6 +8,7 @@
 #include "plugin/host.h"
 #include "plugin/registry.h"
 #include "program/elements.h"
+#include "run/states.h"
 
 namespace orrery {
 
@@ -30,6 +31,8 @@ Executor::Executor(RankPlan plan, Runtime& runtime) : plan_(std::move(plan)), ru
   runtime_.form_groups(plan_.spread);
   if (plan_.comm_bytes)
     comm_memory_ = runtime_.comm().allocate(plan_.comm_bytes, runtime_.group(plan_.spread, plan_.spread.batch_axis));
+  if (plan_.host_stash) host_stash_ = host_memory(plan_.host_stash);
+  if (plan_.disk_stash) disk_stash_ = spill_file(plan_.spread.offload.directory, plan_.disk_stash);
   prepared_.reserve(plan_.launches.size());
   for (const Launch& launch : plan_.launches) prepare(launch);
   for (const Exchange& exchange : plan_.exchanges) prepare(exchange);
@@ -56,6 +59,8 @@ Executor::Bound Executor::bound(const Place& at) const {
   b.first = {runtime_.arena().memory(), s.offset + at.offset, bytes};
   if (s.region == Region::state) b.first.memory = s.state->memory.get(), b.first.offset = s.state->offset + at.offset;
   if (s.region == Region::comm) b.first.memory = comm_memory_;
+  if (s.region == Region::host) b.first.memory = host_stash_.get();
+  if (s.region == Region::disk) b.first.memory = nullptr;  // file_of
   return b;
 }
 
@@ -76,20 +81,19 @@ void Executor::prepare(const Launch& launch) {
   prepared_.push_back(std::move(p));
 }
 
-CopyLane::End Executor::end_of(const Place& at) const {
+std::shared_ptr<SpillFile> Executor::file_of(const Place& at) const {
   const Storage& s = plan_.storage(at.storage);
-  if (s.is_away() && s.state->file) return {{}, s.state->file, s.state->offset};
-  return {bound(at).first};
+  if (s.region == Region::disk) return disk_stash_;
+  return s.is_away() ? s.state->file : nullptr;
 }
 
 void Executor::prepare(const Exchange& exchange) {
   Posted p;
   p.coll = exchange.descriptor();
+  p.send = bound(exchange.send), p.recv = bound(exchange.recv);
   if (exchange.is_copy()) {
-    p.copy = {end_of(exchange.recv), end_of(exchange.send), exchange.bytes()};
-    p.copy.to.buffer.bytes = p.copy.from.buffer.bytes = exchange.bytes();
-  } else {
-    p.send = bound(exchange.send), p.recv = bound(exchange.recv);
+    p.send_file = file_of(exchange.send), p.recv_file = file_of(exchange.recv);
+    p.send.first.bytes = p.recv.first.bytes = exchange.bytes();
   }
   if (exchange.is_bucket())  // all slots of it: its nodes follow one another
     p.send.first.bytes = plan_.storage(exchange.send.storage).whole(), p.recv.first.bytes = p.send.first.bytes - exchange.recv.offset;
@@ -124,8 +128,8 @@ void Executor::launch(const Step& step) {
 void Executor::post(const Step& step) {
   Posted& p = posted_[static_cast<size_t>(step.index)];
   WorldComm::Ticket& ticket = p.tickets[static_cast<size_t>(step.slice)];
-  if (plan_.exchanges[static_cast<size_t>(step.index)].is_copy()) {
-    ticket = runtime_.copies().submit(p.copy);
+  if (const Exchange& e = plan_.exchanges[static_cast<size_t>(step.index)]; e.is_copy()) {
+    ticket = runtime_.copies().submit({{p.recv.at(step), p.recv_file}, {p.send.at(step), p.send_file}, e.bytes()});
     return;
   }
   orr_coll c = p.coll;

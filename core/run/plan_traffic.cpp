@@ -65,7 +65,7 @@ std::string copies_text(const RankPlan& plan) {
     const Exchange& e = plan.exchanges[static_cast<size_t>(index)];
     if (!e.is_copy()) continue;
     Moved& m = moved[e.tier];
-    (plan.storage(e.recv.storage).is_away() ? m.out : m.in) += e.bytes() * static_cast<uint64_t>(n);
+    (e.leaves ? m.out : m.in) += e.bytes() * static_cast<uint64_t>(n);
     m.copies += n;
   }
   std::string text;
@@ -95,6 +95,7 @@ std::string traffic_text(const RankPlan& plan, const std::vector<int>& ranks,
 
 const char* collective_name(int32_t op) {
   switch (op) {
+    case 0: return "copy";
     case ORR_COLL_BROADCAST: return "broadcast";
     case ORR_COLL_ALL_REDUCE: return "all_reduce";
     case ORR_COLL_REDUCE_SCATTER: return "reduce_scatter";

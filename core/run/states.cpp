@@ -26,31 +26,16 @@ using States = std::vector<std::shared_ptr<State>>;
 uint64_t bytes_of(const State& s) { return s.part.type(s.type).bytes(); }
 uint64_t aligned(uint64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
-std::shared_ptr<const orr_memory> allocate(uint64_t bytes) {
-  Profile::Timer timer(Profile::get().once("memory of states"));
-  const orr_device_api& device = host_device();
-  orr_memory* memory = nullptr;
-  check(device.allocate(device.self, ORR_TIER_HOST, std::max(bytes, kAlign), &memory),
-        "memory for parameters and states");
-  return {memory, [&device](orr_memory* m) { device.free(device.self, m); }};
-}
-
-std::string spill_directory(const std::string& wanted) {
-  if (!wanted.empty()) return wanted;
-  const std::string& run = runtime_options().run_directory;
-  return run.empty() ? std::filesystem::temp_directory_path().string() : run;
-}
-
 // One block, or one file, for all of these.
 void settle_together(const States& fresh, Tier tier, const std::string& directory) {
   uint64_t bytes = 0;
   for (auto& s : fresh) s->offset = bytes, bytes += aligned(bytes_of(*s));
   if (fresh.empty()) return;
   if (tier == Tier::disk) {
-    auto file = std::make_shared<SpillFile>(spill_directory(directory), std::max(bytes, kAlign));
+    auto file = spill_file(directory, bytes);
     for (auto& s : fresh) s->file = file;
   } else {
-    auto block = allocate(bytes);
+    auto block = host_memory(bytes);
     for (auto& s : fresh) s->memory = block;
   }
 }
@@ -145,6 +130,23 @@ bool must_move(const State& s, const Part& wanted, Tier tier, int world) {
 }
 
 }  // namespace
+
+std::shared_ptr<const orr_memory> host_memory(uint64_t bytes) {
+  Profile::Timer timer(Profile::get().once("memory of states"));
+  const orr_device_api& device = host_device();
+  orr_memory* memory = nullptr;
+  check(device.allocate(device.self, ORR_TIER_HOST, std::max(bytes, kAlign), &memory),
+        "memory for parameters and states");
+  return {memory, [&device](orr_memory* m) { device.free(device.self, m); }};
+}
+
+std::shared_ptr<SpillFile> spill_file(const std::string& directory, uint64_t bytes) {
+  const std::string& run = runtime_options().run_directory;
+  const std::string place = !directory.empty() ? directory
+                            : !run.empty()     ? run
+                                               : std::filesystem::temp_directory_path().string();
+  return std::make_shared<SpillFile>(place, std::max(bytes, kAlign));
+}
 
 std::byte* state_address(const State& state) {
   return static_cast<std::byte*>(state.memory->host) + state.offset;

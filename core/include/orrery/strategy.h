@@ -21,7 +21,7 @@ enum { ORR_ROLE_ACTIVATION = 0, ORR_ROLE_PARAM = 1, ORR_ROLE_GRAD = 2, ORR_ROLE_
 
 enum { ORR_PHASE_FORWARD = 0, ORR_PHASE_BACKWARD = 1, ORR_PHASE_UPDATE = 2 };
 
-enum { ORR_LIFE_KEEP = 0, ORR_LIFE_RECOMPUTE = 1 };
+enum { ORR_LIFE_KEEP = 0, ORR_LIFE_RECOMPUTE = 1, ORR_LIFE_HOST = 2, ORR_LIFE_DISK = 3 };
 
 /* One option of a strategy: what the user may write in its table. */
 typedef struct orr_option {
@@ -104,7 +104,8 @@ typedef struct orr_edit {
   /* -- lives of activations ---- */
   /* Puts a forward activation into a region whose activations backward computes again instead of
    * keeping them: the same ops, random numbers and rounding. What the region takes from outside,
-   * what is read outside of it and, with ORR_LIFE_KEEP, this one are kept. */
+   * what is read outside of it and, with ORR_LIFE_KEEP, this one are kept. ORR_LIFE_HOST and _DISK copy
+   * it to that tier after its last use in forward, and back before its first in backward. */
   orr_status* (*life)(orr_program*, int32_t value, const char* region, int32_t life);
 
   /* -- ops, and cutting them over ranks ---- */

@@ -2,10 +2,13 @@
 //
 // `orrery plugins`: what was found, on or off, with the reason.
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/plugin_survey.h"
+#include "lua/script.h"
 
 namespace orrery {
 namespace {
@@ -23,6 +26,16 @@ void print_table(const std::vector<PluginState>& states) {
     fmt::print("no plugins found; set ORRERY_PLUGIN_PATH to the directories that hold them\n");
 }
 
+// The Lua library's own strategies; scripts add theirs by strategy.define.
+void print_scripted() {
+  const std::filesystem::path folder = std::filesystem::path(lua_library()) / "orrery" / "strategy";
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) names.push_back(entry.path().stem());
+  std::sort(names.begin(), names.end());
+  if (!names.empty()) fmt::print("strategies in Lua: {}  {}\n", join(names, ", "), folder.string());
+}
+
 }  // namespace
 
 void add_plugins(CLI::App& app, int&) {
@@ -37,7 +50,7 @@ void add_plugins(CLI::App& app, int&) {
     if (*json)
       fmt::print("{}\n", to_json(states).dump(2));
     else
-      print_table(states);
+      print_table(states), print_scripted();
   });
 }
 

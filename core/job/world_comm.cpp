@@ -98,6 +98,10 @@ WorldComm::Ticket WorldComm::submit(std::function<void(const Post&)> work, int g
   });
 }
 
+WorldComm::Post WorldComm::direct(int group) {
+  return [this, &to = groups_[static_cast<size_t>(group)]](const std::vector<orr_coll>& ops) { execute(ops, to); };
+}
+
 WorldComm::Ticket WorldComm::enqueue(std::function<void()> work) {
   if (!thread_.joinable()) {
     work();

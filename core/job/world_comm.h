@@ -58,6 +58,8 @@ class WorldComm {
   // the operations are done. What it throws is an error of the lane. Never blocks. [compute thread]
   using Post = std::function<void(const std::vector<orr_coll>& ops)>;
   Ticket submit(std::function<void(const Post& post)> work, int group = 0);
+  // The group's own way to post, for one other thread that drives it alone, not the lane. [main thread]
+  Post direct(int group);
   // Returns when the work is done; throws Error, the same again and again, once any work has failed.
   // [compute thread]
   void wait(Ticket ticket);

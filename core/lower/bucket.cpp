@@ -29,7 +29,7 @@ class Filler {
   void run() {
     ranks_ = spread_.batch_ranks();
     if (ranks_ == 1 && !leaves_.sliced) return;
-    leaf_first_ = deal_leaves(leaves_.total, ranks_);
+    leaf_first_ = deal_leaves(leaves_.total, spread_);
     collect();
     std::stable_sort(buckets_.begin(), buckets_.end(),
                      [&](const Exchange& a, const Exchange& b) { return completed(a) < completed(b); });

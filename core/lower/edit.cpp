@@ -224,6 +224,30 @@ orr_status* average(orr_program* e, const char* name, int32_t every, int32_t sta
   });
 }
 
+orr_status* idle(orr_program* e, const char* name, int32_t n) {
+  return guarded([&] {
+    if (e->spread->batch_axis != name) fail(ORR_INVALID, "axis '{}' does not deal the batch", name);
+    if (int ranks = find_axis(e, name).size; n < 0 || n >= ranks)
+      fail(ORR_INVALID, "{} of the {} ranks of axis '{}' without leaves: give from 0 to {}", n, ranks, name, ranks - 1);
+    e->spread->idle = n, e->spread->idler = e->strategy;
+  });
+}
+
+orr_status* serve(orr_program* e, const orr_serve* how) {
+  return guarded([&] {
+    if (e->spread->batch_axis != how->axis) fail(ORR_INVALID, "axis '{}' does not deal the batch", how->axis);
+    const int ranks = find_axis(e, how->axis).size;
+    if (how->servers < 1 || how->servers > ranks)
+      fail(ORR_INVALID, "{} servers among the {} ranks of axis '{}': give from 1 to {}", how->servers, ranks, how->axis, ranks);
+    if (how->push < 1 || how->pull < 1 || how->bound < -1)
+      fail(ORR_INVALID, "push {}, pull {} and bound {}: give at least 1, 1 and -1", how->push, how->pull, how->bound);
+    if (how->bound >= 0 && (how->push > 1 || how->pull > 1))
+      fail(ORR_INVALID, "with a bound workers push and pull every step, not every {} and {}", how->push, how->pull);
+    e->spread->serving = {e->strategy, e->use->line, how->servers, how->push, how->pull, how->bound,
+                          how->log ? how->log : "", how->replay ? how->replay : "", {}};
+  });
+}
+
 orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
   return guarded([&] {
     const Value& v = e->program->value(value);
@@ -277,7 +301,8 @@ orr_status* offload(orr_program* e, int32_t value, int32_t tier, const char* dir
 }
 
 constexpr orr_edit kEdit = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag, loop, stage, life,
-                            inputs, rule, scatter, axis_size, halve, shard, compute, average, loss_scale, offload};
+                            inputs, rule, scatter, axis_size, halve, shard, compute, average, loss_scale, idle, serve,
+                            offload};
 
 void check_contract(const StrategyUse& use, const orr_strategy_info& info, std::set<std::string>& provided) {
   auto words = [](const char* text) {
@@ -314,6 +339,16 @@ void check_taken(const Spread& spread) {
 }  // namespace
 
 namespace {
+
+// Servers of their own time take parameters whole, and a step that is cut over one axis only.
+void settle_servers(Spread& spread) {
+  Serving& s = spread.serving;
+  if (spread.axes.size() > 1 || spread.sliced)
+    fail(ORR_INVALID, "{}: strategy.{} without a common step deals whole leaves to all ranks in one call: leave out the "
+         "other strategies but recompute and precision, or give mode = \"sync\"", s.line, s.cause);
+  for (auto& [name, how] : spread.sharded) s.owner[name] = how.owner;
+  spread.sharded.clear(), spread.reduced.clear();
+}
 
 // Calls one entry of every strategy's table; errors get the Lua line.
 template <class Entry>
@@ -360,6 +395,10 @@ Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int w
            spread.averaging.cause);
     train_alone(p);
   }
+  if (spread.serving.on()) settle_servers(spread);
+  if (spread.idle > 0 && spread.sliced)
+    fail(ORR_INVALID, "strategy.{} leaves ranks without leaves, which has no order in time: leave out what orders leaves",
+         spread.idler);
   check_taken(spread);
   if (!spread.tensor.axis.empty())
     for (const std::string& remark : cut_program(p, spread, 0).remarks)

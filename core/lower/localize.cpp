@@ -188,8 +188,8 @@ class Localizer {
     if (out.batch == Batch::partial && in_any(op, Batch::sharded) && !leaves_.sliced) {
       bool alone = is_alone(op);
       copy.attrs["leaf_lo"] = alone ? 0 : leaves_.first;
-      copy.attrs["leaf_n"] = leaves_.count();
-      copy.attrs["leaf_total"] = alone ? leaves_.count() : leaves_.total;
+      copy.attrs["leaf_n"] = leaves_.in_shapes();
+      copy.attrs["leaf_total"] = alone ? leaves_.in_shapes() : leaves_.total;
     }
     if (out.batch != Batch::sharded) return;
     for (const orr_instr& i : op.expr.instrs)
@@ -200,7 +200,7 @@ class Localizer {
   // Random numbers are keyed by the global element: the register `base` becomes the first one's.
   void key_random(Op& copy, orr_instr& base, const Value& out, const Op& op) {
     if (!leaves_.sliced) {
-      base.imm = static_cast<double>(leaves_.first * leaves_.rows * elements_per_row(out, op));
+      base.imm = static_cast<double>(leaves_.first_row() * elements_per_row(out, op));
       return;
     }
     copy.in.push_back(first_element(out, op));
@@ -223,7 +223,7 @@ class Localizer {
       first = append(std::move(times));
       to().mutable_value(first).batch = Batch::sharded;  // another one for every slice
     } else {
-      first = to().constant(static_cast<double>(leaves_.first * leaves_.rows * per_row), ORR_I64);
+      first = to().constant(static_cast<double>(leaves_.first_row() * per_row), ORR_I64);
     }
     return first_elements_[{op.stage, per_row}] = first;
   }

@@ -19,10 +19,15 @@ struct Leaves {
   int64_t first = 0, last = 1;  // this rank's
   int64_t rows = 0;        // samples per leaf; the last leaf may be padded
   bool sliced = false;     // one leaf a call (lower/slices.h), else all in one
+  int64_t before = 0;      // leaves of others that come before all of these, where a rank works alone
 
   int64_t count() const { return last - first; }
+  // A rank without leaves has the shapes of one: its plan is cut out of a worker's (lower/schedule.cpp).
+  bool idle() const { return count() == 0; }
+  int64_t in_shapes() const { return idle() ? 1 : count(); }
   int64_t slices() const { return sliced ? count() : 1; }
-  int64_t rows_per_call() const { return (sliced ? 1 : count()) * rows; }
+  int64_t first_row() const { return (before + first) * rows; }
+  int64_t rows_per_call() const { return (sliced ? 1 : in_shapes()) * rows; }
 };
 
 // A sum over the batch to be completed over all ranks: `partial` holds this rank's tree nodes, one

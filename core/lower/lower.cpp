@@ -2,6 +2,7 @@
 #include "lower/lower.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/error.h"
 #include "lower/rows.h"
@@ -62,8 +63,16 @@ void choose_cells(RankPlan& plan) {
   plan.cells = plan.timetable->cells[static_cast<size_t>(spread.coordinate(spread.pipe_axis, plan.rank))];
 }
 
+// What a rank without leaves and without others does: nothing.
+Program states_alone(const Program& from) {
+  Program p;
+  for (const Value& v : from.values())
+    if (v.state) p.state_value(v.state);
+  return p;
+}
+
 // What one rank does of the logical program, over all axes but the batch's.
-Program share_of(const LowerRequest& request) {
+Program share_of(const LowerRequest& request, bool idle) {
   const Spread& spread = *request.spread;
   int rank = request.rank;
   Program p;
@@ -83,33 +92,45 @@ Program share_of(const LowerRequest& request) {
       if (v.part.is_flat()) cut.sharded.erase(v.name);
   }
   if (!cut.sharded.empty() && spread.batch_ranks() > 1) return shard(*from, cut, rank);
-  if (from != &p) return *from;
+  if (from != &p) p = *from;
+  if (spread.alone && idle) return states_alone(p);
   return p;
+}
+
+// The same leaves where there are no others.
+Leaves by_itself(Leaves mine) {
+  mine.before = mine.first;
+  mine.last -= mine.first, mine.first = 0;
+  mine.total = mine.in_shapes();
+  return mine;
 }
 
 }  // namespace
 
 RankPlan lower(const LowerRequest& request) {
-  int ranks = request.spread->batch_ranks();
+  int workers = request.spread->workers();
   int64_t leaves = request.microbatches;
-  if (leaves < ranks)
+  if (leaves < workers)
     fail(ORR_INVALID, "{} microbatches cannot be dealt to {} data-parallel ranks: give at least {}",
-         leaves, ranks, ranks);
-  std::vector<int64_t> first = deal_leaves(leaves, ranks);
+         leaves, workers, workers);
+  std::vector<int64_t> first = deal_leaves(leaves, *request.spread);
   Leaves mine;
   mine.total = leaves;
   size_t me = static_cast<size_t>(request.spread->coordinate(request.spread->batch_axis, request.rank));
   mine.first = first[me], mine.last = first[me + 1];
+  if (request.spread->only) std::tie(mine.first, mine.last) = *request.spread->only;
   int64_t batch = request.logical->batch_size();
   if (batch && batch < leaves)
     fail(ORR_INVALID, "a batch of {} is smaller than the {} microbatches", batch, leaves);
   mine.rows = (batch + leaves - 1) / leaves;
   mine.sliced = request.spread->sliced;
+  if (request.spread->alone) mine = by_itself(mine);
 
   RankPlan plan;
   plan.kernel_names = request.kernels;
   plan.spread = *request.spread, plan.rank = request.rank;
-  plan.local = localize(share_of(request), mine);
+  if (plan.spread.alone) plan.spread.batch_axis.clear(), plan.spread.idle = 0;
+  plan.local = localize(share_of(request, mine.idle()), mine);
   gather_rows(plan.local, plan.spread, request.rank);
   fuse_pointwise(plan.local);
   if (mine.sliced) choose_cells(plan);

@@ -35,9 +35,10 @@ int Spread::peer(const std::string& axis, int other, int rank) const {
   return rank + (other - coordinate(axis, rank)) * stride_of(*this, axis);
 }
 
-std::vector<int64_t> deal_leaves(int64_t leaves, int ranks) {
+std::vector<int64_t> deal_leaves(int64_t leaves, int ranks, int idle) {
   std::vector<int64_t> first(static_cast<size_t>(ranks) + 1);
-  for (int r = 0; r <= ranks; ++r) first[static_cast<size_t>(r)] = leaves * r / ranks;
+  const int workers = ranks - idle;
+  for (int r = idle; r <= ranks; ++r) first[static_cast<size_t>(r)] = leaves * (r - idle) / workers;
   return first;
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,18 @@ struct Averaging {
   bool states = false;  // optimizer state as well
 };
 
+// Servers that take gradients as workers bring them (lower/serve.h).
+struct Serving {
+  std::string cause, line;    // strategy, its Lua file:line
+  int servers = 0;            // the first ranks of the batch axis; 0: there are none
+  int push = 1, pull = 1;     // steps between two pushes, two pulls
+  int bound = -1;             // -1: none. Else gradients of one step are applied together, and a worker is at
+                              // most this many steps ahead of the weights it reads
+  std::string log, replay;    // files of arrivals, "" none
+  std::map<std::string, int> owner;  // parameter -> server
+  bool on() const { return servers > 0; }
+};
+
 // Of parameters and states that are kept in another tier between uses (Value::tier).
 struct Offload {
   bool used = false;
@@ -74,9 +87,14 @@ struct Spread {
   int world = 1;
   std::vector<Axis> axes;                 // outermost first: the last one varies fastest with the rank
   std::string batch_axis;                 // the axis that deals the batch, "" if none
+  int idle = 0;                           // its first ranks that get no leaf,
+  std::string idler;                      // and the strategy that keeps them free
   std::map<ValueId, Reduction> reduced;   // gradients
   std::vector<Halves> halves;             // axes that are also used in halves
   Averaging averaging;
+  Serving serving;
+  bool alone = false;                     // a rank runs its leaves as if there were no others,
+  std::optional<std::pair<int64_t, int64_t>> only;  // these instead of those dealt to it
   std::map<std::string, Sharded> sharded; // by name of the parameter
   bool sliced = false;                    // leaves run one after another, not in one call
   std::string pipe_axis;                  // the axis that deals the stages, "" if none
@@ -91,13 +109,18 @@ struct Spread {
   Offload offload;
   std::vector<std::string> remarks;
   int batch_ranks() const;                // size of the batch axis, 1 if none
+  int workers() const { return batch_ranks() - idle; }
   int size_of(const std::string& axis) const;        // 1 if there is none
   int coordinate(const std::string& axis, int rank) const;  // 0 if there is none
   // The rank that differs from `rank` only in its coordinate on `axis`.
   int peer(const std::string& axis, int coordinate, int rank) const;
 };
 
-// The leaves [first[r], first[r+1]) belong to rank r of the batch axis; as even as possible.
-std::vector<int64_t> deal_leaves(int64_t leaves, int ranks);
+// The leaves [first[r], first[r+1]) belong to rank r of the batch axis; as even as possible, but that the
+// first `idle` ranks get none.
+std::vector<int64_t> deal_leaves(int64_t leaves, int ranks, int idle = 0);
+inline std::vector<int64_t> deal_leaves(int64_t leaves, const Spread& spread) {
+  return deal_leaves(leaves, spread.batch_ranks(), spread.idle);
+}
 
 }  // namespace orrery

@@ -45,7 +45,7 @@ class Placer {
   void run() {
     bool split = std::any_of(plan_.cells.begin(), plan_.cells.end(),
                              [](const Cell& c) { return c.segment == Segment::weight; });
-    plan_.segments = segments_of(p_, sliced_, split);
+    plan_.segments = segments_of(p_, sliced_ || plan_.local.leaves.idle(), split);
     for (size_t i = 0; i < p_.values().size(); ++i)
       if (p_.values()[i].producer == kNone) place_input(static_cast<ValueId>(i));
     reserve_homes();
@@ -55,18 +55,9 @@ class Placer {
       place_op(i);
     }
     for (auto& [state, next] : p_.updates()) finish_update(state, next);
-    mark_tiers();
   }
 
  private:
-  // Where the activations of storages wait for backward.
-  void mark_tiers() {
-    for (size_t v = 0; v < p_.values().size(); ++v)
-      if (const Value& value = p_.values()[v]; value.tier != Tier::device && !value.state)
-        if (int s = plan_.places[v].storage; s != kNone && plan_.storage(s).category == "activation")
-          plan_.storage(s).tier = value.tier;
-  }
-
   struct Inside {
     ValueId into;
     uint64_t offset;

@@ -48,7 +48,7 @@ class RowGatherer {
     return op == kNone ? nullptr : &p_.ops()[static_cast<size_t>(op)];
   }
 
-  int64_t tokens_of_a_leaf(const Op& op) const { return p_.type(op.in[0]).elements() / local_.leaves.count(); }
+  int64_t tokens_of_a_leaf(const Op& op) const { return p_.type(op.in[0]).elements() / local_.leaves.in_shapes(); }
 
   // The sum is made where it is first read; with its partner, where the two are added.
   void consider(const Total& t) {
@@ -108,14 +108,15 @@ class RowGatherer {
   ValueId gathered(ValueId v, const Sum& sum) {
     Dims dims = p_.type(v).dims, counts;
     int ranks = spread_.batch_ranks();
-    int64_t leaf = p_.type(v).elements() / local_.leaves.count();
-    std::vector<int64_t> first = deal_leaves(local_.leaves.total, ranks);
+    int64_t leaf = p_.type(v).elements() / local_.leaves.in_shapes();
+    std::vector<int64_t> first = deal_leaves(local_.leaves.total, spread_);
     for (int r = 0; r < ranks; ++r)
       counts.push_back((first[static_cast<size_t>(r) + 1] - first[static_cast<size_t>(r)]) * leaf);
-    ValueId flat = build::reshape(p_, v, {p_.type(v).elements()});
-    ValueId all = add_gather(p_, {flat}, p_.type(v).dtype, counts, spread_.coordinate(spread_.batch_axis, rank_),
+    std::vector<ValueId> own;
+    if (local_.leaves.count() > 0) own.push_back(build::reshape(p_, v, {p_.type(v).elements()}));
+    ValueId all = add_gather(p_, own, p_.type(v).dtype, counts, spread_.coordinate(spread_.batch_axis, rank_),
                              spread_.batch_axis, sum.cause);
-    dims[0] = dims[0] / local_.leaves.count() * local_.leaves.total;
+    dims[0] = dims[0] / local_.leaves.in_shapes() * local_.leaves.total;
     return build::reshape(p_, all, dims);
   }
 

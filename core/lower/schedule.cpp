@@ -50,6 +50,13 @@ void post_buckets(RankPlan& plan) {
   plan.schedule = std::move(steps);
 }
 
+// A rank without leaves exchanges in the order of the others, and computes what no sample is needed for.
+void drop_samples(RankPlan& plan) {
+  std::erase_if(plan.schedule, [](const Step& s) {
+    return s.kind == Step::launch && s.segment != Segment::prologue && s.segment != Segment::update;
+  });
+}
+
 // The update sorted by the last bucket that each step needs; exchanges keep their order.
 void order_update(RankPlan& plan) {
   std::map<int, int> written, used;  // storage -> need of its last writer / of any user
@@ -126,6 +133,7 @@ void make_schedule(RankPlan& plan) {
   if (plan.local.leaves.sliced) order_slices(plan);
   else order_one_call(plan);
   post_buckets(plan);
+  if (plan.local.leaves.idle()) drop_samples(plan);
   order_update(plan);
   stream_states(plan);
   stash_activations(plan);

@@ -89,7 +89,7 @@ std::vector<Cell> one_after_another(const Program& p, int64_t slices) {
   return cells;
 }
 
-std::vector<Segment> segments_of(const Program& p, bool sliced, bool split) {
+std::vector<Segment> segments_of(const Program& p, bool apart, bool split) {
   auto once = [&](const Op& op) {
     return op.kind != "send" && op.kind != "recv" && std::all_of(op.out.begin(), op.out.end(), [&](ValueId v) {
       return p.value(v).batch == Batch::none;
@@ -98,7 +98,7 @@ std::vector<Segment> segments_of(const Program& p, bool sliced, bool split) {
   std::vector<Segment> found;
   for (const Op& op : p.ops())
     found.push_back(op.phase == Phase::update       ? Segment::update
-                    : sliced && once(op)            ? Segment::prologue
+                    : apart && once(op)            ? Segment::prologue
                     : op.phase == Phase::forward    ? Segment::forward
                                                     : Segment::backward);
   if (!split) return found;

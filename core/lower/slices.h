@@ -33,8 +33,9 @@ using CellTables = std::vector<std::vector<Cell>>;  // by coordinate of the pipe
 
 std::vector<Cell> one_after_another(const Program& p, int64_t slices);
 
-// The segment of each op. `split`: backward that leads to no send is `weight`.
-std::vector<Segment> segments_of(const Program& p, bool sliced, bool split);
+// The segment of each op. `apart`: what does not depend on the batch is `prologue`. `split`: backward
+// that leads to no send is `weight`.
+std::vector<Segment> segments_of(const Program& p, bool apart, bool split);
 
 // When each cell runs if forward takes 1, backward 2 (1 and 1 if the rank's table has weight cells)
 // and messages nothing: `tables` has the cells of each rank along the pipeline. A cell waits for the

@@ -32,6 +32,7 @@ class Stasher {
   explicit Stasher(RankPlan& plan) : plan_(plan) {}
 
   void run() {
+    mark_tiers();
     find_waits();
     drop_others();
     if (waits_.empty()) return;
@@ -44,6 +45,13 @@ class Stasher {
   using Key = std::pair<int, int>;  // storage, slice
 
   static bool is_backward(const Step& s) { return s.segment == Segment::backward || s.segment == Segment::weight; }
+
+  void mark_tiers() {
+    const std::vector<Value>& values = plan_.local.program.values();
+    for (size_t v = 0; v < values.size(); ++v)
+      if (int s = plan_.places[v].storage; s != kNone && values[v].tier != Tier::device && !values[v].state)
+        if (plan_.storage(s).category == "activation") plan_.storage(s).tier = values[v].tier;
+  }
 
   bool candidate(int storage) const {
     const Storage& s = plan_.storage(storage);

@@ -50,6 +50,7 @@ void run_in_new_state(const std::string& path) {
   lua::load_chunk(L, lua::read_script(path), "@" + path);
   lua::protected_call(L, 0, 0);
   lua::refuse_unread_arguments();
+  Runtime::get().settle();
 }
 
 }  // namespace

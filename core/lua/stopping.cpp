@@ -7,7 +7,8 @@
 namespace orrery::lua {
 namespace {
 
-// Signals reach the ranks at different times; they stop together, after the same step.
+// Signals reach the ranks at different times; they stop together, after the same step. Ranks that are at
+// different steps anyway each stop where they are, and meet when they save.
 int told_anywhere(const std::string& line) {
   if (world_info().size == 1) return stop_signal();
   HostTensor told = HostTensor::make({ORR_I32, {1}});
@@ -21,7 +22,7 @@ void stop_if_told(Run& run, const std::string& saved, const std::string& line) {
   const std::string& own = runtime_options().run_directory;
   if (saved.empty() && own.empty()) return;
   watch_stop_signals();
-  const int signal = told_anywhere(line);
+  const int signal = run.in_step() ? told_anywhere(line) : stop_signal();
   if (!signal) return;
   const std::string place = saved.empty() ? own + "/checkpoint" : saved;
   run.save(place, "");

@@ -26,8 +26,9 @@ void check_launch(orr_status* status, const Op& op) {
 
 }  // namespace
 
-Executor::Executor(RankPlan plan, Runtime& runtime) : plan_(std::move(plan)), runtime_(runtime) {
-  runtime_.arena().reserve(plan_.arena_bytes);
+Executor::Executor(RankPlan plan, Runtime& runtime, SharedArena& arena)
+    : plan_(std::move(plan)), runtime_(runtime), arena_(arena) {
+  arena_.reserve(plan_.arena_bytes);
   runtime_.form_groups(plan_.spread);
   if (plan_.comm_bytes)
     comm_memory_ = runtime_.comm().allocate(plan_.comm_bytes, runtime_.group(plan_.spread, plan_.spread.batch_axis));
@@ -56,7 +57,7 @@ Executor::Bound Executor::bound(const Place& at) const {
   Bound b;
   b.by = s.by, b.stride = s.bytes, b.slots = s.slots;
   uint64_t bytes = b.by == Slots::one ? s.whole() - at.offset : s.bytes;
-  b.first = {runtime_.arena().memory(), s.offset + at.offset, bytes};
+  b.first = {arena_.memory(), s.offset + at.offset, bytes};
   if (s.region == Region::state) b.first.memory = s.state->memory.get(), b.first.offset = s.state->offset + at.offset;
   if (s.region == Region::comm) b.first.memory = comm_memory_;
   if (s.region == Region::host) b.first.memory = host_stash_.get();
@@ -104,7 +105,7 @@ void Executor::prepare(const Exchange& exchange) {
 
 std::byte* Executor::address(ValueId v) const {
   const Place& at = plan_.places[static_cast<size_t>(v)];
-  if (at.storage == kNone) return nullptr;
+  if (at.storage == kNone || plan_.storage(at.storage).alive.empty()) return nullptr;
   orr_buffer b = bound(at).first;
   return static_cast<std::byte*>(orr_buffer_host(&b));
 }
@@ -157,7 +158,7 @@ void Executor::walk() {
 }
 
 void Executor::run() {
-  profiled_ = Profile::get().on() && ran_;
+  profiled_ = Profile::get().on() && ran_ && &arena_ == &runtime_.arena();
   Profile::Timer timer(profiled_ ? &Profile::get().programs() : nullptr);
   walk();
   ran_ = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs a rank plan. Everything is decided when it is made: kernels prepared, buffers bound; a step
-// walks the schedule. [main thread]
+// walks the schedule. [main thread; with an arena of its own, any one thread at a time]
 #pragma once
 
 #include <functional>
@@ -18,7 +18,8 @@ namespace orrery {
 class Executor {
  public:
   // REQUIRES: the plan's states are materialized. Collective if the plan has buckets.
-  Executor(RankPlan plan, Runtime& runtime);
+  Executor(RankPlan plan, Runtime& runtime) : Executor(std::move(plan), runtime, runtime.arena()) {}
+  Executor(RankPlan plan, Runtime& runtime, SharedArena& arena);
   ~Executor();
   Executor(const Executor&) = delete;
 
@@ -65,6 +66,7 @@ class Executor {
 
   RankPlan plan_;
   Runtime& runtime_;
+  SharedArena& arena_;
   const orr_memory* comm_memory_ = nullptr;
   std::shared_ptr<const orr_memory> host_stash_;  // regions host and disk
   std::shared_ptr<SpillFile> disk_stash_;

@@ -16,6 +16,7 @@ class CompiledFunction : public Function {
 
   std::vector<HostTensor> call(const std::vector<HostTensor>& inputs,
                                const std::map<std::string, double>& scalars) override {
+    Runtime::get().settle();
     Variant& variant = variant_for(inputs);
     refresh_copies();
     variant.set_scalars(scalars, ++calls_);

@@ -3,16 +3,14 @@
 // What a cost model needs to know of the machine that a plan is for, per rank and with all ranks at
 // work. A file names it in JSON:
 //
-//   { "matrix_flops": { "f32": 1e11, "bf16": 1e11 },   FLOP/s in matrix products, by dtype of the
-//   operands
-//     "vector_flops": 1e10,                            FLOP/s in everything else
-//     "memory_bandwidth": 1e10,                        byte/s, read and written
-//     "cache_bandwidth": 5e10, "cache_bytes": 2e6,     the same for launches that touch no more
-//     than that "launch_seconds": 1e-6,                          before each launch
-//     "ranks_per_host": 8,                             ranks r and s share a host if r/8 = s/8
-//     "inside":  { "latency": 2e-6, "bandwidth": 5e9 },       a message between ranks of one host:
-//     seconds, "between": { "latency": 1e-5, "bandwidth": 1.25e9 } }   byte/s; and of different
-//     ones
+//   { "matrix_flops": { "f32": 1e11, "bf16": 1e11 },        FLOP/s in matrix products, by dtype
+//     "vector_flops": 1e10,                                 FLOP/s in everything else
+//     "memory_bandwidth": 1e10,                             byte/s, read and written
+//     "cache_bandwidth": 5e10, "cache_bytes": 2e6,          the same for launches that touch less
+//     "launch_seconds": 1e-6,                               before each launch
+//     "ranks_per_host": 8,                                  ranks r and s share one if r/8 = s/8
+//     "inside":  { "latency": 2e-6, "bandwidth": 5e9 },     a message in a host: seconds, byte/s
+//     "between": { "latency": 1e-5, "bandwidth": 1.25e9 } } the same between hosts
 #pragma once
 
 #include <cstdint>

@@ -54,7 +54,7 @@ class Fitter {
   // The fewest microbatches for each possible number of samples in one, the largest first. Leaves
   // that run in one call take the same memory whatever their number.
   std::vector<int64_t> counts() const {
-    const int64_t batch = b_.program.batch_size(), ranks = b_.spread.batch_ranks();
+    const int64_t batch = b_.program.batch_size(), ranks = b_.spread.workers();
     std::vector<int64_t> found = {ranks};
     for (int64_t rows = batch / ranks; b_.spread.sliced && rows > 0; --rows)
       if (int64_t n = (batch + rows - 1) / rows; n > found.back() && legal(n)) found.push_back(n);
@@ -65,7 +65,7 @@ class Fitter {
   // Whether the schedule can deal that many.
   bool legal(int64_t n) const {
     if (!b_.spread.make_timetable) return true;
-    const std::vector<int64_t> first = deal_leaves(n, b_.spread.batch_ranks());
+    const std::vector<int64_t> first = deal_leaves(n, b_.spread);
     try {
       for (size_t r = 0; r + 1 < first.size(); ++r)
         b_.spread.make_timetable(static_cast<int>(first[r + 1] - first[r]));

@@ -23,4 +23,7 @@ std::vector<Prediction> predictions(const RankPlan& plan, const std::vector<Stra
 // How often a step posts each of the plan's exchanges, by index; those that it never posts are missing.
 std::map<int, int64_t> times_posted(const RankPlan& plan);
 
+// What the strategy says that a message of so many bytes sends.
+uint64_t predicted_message(const StrategyUse& use, uint64_t bytes);
+
 }  // namespace orrery

@@ -76,13 +76,16 @@ class Run {
   virtual std::shared_ptr<StepResult> step(const BatchFields& batch) = 0;
   virtual std::shared_ptr<StepResult> evaluate(const BatchFields& batch) = 0;
   virtual int64_t steps_done() const = 0;
+  // Whether all ranks take a step together; else each has its own pace, and they meet to evaluate, to save
+  // and whenever states are read.
+  virtual bool in_step() const = 0;
 
   // A directory checkpoint (design section 9): parameters, optimizer state, step count, and the
   // caller's `extra` (data position and the like, as text). Collective.
   virtual void save(const std::string& directory, const std::string& extra) = 0;
   virtual std::string load(const std::string& directory) = 0;  // returns `extra`
 
-  virtual Counters counters() const = 0;
+  virtual Counters counters() = 0;
 
   // What `orrery plan` prints for the shapes of this batch; runs and allocates nothing.
   virtual std::string plan(const BatchFields& batch) = 0;

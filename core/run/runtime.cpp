@@ -26,6 +26,10 @@ void SharedArena::reserve(uint64_t bytes) {
   view_ = *owned_;
 }
 
+SharedArena::~SharedArena() {
+  if (owned_) host_device().free(host_device().self, owned_);
+}
+
 Runtime& Runtime::get() {
   static Runtime runtime;
   return runtime;
@@ -89,7 +93,16 @@ void Runtime::begin_run() {
   observers_.begin(planned_steps_);
 }
 
+void Runtime::settle(const AtWork* but) {
+  while (!at_work_.empty() && at_work_.front().get() != but) {
+    at_work_.front()->drain();
+    at_work_.erase(at_work_.begin());
+  }
+}
+
 void Runtime::report(const std::string& error) {
+  for (auto& work : at_work_) work->abandon(error);
+  at_work_.clear();
   if (begun_) observers_.failure(error);
   if (comm_) comm_->store().report(error);
 }

@@ -24,6 +24,9 @@ namespace orrery {
 // when it grows, so that buffers into it stay valid.
 class SharedArena {
  public:
+  SharedArena() = default;
+  ~SharedArena();
+  SharedArena(const SharedArena&) = delete;
   void reserve(uint64_t bytes);
   const orr_memory* memory() const { return &view_; }
   uint64_t bytes() const { return view_.bytes; }  // allocated
@@ -31,6 +34,15 @@ class SharedArena {
  private:
   orr_memory view_{};
   orr_memory* owned_ = nullptr;
+};
+
+// Work of other threads on states, in which all ranks take part until they end it together.
+class AtWork {
+ public:
+  virtual ~AtWork() = default;
+  virtual void drain() = 0;  // collective
+  // Ends it here with this error, and on the peers.
+  virtual void abandon(const std::string& why) = 0;
 };
 
 class Runtime {
@@ -51,9 +63,13 @@ class Runtime {
   Observers& observers() { return observers_; }
   // The last step that the script's newest loop over batches will take; 0: unknown.
   void set_planned_steps(int64_t last) { planned_steps_ = last; }
+  // Work that has begun; it lasts until somebody settles.
+  void begin_work(std::shared_ptr<AtWork> work) { at_work_.push_back(std::move(work)); }
+  // Ends all work, but `but`: whoever reads or writes states says this first. Collective if there is any.
+  void settle(const AtWork* but = nullptr);
   // Starts the observers, once; they hear of the run from its first training step on.
   void begin_run();
-  // Tells observers and the launcher what this rank fails with.
+  // Tells observers and the launcher what this rank fails with; drops its work.
   void report(const std::string& error);
   // Stops the observers and drops the communicator in order; REQUIRES: every program is gone.
   void close();
@@ -66,6 +82,7 @@ class Runtime {
   SharedArena arena_;
   CopyLane copies_;
   Observers observers_;
+  std::vector<std::shared_ptr<AtWork>> at_work_;
   int64_t planned_steps_ = 0;
   bool begun_ = false;
 };

@@ -15,6 +15,7 @@
 #include "run/host_device.h"
 #include "run/profile.h"
 #include "run/run.h"
+#include "run/runtime.h"
 #include "store/spill_file.h"
 
 namespace orrery {
@@ -191,6 +192,7 @@ void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int
 }
 
 HostTensor read_state(State& state) {
+  Runtime::get().settle();
   if (!state.lies_somewhere()) fail(ORR_FAILED, "state '{}' has no value yet", state.name);
   if (!state.parts.empty()) return gathered(state);
   HostTensor out = HostTensor::make(state.type);
@@ -199,6 +201,7 @@ HostTensor read_state(State& state) {
 }
 
 void write_state(State& state, const HostTensor& value) {
+  Runtime::get().settle();
   if (value.type != state.type)
     fail(ORR_INVALID, "state '{}' is {}, the value given {}", state.name, to_string(state.type), to_string(value.type));
   if (!state.lies_somewhere()) fail(ORR_FAILED, "state '{}' has no memory yet", state.name);

@@ -2,16 +2,17 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <optional>
 
 #include "base/error.h"
 #include "lower/average.h"
 #include "lower/lower.h"
 #include "program/train.h"
+#include "run/agree.h"
 #include "run/plan_text.h"
 #include "run/predict.h"
 #include "run/profile.h"
+#include "run/served.h"
 #include "run/variant.h"
 #include "store/checkpoint.h"
 
@@ -41,12 +42,6 @@ class Result : public StepResult {
   std::map<std::string, double> values_;
 };
 
-uint64_t digest(const std::string& text) {
-  uint64_t h = 1469598103934665603ULL;
-  for (char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  return h;
-}
-
 constexpr int kMostSkipped = 50;  // one after another
 
 class TrainRun : public Run {
@@ -62,17 +57,10 @@ class TrainRun : public Run {
       throw PlanDone{};
     }
     if (!spec_.local) runtime_.begin_run();
+    runtime_.settle(served_.get());
     auto begin = Clock::now();
-    Variant& variant = variant_for(batch, true);
-    const uint64_t sent = sent_so_far(), copied = runtime_.copies().bytes_moved();
-    auto result = run_variant(variant, batch, steps_ + 1, false);
-    ++steps_, ++counters_.steps;
-    if (averaging_.every > 0 && steps_ % averaging_.every == 0) average();
-    counters_.bytes_sent += sent_so_far() - sent;
-    counters_.bytes_copied += runtime_.copies().bytes_moved() - copied;
-    counters_.planned_arena_bytes = std::max(counters_.planned_arena_bytes, variant.plan().arena_bytes);
-    counters_.planned_bytes_copied += variant.plan().bytes_copied();
-    counters_.predicted_bytes_sent += predicted_.at(&variant);
+    Variant* variant = variant_for(batch, true);
+    auto result = variant ? train(*variant, batch) : serve(batch);
     if (!spec_.local) {
       double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
       for (const std::string& name : result->names())
@@ -83,19 +71,24 @@ class TrainRun : public Run {
   }
 
   std::shared_ptr<StepResult> evaluate(const BatchFields& batch) override {
-    return run_variant(variant_for(batch, false), batch, steps_, true);
+    runtime_.settle();
+    return run_variant(*variant_for(batch, false), batch, steps_, true);
   }
 
   int64_t steps_done() const override { return steps_; }
 
-  Counters counters() const override {
+  bool in_step() const override { return !served_; }
+
+  Counters counters() override {
     Counters now = counters_;
+    if (served_) add_served(now);
     now.arena_bytes = runtime_.arena().bytes();
     return now;
   }
 
   // Rank 0 writes, one tensor at a time; the others give it their parts, then wait for the outcome.
   void save(const std::string& directory, const std::string& extra) override {
+    runtime_.settle();
     if (averaging_.every > 0 && steps_ % averaging_.every)
       fail(ORR_INVALID, "step {} lies between two averages of strategy.{}: save after a multiple of {} steps", steps_,
            averaging_.cause, averaging_.every);
@@ -117,11 +110,12 @@ class TrainRun : public Run {
     }
     if (ranks() > 1)  // all that rank 0 could not write, too: the others are waiting
       while (read < tensors.size()) tensors[read].tensor.read();
-    if (ranks() > 1) error = agree_on(error);
+    if (ranks() > 1) error = text_of_rank_0(error, spec_.line);
     if (!error.empty()) throw Error(ORR_FAILED, error);
   }
 
   std::string load(const std::string& directory) override {
+    runtime_.settle();
     LoadedCheckpoint c = load_checkpoint(directory);
     for (auto& s : spec_.params) remember(s);
     for (auto& s : known_states_) {
@@ -146,7 +140,10 @@ class TrainRun : public Run {
 
   std::string plan(const BatchFields& batch) override {
     int world = runtime_options().plan_only && !spec_.local ? runtime_options().plan_ranks : ranks();
-    auto drawn = [&](const std::vector<StrategyUse>& stack, int ranks) { return draw(batch, true, ranks, stack); };
+    auto drawn = [&](const std::vector<StrategyUse>& stack, int ranks) {
+      Blueprint b = draw(batch, true, ranks, stack);
+      return b.spread.serving.on() ? Served::worker(b) : b;
+    };
     return plan_text({drawn, strategies(), runtime_.kernels(), world});
   }
 
@@ -155,12 +152,47 @@ class TrainRun : public Run {
   int rank() const { return spec_.local ? 0 : runtime_.world().rank; }
   uint64_t sent_so_far() const { return runtime_.has_comm() ? runtime_.comm().bytes_sent() : 0; }
 
+  std::shared_ptr<StepResult> train(Variant& variant, const BatchFields& batch) {
+    const uint64_t sent = sent_so_far(), copied = runtime_.copies().bytes_moved();
+    auto result = run_variant(variant, batch, steps_ + 1, false);
+    ++steps_, ++counters_.steps;
+    if (averaging_.every > 0 && steps_ % averaging_.every == 0) average();
+    counters_.bytes_sent += sent_so_far() - sent;
+    counters_.bytes_copied += runtime_.copies().bytes_moved() - copied;
+    counters_.planned_arena_bytes = std::max(counters_.planned_arena_bytes, variant.plan().arena_bytes);
+    counters_.planned_bytes_copied += variant.plan().bytes_copied();
+    counters_.predicted_bytes_sent += predicted_.at(&variant);
+    return result;
+  }
+
+  // This rank's own next step, while others are at theirs.
+  std::shared_ptr<StepResult> serve(const BatchFields& batch) {
+    const std::string key = shape_key(batch, true);
+    const bool idle = served_->samples(key, batch) == 0;  // it has no loss of its own
+    auto result = result_of(served_->step(key, batch, steps_ + 1, spec_.scalars(steps_ + 1)), steps_ + 1, idle);
+    ++steps_, ++counters_.steps;
+    return result;
+  }
+
+  void add_served(Counters& now) {
+    runtime_.settle();
+    now.bytes_sent += served_->sent();
+    now.planned_arena_bytes = std::max(now.planned_arena_bytes, served_->arena_bytes());
+    for (const StrategyUse& use : spec_.strategies)
+      if (use.name == served_->strategy())
+        for (auto& [bytes, times] : served_->messages()) now.predicted_bytes_sent += times * predicted_message(use, bytes);
+  }
+
   std::shared_ptr<StepResult> run_variant(Variant& variant, const BatchFields& batch, int64_t step,
                                           bool evaluation) {
     variant.set_scalars(spec_.scalars ? spec_.scalars(step) : std::map<std::string, double>{}, step);
     variant.set_batch(batch);
     variant.run();
-    auto result = std::make_shared<Result>(variant.fetch_scalars());
+    return result_of(variant.fetch_scalars(), step, evaluation);
+  }
+
+  std::shared_ptr<StepResult> result_of(std::map<std::string, double> values, int64_t step, bool evaluation) {
+    auto result = std::make_shared<Result>(std::move(values));
     result->step = step;
     double loss = result->get("loss");
     if (loss_scale_ && !evaluation) count_skipped(*result);
@@ -199,34 +231,48 @@ class TrainRun : public Run {
       p.set_site({"", spec_.line});
       const LossScaling scaling = apply_forward(p, stack);
       if (scaling.initial > 0 && !loss_scale_) loss_scale_.emplace(scaling);
-      finish(p, loss, training);
+      finish(b, loss, training);
       for (auto& [name, id] : extra) p.output(name, whole(p, name, id));
     }
     b.spread = apply_strategies(p, stack, world);
-    if (loss_scale_ && b.spread.averaging.every > 0)
+    if (loss_scale_ && (b.spread.averaging.every > 0 || b.spread.serving.on()))
       fail(ORR_INVALID, "{}: strategy.{} lets ranks train alone, which would each need another loss scale: leave "
-           "loss_scale out and compute in bf16 or f32", spec_.line, b.spread.averaging.cause);
+           "loss_scale out and compute in bf16 or f32", spec_.line,
+           b.spread.serving.on() ? b.spread.serving.cause : b.spread.averaging.cause);
     b.microbatches = spec_.microbatches   ? spec_.microbatches
                      : saved_microbatches_ ? saved_microbatches_
-                                           : b.spread.batch_ranks();
+                                           : b.spread.workers();
     microbatches_ = b.microbatches;
     return b;
   }
 
-  void finish(Program& p, ValueId loss, bool training) {
+  void finish(Blueprint& b, ValueId loss, bool training) {
+    Program& p = b.program;
     for (auto& s : spec_.params) p.state_value(s);  // every program cuts the same parameters
     if (!training) {
       p.output("loss", loss);
       return;
     }
     std::vector<std::shared_ptr<State>> trained;
-    TrainParts parts{spec_.update, {}, spec_.clip_norm, loss_scale_ ? &*loss_scale_ : nullptr};
+    TrainParts parts{nullptr, {}, spec_.clip_norm, loss_scale_ ? &*loss_scale_ : nullptr};
+    if (spec_.update) parts.update = noting(b.updating);
     for (size_t i = 0; i < spec_.params.size(); ++i) {
       if (spec_.params[i]->frozen) continue;
       trained.push_back(spec_.params[i]);
       if (!spec_.update) parts.gradients.push_back(gradient_of(*spec_.params[i]));
     }
     build_training(p, loss, trained, parts);
+  }
+
+  // The optimizer's update, which leaves a note of what it takes and changes.
+  decltype(RunSpec::update) noting(Updating& note) {
+    return [this, &note](Program& p, const std::shared_ptr<State>& param, ValueId value, ValueId gradient) {
+      const size_t before = p.updates().size();
+      note.gradients[param->name] = gradient;
+      ValueId next = spec_.update(p, param, value, gradient);
+      for (size_t i = before; i < p.updates().size(); ++i) note.of[p.value(p.updates()[i].first).name] = param->name;
+      return next;
+    };
   }
 
   const std::shared_ptr<State>& gradient_of(const State& param) const {
@@ -243,19 +289,44 @@ class TrainRun : public Run {
     return v.batch == Batch::partial ? p.add1("total", {id}) : id;
   }
 
-  Variant& variant_for(const BatchFields& batch, bool training) {
+  static std::string shape_key(const BatchFields& batch, bool training) {
     std::string key = training ? "train" : "eval";
     for (auto& [name, field] : batch) key += " " + name + to_string(field.type);
+    return key;
+  }
+
+  // The compiled step; null if this rank is served, and takes it in its own time.
+  Variant* variant_for(const BatchFields& batch, bool training) {
+    const std::string key = shape_key(batch, training);
+    if (served_ && training) {
+      if (!served_->knows(key)) served_->add(key, draw(batch, true, ranks(), strategies()));
+      return nullptr;
+    }
     auto& found = variants_[key];
-    if (found) return *found;
+    if (found) return found.get();
     Blueprint b = draw(batch, training, ranks(), strategies());
-    if (ranks() > 1) compare_across_ranks(b);
+    if (ranks() > 1) compare_across_ranks(b, spec_.line);
     for (auto& s : states_of(b.program)) remember(s);
+    if (training && b.spread.serving.on()) {
+      make_served(b, key);
+      return nullptr;
+    }
     found = std::make_unique<Variant>(b, rank(), runtime_);
     forget_loaded();
     predict(*found);
     if (training && b.spread.averaging.every > 0 && !average_) make_average(b);
-    return *found;
+    return found.get();
+  }
+
+  void make_served(const Blueprint& b, const std::string& key) {
+    std::vector<std::string> scalars;
+    for (auto& [name, value] : spec_.scalars(steps_ + 1)) scalars.push_back(name);
+    const Serving& how = b.spread.serving;
+    const std::string heading = fmt::format("program {:016x} microbatches {} ranks {} idle {} servers {} push {} pull {} bound {}",
+        program_digest(b), b.microbatches, ranks(), b.spread.idle, how.servers, how.push, how.pull, how.bound);
+    served_ = std::make_shared<Served>(b, std::move(scalars), heading, runtime_);
+    served_->add(key, b);
+    forget_loaded();
   }
 
   void predict(const Variant& variant) {
@@ -266,6 +337,7 @@ class TrainRun : public Run {
 
   void average() {
     average_->run();
+    counters_.planned_bytes_copied += average_->plan().bytes_copied();
     counters_.predicted_bytes_sent += predicted_.at(average_.get());
   }
 
@@ -278,20 +350,6 @@ class TrainRun : public Run {
     b.spread.batch_axis.clear();
     average_ = std::make_unique<Variant>(b, rank(), runtime_);
     predict(*average_);
-  }
-
-  // All ranks must have traced the same step: one that differs would hang its peers.
-  void compare_across_ranks(const Blueprint& b) {
-    HostTensor mine = HostTensor::make({ORR_I64, {1}});
-    uint64_t h = digest(to_string(b.program) + std::to_string(b.microbatches));
-    std::memcpy(mine.bytes->data(), &h, sizeof h);
-    HostTensor all = world_allgather(mine, spec_.line);
-    std::string differ;
-    for (int r = 1; r < ranks(); ++r)
-      if (all.data<int64_t>()[r] != all.data<int64_t>()[0]) differ += fmt::format("{}{}", differ.empty() ? "" : ", ", r);
-    if (!differ.empty())
-      fail(ORR_FAILED, "{}: the ranks have traced different programs: rank {} differs from rank 0; a "
-           "script must build the same model on all ranks (does it branch on world.rank?)", spec_.line, differ);
   }
 
   void remember(const std::shared_ptr<State>& s) {
@@ -319,17 +377,6 @@ class TrainRun : public Run {
     std::erase_if(loaded_, [](auto& s) { return s->lies_somewhere(); });
   }
 
-  // Rank 0's text on every rank.
-  std::string agree_on(const std::string& text) {
-    HostTensor size = HostTensor::make({ORR_I64, {1}});
-    size.data<int64_t>()[0] = static_cast<int64_t>(text.size());
-    size = world_broadcast(size, 0, spec_.line);
-    HostTensor bytes = HostTensor::make({ORR_U8, {size.data<int64_t>()[0]}});
-    if (rank() == 0) std::memcpy(bytes.bytes->data(), text.data(), text.size());
-    if (!bytes.bytes->empty()) bytes = world_broadcast(bytes, 0, spec_.line);
-    return {reinterpret_cast<const char*>(bytes.bytes->data()), bytes.bytes->size()};
-  }
-
   std::vector<std::shared_ptr<State>> all_states() {
     for (auto& s : spec_.params) remember(s);
     materialize(known_states_);
@@ -340,6 +387,7 @@ class TrainRun : public Run {
   Runtime& runtime_;
   std::map<std::string, std::unique_ptr<Variant>> variants_;
   std::unique_ptr<Variant> average_;
+  std::shared_ptr<Served> served_;
   Averaging averaging_;
   std::vector<std::shared_ptr<State>> known_states_, loaded_;
   std::map<std::string, HostTensor> pending_;

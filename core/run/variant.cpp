@@ -14,13 +14,13 @@ namespace {
 Program* traced = nullptr;
 bool traced_training = false;
 
-RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime) {
+RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime, SharedArena& arena) {
   LowerRequest request{&b.program, &b.spread, b.microbatches, rank, runtime.kernels()};
   RankPlan plan = [&] {
     Profile::Timer timer(Profile::get().once("lowering"));
     return lower(request);
   }();
-  runtime.arena().reserve(plan.arena_bytes);  // initial values are drawn in it: fresh memory is slow
+  arena.reserve(plan.arena_bytes);  // initial values are drawn in it: fresh memory is slow
   runtime.form_groups(plan.spread);
   hold(plan.local.parts, plan.local.neighbours, b.spread.world, [&](const Neighbours& row) {
     // Where peers can read it; theirs too, it is given back with the communicator.
@@ -49,7 +49,10 @@ std::vector<std::shared_ptr<State>> states_of(const Program& p) {
 }
 
 Variant::Variant(const Blueprint& blueprint, int rank, Runtime& runtime)
-    : executor_(lowered(blueprint, rank, runtime), runtime) {
+    : Variant(blueprint, rank, runtime, runtime.arena()) {}
+
+Variant::Variant(const Blueprint& blueprint, int rank, Runtime& runtime, SharedArena& arena)
+    : executor_(lowered(blueprint, rank, runtime, arena), runtime, arena) {
   for (auto& [state, next] : blueprint.program.updates()) updated_.push_back(blueprint.program.value(state).state);
 }
 
@@ -86,7 +89,7 @@ void Variant::set_scalars(const std::map<std::string, double>& scalars, int64_t 
 // The first sample of every slice.
 void Variant::set_rows(int64_t* to) {
   const Leaves& leaves = plan().local.leaves;
-  for (int64_t s = 0; s < leaves.slices(); ++s) to[s] = (leaves.first + s) * leaves.rows;
+  for (int64_t s = 0; s < leaves.slices(); ++s) to[s] = leaves.first_row() + s * leaves.rows;
 }
 
 void Variant::load_field(const BatchField& field, ValueId v) {
@@ -94,8 +97,8 @@ void Variant::load_field(const BatchField& field, ValueId v) {
   if (!to) return;  // the program does not read it
   const Leaves& leaves = plan().local.leaves;
   int64_t batch = field.type.dims[0];
-  int64_t begin = std::min(batch, leaves.first * leaves.rows);
-  int64_t end = std::min(batch, leaves.last * leaves.rows);
+  int64_t begin = std::min(batch, leaves.first_row());
+  int64_t end = std::min(batch, leaves.first_row() + leaves.count() * leaves.rows);
   uint64_t row = field.type.bytes() / static_cast<uint64_t>(batch);
   if (begin < end) field.load(begin, end, to);
   uint64_t used = static_cast<uint64_t>(end - begin) * row;
@@ -108,7 +111,7 @@ void Variant::load_weight(ValueId v, int64_t batch) {
   auto* to = reinterpret_cast<float*>(executor_.address(v));
   if (!to) return;
   const Leaves& leaves = plan().local.leaves;
-  int64_t begin = leaves.first * leaves.rows, n = leaves.count() * leaves.rows;
+  int64_t begin = leaves.first_row(), n = leaves.count() * leaves.rows;
   for (int64_t i = 0; i < n; ++i) to[i] = begin + i < batch ? 1.0f : 0.0f;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lower/serve.h"
 #include "run/executor.h"
 
 namespace orrery {
@@ -18,12 +19,16 @@ struct Blueprint {
   Program program;  // logical
   Spread spread;
   int64_t microbatches = 1;
+  Updating updating;
 };
 
 class Variant {
  public:
   // Collective if the plan communicates.
   Variant(const Blueprint& blueprint, int rank, Runtime& runtime);
+  // In memory of its own, so that it may run on another thread beside the others. REQUIRES: it does not
+  // communicate.
+  Variant(const Blueprint& blueprint, int rank, Runtime& runtime, SharedArena& arena);
 
   void set_scalars(const std::map<std::string, double>& scalars, int64_t step);
   void set_batch(const BatchFields& batch);

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A synchronous parameter server: every parameter lives on one of a few servers, dealt by size. Workers
-// push their gradients there, the server adds them and steps, workers pull the new weights. Servers
-// work too: they are the first ranks that share the batch. EXACT: a server adds in the canonical tree.
-// Li et al., "Scaling Distributed Machine Learning with the Parameter Server", OSDI 2014.
+// A parameter server: every parameter lives on one of a few servers, dealt by size. Workers push
+// their gradients there, the server steps, workers pull the new weights. Servers work too, unless
+// they are dedicated: they are the first ranks that share the batch. Three modes:
+//
+//   sync   a step is common to all, and a server adds in the canonical tree: EXACT
+//   async  a server applies what comes when it comes: as the log of arrivals says
+//   stale  a server adds the gradients of one step of all; who is `bound` steps ahead of them waits
+//
+// Li et al., "Scaling Distributed Machine Learning with the Parameter Server", OSDI 2014; Dean et
+// al., "Large Scale Distributed Deep Networks", NIPS 2012; Ho et al., "More Effective Distributed
+// ML via a Stale Synchronous Parallel Parameter Server", NIPS 2013.
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,8 +22,16 @@
 namespace {
 
 constexpr orr_option kOptions[] = {
-    {"mode", ORR_ATTR_TEXT, 0, "sync", "sync: every step waits for all gradients"},
+    {"mode", ORR_ATTR_TEXT, 0, "sync",
+     "sync: every step waits for all gradients; async: none does; stale: up to a bound"},
     {"servers", ORR_ATTR_INT, 0, "1", "ranks that hold parameters' optimizer state and step them"},
+    {"dedicated", ORR_ATTR_INT, 0, "0", "1: servers get no share of the batch, they only serve"},
+    {"push", ORR_ATTR_INT, 0, "1", "async: steps whose gradients are pushed together, added"},
+    {"pull", ORR_ATTR_INT, 0, "1", "async: steps between two pulls of the weights"},
+    {"bound", ORR_ATTR_INT, 0, "0",
+     "stale: steps that a worker may be ahead of the weights it reads"},
+    {"log", ORR_ATTR_TEXT, 0, "", "async, stale: file that the order of arrivals is written to"},
+    {"replay", ORR_ATTR_TEXT, 0, "", "async, stale: such a file, to be followed"},
     {"size", ORR_ATTR_INT, 0, "0", "ranks that share the batch; 0: all that are left"},
     {"bucket", ORR_ATTR_INT, 0, "26214400", "bytes of parameters that travel together"},
 };
@@ -57,33 +73,119 @@ void deal_params(const Editing& e, int32_t servers) {
   }
 }
 
+[[noreturn]] void refuse(const std::string& why) { throw orr::Error(ORR_INVALID, why); }
+
+// An option of other modes than the chosen one.
+void refuse_given(const orr_options* o, const char* name, const std::string& remedy) {
+  constexpr int64_t unset = INT64_MIN;
+  int64_t whole = o->integer(o->self, name, unset);
+  std::string text = o->text(o->self, name, "");
+  if (whole == unset && text.empty()) return;
+  refuse(std::string(name) + " = " + (text.empty() ? std::to_string(whole) : '"' + text + '"') +
+         " " + remedy);
+}
+
+int32_t at_least(int64_t least, const orr_options* o, const char* name) {
+  int64_t given = o->integer(o->self, name, least);
+  if (given < least || given > INT32_MAX)
+    refuse(std::string(name) + " = " + std::to_string(given) + ": give at least " +
+           std::to_string(least));
+  return static_cast<int32_t>(given);
+}
+
+// How workers and servers keep pace, but for how many there are; push 0: by a common step.
+orr_serve pace(const orr_options* o) {
+  std::string mode = o->text(o->self, "mode", "sync");
+  orr_serve how{};
+  how.size = sizeof how, how.axis = "data";
+  if (mode == "sync") {
+    for (const char* name : {"push", "pull", "log", "replay"})
+      refuse_given(o, name, "means nothing where every step waits for all: give mode = \"async\"");
+    refuse_given(o, "bound", "means nothing where every step waits for all: give mode = \"stale\"");
+    return how;
+  }
+  how.bound = -1, how.push = how.pull = 1;
+  how.log = o->text(o->self, "log", ""), how.replay = o->text(o->self, "replay", "");
+  if (mode == "async") {
+    refuse_given(o, "bound", "is for mode = \"stale\"");
+    how.push = at_least(1, o, "push"), how.pull = at_least(1, o, "pull");
+  } else if (mode == "stale") {
+    for (const char* name : {"push", "pull"})
+      refuse_given(o, name, "is for mode = \"async\": stale workers push and pull every step");
+    how.bound = at_least(0, o, "bound");
+  } else {
+    refuse("there is no mode '" + mode + "': give \"sync\", \"async\" or \"stale\"");
+  }
+  return how;
+}
+
+// The ranks that share the batch, and those that do not. Returns the number of servers.
+int32_t make_axis(const Editing& e, const orr_options* o) {
+  int64_t servers = o->integer(o->self, "servers", 1),
+          dedicated = o->integer(o->self, "dedicated", 0);
+  int64_t size = o->integer(o->self, "size", 0);
+  if (size < 0) refuse("size " + std::to_string(size) + " is negative");
+  orr::check(e.edit->axis(e.program, "data", static_cast<int32_t>(size)));
+  int32_t ranks = e.edit->axis_size(e.program, "data");
+  if (servers < 1 || servers > ranks)
+    refuse(std::to_string(servers) + " servers among " + std::to_string(ranks) +
+           " ranks: give from 1 to " + std::to_string(ranks));
+  if (dedicated != 0 && dedicated != 1)
+    refuse("dedicated = " + std::to_string(dedicated) + ": give 0 or 1; servers says how many");
+  if (dedicated && servers == ranks)
+    refuse(std::to_string(servers) + " dedicated servers leave none of the " +
+           std::to_string(ranks) + " ranks to work: give dedicated = 0" +
+           (ranks > 1 ? " or servers = " + std::to_string(ranks - 1) : ""));
+  orr::check(e.edit->each(e.program, 1u << ORR_ROLE_BATCH, const_cast<Editing*>(&e), place_batch));
+  if (dedicated) orr::check(e.edit->idle(e.program, "data", static_cast<int32_t>(servers)));
+  return static_cast<int32_t>(servers);
+}
+
+void say_what_it_sends(const Editing& e, const orr_serve& how) {
+  int64_t bytes = 0;
+  for (const orr::Param& p : orr::params_of(e.program, e.edit)) bytes += p.bytes;
+  std::string all = std::to_string(bytes);
+  std::string text =
+      how.bound < 0
+          ? "a worker pushes gradients of " + all + " bytes every " + std::to_string(how.push) +
+                " steps, and pulls weights of as many every " + std::to_string(how.pull)
+          : "a worker pushes gradients of " + all +
+                " bytes for each tree node of its leaves, and "
+                "pulls weights of as many, every step, at most " +
+                std::to_string(how.bound) + " ahead";
+  text += "; a server of its part has weights, optimizer state, and gradients" +
+          std::string(how.bound < 0 ? "" : " of every tree node, for each step ahead as well");
+  orr::check(e.edit->diag(e.program, text.c_str()));
+}
+
 orr_status* transform(void*, orr_program* program, const orr_edit* edit, const orr_options* o) {
   return orr::guard([&] {
-    std::string mode = o->text(o->self, "mode", "sync");
-    int64_t servers = o->integer(o->self, "servers", 1), size = o->integer(o->self, "size", 0);
     Editing e{program, edit, o->integer(o->self, "bucket", 26214400)};
-    if (mode != "sync") throw orr::Error(ORR_UNIMPLEMENTED, "there is no mode '" + mode + "': sync is the one there is");
-    if (size < 0) throw orr::Error(ORR_INVALID, "size " + std::to_string(size) + " is negative");
-    if (e.bucket < 1) throw orr::Error(ORR_INVALID, "bucket of " + std::to_string(e.bucket) + " bytes: give at least 1");
-    orr::check(edit->axis(program, "data", static_cast<int32_t>(size)));
-    int32_t ranks = edit->axis_size(program, "data");
-    if (servers < 1 || servers > ranks)
-      throw orr::Error(ORR_INVALID, std::to_string(servers) + " servers among " + std::to_string(ranks) +
-                                        " ranks: give from 1 to " + std::to_string(ranks));
-    orr::check(edit->each(program, 1u << ORR_ROLE_BATCH, &e, place_batch));
+    orr_serve how = pace(o);
+    if (e.bucket < 1) refuse("bucket of " + std::to_string(e.bucket) + " bytes: give at least 1");
+    int32_t servers = make_axis(e, o);
     orr::check(edit->each(program, 1u << ORR_ROLE_GRAD, &e, reduce_gradient));
-    deal_params(e, static_cast<int32_t>(servers));
+    deal_params(e, servers);
+    if (how.push == 0) return;
+    how.servers = servers;
+    orr::check(edit->serve(program, &how));
+    say_what_it_sends(e, how);
   });
 }
 
-// Push and pull; what no server owns, and the loss, is summed for all as under strategy.data.
+// Push and pull, in messages or, of a common step, in exchanges; what no server owns, and the loss,
+// is summed for all as under strategy.data.
 orr_status* predict(void*, const orr_predict_query* query, orr_prediction* out) {
-  return orr::guard([&] { out->bytes_sent = query->counts ? orr::bytes_of_pieces(*query) : orr::bytes_of_sum(*query); });
+  if (query->op == ORR_COLL_SEND) return orr::predict_messages(nullptr, query, out);
+  return orr::guard([&] {
+    out->bytes_sent = query->counts ? orr::bytes_of_pieces(*query) : orr::bytes_of_sum(*query);
+  });
 }
 
 constexpr orr_strategy_api kApi = orr::strategy_table(describe, transform, predict);
 
 }  // namespace
 
-ORR_PLUGIN(ORR_KIND_STRATEGY, "server", "0.1.0", "parameter server: push gradients, step there, pull weights",
-           orr::strategy_entry<kApi>, 1, {{"strategy", 1, 1}})
+ORR_PLUGIN(ORR_KIND_STRATEGY, "server", "0.1.0",
+           "parameter server: push gradients, step there, pull weights", orr::strategy_entry<kApi>,
+           1, {{"strategy", 1, 1}})

@@ -72,6 +72,7 @@ local optimizers = {
   rows = function() return rows {} end,
   lars = function() return lars {} end,
   sgd = function() return optim.sgd { lr = 0.1 } end,
+  adagrad = function() return optim.adagrad { lr = 0.02 } end,
   adamw = function() return optim.adamw { lr = optim.cosine { peak = 3e-3, warmup = 3, steps = 12 }, decay = 0.1 } end,
   lua = function() return sign {} end,
 }

@@ -86,6 +86,8 @@ ROWS += [
 ]
 for server in ("", "servers = 2"):
     ROWS += [(f"{{ strategy.server{{ {server} }} }}", (2, 3, 4), MODELS)]
+for server, worlds in (("dedicated = 1", (2, 3)), ("servers = 2, dedicated = 1", (3, 4))):
+    ROWS += [(f"{{ strategy.server{{ {server} }} }}", worlds, MODELS)]
 ROWS += [
     ("{ strategy.pipeline{ size = 2 }, strategy.server{} }", (4,), ("gpt",)),
     ("{ strategy.server{}, strategy.recompute{}, strategy.accumulate{} }", (3,), ("gpt",)),
@@ -153,6 +155,7 @@ class Equality(unittest.TestCase):
         """Few tokens beside the table: rows are gathered, or added onto the other gradient; not in slices."""
         stacks = (("{ strategy.data{} }", 2), ("{ strategy.data{} }", 3), ("{ strategy.accumulate{} }", 1),
                   ("{ strategy.data{}, strategy.accumulate{} }", 2), ("{ strategy.data{}, strategy.zero{} }", 2),
+                  ("{ strategy.server{ dedicated = 1 } }", 3),
                   (f"{{ strategy.data{{}}, {ZERO3} }}", 3), ("{ strategy.pipeline{ size = 2 }, strategy.data{} }", 4))
         for tie in ("true", "false"):
             words = ("model=gpt", "optimizer=adamw", "vocab=1000", f"tie={tie}")

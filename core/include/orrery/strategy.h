@@ -73,6 +73,20 @@ typedef struct orr_shard {
   int32_t keep;     /* ORR_SHARD_PARAM: what forward gathered stays for backward */
 } orr_shard;
 
+/* Servers that take gradients as workers bring them (Dean et al., "Large Scale Distributed Deep
+ * Networks", NIPS 2012). */
+typedef struct orr_serve {
+  uint32_t size;
+  const char* axis;   /* deals the batch; the job's only one. Its first ranks serve the parameters that
+                         `shard` has given them */
+  int32_t servers;
+  int32_t push, pull; /* steps between two pushes of gradients, between two pulls of weights */
+  int32_t bound;      /* -1: gradients are applied as they come. Else those of one step together, and a
+                         worker is at most this many steps ahead of the weights that it reads */
+  const char* log;    /* file that arrivals are written to, "" none */
+  const char* replay; /* file whose arrivals are followed, "" none */
+} orr_serve;
+
 /* The host's editing calls. Only what a strategy of this revision needs has a slot; the table grows. */
 typedef struct orr_edit {
   uint32_t size;
@@ -138,6 +152,11 @@ typedef struct orr_edit {
    * `initial`, a power of two. A step whose loss or gradients are not finite changes no parameter and no
    * state; it halves the multiple, which doubles after `growth_interval` good steps (0: it stays). */
   orr_status* (*loss_scale)(orr_program*, double initial, int64_t growth_interval);
+  /* Deals no leaves to the first `n` ranks of `axis`, which deals the batch: they take part in what is
+   * exchanged, and compute what no sample is needed for. */
+  orr_status* (*idle)(orr_program*, const char* axis, int32_t n);
+  /* Lets workers train without waiting for each other, on weights that servers hold. */
+  orr_status* (*serve)(orr_program*, const orr_serve*);
   /* Keeps a parameter or state in memory of `tier`, ORR_TIER_HOST or _DISK, between uses: it is copied to
    * the device before it is read, and back after it was replaced, meanwhile other work goes on. Files are
    * made in `directory` ("": the run's, or the system's for temporary files; one for all) and end with

@@ -1,0 +1,70 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- A perceptron trained by servers that take gradients as they come; or, with order=, the same in one
+-- process by the rules alone: a pull copies the weights, a push applies the gradient of the worker's third of
+-- the batch at the weights it pulled last. `slow`: a rank that takes its time.
+local orrery = require "orrery"
+local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
+local args = orrery.args { order = "", steps = 6, optimizer = "adagrad", slow = -1, pause = 0.03 }
+orrery.seed(5)
+
+local MLP = nn.module("MLP", function(m)
+  m.a, m.b = nn.linear(8, 24), nn.linear(24, 16)
+  return function(x) return m.b(nn.tanh(m.a(x))) end
+end)
+local model = MLP()
+local optimizer = args.optimizer == "adagrad" and optim.adagrad { lr = 0.05 } or optim.momentum { lr = 0.1 }
+local function loss(b) return nn.cross_entropy(model(b.x), b.y) end
+
+-- Rows [first, last] of a step's batch of twelve.
+local function batch_of(step, first, last)
+  local x, y = {}, {}
+  for i = first, last do
+    local row = {}
+    for j = 1, 8 do row[j] = (step * 31 + i * 17 + j * (i + 3)) % 96 / 48 - 1 end
+    x[#x + 1], y[#y + 1] = row, (step * 7 + i * 5) % 16
+  end
+  return { x = orrery.tensor(x, "f32"), y = orrery.tensor(y, "i32") }
+end
+
+local function train()
+  local run = orrery.compile(loss, { params = model, optimizer = optimizer, microbatches = 3, strategy = STACK })
+  for step = 1, args.steps do
+    local done = orrery.time() + (orrery.world.rank == args.slow and args.pause or 0)
+    while orrery.time() < done do end
+    run:step(batch_of(step, 1, 12))
+  end
+  local used = run:counters()
+  if used.predicted_bytes_sent ~= used.bytes_sent then
+    error(("rank %d sent %d bytes, predicted were %d"):format(orrery.world.rank, used.bytes_sent, used.predicted_bytes_sent))
+  end
+end
+
+local function copy()
+  local weights = {}
+  for i, parameter in ipairs(orrery.parameters(model)) do weights[i] = parameter:read() end
+  return weights
+end
+local function restore(weights)
+  for i, parameter in ipairs(orrery.parameters(model)) do parameter:write(weights[i]) end
+end
+
+local function by_the_rules()
+  local gradients_of, apply = orrery.value_and_grad(loss, model), optimizer:attach(model)
+  local pulled = { [0] = copy(), copy(), copy() }
+  for kind, worker, clock in args.order:gmatch "(%a+) (%d) (%d+)" do
+    worker, clock = tonumber(worker), tonumber(clock)
+    if kind == "pull" then
+      pulled[worker] = copy()
+    else
+      local now = copy()
+      restore(pulled[worker])
+      local _, gradients = gradients_of(batch_of(clock + 1, worker * 4 + 1, worker * 4 + 4))
+      restore(now)
+      apply:update(gradients)
+    end
+  end
+end
+
+if args.order == "" then train() else by_the_rules() end
+orrery.log("digest %s", orrery.digest(model))

@@ -5,11 +5,12 @@
 --
 --   orrery run -n 2 examples/zero.lua stage=3
 --   orrery run -n 4 examples/zero.lua stage=3 group=2         # pieces in pairs, pairs replicated
+--   orrery run -n 2 examples/zero.lua offload=disk            # and kept on disk between uses
 local strategy = require "orrery".strategy
 local example = require "models.train"
 
-local args = example.arguments { stage = 1, group = 0 }
+local args = example.arguments { stage = 1, group = 0, offload = "none" }
 example.train(args, {
   strategy.data {},
-  strategy.zero { stage = args.stage, group = args.group },
+  strategy.zero { stage = args.stage, group = args.group, offload = args.offload },
 })

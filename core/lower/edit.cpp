@@ -179,9 +179,10 @@ orr_status* diag(orr_program* e, const char* message) {
 
 orr_status* life(orr_program* e, int32_t value, const char* region, int32_t life) {
   return guarded([&] {
-    e->program->value(value);
-    if (life != ORR_LIFE_KEEP && life != ORR_LIFE_RECOMPUTE) fail(ORR_INVALID, "there is no life {}", life);
-    e->spread->lives[value] = {region, life == ORR_LIFE_KEEP};
+    Value& v = e->program->mutable_value(value);
+    if (life < ORR_LIFE_KEEP || life > ORR_LIFE_DISK) fail(ORR_INVALID, "there is no life {}", life);
+    if (life < ORR_LIFE_HOST) e->spread->lives[value] = {region, life == ORR_LIFE_KEEP};
+    else if (v.batch == Batch::sharded) v.tier = life == ORR_LIFE_DISK ? Tier::disk : Tier::host;
   });
 }
 
@@ -299,9 +300,22 @@ orr_status* loss_scale(orr_program* e, double initial, int64_t growth_interval) 
   });
 }
 
+orr_status* offload(orr_program* e, int32_t value, int32_t tier, const char* directory) {
+  return guarded([&] {
+    Offload& asked = e->spread->offload;
+    if (tier != ORR_TIER_HOST && tier != ORR_TIER_DISK) fail(ORR_INVALID, "nothing can be kept in tier {}", tier);
+    if (asked.used && asked.directory != directory)
+      fail(ORR_INVALID, "files are made in '{}' already, not in '{}' as well", asked.directory, directory);
+    Value& v = e->program->mutable_value(value);
+    if (!v.state) fail(ORR_INVALID, "'{}' is neither parameter nor state", v.name);
+    asked = {true, directory};
+    v.tier = tier == ORR_TIER_DISK ? Tier::disk : Tier::host;
+  });
+}
+
 constexpr orr_edit kEdit = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag, loop, stage, life,
                             inputs, rule, scatter, axis_size, halve, shard, compute, average, loss_scale, idle, serve,
-                            chunk};
+                            chunk, offload};
 
 // The axes must make up the job.
 void check_taken(const Spread& spread) {

@@ -54,10 +54,10 @@ void ParamGather::hold(const Unit& unit) {
     const Value& whole = from_.value(param);
     ValueId held = to_.new_value(whole.type, whole.role, whole.name);
     Value& v = to_.mutable_value(held);
-    v.state = whole.state, v.part = whole.part, v.site = whole.site;
+    v.state = whole.state, v.part = whole.part, v.tier = whole.tier, v.site = whole.site;
     cut_value(v, unit.shards[m][me], unit.shards[m][me + 1]);
     Value& gathered = to_.mutable_value(param);
-    gathered.state = nullptr, gathered.part = {}, gathered.role = Role::activation;
+    gathered.state = nullptr, gathered.part = {}, gathered.tier = Tier::device, gathered.role = Role::activation;
     held_[param] = held;
   }
 }

@@ -19,7 +19,7 @@ class Localizer {
     rows_ = leaves.rows_per_call();
     map_.assign(from_.values().size(), kNone);
     for (const Value& v : from_.values())
-      if (v.state) local_.parts.push_back({v.state, v.part});
+      if (v.state) local_.parts.push_back({v.state, v.part, v.tier});
     for (const Program::Together& list : from_.together()) seat(list);
   }
 
@@ -37,8 +37,11 @@ class Localizer {
  private:
   Program& to() { return local_.program; }
 
-  // A state that a compiled program works on stays where it is.
+  // A state that a compiled program works on stays where it is; one of another tier travels through a
+  // window of its own.
   void seat(const Program::Together& list) {
+    if (std::any_of(list.states.begin(), list.states.end(), [&](ValueId v) { return from_.value(v).tier != Tier::device; }))
+      return;
     Neighbours row;
     row.room = list.room, row.axis = list.axis;
     for (ValueId v : list.states) {
@@ -103,7 +106,7 @@ class Localizer {
     const Value& v = from_.value(id);
     found = to().new_value(local_type(v), v.role, v.name);
     Value& copy = to().mutable_value(found);
-    copy.batch = v.batch, copy.batch_dim = v.batch_dim, copy.state = v.state, copy.part = v.part, copy.site = v.site;
+    copy.batch = v.batch, copy.batch_dim = v.batch_dim, copy.state = v.state, copy.part = v.part, copy.tier = v.tier, copy.site = v.site;
     return found;
   }
 

@@ -55,10 +55,17 @@ struct Neighbours {
   bool seated() const;  // whether they have memory, and lie so
 };
 
+// What a program has of a state, and where it wants it kept.
+struct Held {
+  std::shared_ptr<State> state;
+  Part part;
+  Tier tier = Tier::device;
+};
+
 struct LocalProgram {
   Program program;
   std::vector<Total> totals;  // in the order in which the partials are complete
-  std::vector<std::pair<std::shared_ptr<State>, Part>> parts;  // of all states that were named
+  std::vector<Held> parts;  // of all states that were named
   std::vector<Neighbours> neighbours;  // disjoint
   Leaves leaves;
   int64_t nodes = 1;          // tree nodes that this rank's leaves complete in the end

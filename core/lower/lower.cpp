@@ -19,6 +19,14 @@ uint64_t RankPlan::bytes_sent() const {
   return sum;
 }
 
+uint64_t RankPlan::bytes_copied() const {
+  uint64_t sum = 0;
+  for (const Step& s : schedule)
+    if (const Exchange* e = s.kind == Step::post ? &exchanges[static_cast<size_t>(s.index)] : nullptr; e && e->is_copy())
+      sum += e->bytes();
+  return sum;
+}
+
 double RankPlan::flops() const {
   double sum = 0;
   for (const Step& s : schedule)

@@ -29,6 +29,8 @@ void place_values(RankPlan& plan);    // storages, views, launches
 void fill_buckets(RankPlan& plan);    // totals into buckets
 void order_slices(RankPlan& plan);    // part of make_schedule: the cells of a sliced plan
 void make_schedule(RankPlan& plan);   // order of all lanes
+void stream_states(RankPlan& plan);   // part of make_schedule: windows of states of other tiers
+void stash_activations(RankPlan& plan);  // part of make_schedule: those that wait in other tiers
 void plan_memory(RankPlan& plan);     // slots, offsets, peaks
 void verify(const RankPlan& plan);  // throws Error on a read before write, overlap or open exchange
 

@@ -127,9 +127,11 @@ bool Storage::meets(const Storage& other) const {
 
 void plan_memory(RankPlan& plan) {
   LifeFinder(plan).run();
-  std::vector<Storage*> arena, lent;
+  std::vector<Storage*> arena, lent, host, disk;
   for (Storage& s : plan.storages) {
-    if (s.region == Region::state) {
+    if (s.is_away()) {
+      (s.tier == Tier::disk ? plan.disk_bytes : plan.host_bytes) += aligned(s.bytes);
+    } else if (s.region == Region::state) {
       plan.state_bytes += aligned(s.bytes);
     } else if (s.region == Region::comm && s.lent) {
       lent.push_back(&s);
@@ -137,9 +139,10 @@ void plan_memory(RankPlan& plan) {
       s.offset = plan.comm_bytes;
       plan.comm_bytes += aligned(s.whole());
     } else if (s.bytes && !s.alive.empty()) {
-      arena.push_back(&s);
+      (s.region == Region::host ? host : s.region == Region::disk ? disk : arena).push_back(&s);
     }
   }
+  plan.host_stash = lay_out(host), plan.disk_stash = lay_out(disk);
   plan.arena_bytes = lay_out(arena);
   uint64_t lent_bytes = lay_out(lent);
   for (Storage* s : lent) s->offset += plan.comm_bytes;

@@ -78,6 +78,12 @@ struct Serving {
   bool on() const { return servers > 0; }
 };
 
+// Of parameters and states that are kept in another tier between uses (Value::tier).
+struct Offload {
+  bool used = false;
+  std::string directory;  // of the files of Tier::disk; "": the run's, or the system's for temporary files
+};
+
 struct Spread {
   int world = 1;
   std::vector<Axis> axes;                 // outermost first: the last one varies fastest with the rank
@@ -101,6 +107,7 @@ struct Spread {
   TensorAsk tensor;
   std::map<ValueId, int32_t> dtypes;      // what ops compute in, by the value they make (lower/precision.h)
   LossScaling loss_scale;
+  Offload offload;
   std::vector<std::string> remarks;
   int batch_ranks() const;                // size of the batch axis, 1 if none
   int workers() const { return batch_ranks() - idle; }

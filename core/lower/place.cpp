@@ -83,12 +83,12 @@ class Placer {
     if (value.state && row_of_.count(value.state.get())) return place_in_row(value, at);
     at.storage = launcher_.new_storage(value.type.bytes(), total ? "gradient" : "input");
     if (per_slice) plan_.storages.back().slots = plan_.local.leaves.slices();
-    if (value.state) belong(plan_.storages.back(), value.state, value.role);
+    if (value.state) belong(plan_.storages.back(), value);
   }
 
-  static void belong(Storage& s, const std::shared_ptr<State>& state, Role role) {
-    s.region = Region::state, s.state = state;
-    s.category = role == Role::param ? "parameter" : "state";
+  static void belong(Storage& s, const Value& value) {
+    s.region = Region::state, s.state = value.state, s.tier = value.tier;
+    s.category = value.role == Role::param ? "parameter" : "state";
   }
 
   // States that lie together are one storage, named by the first.
@@ -97,7 +97,8 @@ class Placer {
     const Neighbours& row = plan_.local.neighbours[r];
     if (row_storages_[r] == kNone) {
       row_storages_[r] = launcher_.new_storage(row.bytes, "");
-      belong(plan_.storages.back(), row.states.front(), value.role);
+      belong(plan_.storages.back(), value);
+      plan_.storages.back().state = row.states.front();
     }
     auto i = std::find(row.states.begin(), row.states.end(), value.state) - row.states.begin();
     at.storage = row_storages_[r], at.offset = row.offsets[static_cast<size_t>(i)];

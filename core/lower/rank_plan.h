@@ -24,8 +24,9 @@
 
 namespace orrery {
 
-// Memory regions of a rank. `state` storages live in their State, for longer than the plan.
-enum class Region { arena, comm, state };
+// Memory regions of a rank. `state` storages live in their State, for longer than the plan; `host` and
+// `disk` are where activations wait for backward.
+enum class Region { arena, comm, state, host, disk };
 
 // Which slot of a storage a step means: there is one; slice modulo slots; or the step's depth in the
 // stack of tree nodes that wait for their right neighbours (lower/slices.h).
@@ -38,8 +39,11 @@ struct Storage {
   int64_t slots = 1;
   std::vector<std::pair<int, int>> alive;  // spans of steps [first, last], apart and in order
   bool lent = false;     // comm memory that other buckets use before and after
-  std::string category;  // "input", "activation", "gradient", "workspace", "metric"
+  std::string category;  // "input", "activation", "gradient", "workspace", "metric", "window"
   std::shared_ptr<State> state;
+  Tier tier = Tier::device;  // of a state; of an activation: where it waits for backward
+
+  bool is_away() const { return region == Region::state && tier != Tier::device; }
 
   uint64_t whole() const { return bytes * static_cast<uint64_t>(slots); }
   bool alive_at(int step) const;
@@ -87,7 +91,11 @@ struct Exchange {
   int merge = kNone;              // in slices: the launch that adds a node to the one below it
   Segment segment = Segment::backward;  // in slices: the cells in which the nodes or the message are
   int chunk = 0;                        // made, the sender's for a message
+  Tier tier = Tier::device;             // not device: a copy, from or to this tier, on the copy lane
+  bool leaves = false;                  // a copy: to the tier
 
+  bool is_copy() const { return tier != Tier::device; }
+  uint64_t bytes() const { return static_cast<uint64_t>(count * orr_dtype_bytes(dtype)); }
   bool is_bucket() const { return !totals.empty(); }
   // As the backend sees it, but for the buffers. REQUIRES: this object outlives it.
   orr_coll descriptor() const;
@@ -107,12 +115,15 @@ struct RankPlan {
   std::shared_ptr<const Timetable> timetable;  // of all coordinates of the pipeline, of one if there is none
   std::vector<Place> places;   // by ValueId of the local program; storage kNone if never stored
   uint64_t arena_bytes = 0, comm_bytes = 0, state_bytes = 0;
+  uint64_t host_bytes = 0, disk_bytes = 0;  // states in the other tiers
+  uint64_t host_stash = 0, disk_stash = 0;  // regions host and disk
   std::vector<std::string> kernel_names;
 
   Storage& storage(int i) { return storages[static_cast<size_t>(i)]; }
   const Storage& storage(int i) const { return storages[static_cast<size_t>(i)]; }
   uint64_t bytes() const { return state_bytes + arena_bytes + comm_bytes; }
   uint64_t bytes_sent() const;  // per step
+  uint64_t bytes_copied() const;  // between tiers, both ways, per step
   double flops() const;         // per step
   int buckets() const;
 };

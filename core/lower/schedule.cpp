@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lower/lower.h"
+#include "lower/touched.h"
 
 namespace orrery {
 namespace {
@@ -47,20 +48,6 @@ void post_buckets(RankPlan& plan) {
   }
   steps.insert(steps.end(), waiting.begin(), waiting.end());
   plan.schedule = std::move(steps);
-}
-
-// The storages that a step reads, then those that it writes.
-template <class Read, class Write>
-void each_touched(const RankPlan& plan, const Step& step, const Read& read, const Write& write) {
-  if (step.kind == Step::launch) {
-    const Launch& l = plan.launches[static_cast<size_t>(step.index)];
-    for (const Place& x : l.in_at) read(x.storage);
-    for (const Place& x : l.out_at) write(x.storage);
-  } else {
-    const Exchange& e = plan.exchanges[static_cast<size_t>(step.index)];
-    if (e.send.storage != kNone) read(e.send.storage);
-    if (e.recv.storage != kNone) write(e.recv.storage);
-  }
 }
 
 // A rank without leaves exchanges in the order of the others, and computes what no sample is needed for.
@@ -148,6 +135,8 @@ void make_schedule(RankPlan& plan) {
   post_buckets(plan);
   if (plan.local.leaves.idle()) drop_samples(plan);
   order_update(plan);
+  stream_states(plan);
+  stash_activations(plan);
   insert_waits(plan);
 }
 

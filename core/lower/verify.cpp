@@ -36,6 +36,8 @@ class Verifier {
     }
     overlaps(Region::arena);
     overlaps(Region::comm);
+    overlaps(Region::host);
+    overlaps(Region::disk);
   }
 
  private:

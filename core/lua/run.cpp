@@ -208,7 +208,7 @@ int load(lua_State* L) {
 
 int counters(lua_State* L) {
   const Counters now = check<RunRef>(L, 1).run->counters();
-  lua_createtable(L, 0, 5);
+  lua_createtable(L, 0, 7);
   const auto put = [L](const char* name, uint64_t value) {
     lua_pushinteger(L, static_cast<lua_Integer>(value));
     lua_setfield(L, -2, name);
@@ -218,6 +218,8 @@ int counters(lua_State* L) {
   put("planned_arena_bytes", now.planned_arena_bytes);
   put("predicted_bytes_sent", now.predicted_bytes_sent);
   put("bytes_sent", now.bytes_sent);
+  put("planned_bytes_copied", now.planned_bytes_copied);
+  put("bytes_copied", now.bytes_copied);
   return 1;
 }
 
@@ -304,8 +306,9 @@ std::vector<Api> run_api() {
       {"Run",
        "counters",
        "table",
-       "What this rank has used: steps trained, arena_bytes allocated, bytes_sent in those steps; and "
-       "planned_arena_bytes, predicted_bytes_sent as the plan and the strategies said before.",
+       "What this rank has used: steps trained, arena_bytes allocated, bytes_sent and, between "
+       "memory tiers, bytes_copied in those steps; and planned_arena_bytes, predicted_bytes_sent, "
+       "planned_bytes_copied as the plan and the strategies said before.",
        counters,
        {{"self", "Run"}},
        {}},

@@ -32,7 +32,8 @@ const std::map<std::string, int32_t> kRoles = {
     {"activation", ORR_ROLE_ACTIVATION}, {"param", ORR_ROLE_PARAM}, {"grad", ORR_ROLE_GRAD},
     {"state", ORR_ROLE_STATE},           {"input", ORR_ROLE_INPUT}, {"loss", ORR_ROLE_LOSS},
     {"scalar", ORR_ROLE_SCALAR},         {"batch", ORR_ROLE_BATCH}};
-const std::map<std::string, int32_t> kLives = {{"keep", ORR_LIFE_KEEP}, {"recompute", ORR_LIFE_RECOMPUTE}};
+const std::map<std::string, int32_t> kLives = {
+    {"keep", ORR_LIFE_KEEP}, {"recompute", ORR_LIFE_RECOMPUTE}, {"host", ORR_LIFE_HOST}, {"disk", ORR_LIFE_DISK}};
 const std::map<std::string, int32_t> kPieces = {
     {"state", ORR_SHARD_STATE}, {"gradient", ORR_SHARD_GRADIENT}, {"param", ORR_SHARD_PARAM}};
 constexpr const char* kPhases[] = {"forward", "backward", "update"};
@@ -247,6 +248,15 @@ int serve(lua_State* L) {
   return 0;
 }
 
+const std::map<std::string, int32_t> kTiers = {{"host", ORR_TIER_HOST}, {"disk", ORR_TIER_DISK}};
+
+int offload(lua_State* L) {
+  const Draft& d = open_draft(L);
+  orrery::check(d.edit->offload(d.program, id_at(L, 2), find("tier", to_text(L, 3, "tier"), kTiers),
+                                to_text(L, 4, "directory").c_str()));
+  return 0;
+}
+
 }  // namespace
 
 std::vector<Api> draft_api() {
@@ -269,7 +279,7 @@ std::vector<Api> draft_api() {
       {"Draft", "loop", "", "Runs a rank's microbatches one after another.", loop, {self}, {}},
       {"Draft", "stage", "", "Deals the model in chunks: `where` lists their ranks on the axis, `modules` what is in them.",
        stage, {self, on, {"where", "integers"}, {"modules", "any", "nil"}}, {}},
-      {"Draft", "life", "", "Keeps a forward activation, or recomputes it with its region in backward.", life,
+      {"Draft", "life", "", "Keeps a forward activation, recomputes it with its region in backward, or lets it wait in host or disk.", life,
        {self, v, {"region", "string"}, {"life", "string", "'recompute'"}}, {}},
       {"Draft", "inputs", "integer[]", "Numbers of the values that the op of a value reads.", inputs, {self, v}, {}},
       {"Draft", "rule", "integer[]", "The factor of each dim of an op's input (0: of its output); -1: cannot be cut.", rule,
@@ -303,6 +313,8 @@ std::vector<Api> draft_api() {
         {"bound", "integer", "-1", "steps that a worker may be ahead of the weights it reads; -1: any"},
         {"log", "string", "''", "file that arrivals are written to"},
         {"replay", "string", "''", "file whose arrivals are followed"}}},
+      {"Draft", "offload", "", "Keeps a parameter or state in the tier host or disk between its uses.", offload,
+       {self, v, {"tier", "string"}, {"directory", "string", "''"}}, {}},
   };
 }
 

@@ -76,7 +76,7 @@ ValueId Program::state_value(const std::shared_ptr<State>& state) {
   for (size_t i = 0; i < values_.size(); ++i)
     if (values_[i].state == state) return static_cast<ValueId>(i);
   ValueId id = new_value(state->type, state->role, state->name);
-  values_.back().state = state;
+  values_.back().state = state, values_.back().tier = state->tier;
   return id;
 }
 

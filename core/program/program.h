@@ -28,6 +28,8 @@ using OpId = int32_t;
 enum class Role : int32_t { activation, param, grad, state, input, loss, scalar, batch };
 enum class Phase : int32_t { forward, backward, update };
 enum class Batch : int32_t { none, sharded, partial, mean };
+// Where a tensor is kept between uses: on the device that computes, or away from it (lower/stream.h).
+enum class Tier : int32_t { device, host, disk };
 
 struct State;  // program/state.h
 
@@ -41,6 +43,7 @@ struct Value {
   std::string name;  // parameter path, batch field, scalar name
   std::shared_ptr<State> state;  // params and states
   Part part;                     // what of the state this program has; `type` is the part's
+  Tier tier = Tier::device;      // of the state; of an activation: where it waits for backward
   Site site;
 };
 

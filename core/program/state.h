@@ -13,6 +13,8 @@
 
 namespace orrery {
 
+class SpillFile;  // store/spill_file.h
+
 // A concrete tensor in ordinary memory, row-major. Copies share the bytes.
 struct HostTensor {
   Type type;
@@ -53,9 +55,13 @@ struct State {
   uint64_t version = 0;  // grows whenever the value changes, alike on all ranks
 
   // Where the part lives: at memory->host + offset on the host device. States that were made together
-  // share one block, freed with the last of them.
+  // share one block, freed with the last of them. In Tier::disk: at `offset` of the file.
+  Tier tier = Tier::device;
   std::shared_ptr<const orr_memory> memory;
+  std::shared_ptr<SpillFile> file;
   uint64_t offset = 0;
+
+  bool lies_somewhere() const { return memory || file; }
 };
 
 // Orders names as people do: "blocks.2" before "blocks.10".

@@ -8,6 +8,7 @@
 #include "plugin/host.h"
 #include "plugin/registry.h"
 #include "program/elements.h"
+#include "run/states.h"
 
 namespace orrery {
 
@@ -31,6 +32,8 @@ Executor::Executor(RankPlan plan, Runtime& runtime, SharedArena& arena)
   runtime_.form_groups(plan_.spread);
   if (plan_.comm_bytes)
     comm_memory_ = runtime_.comm().allocate(plan_.comm_bytes, runtime_.group(plan_.spread, plan_.spread.batch_axis));
+  if (plan_.host_stash) host_stash_ = host_memory(plan_.host_stash);
+  if (plan_.disk_stash) disk_stash_ = spill_file(plan_.spread.offload.directory, plan_.disk_stash);
   prepared_.reserve(plan_.launches.size());
   for (const Launch& launch : plan_.launches) prepare(launch);
   for (const Exchange& exchange : plan_.exchanges) prepare(exchange);
@@ -57,6 +60,8 @@ Executor::Bound Executor::bound(const Place& at) const {
   b.first = {arena_.memory(), s.offset + at.offset, bytes};
   if (s.region == Region::state) b.first.memory = s.state->memory.get(), b.first.offset = s.state->offset + at.offset;
   if (s.region == Region::comm) b.first.memory = comm_memory_;
+  if (s.region == Region::host) b.first.memory = host_stash_.get();
+  if (s.region == Region::disk) b.first.memory = nullptr;  // file_of
   return b;
 }
 
@@ -77,10 +82,20 @@ void Executor::prepare(const Launch& launch) {
   prepared_.push_back(std::move(p));
 }
 
+std::shared_ptr<SpillFile> Executor::file_of(const Place& at) const {
+  const Storage& s = plan_.storage(at.storage);
+  if (s.region == Region::disk) return disk_stash_;
+  return s.is_away() ? s.state->file : nullptr;
+}
+
 void Executor::prepare(const Exchange& exchange) {
   Posted p;
   p.coll = exchange.descriptor();
   p.send = bound(exchange.send), p.recv = bound(exchange.recv);
+  if (exchange.is_copy()) {
+    p.send_file = file_of(exchange.send), p.recv_file = file_of(exchange.recv);
+    p.send.first.bytes = p.recv.first.bytes = exchange.bytes();
+  }
   if (exchange.is_bucket())  // all slots of it: its nodes follow one another
     p.send.first.bytes = plan_.storage(exchange.send.storage).whole(), p.recv.first.bytes = p.send.first.bytes - exchange.recv.offset;
   if (!exchange.axis.empty()) p.group = runtime_.group(plan_.spread, exchange.axis);
@@ -113,9 +128,21 @@ void Executor::launch(const Step& step) {
 
 void Executor::post(const Step& step) {
   Posted& p = posted_[static_cast<size_t>(step.index)];
+  WorldComm::Ticket& ticket = p.tickets[static_cast<size_t>(step.slice)];
+  if (const Exchange& e = plan_.exchanges[static_cast<size_t>(step.index)]; e.is_copy()) {
+    ticket = runtime_.copies().submit({{p.recv.at(step), p.recv_file}, {p.send.at(step), p.send_file}, e.bytes()});
+    return;
+  }
   orr_coll c = p.coll;
   c.send = p.send.at(step), c.recv = p.recv.at(step);
-  p.tickets[static_cast<size_t>(step.slice)] = runtime_.comm().submit({c}, p.group);
+  ticket = runtime_.comm().submit({c}, p.group);
+}
+
+void Executor::wait(const Step& step) {
+  Profile::Timer timer(profiled_ ? &Profile::get().waiting() : nullptr);
+  const uint64_t ticket = posted_[static_cast<size_t>(step.index)].tickets[static_cast<size_t>(step.slice)];
+  if (plan_.exchanges[static_cast<size_t>(step.index)].is_copy()) runtime_.copies().wait(ticket);
+  else runtime_.comm().wait(ticket);
 }
 
 void Executor::walk() {
@@ -125,8 +152,7 @@ void Executor::walk() {
     } else if (step.kind == Step::post) {
       post(step);
     } else {
-      Profile::Timer timer(profiled_ ? &Profile::get().waiting() : nullptr);
-      runtime_.comm().wait(posted_[static_cast<size_t>(step.index)].tickets[static_cast<size_t>(step.slice)]);
+      wait(step);
     }
   }
 }

@@ -51,20 +51,25 @@ class Executor {
   struct Posted {
     orr_coll coll;
     Bound send, recv;
+    std::shared_ptr<SpillFile> send_file, recv_file;  // of a copy
     int group = 0;
     std::vector<WorldComm::Ticket> tickets;  // by slice
   };
   Bound bound(const Place& at) const;
   void prepare(const Launch& launch);
   void prepare(const Exchange& exchange);
+  std::shared_ptr<SpillFile> file_of(const Place& at) const;
   void launch(const Step& step);
   void post(const Step& step);
+  void wait(const Step& step);
   void walk();
 
   RankPlan plan_;
   Runtime& runtime_;
   SharedArena& arena_;
   const orr_memory* comm_memory_ = nullptr;
+  std::shared_ptr<const orr_memory> host_stash_;  // regions host and disk
+  std::shared_ptr<SpillFile> disk_stash_;
   std::vector<Prepared> prepared_;
   std::vector<Posted> posted_;
   bool profiled_ = false, ran_ = false;

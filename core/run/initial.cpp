@@ -55,11 +55,11 @@ void draw(const std::shared_ptr<State>& state) {
 void set_constant(const State& s) {
   double value = s.initial.kind == Initial::constant ? s.initial.a : 0;
   if (value == 0) return;  // memory comes zeroed
-  const size_t all = s.part.type(s.type).bytes();
-  std::byte* to = state_address(s);
-  if (all) write_element(s.type.dtype, to, value);
-  for (size_t done = static_cast<size_t>(orr_dtype_bytes(s.type.dtype)); done < all; done *= 2)
-    std::memcpy(to + done, to, std::min(done, all - done));
+  std::vector<std::byte> part(s.part.type(s.type).bytes());
+  if (!part.empty()) write_element(s.type.dtype, part.data(), value);
+  for (size_t done = static_cast<size_t>(orr_dtype_bytes(s.type.dtype)); done < part.size(); done *= 2)
+    std::memcpy(part.data() + done, part.data(), std::min(done, part.size() - done));
+  write_part(s, part.data());
 }
 
 void draw_part(State& state) {
@@ -67,7 +67,9 @@ void draw_part(State& state) {
   whole->name = state.name, whole->type = state.type, whole->initial = state.initial;
   whole->site = state.site;
   materialize({whole});
-  take_part(read_state(*whole), state.part, state_address(state));
+  std::vector<std::byte> part(state.part.type(state.type).bytes());
+  take_part(read_state(*whole), state.part, part.data());
+  write_part(state, part.data());
 }
 
 }  // namespace

@@ -36,8 +36,11 @@ std::map<std::string, uint64_t> peak_by_category(const RankPlan& plan) {
 
 std::string memory_text(const RankPlan& plan) {
   std::map<std::string, uint64_t> states;
+  std::map<Tier, std::map<std::string, uint64_t>> away;
   for (const Storage& s : plan.storages)
-    if (s.region == Region::state) states[s.category] += s.bytes;
+    if (s.region == Region::state) (s.is_away() ? away[s.tier] : states)[s.category] += s.bytes;
+  if (plan.host_stash) away[Tier::host]["activation"] = plan.host_stash;
+  if (plan.disk_stash) away[Tier::disk]["activation"] = plan.disk_stash;
   std::string text = fmt::format("  memory  {:>14} bytes  {:>10}\n", plan.bytes(),
                                  human_bytes(static_cast<double>(plan.bytes())));
   auto line = [&](const std::string& name, uint64_t bytes, const char* note) {
@@ -48,6 +51,11 @@ std::string memory_text(const RankPlan& plan) {
   line("buckets", plan.comm_bytes, "registered with the comm backend");
   line("arena peak", plan.arena_bytes, "of it, when it is fullest:");
   for (auto& [name, bytes] : peak_by_category(plan)) line("  " + name, bytes, "");
+  for (auto& [tier, parts] : away) {
+    const bool disk = tier == Tier::disk;
+    line(disk ? "on disk" : "in host memory", disk ? plan.disk_bytes + plan.disk_stash : plan.host_bytes + plan.host_stash, "beside the rank's memory, of it:");
+    for (auto& [name, bytes] : parts) line("  " + name, bytes, "");
+  }
   return text;
 }
 

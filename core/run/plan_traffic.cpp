@@ -38,6 +38,7 @@ std::string sends_text(const RankPlan& plan, const std::map<int, int64_t>& times
 
 std::string collectives_text(const RankPlan& plan, const std::vector<int>& ranks) {
   std::map<int, int64_t> times = times_posted(plan);
+  std::erase_if(times, [&](auto& t) { return plan.exchanges[static_cast<size_t>(t.first)].is_copy(); });
   if (times.empty()) return "  sends nothing\n";
   std::string text = sends_text(plan, times, ranks);
   for (auto& [index, n] : times) {
@@ -50,6 +51,27 @@ std::string collectives_text(const RankPlan& plan, const std::vector<int>& ranks
     text += fmt::format("  sends {} bytes  by {} {}\n", e.bytes_sent * static_cast<uint64_t>(n),
                         e.cause, e.where.empty() ? "" : "(" + e.where + ")");
   }
+  return text;
+}
+
+// What moves between the arena and the other tiers.
+std::string copies_text(const RankPlan& plan) {
+  struct Moved {
+    uint64_t in = 0, out = 0;
+    int64_t copies = 0;
+  };
+  std::map<Tier, Moved> moved;
+  for (auto& [index, n] : times_posted(plan)) {
+    const Exchange& e = plan.exchanges[static_cast<size_t>(index)];
+    if (!e.is_copy()) continue;
+    Moved& m = moved[e.tier];
+    (e.leaves ? m.out : m.in) += e.bytes() * static_cast<uint64_t>(n);
+    m.copies += n;
+  }
+  std::string text;
+  for (auto& [tier, m] : moved)
+    text += fmt::format("  copies  {:>14} bytes a step from {} and {} back, in {} copies\n", m.in,
+                        tier == Tier::disk ? "disk" : "host memory", m.out, m.copies);
   return text;
 }
 
@@ -67,12 +89,13 @@ std::string predicted_text(const RankPlan& plan, const std::vector<StrategyUse>&
 
 std::string traffic_text(const RankPlan& plan, const std::vector<int>& ranks,
                          const std::vector<StrategyUse>& stack) {
-  std::string text = collectives_text(plan, ranks);
+  std::string text = collectives_text(plan, ranks) + copies_text(plan);
   return plan.bytes_sent() ? text + predicted_text(plan, stack, ranks.front()) : text;
 }
 
 const char* collective_name(int32_t op) {
   switch (op) {
+    case 0: return "copy";
     case ORR_COLL_BROADCAST: return "broadcast";
     case ORR_COLL_ALL_REDUCE: return "all_reduce";
     case ORR_COLL_REDUCE_SCATTER: return "reduce_scatter";

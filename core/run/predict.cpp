@@ -36,7 +36,7 @@ std::vector<Prediction> predictions(const RankPlan& plan, const std::vector<Stra
     Prediction p{use.name};
     for (auto& [index, n] : times) {
       const Exchange& e = plan.exchanges[static_cast<size_t>(index)];
-      if (e.cause != use.name) continue;
+      if (e.is_copy() || e.cause != use.name) continue;
       p.predicted += predict_bytes(use, query_of(plan, e, rank)) * static_cast<uint64_t>(n);
       p.counted += e.bytes_sent * static_cast<uint64_t>(n);
     }

@@ -62,8 +62,9 @@ struct Counters {
   int64_t steps = 0;         // trained by this process
   uint64_t arena_bytes = 0;  // allocated for transients, shared by all programs of the process
   uint64_t bytes_sent = 0;   // by this rank in those steps; set-up and evaluation left out
+  uint64_t bytes_copied = 0; // between memory tiers, both ways, in those steps
   // What the plans of those steps promised: the largest arena, and bytes as the strategies foretold.
-  uint64_t planned_arena_bytes = 0, predicted_bytes_sent = 0;
+  uint64_t planned_arena_bytes = 0, predicted_bytes_sent = 0, planned_bytes_copied = 0;
 };
 
 class Run {

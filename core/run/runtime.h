@@ -14,6 +14,7 @@
 
 #include "job/world_comm.h"
 #include "lower/mesh.h"
+#include "run/copy_lane.h"
 #include "run/observers.h"
 #include "run/run.h"
 
@@ -58,6 +59,7 @@ class Runtime {
   bool has_comm() const { return comm_ != nullptr; }
   const std::vector<std::string>& kernels();  // plugins that work here, by name
   SharedArena& arena() { return arena_; }
+  CopyLane& copies() { return copies_; }
   Observers& observers() { return observers_; }
   // The last step that the script's newest loop over batches will take; 0: unknown.
   void set_planned_steps(int64_t last) { planned_steps_ = last; }
@@ -78,6 +80,7 @@ class Runtime {
   std::map<std::pair<int, int>, int> groups_;  // by size and distance of neighbours
   std::vector<std::string> kernels_;
   SharedArena arena_;
+  CopyLane copies_;
   Observers observers_;
   std::vector<std::shared_ptr<AtWork>> at_work_;
   int64_t planned_steps_ = 0;

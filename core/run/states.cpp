@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// States on the host device: one block of memory for all that are materialized together; reading and
-// writing whole tensors of which each rank may hold a part.
+// States on the host device: one block of memory, or one file, for all that are materialized
+// together; reading and writing whole tensors of which each rank may hold a part.
 #include "run/states.h"
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <map>
 
 #include "base/error.h"
 #include "lower/localize.h"
@@ -14,6 +16,7 @@
 #include "run/profile.h"
 #include "run/run.h"
 #include "run/runtime.h"
+#include "store/spill_file.h"
 
 namespace orrery {
 namespace {
@@ -24,17 +27,23 @@ using States = std::vector<std::shared_ptr<State>>;
 uint64_t bytes_of(const State& s) { return s.part.type(s.type).bytes(); }
 uint64_t aligned(uint64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
-std::shared_ptr<const orr_memory> allocate(uint64_t bytes) {
-  Profile::Timer timer(Profile::get().once("memory of states"));
-  const orr_device_api& device = host_device();
-  orr_memory* memory = nullptr;
-  check(device.allocate(device.self, ORR_TIER_HOST, std::max(bytes, kAlign), &memory),
-        "memory for parameters and states");
-  return {memory, [&device](orr_memory* m) { device.free(device.self, m); }};
+// One block, or one file, for all of these.
+void settle_together(const States& fresh, Tier tier, const std::string& directory) {
+  uint64_t bytes = 0;
+  for (auto& s : fresh) s->offset = bytes, bytes += aligned(bytes_of(*s));
+  if (fresh.empty()) return;
+  if (tier == Tier::disk) {
+    auto file = spill_file(directory, bytes);
+    for (auto& s : fresh) s->file = file;
+  } else {
+    auto block = host_memory(bytes);
+    for (auto& s : fresh) s->memory = block;
+  }
 }
 
-// Gives memory to those that have none, and returns them; rows are new as a whole or not at all.
-States settle(const States& states, const std::vector<Neighbours>& rows, const RowMemory& allocate_row) {
+// Gives a place to those that have none, and returns them; rows are new as a whole or not at all.
+States settle(const States& states, const std::vector<Neighbours>& rows, const RowMemory& allocate_row,
+              const std::string& directory) {
   States fresh;
   for (const Neighbours& row : rows) {
     if (row.states.front()->memory) continue;
@@ -43,20 +52,13 @@ States settle(const States& states, const std::vector<Neighbours>& rows, const R
       row.states[i]->memory = memory, row.states[i]->offset = row.offsets[i];
     fresh.insert(fresh.end(), row.states.begin(), row.states.end());
   }
-  uint64_t bytes = 0;
-  size_t rowed = fresh.size();
+  std::map<Tier, States> by_tier;
   for (auto& s : states)
-    if (!s->memory && std::find(fresh.begin(), fresh.end(), s) == fresh.end()) {
+    if (!s->lies_somewhere() && std::find(fresh.begin(), fresh.end(), s) == fresh.end()) {
       fresh.push_back(s);
-      bytes += aligned(bytes_of(*s));
+      by_tier[s->tier].push_back(s);
     }
-  if (fresh.size() == rowed) return fresh;
-  std::shared_ptr<const orr_memory> block = allocate(bytes);
-  uint64_t offset = 0;
-  for (size_t i = rowed; i < fresh.size(); ++i) {
-    fresh[i]->memory = block, fresh[i]->offset = offset;
-    offset += aligned(bytes_of(*fresh[i]));
-  }
+  for (auto& [tier, those] : by_tier) settle_together(those, tier, directory);
   return fresh;
 }
 
@@ -106,7 +108,7 @@ HostTensor gathered(const State& s) {
   std::vector<int> from = givers(s);
   bool gives = std::find(from.begin(), from.end(), world_info().rank) != from.end();
   HostTensor mine = HostTensor::make({ORR_U8, {gives ? static_cast<int64_t>(bytes_of(s)) : 0}});
-  std::memcpy(mine.bytes->data(), state_address(s), mine.bytes->size());
+  if (gives) read_part(s, mine.bytes->data());
   HostTensor all = world_allgather(mine, "state '" + s.name + "'"), whole = HostTensor::make(s.type);
   const std::byte* at = all.bytes->data();
   for (int rank : from) {
@@ -118,43 +120,72 @@ HostTensor gathered(const State& s) {
 }
 
 // Whether a state must take another part than it has; an error if a program works on what it has.
-bool must_move(const State& s, const Part& wanted, int world) {
-  bool fits = wanted == s.part && (world > 1 || s.parts.empty());
+bool must_move(const State& s, const Part& wanted, Tier tier, int world) {
+  bool fits = wanted == s.part && tier == s.tier && (world > 1 || s.parts.empty());
   if (s.bound && !fits)
     fail(ORR_INVALID, "{}'{}' is held {} by a program that was compiled before, and this one wants {}; compile "
          "the training step first, and read such states with orrery.func or run:eval", s.site.prefix(), s.name,
-         s.parts.empty() ? "whole" : "in parts", wanted.is_whole() ? "the whole here" : "a part");
-  return s.memory && !fits;
+         s.parts.empty() ? s.tier == Tier::device ? "whole" : "in another tier" : "in parts",
+         wanted.is_whole() ? "the whole here" : "a part");
+  return s.lies_somewhere() && !fits;
 }
 
 }  // namespace
+
+std::shared_ptr<const orr_memory> host_memory(uint64_t bytes) {
+  Profile::Timer timer(Profile::get().once("memory of states"));
+  const orr_device_api& device = host_device();
+  orr_memory* memory = nullptr;
+  check(device.allocate(device.self, ORR_TIER_HOST, std::max(bytes, kAlign), &memory),
+        "memory for parameters and states");
+  return {memory, [&device](orr_memory* m) { device.free(device.self, m); }};
+}
+
+std::shared_ptr<SpillFile> spill_file(const std::string& directory, uint64_t bytes) {
+  const std::string& run = runtime_options().run_directory;
+  const std::string place = !directory.empty() ? directory
+                            : !run.empty()     ? run
+                                               : std::filesystem::temp_directory_path().string();
+  return std::make_shared<SpillFile>(place, std::max(bytes, kAlign));
+}
 
 std::byte* state_address(const State& state) {
   return static_cast<std::byte*>(state.memory->host) + state.offset;
 }
 
-void materialize(const std::vector<std::shared_ptr<State>>& states) {
-  for (auto& s : settle(states, {}, {})) set_initial(s);
+void read_part(const State& state, std::byte* to) {
+  if (state.file) state.file->read(to, bytes_of(state), state.offset);
+  else std::memcpy(to, state_address(state), bytes_of(state));
 }
 
-void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int world, const RowMemory& allocate) {
+void write_part(const State& state, const std::byte* from) {
+  if (state.file) state.file->write(from, bytes_of(state), state.offset);
+  else std::memcpy(state_address(state), from, bytes_of(state));
+}
+
+void materialize(const std::vector<std::shared_ptr<State>>& states) {
+  for (auto& s : settle(states, {}, {}, "")) set_initial(s);
+}
+
+void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int world, const RowMemory& allocate,
+          const std::string& directory) {
   States states, fresh, joining;
   for (const Neighbours& row : neighbours)
     if (!row.seated()) joining.insert(joining.end(), row.states.begin(), row.states.end());
   std::vector<std::pair<std::shared_ptr<State>, HostTensor>> moving;
-  for (auto& [s, part] : parts) {
+  for (auto& [s, part, tier] : parts) {
     Part wanted = plain(part, s->type);
-    bool joins = s->memory && std::find(joining.begin(), joining.end(), s) != joining.end();
-    if (must_move(*s, wanted, world) || joins) {
+    bool joins = s->lies_somewhere() && std::find(joining.begin(), joining.end(), s) != joining.end();
+    if (must_move(*s, wanted, tier, world) || joins) {
       moving.push_back({s, read_state(*s)});
-      s->memory.reset();
+      s->memory.reset(), s->file.reset();
     }
     if (!s->bound) fresh.push_back(s);
-    s->part = wanted, s->bound = true;
+    s->part = wanted, s->tier = tier, s->bound = true;
     states.push_back(s);
   }
   if (world > 1 && !fresh.empty()) tell_parts(fresh);
-  for (auto& s : settle(states, neighbours, allocate)) {
+  for (auto& s : settle(states, neighbours, allocate, directory)) {
     auto moved = std::find_if(moving.begin(), moving.end(), [&](auto& m) { return m.first == s; });
     moved == moving.end() ? set_initial(s) : write_state(*s, moved->second);
   }
@@ -162,10 +193,10 @@ void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int
 
 HostTensor read_state(State& state) {
   Runtime::get().settle();
-  if (!state.memory) fail(ORR_FAILED, "state '{}' has no value yet", state.name);
+  if (!state.lies_somewhere()) fail(ORR_FAILED, "state '{}' has no value yet", state.name);
   if (!state.parts.empty()) return gathered(state);
   HostTensor out = HostTensor::make(state.type);
-  std::memcpy(out.bytes->data(), state_address(state), state.type.bytes());
+  read_part(state, out.bytes->data());
   return out;
 }
 
@@ -173,8 +204,14 @@ void write_state(State& state, const HostTensor& value) {
   Runtime::get().settle();
   if (value.type != state.type)
     fail(ORR_INVALID, "state '{}' is {}, the value given {}", state.name, to_string(state.type), to_string(value.type));
-  if (!state.memory) fail(ORR_FAILED, "state '{}' has no memory yet", state.name);
-  take_part(value, state.part, state_address(state));
+  if (!state.lies_somewhere()) fail(ORR_FAILED, "state '{}' has no memory yet", state.name);
+  if (state.file) {
+    std::vector<std::byte> part(bytes_of(state));
+    take_part(value, state.part, part.data());
+    write_part(state, part.data());
+  } else {
+    take_part(value, state.part, state_address(state));
+  }
   ++state.version;
 }
 

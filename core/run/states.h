@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,9 +13,9 @@
 
 namespace orrery {
 
+struct Held;
 struct Neighbours;
-struct Neighbours;
-using HeldParts = std::vector<std::pair<std::shared_ptr<State>, Part>>;
+using HeldParts = std::vector<Held>;
 
 // Gives every state the part that a program over `world` ranks wants of it and binds it there: memory,
 // and its initial value if it has none. Throws Error if another program holds another part. A state
@@ -22,10 +23,20 @@ using HeldParts = std::vector<std::pair<std::shared_ptr<State>, Part>>;
 // their parts, so that the whole can be read.
 // A new row lies in what `allocate` gives it, zeroed.
 using RowMemory = std::function<std::shared_ptr<const orr_memory>(const Neighbours&)>;
-void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int world, const RowMemory& allocate = {});
+// States of Tier::disk lie in a file in `directory`; "": that of the run, or the system's for temporary files.
+void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int world, const RowMemory& allocate = {},
+          const std::string& directory = "");
 
+// Zeroed memory of the host, and a file of zeros in `directory` (see hold), for what waits there.
+std::shared_ptr<const orr_memory> host_memory(uint64_t bytes);
+std::shared_ptr<SpillFile> spill_file(const std::string& directory, uint64_t bytes);
+
+// REQUIRES: the state has memory.
 std::byte* state_address(const State& state);
-// REQUIRES: the state has memory, zeroed.
+// What this rank has of the state, to and from ordinary memory. REQUIRES: it lies somewhere.
+void read_part(const State& state, std::byte* to);
+void write_part(const State& state, const std::byte* from);
+// REQUIRES: the state lies somewhere, zeroed.
 void set_initial(const std::shared_ptr<State>& state);
 
 }  // namespace orrery

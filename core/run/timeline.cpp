@@ -26,6 +26,7 @@ class Builder {
       return posted[static_cast<size_t>(s.index) * slices + static_cast<size_t>(s.slice)];
     };
     for (const Step& s : plan_.schedule) {
+      if (is_copy(s)) continue;
       if (s.kind == Step::launch) {
         compute(launch_seconds_[static_cast<size_t>(s.index)]);
       } else if (s.kind == Step::post) {
@@ -44,6 +45,11 @@ class Builder {
     if (made_.beats.empty() || made_.beats.back().kind != Beat::compute)
       made_.beats.push_back({Beat::compute});
     made_.beats.back().seconds += seconds;
+  }
+
+  // Between memory tiers: a lane of their own, for which a machine has no figures.
+  bool is_copy(const Step& s) const {
+    return s.kind != Step::launch && plan_.exchanges[static_cast<size_t>(s.index)].is_copy();
   }
 
   static bool is_message(const Exchange& e) {

@@ -32,7 +32,7 @@ struct Timeline {
   std::vector<Transfer> transfers;
 };
 
-// The plan's schedule. Kinds of ranks stand for their members: peers are indices of kinds.alike().
+// The plan's schedule without copies between memory tiers. Kinds of ranks stand for their members: peers are indices of kinds.alike().
 // [any thread]
 Timeline timeline_of(const RankPlan& plan, const RankKinds& kinds, const Machine& machine);
 

@@ -128,7 +128,7 @@ class TrainRun : public Run {
     }
     for (auto& s : known_states_) {
       auto found = c.tensors.find(s->name);
-      s->memory ? write_state(*s, found->second) : begin_with(s, found->second);
+      s->lies_somewhere() ? write_state(*s, found->second) : begin_with(s, found->second);
       c.tensors.erase(found);
     }
     pending_ = std::move(c.tensors);  // optimizer states, until the first step makes them
@@ -153,12 +153,14 @@ class TrainRun : public Run {
   uint64_t sent_so_far() const { return runtime_.has_comm() ? runtime_.comm().bytes_sent() : 0; }
 
   std::shared_ptr<StepResult> train(Variant& variant, const BatchFields& batch) {
-    const uint64_t sent = sent_so_far();
+    const uint64_t sent = sent_so_far(), copied = runtime_.copies().bytes_moved();
     auto result = run_variant(variant, batch, steps_ + 1, false);
     ++steps_, ++counters_.steps;
     if (averaging_.every > 0 && steps_ % averaging_.every == 0) average();
     counters_.bytes_sent += sent_so_far() - sent;
+    counters_.bytes_copied += runtime_.copies().bytes_moved() - copied;
     counters_.planned_arena_bytes = std::max(counters_.planned_arena_bytes, variant.plan().arena_bytes);
+    counters_.planned_bytes_copied += variant.plan().bytes_copied();
     counters_.predicted_bytes_sent += predicted_.at(&variant);
     return result;
   }
@@ -335,6 +337,7 @@ class TrainRun : public Run {
 
   void average() {
     average_->run();
+    counters_.planned_bytes_copied += average_->plan().bytes_copied();
     counters_.predicted_bytes_sent += predicted_.at(average_.get());
   }
 
@@ -369,8 +372,8 @@ class TrainRun : public Run {
   // What a checkpoint gave lies in the states' memory now.
   void forget_loaded() {
     for (auto& s : loaded_)
-      if (s->memory) s->initial.tensor = {};
-    std::erase_if(loaded_, [](auto& s) { return s->memory != nullptr; });
+      if (s->lies_somewhere()) s->initial.tensor = {};
+    std::erase_if(loaded_, [](auto& s) { return s->lies_somewhere(); });
   }
 
   std::vector<std::shared_ptr<State>> all_states() {

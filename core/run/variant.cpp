@@ -26,7 +26,7 @@ RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime, SharedArena& ar
     // Where peers can read it; theirs too, it is given back with the communicator.
     const orr_memory* memory = runtime.comm().allocate(row.room, runtime.group(plan.spread, row.axis));
     return std::shared_ptr<const orr_memory>(memory, [](const orr_memory*) {});
-  });
+  }, plan.spread.offload.directory);
   return plan;
 }
 

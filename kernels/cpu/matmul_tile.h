@@ -75,7 +75,7 @@ struct MatmulSlot {
   // A piece of an operand: `lines` along the dim of stride `step`, `length` along the other, which
   // is the neighbours' dim unless the strides say otherwise.
   static Ahead ahead_of(const S* at, int64_t lines, int64_t step, int64_t length, int64_t inner) {
-    if (step == 1) return ahead_of(at, length, inner, lines, step);
+    if (step == 1 && inner != 1) return ahead_of(at, length, inner, lines, step);
     return {(const char*)at, step * int64_t(sizeof(S)), length * int64_t(sizeof(S)), lines, 0};
   }
 

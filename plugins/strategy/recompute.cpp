@@ -3,7 +3,8 @@
 // Activation recomputation: backward computes what it needs of a region's forward again instead of
 // keeping it. EXACT. "full" keeps what enters a region (Chen et al., "Training Deep Nets with
 // Sublinear Memory Cost", 2016); "selective" keeps matrix products and attention as well and repeats
-// what is cheap (Korthikanti et al., "Reducing Activation Recomputation", MLSys 2023).
+// what is cheap (Korthikanti et al., "Reducing Activation Recomputation", MLSys 2023). Or, with offload,
+// they wait in another memory tier.
 #include <algorithm>
 #include <set>
 
@@ -15,12 +16,13 @@ namespace {
 constexpr orr_option kOptions[] = {
     {"mode", ORR_ATTR_TEXT, 0, "full", "full: all but its inputs; selective: what is cheap"},
     {"path", ORR_ATTR_TEXT, 0, "", "regions such as blocks.*; left out: elements of lists"},
+    {"offload", ORR_ATTR_TEXT, 0, "none", "host or disk: nothing is repeated, activations wait there"},
 };
 
 orr_status* describe(void*, orr_strategy_info* out) {
   return orr::guard([&] {
     out->numeric_class = ORR_CLASS_EXACT;
-    out->n_options = 2, out->options = kOptions;
+    out->n_options = std::size(kOptions), out->options = kOptions;
     out->provides = "recomputation", out->requires_ = "", out->conflicts = "recomputation";
   });
 }
@@ -30,6 +32,7 @@ struct Editing {
   const orr_edit* edit;
   std::vector<std::string> patterns;
   bool selective = false;
+  int32_t life = ORR_LIFE_RECOMPUTE;
   std::set<std::string> matched, seen;  // patterns that named something; modules
 };
 
@@ -58,7 +61,14 @@ orr_status* visit(void* arg, int32_t value, const orr_value_info* info) {
   std::string region = region_of(*e, orr::path::inside(info->region));
   if (region.empty()) return nullptr;
   bool keep = e->selective && costly(info->kind);
-  return e->edit->life(e->program, value, region.c_str(), keep ? ORR_LIFE_KEEP : ORR_LIFE_RECOMPUTE);
+  return e->edit->life(e->program, value, region.c_str(), keep ? ORR_LIFE_KEEP : e->life);
+}
+
+int32_t life_of(const std::string& offload) {
+  if (offload == "none") return ORR_LIFE_RECOMPUTE;
+  if (offload == "host") return ORR_LIFE_HOST;
+  if (offload == "disk") return ORR_LIFE_DISK;
+  throw orr::Error(ORR_INVALID, "there is no offload '" + offload + "': none, host or disk");
 }
 
 std::string names_of(const std::set<std::string>& modules) {
@@ -74,7 +84,9 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
     if (mode != "full" && mode != "selective")
       throw orr::Error(ORR_INVALID, "mode '" + mode + "': there are full and selective");
     Editing e{program, edit, orr::path::cut(options->text(options->self, "path", ""), ','),
-              mode == "selective", {}, {}};
+              mode == "selective", life_of(options->text(options->self, "offload", "none")), {}, {}};
+    if (e.selective && e.life != ORR_LIFE_RECOMPUTE)
+      throw orr::Error(ORR_INVALID, "mode 'selective' repeats what is cheap, offload repeats nothing: leave one out");
     orr::check(edit->each(program, 1u << ORR_ROLE_ACTIVATION, &e, visit));
     for (const std::string& pattern : e.patterns)
       if (!e.matched.count(pattern))

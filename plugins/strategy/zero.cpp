@@ -22,13 +22,15 @@ constexpr orr_option kOptions[] = {
     {"bucket", ORR_ATTR_INT, 0, "26214400", "bytes of parameters that travel together, stages 1 and 2"},
     {"units", ORR_ATTR_TEXT, 0, "auto", "modules that are gathered as one, stage 3: \"blocks.*\"; auto: elements of lists"},
     {"reshard", ORR_ATTR_INT, 0, "1", "stage 3: 1 gathers again for backward, 0 keeps what forward gathered"},
+    {"offload", ORR_ATTR_TEXT, 0, "none", "where what lies in pieces is kept between uses: host memory or disk"},
+    {"directory", ORR_ATTR_TEXT, 0, "", "of the files of offload = \"disk\"; left out: the run's, or the system's"},
 };
 
 struct Editing {
   orr_program* program;
   const orr_edit* edit;
   int64_t stage, group, bucket;
-  std::string cut, units;
+  std::string cut, units, offload, directory;
   orr_shard how{};
   std::vector<orr::Param> params;  // in the natural order of names
 };
@@ -91,6 +93,20 @@ void check_options(const Editing& e) {
   if (e.cut != "flat" && e.cut != "tensor") refuse("there is no cut '" + e.cut + "': flat or tensor");
   if (e.bucket < 1) refuse("bucket of " + std::to_string(e.bucket) + " bytes: give at least 1");
   if (e.stage < 3 && e.units != "auto") refuse("units are for stage 3, which gathers parameters");
+  if (e.offload != "none" && e.offload != "host" && e.offload != "disk")
+    refuse("there is no offload '" + e.offload + "': none, host or disk");
+  if (e.offload != "disk" && !e.directory.empty()) refuse("a directory is for offload = \"disk\", which makes files");
+}
+
+// The optimizer's state, and in stage 3 the parameters; scalars stay.
+void offload_pieces(Editing& e) {
+  const auto visit = [](void* arg, int32_t value, const orr_value_info* info) -> orr_status* {
+    const auto* e = static_cast<const Editing*>(arg);
+    if (info->type.rank == 0) return nullptr;
+    return e->edit->offload(e->program, value, e->offload == "disk" ? ORR_TIER_DISK : ORR_TIER_HOST, e->directory.c_str());
+  };
+  const uint32_t roles = 1u << ORR_ROLE_STATE | (e.stage == 3 ? 1u << ORR_ROLE_PARAM : 0u);
+  orr::check(e.edit->each(e.program, roles, &e, visit));
 }
 
 orr_status* describe(void*, orr_strategy_info* out) {
@@ -105,7 +121,8 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
   return orr::guard([&] {
     auto integer = [&](const char* name, int64_t fallback) { return o->integer(o->self, name, fallback); };
     Editing e{program, edit, integer("stage", 1), integer("group", 0), integer("bucket", 26214400),
-              o->text(o->self, "cut", "flat"), o->text(o->self, "units", "auto"), {}, {}};
+              o->text(o->self, "cut", "flat"), o->text(o->self, "units", "auto"),
+              o->text(o->self, "offload", "none"), o->text(o->self, "directory", ""), {}, {}};
     check_options(e);
     int32_t ranks = edit->axis_size(program, "data");
     e.how = {sizeof e.how, static_cast<int32_t>(e.stage), "data", 0, -1, integer("reshard", 1) == 0};
@@ -118,6 +135,7 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
     if (e.cut == "tensor") shard_by_tensor(e);
     else if (e.stage == 3) shard_by_module(e);
     else shard_by_size(e);
+    if (e.offload != "none") offload_pieces(e);
   });
 }
 

@@ -639,7 +639,7 @@ function Run:eval(batch) end
 ---@return string
 function Run:plan(batch) end
 
----What this rank has used: steps trained, arena_bytes allocated, bytes_sent in those steps; and planned_arena_bytes, predicted_bytes_sent as the plan and the strategies said before.
+---What this rank has used: steps trained, arena_bytes allocated, bytes_sent and, between memory tiers, bytes_copied in those steps; and planned_arena_bytes, predicted_bytes_sent, planned_bytes_copied as the plan and the strategies said before.
 ---@return table
 function Run:counters() end
 
@@ -742,7 +742,7 @@ function Draft:loop() end
 ---@param modules? any
 function Draft:stage(axis, where, modules) end
 
----Keeps a forward activation, or recomputes it with its region in backward.
+---Keeps a forward activation, recomputes it with its region in backward, or lets it wait in host or disk.
 ---@param value orrery.Value|integer
 ---@param region string
 ---@param life? string
@@ -814,6 +814,12 @@ function Draft:idle(axis, ranks) end
 ---@param axis string
 ---@param options orrery.Draft.serve.Options
 function Draft:serve(axis, options) end
+
+---Keeps a parameter or state in the tier host or disk between its uses.
+---@param value orrery.Value|integer
+---@param tier string
+---@param directory? string
+function Draft:offload(value, tier, directory) end
 
 ---@class orrery.World
 ---@field rank integer

@@ -2,7 +2,7 @@
 --
 -- A small model trained under the strategy stack that the caller puts where STACK stands; prints
 -- every loss and gradient norm in full, and a digest of all parameters. Fails on a rank that sends other
--- bytes than the strategies predicted.
+-- bytes than the strategies predicted, or copies others between memory tiers than planned.
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args { model = "gpt", optimizer = "adamw", steps = 10, batch = 12, microbatches = 8,
@@ -109,6 +109,9 @@ end
 local used = run:counters()
 if used.predicted_bytes_sent ~= used.bytes_sent then
   error(("rank %d sent %d bytes, predicted were %d"):format(orrery.world.rank, used.bytes_sent, used.predicted_bytes_sent))
+end
+if used.planned_bytes_copied ~= used.bytes_copied then
+  error(("rank %d copied %d bytes between tiers, planned were %d"):format(orrery.world.rank, used.bytes_copied, used.planned_bytes_copied))
 end
 if args.eval then
   orrery.log("eval %.17g", run:eval(batch_of(99)):mean())

@@ -69,6 +69,21 @@ ROWS += [
     ("{ strategy.pipeline{ size = 2, schedule = \"zb1\" }, strategy.data{}, strategy.zero{} }", (4,), ("gpt",)),
     (f"{{ strategy.pipeline{{ size = 2, schedule = \"zbv\" }}, strategy.data{{}}, {ZERO3}, strategy.recompute{{}} }}", (4,), ("gpt",)),
 ]
+# State, parameters and activations that wait in another tier.
+for zero, worlds in (('offload = "disk"', (2, 1, 4)), ('stage = 2, offload = "host"', (3,)),
+                     ('stage = 3, offload = "disk"', (2, 3)), ('stage = 3, offload = "host"', (4,)),
+                     ('cut = "tensor", offload = "disk"', (3,))):
+    ROWS += [(f"{{ strategy.data{{}}, strategy.zero{{ {zero} }} }}", worlds, MODELS)]
+ROWS += [
+    ('{ strategy.data{}, strategy.zero{ stage = 3, offload = "disk" }, strategy.accumulate{} }', (2,), ("gpt",)),
+    ('{ strategy.pipeline{ size = 2 }, strategy.data{}, strategy.zero{ stage = 2, offload = "disk" } }', (4,), ("gpt",)),
+    ('{ strategy.recompute{ offload = "host" } }', (1,), ("gpt",)),
+    ('{ strategy.recompute{ offload = "disk", path = "a,b,c" } }', (1,), ("mlp",)),
+    ('{ strategy.data{}, strategy.recompute{ offload = "disk" }, strategy.accumulate{} }', (2,), ("gpt",)),
+    ('{ strategy.pipeline{ size = 2 }, strategy.data{}, strategy.zero{ stage = 3, offload = "host" }, '
+     'strategy.recompute{ offload = "disk" } }', (4,), ("gpt",)),
+    ('{ strategy.pipeline{ size = 2, schedule = "zbv" }, strategy.recompute{ offload = "host" } }', (2,), ("gpt",)),
+]
 for server in ("", "servers = 2"):
     ROWS += [(f"{{ strategy.server{{ {server} }} }}", (2, 3, 4), MODELS)]
 for server, worlds in (("dedicated = 1", (2, 3)), ("servers = 2, dedicated = 1", (3, 4))):
@@ -170,7 +185,8 @@ class Equality(unittest.TestCase):
                   (2, "{ strategy.data{}, strategy.fsdp{} }"), (4, "{ strategy.server{ servers = 3 } }"),
                   (4, "{ strategy.pipeline{ size = 2 }, strategy.data{}, strategy.fsdp{} }"),
                   (3, '{ strategy.pipeline{ schedule = "zb1" } }'),
-                  (1, "{ strategy.accumulate{} }"), (4, "{ strategy.pipeline{ size = 2 }, strategy.data{} }")]
+                  (2, '{ strategy.data{}, strategy.zero{ stage = 3, offload = "disk" } }'),
+                  (1, "{ strategy.accumulate{} }"), (3, '{ strategy.data{}, strategy.zero{ offload = "disk" } }'), (4, "{ strategy.pipeline{ size = 2 }, strategy.data{} }")]
         whole = self.one_process("model=gpt", "optimizer=adamw")
         for before, after in zip(stacks, stacks[1:] + stacks[:1]):
             saved = pathlib.Path(self.folder.name) / "checkpoint"

@@ -152,6 +152,7 @@ const Case cases[] = {
     {1, 300, 1100, 40, false, false},
     {1, 290, 530, 300, true, true},
     {1, 1030, 1040, 5, true, false},  // y goes past the caches
+    {1, 1030, 1040, 1, true, false},  // all strides of a and b are 1
     {1, 30, 50, 64, true, false, 0, 0, 4, 4},
     {1, 30, 50, 4 * 300, true, false, 0, 0, 4, 4},
     {1, 290, 70, 512, true, false, 0, 0, 2, 2},

@@ -17,7 +17,7 @@ namespace orrery::faults {
 namespace {
 
 struct State {
-  int count = 0, kill_call = INT_MAX, fail_call = INT_MAX, error = 0, late_fsyncs = 0;
+  int count = 0, kill_call = INT_MAX, fail_call = INT_MAX, error = 0, late_fsyncs = 0, reads = 0;
   bool short_writes = false;
   std::string trace;
 };
@@ -62,6 +62,24 @@ ssize_t write(int fd, const void* bytes, size_t count) {
     count = std::min<size_t>(count, 7);
   }
   return ::syscall(SYS_write, fd, bytes, count);
+}
+
+// Files that stay open for reading and writing (spill_file.h).
+ssize_t pwrite(int fd, const void* bytes, size_t count, off_t offset) {
+  if (faults::counted_call_fails('p')) return -1;
+  if (faults::state.short_writes) {
+    if (faults::state.count % 3 == 0) return errno = EINTR, -1;
+    count = std::min<size_t>(count, 7);
+  }
+  return ::syscall(SYS_pwrite64, fd, bytes, count, offset);
+}
+
+ssize_t pread(int fd, void* bytes, size_t count, off_t offset) {
+  if (faults::state.short_writes) {
+    if (++faults::state.reads % 3 == 0) return errno = EINTR, -1;
+    count = std::min<size_t>(count, 7);
+  }
+  return ::syscall(SYS_pread64, fd, bytes, count, offset);
 }
 
 int fsync(int fd) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls that change a disk (mkdir, write, fsync, renameat2, unlinkat), replaced for the whole
+// The calls that change a disk (mkdir, write, pwrite, fsync, renameat2, unlinkat) and pread, replaced for the whole
 // test program by ones that can be told to fail, to stop halfway, or to end the process.
 #pragma once
 
@@ -14,7 +14,7 @@ void clear();
 void kill_at(int call);
 // The `call`-th call from now fails with `error`.
 void fail_at(int call, int error);
-// Every write moves at most 7 bytes, and every third one is interrupted.
+// Every write, and every pread, moves at most 7 bytes; every third one is interrupted.
 void short_writes();
 
 // Since clear(): how many calls, and which, by first letter.

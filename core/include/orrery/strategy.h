@@ -21,7 +21,7 @@ enum { ORR_ROLE_ACTIVATION = 0, ORR_ROLE_PARAM = 1, ORR_ROLE_GRAD = 2, ORR_ROLE_
 
 enum { ORR_PHASE_FORWARD = 0, ORR_PHASE_BACKWARD = 1, ORR_PHASE_UPDATE = 2 };
 
-enum { ORR_LIFE_KEEP = 0, ORR_LIFE_RECOMPUTE = 1 };
+enum { ORR_LIFE_KEEP = 0, ORR_LIFE_RECOMPUTE = 1, ORR_LIFE_HOST = 2, ORR_LIFE_DISK = 3 };
 
 /* One option of a strategy: what the user may write in its table. */
 typedef struct orr_option {
@@ -118,7 +118,8 @@ typedef struct orr_edit {
   /* -- lives of activations ---- */
   /* Puts a forward activation into a region whose activations backward computes again instead of
    * keeping them: the same ops, random numbers and rounding. What the region takes from outside,
-   * what is read outside of it and, with ORR_LIFE_KEEP, this one are kept. */
+   * what is read outside of it and, with ORR_LIFE_KEEP, this one are kept. ORR_LIFE_HOST and _DISK copy
+   * it to that tier after its last use in forward, and back before its first in backward. */
   orr_status* (*life)(orr_program*, int32_t value, const char* region, int32_t life);
 
   /* -- ops, and cutting them over ranks ---- */
@@ -160,6 +161,11 @@ typedef struct orr_edit {
    * added in the binary tree over their index (ops.h), with one rank on the axis as well: any number of
    * ranks has the same bits. `chunks` is a power of two times the ranks. */
   orr_status* (*chunk)(orr_program*, const char* axis, int32_t chunks);
+  /* Keeps a parameter or state in memory of `tier`, ORR_TIER_HOST or _DISK, between uses: it is copied to
+   * the device before it is read, and back after it was replaced, meanwhile other work goes on. Files are
+   * made in `directory` ("": the run's, or the system's for temporary files; one for all) and end with
+   * the process. */
+  orr_status* (*offload)(orr_program*, int32_t value, int32_t tier, const char* directory);
 } orr_edit;
 
 /* Parts of a step of one chunk: all of backward in one, or its part for earlier stages (backward) and

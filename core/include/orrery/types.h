@@ -40,8 +40,10 @@ static inline int64_t orr_dtype_bytes(int32_t dtype) {
 }
 
 /* Where a buffer lives. HOST is ordinary memory; COMM is host memory that the comm backend gave out
- * and that its peers can read in place; PINNED and DEVICE belong to accelerators. */
-enum { ORR_TIER_HOST = 0, ORR_TIER_COMM = 1, ORR_TIER_PINNED = 2, ORR_TIER_DEVICE = 3 };
+ * and that its peers can read in place; PINNED and DEVICE belong to accelerators. DISK is where the host
+ * keeps what does not fit elsewhere: no buffer lies there. */
+enum { ORR_TIER_HOST = 0, ORR_TIER_COMM = 1, ORR_TIER_PINNED = 2, ORR_TIER_DEVICE = 3,
+       ORR_TIER_DISK = 4 };
 
 enum { ORR_MAX_RANK = 8 };
 

@@ -29,7 +29,7 @@ typedef struct member {
 
 struct orr_comm {
   orr_comm_boot boot;
-  char place[NAME]; /* of its letters: "/dev/shm/orrery-@name@-JOB/0." */
+  char place[NAME]; /* of its letters: "/dev/shm/letters-@name@-JOB/0." */
   int rank, size, splits, is_world;
   member* members;
   _Atomic uint64_t bytes_sent;
@@ -493,7 +493,7 @@ static orr_status* world(void* self, const orr_comm_boot* boot, orr_comm** out) 
   orr_comm* comm;
   orr_status* status;
   (void)self;
-  snprintf(place, sizeof place, "/dev/shm/orrery-@name@-%s/", boot->job);
+  snprintf(place, sizeof place, "/dev/shm/letters-@name@-%s/", boot->job);
   if (!(comm = make(boot, place, boot->rank, boot->world_size))) return host->error(ORR_FAILED, "no memory");
   if ((status = arrive(comm))) {
     destroy(comm);

@@ -221,7 +221,7 @@ class Comm {
   void expect_health();
 
   orr_comm_boot boot_;
-  std::string place_;  // of this communicator's letters: "/dev/shm/orrery-@name@-JOB/0."
+  std::string place_;  // of this communicator's letters: "/dev/shm/letters-@name@-JOB/0."
   int rank_;
   std::vector<int> world_;  // the ranks of the job that are ranks here
   std::vector<uint64_t> sent_, taken_;
@@ -395,7 +395,7 @@ Comm::~Comm() {
 std::unique_ptr<Comm> form_world(const orr_comm_boot& boot) {
   std::vector<int> world(static_cast<size_t>(boot.world_size));
   std::iota(world.begin(), world.end(), 0);
-  auto comm = std::make_unique<Comm>(boot, std::string("/dev/shm/orrery-@name@-") + boot.job + "/", boot.rank, world);
+  auto comm = std::make_unique<Comm>(boot, std::string("/dev/shm/letters-@name@-") + boot.job + "/", boot.rank, world);
   comm->arrive();
   return comm;
 }

@@ -125,6 +125,7 @@ void Reactor::push(int rank, int64_t clock, int64_t read, Facts facts, const std
   handled({Arrival::push, rank, clock, version_});
   ++staleness_[(bounded() ? clock : version_) - read];
   w.steps = clock + 1, w.facts = std::move(facts);
+  if (!works(setting_.server)) w.told[w.steps] = w.facts;
   if (bounded()) {
     Kept& kept = w.kept[static_cast<size_t>(clock) % w.kept.size()];
     kept = {w.facts, {values, values + value_bytes(rank)}};
@@ -215,11 +216,14 @@ Reactor::Facts Reactor::outputs_of(int64_t steps) {
   }
   Facts sum(setting_.outputs.size(), 0);
   int told = 0;
-  for (const Worker& w : workers_) {
-    if (w.facts.empty() || std::isnan(w.facts[setting_.scalars.size()]))
-      continue;  // it had no samples
+  for (Worker& w : workers_) {
+    auto after = w.told.upper_bound(due);
+    if (after == w.told.begin()) continue;  // it had no samples
+    const auto newest = w.told.erase(w.told.begin(), std::prev(after));
+    const Facts& facts = newest->second;
+    if (std::isnan(facts[setting_.scalars.size()])) continue;
     ++told;
-    for (size_t i = 0; i < sum.size(); ++i) sum[i] += w.facts[setting_.scalars.size() + i];
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += facts[setting_.scalars.size() + i];
   }
   if (told == 0)
     fail(ORR_INVALID,

@@ -113,7 +113,9 @@ TEST_P(OnMain, UnequalEndsOfAMessageAreNamed) {
 TEST_P(OnMain, AbortReachesPeersInFlight) {
   const auto outcome = run(GetParam(), 3, "gives up", "", {"ORRERY_DEADLINE=10"});
   EXPECT_GE(count(outcome.output, "rank 0 aborted: loss is not finite"), speakers(3)) << outcome.output;
-  EXPECT_EQ(outcome.code, ORR_RETRY) << outcome.output;
+  // MPICH's mpiexec kills the others when the first has ended, and may take that for the job's end.
+  const bool killed = GetParam().launcher == "mpiexec.mpich" && outcome.code == SIGKILL;
+  EXPECT_TRUE(outcome.code == ORR_RETRY || killed) << outcome.code << ": " << outcome.output;
   EXPECT_LT(outcome.seconds, patience());
 }
 

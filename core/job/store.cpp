@@ -84,18 +84,6 @@ int descriptor(const char* variable) {
   return fd >= 0 && fcntl(fd, F_GETFD) >= 0 ? fd : -1;
 }
 
-template <class F>
-orr_status* guard(F&& body) {
-  try {
-    body();
-    return nullptr;
-  } catch (const Error& e) {
-    return host_table().error(e.code(), e.what());
-  } catch (const std::exception& e) {
-    return host_table().error(ORR_FAILED, e.what());
-  }
-}
-
 }  // namespace
 
 std::unique_ptr<Store> Store::open(const World& world) {
@@ -131,13 +119,13 @@ orr_comm_boot Store::boot(const World& world) {
   boot.job = job().c_str();
   boot.store = this;
   boot.put = [](void* self, const char* key, const void* value, uint64_t bytes) {
-    return guard([&] {
+    return guarded([&] {
       static_cast<Store*>(self)->put(key, std::string(static_cast<const char*>(value), bytes));
     });
   };
   boot.get = [](void* self, const char* key, void* value, uint64_t capacity, uint64_t* bytes,
                 int64_t deadline) {
-    return guard([&] {
+    return guarded([&] {
       const std::string got = static_cast<Store*>(self)->get(key, deadline);
       if (got.size() > capacity)
         fail(ORR_INVALID, "store: '{}' holds {} bytes, more than the {} asked for", key, got.size(),

@@ -319,8 +319,10 @@ void Served::count_session(uint64_t put_off) {
   }
 }
 
+// A door may wait for a turn that never comes: no message would wake it.
 void Served::abandon(const std::string& why) {
   if (runtime_.has_comm()) runtime_.comm().abort(why);
+  if (reactor_) reactor_->stop(std::make_exception_ptr(Error(ORR_RETRY, why)));
   doors_.clear();
 }
 

@@ -12,6 +12,7 @@ import re
 import signal
 import sys
 import tempfile
+import time
 import unittest
 
 from program import HERE, Job, orrery, wait_for
@@ -210,9 +211,18 @@ class Refusals(Served):
         for other in (f"{replay}, push = 2", f"{replay}, dedicated = 1", f'{STALE}, replay = "{self.log}"'):
             with self.subTest(other=other):
                 self.assertRegex(self.refused(other), rf"log of arrivals '{self.log}' is of another run")
-        longer = self.start("served.lua", replay, RANKS, "steps=7").finish()
-        self.assertEqual(longer.code, 1)
+        self.longer(replay)
+
+    def longer(self, replay, *words):
+        longer = self.start("served.lua", replay, RANKS, "steps=7", *words).finish()
+        self.assertEqual(longer.code, 1, longer.err)
         self.assertRegex(longer.err, rf"log of arrivals '{self.log}' has 'end \d 6 \d+' where rank \d comes with 'pull \d 6")
+
+    def test_a_log_that_fails_while_others_await_their_turn(self):
+        self.run_it("served.lua", f'{ASYNC}, log = "{self.log}"', RANKS, "slow=1")
+        began = time.monotonic()
+        self.longer(f'{ASYNC}, replay = "{self.log}"', "slow=0")
+        self.assertLess(time.monotonic() - began, 15)  # half a deadline: nobody has waited for one
 
 
 class Failures(Served):

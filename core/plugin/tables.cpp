@@ -112,6 +112,11 @@ void fill_holes(orr_device_api& t) {
   fill<"event_record">(t, &T::event_record);
   fill<"stream_wait">(t, &T::stream_wait);
   fill<"event_sync">(t, &T::event_sync);
+  fill<"open">(t, &T::open);
+  fill<"capture_begin">(t, &T::capture_begin);
+  fill<"capture_end">(t, &T::capture_end);
+  fill<"graph_launch">(t, &T::graph_launch);
+  fill<"graph_destroy">(t, &T::graph_destroy);
 }
 
 }  // namespace

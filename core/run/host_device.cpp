@@ -112,6 +112,8 @@ orr_status* record(void*, orr_event*, orr_stream*) { return nullptr; }
 orr_status* wait(void*, orr_stream*, orr_event*) { return nullptr; }
 orr_status* sync(void*, orr_event*, int64_t) { return nullptr; }
 
+orr_status* open(void*, int32_t, int32_t) { return nullptr; }
+
 const orr_device_api table = {
     sizeof(orr_device_api),
     nullptr,
@@ -126,6 +128,11 @@ const orr_device_api table = {
     record,
     wait,
     sync,
+    open,
+    nullptr,  // nothing is recorded
+    nullptr,
+    nullptr,
+    nullptr,
 };
 
 }  // namespace

@@ -93,7 +93,7 @@ typedef struct orr_coll {
   const int64_t* counts;      /* world_size of them */
   const int64_t* recv_counts; /* all_to_all; tree_reduce_scatter: first elements */
   const int64_t* leaf_first;  /* tree: world_size + 1 */
-  orr_stream* stream;         /* stream-ordered backends: a CUstream; NULL is the default */
+  orr_stream* stream;         /* stream-ordered backends: the device's own handle (device.h) */
   int64_t deadline_ns;        /* 0: the communicator's */
   uint64_t sequence;          /* number of this operation on this communicator; equal on all ranks */
   const char* name;           /* "bucket 3"; with where, for messages and order checks */

@@ -4,9 +4,14 @@
  * "host"; a kernel plugin names the device it works on (kernel.h), so that a plugin with one fast
  * kernel rides on another's device.
  *
- * Order of things: work enqueued on one stream runs in order; an event recorded on a stream is done
- * when all work before it is done. The device "host" has no streams: its calls complete at return
- * and it takes NULL for every stream and event.
+ * Order of things: work enqueued on one stream runs in order; streams run side by side; an event
+ * recorded on a stream is done when all work before it is done. The device "host" has no streams:
+ * its calls complete at return and it takes NULL for every stream and event.
+ *
+ * An orr_stream is the device's own handle (CUstream for "cuda", cl_command_queue for "opencl"), so
+ * that kernels and comm backends of other plugins enqueue on it without asking.
+ *
+ * Errors of enqueued work come late: event_sync returns the first one of its stream.
  */
 #ifndef ORRERY_DEVICE_H
 #define ORRERY_DEVICE_H
@@ -19,6 +24,7 @@ extern "C" {
 
 typedef struct orr_stream orr_stream;
 typedef struct orr_event orr_event;
+typedef struct orr_graph orr_graph;
 
 /* Facts that planning may need without a device present. */
 typedef struct orr_device_facts {
@@ -28,30 +34,49 @@ typedef struct orr_device_facts {
   uint64_t memory;      /* bytes that a plan may use; 0 = not known */
   double peak_flops;    /* f32, per second; 0 = not known */
   double bandwidth;     /* bytes per second; 0 = not known */
-  uint64_t alignment;   /* of every buffer the plan hands out, bytes */
+  uint64_t alignment;   /* of every buffer the plan hands out, bytes; 0: any */
+  uint64_t outside;     /* bytes that driver and libraries take beside what is allocated here */
 } orr_device_facts;
 
 typedef struct orr_device_api {
   uint32_t size;
   void* self;
 
-  orr_status* (*facts)(void* self, orr_device_facts* out); /* pure; no device needed [any thread] */
+  /* Before `open`: what is known of the kind of device, or of the one that ORRERY would open. After:
+   * of the opened one. [any thread] */
+  orr_status* (*facts)(void* self, orr_device_facts* out);
 
-  /* An allocation of `bytes` in `tier`, zeroed. Owned by the caller until `free`. [main thread] */
+  /* Memory of tier DEVICE, or PINNED, which has a host address, zeroed. Owned by the caller until
+   * `free`. REQUIRES: open. [main thread] */
   orr_status* (*allocate)(void* self, int32_t tier, uint64_t bytes, orr_memory** out);
   void (*free)(void* self, orr_memory*); /* REQUIRES: no work on it is pending [main thread] */
 
-  /* Copies between any two memories that this device can reach, in stream order. The buffers are
-   * borrowed until an event recorded after the copy is done. [compute or communication thread] */
+  /* Copies between any two of DEVICE, PINNED, COMM and HOST, in stream order; to and from have equal
+   * bytes. Both are borrowed until an event recorded after the copy is done; from or to HOST memory
+   * it may take until return. [compute or communication thread] */
   orr_status* (*copy)(void* self, orr_stream*, const orr_buffer* to, const orr_buffer* from);
 
+  /* [any thread of the process, one at a time for each stream and event] */
   orr_status* (*stream_create)(void* self, orr_stream** out);
   void (*stream_destroy)(void* self, orr_stream*);
   orr_status* (*event_create)(void* self, orr_event** out);
   void (*event_destroy)(void* self, orr_event*);
-  orr_status* (*event_record)(void* self, orr_event*, orr_stream*);
-  orr_status* (*stream_wait)(void* self, orr_stream*, orr_event*);
-  orr_status* (*event_sync)(void* self, orr_event*, int64_t deadline_ns); /* blocks the caller */
+  orr_status* (*event_record)(void* self, orr_event*, orr_stream*); /* and flushes the stream */
+  orr_status* (*stream_wait)(void* self, orr_stream*, orr_event*);  /* what comes later waits */
+  /* Blocks the caller until the event is done, at most deadline_ns (then ORR_DEADLINE). Returns, once,
+   * the first error of work that was enqueued before it. */
+  orr_status* (*event_sync)(void* self, orr_event*, int64_t deadline_ns);
+
+  /* Takes the device for this process: the local_rank-th of local_size processes of this host. Called
+   * once, before all but `facts`. Errors say what is missing ("no NVIDIA driver here"). [main thread] */
+  orr_status* (*open)(void* self, int32_t local_rank, int32_t local_size);
+
+  /* Recording, optional: what is enqueued on the stream between begin and end is not run but kept, with
+   * the buffers it names; each launch of the graph runs it all in order. [compute thread] */
+  orr_status* (*capture_begin)(void* self, orr_stream*);
+  orr_status* (*capture_end)(void* self, orr_stream*, orr_graph** out);
+  orr_status* (*graph_launch)(void* self, orr_graph*, orr_stream*);
+  void (*graph_destroy)(void* self, orr_graph*);
 } orr_device_api;
 
 #ifdef __cplusplus

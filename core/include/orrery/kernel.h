@@ -69,6 +69,7 @@ typedef struct orr_support {
   uint32_t strided_in;  /* bit i: input i may have any strides (else contiguous row-major) */
   uint32_t strided_out; /* bit i: output i may have any strides whose last is 1 */
   int32_t inplace;    /* k+1: output 0 may be the same buffer as input k; 0: never */
+  int32_t capturable; /* 1: a launch may be recorded (device.h, capture_begin); 0: never */
 } orr_support;
 
 typedef struct orr_kernel_size {
@@ -101,7 +102,8 @@ typedef struct orr_kernel_api {
   /* Runs or enqueues the kernel. in, out: one buffer per tensor of the op, in order, borrowed until
    * the work is done; workspace as measured, NULL if 0. Outputs never overlap inputs but for the
    * permitted in-place pair (same address). On a stream-less device the work is done at return. Bad
-   * data (a label outside the classes) is an error that names the row and the value.
+   * data (a label outside the classes) is an error that names the row and the value, here or, where
+   * the stream learns of it later, from event_sync, then with the op's `where` in front.
    * [compute thread of the device] */
   orr_status* (*launch)(orr_kernel*, orr_stream*, const orr_buffer* in, const orr_buffer* out,
                         const orr_buffer* workspace);

@@ -10,7 +10,8 @@
 
 namespace orr_cuda {
 #define ORR_FAMILIES(X)                                                                       \
-  X(softmax) X(softmax_grad)
+  X(cross_entropy) X(cross_entropy_grad) X(layernorm) X(layernorm_grad) X(rmsnorm)             \
+  X(rmsnorm_grad) X(softmax) X(softmax_grad)
 #define ORR_DECLARE(kind) extern const Family kind##_family;
 ORR_FAMILIES(ORR_DECLARE)
 }  // namespace orr_cuda

@@ -109,25 +109,43 @@ __device__ Acc<T> row_max(const Team& team, int n, const T* x) {
   return fold_all(team, top, [](Acc<T> a, Acc<T> b) { return larger(a, b); });
 }
 
-// to[c] = f(c, from[c]) for c in [0, n), in packets where both lie alike relative to 16 bytes. They
-// may be the same row.
-template <class T, class F>
-__device__ void map_row(const Team& team, int n, const T* from, T* to, F f) {
-  constexpr int packet = 16 / int(sizeof(T));
+// 16 bytes of elements.
+template <class T>
+struct alignas(16) Packet {
+  enum { size = 16 / int(sizeof(T)) };
+  T v[size];
+};
+
+template <class T>
+__device__ Packet<T> load_packet(const T* from) {
+  if ((reinterpret_cast<uintptr_t>(from) & 15) == 0)
+    return *reinterpret_cast<const Packet<T>*>(from);
+  Packet<T> p;
+#pragma unroll
+  for (int j = 0; j < Packet<T>::size; ++j) p.v[j] = from[j];
+  return p;
+}
+
+template <class T, class F, class... Packets>
+__device__ void map_packet(T* to, int c, F f, const Packets&... from) {
+  Packet<T> result;
+#pragma unroll
+  for (int j = 0; j < Packet<T>::size; ++j) result.v[j] = rounded<T>(f(c + j, get(from.v[j])...));
+  *reinterpret_cast<Packet<T>*>(to + c) = result;
+}
+
+// to[c] = f(c, from[c]...) for c in [0, n), in packets where the first row and `to` lie alike
+// relative to 16 bytes. `to` may be one of the rows.
+template <class T, class F, class... More>
+__device__ void map_row(const Team& team, int n, T* to, F f, const T* from, const More*... more) {
   const auto a = reinterpret_cast<uintptr_t>(from), b = reinterpret_cast<uintptr_t>(to);
   int head = (a ^ b) & 15 ? n : int((16 - (b & 15)) & 15) / int(sizeof(T));
   if (head > n) head = n;
-  const int packets = (n - head) / packet;
-  for (int c = team.rank; c < head; c += team.size) to[c] = rounded<T>(f(c, get(from[c])));
-  for (int i = team.rank; i < packets; i += team.size) {
-    uint4 bits = reinterpret_cast<const uint4*>(from + head)[i];
-    T* x = reinterpret_cast<T*>(&bits);
-#pragma unroll
-    for (int j = 0; j < packet; ++j) x[j] = rounded<T>(f(head + i * packet + j, get(x[j])));
-    reinterpret_cast<uint4*>(to + head)[i] = bits;
-  }
-  for (int c = head + packets * packet + team.rank; c < n; c += team.size)
-    to[c] = rounded<T>(f(c, get(from[c])));
+  const int tail = n - (n - head) % Packet<T>::size;
+  for (int c = team.rank; c < head; c += team.size) to[c] = rounded<T>(f(c, get(from[c]), get(more[c])...));
+  for (int c = head + team.rank * Packet<T>::size; c < tail; c += team.size * Packet<T>::size)
+    map_packet(to, c, f, load_packet(from + c), load_packet(more + c)...);
+  for (int c = tail + team.rank; c < n; c += team.size) to[c] = rounded<T>(f(c, get(from[c]), get(more[c])...));
 }
 
 }  // namespace orr_cuda

@@ -26,6 +26,11 @@ void require_rows(const orr_tensor& x) {
   require(x.dims[1] < int64_t{1} << 23, "rows of 8 million elements or more");
 }
 
+void require_vector(const orr_tensor& t, int32_t dtype, int64_t n, const char* name) {
+  require_dtype(t, dtype, name);
+  require_shape(t, {n}, name);
+}
+
 RowLaunch::RowLaunch(const std::string& name, const orr_tensor& x, int staged)
     : function(find_function(name + "_" + dtype_name(x.dtype))), rows{} {
   const int64_t bytes = orr_dtype_bytes(x.dtype), columns = x.dims[1];

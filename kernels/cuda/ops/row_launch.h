@@ -14,6 +14,8 @@ namespace orr_cuda {
 
 // Throws Unsupported for rows that a team cannot index.
 void require_rows(const orr_tensor& x);
+// Throws Unsupported unless `t` is a vector of n elements.
+void require_vector(const orr_tensor& t, int32_t dtype, int64_t n, const char* name);
 
 struct RowLaunch {
   // For x[R,C], whose rows are staged `staged` times.

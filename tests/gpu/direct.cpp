@@ -11,7 +11,7 @@
 namespace orr_cuda {
 #define ORR_FAMILIES(X)                                                                       \
   X(cross_entropy) X(cross_entropy_grad) X(layernorm) X(layernorm_grad) X(rmsnorm)             \
-  X(rmsnorm_grad) X(softmax) X(softmax_grad)
+  X(norm_param_grad) X(reduce) X(rmsnorm_grad) X(softmax) X(softmax_grad)
 #define ORR_DECLARE(kind) extern const Family kind##_family;
 ORR_FAMILIES(ORR_DECLARE)
 }  // namespace orr_cuda

@@ -9,6 +9,10 @@
 #include "check/kernel/compare.h"
 #include "direct.h"
 
+namespace kernel_suite {
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name(); }
+}  // namespace kernel_suite
+
 namespace emulated {
 namespace {
 

@@ -4,9 +4,8 @@
 // 16 bytes. Half a warp carries the 16 lanes of a block of sums, so the order costs nothing.
 #pragma once
 
-#include <orrery/ops.h>
-
-#include "kernel.h"
+#include "fold_block.h"
+#include "row_sum.h"
 #include "rows.h"
 
 namespace orr_cuda {
@@ -66,27 +65,15 @@ __device__ A fold_all(const Team& team, A x, Fold fold) {
   return x;
 }
 
-// The sum of term(c) over one block of ORR_SUM_BLOCK elements, by 16 threads; each has it.
-template <class A, class Index, class Term>
-__device__ A block_sum(Index first, Index end, Term term) {
-  const unsigned half = 0xffffu << (threadIdx.x & 16);
-  A sum = 0;
-#pragma unroll 8
-  for (Index c = first + Index(threadIdx.x & 15); c < end; c += 16) sum = plus(sum, term(c));
-#pragma unroll
-  for (int d = 8; d > 0; d /= 2) sum = plus(sum, __shfl_down_sync(half, sum, d, 16));
-  return __shfl_sync(half, sum, 0, 16);
-}
-
 // The row sum of term(c) for c in [0, n); every thread has it.
 template <class A, class Term>
 __device__ A row_sum(const Team& team, int n, Term term) {
   const int blocks = (n + ORR_SUM_BLOCK - 1) / ORR_SUM_BLOCK;
-  if (team.size == 16) return block_sum<A>(0, n, term);
+  if (team.size == 16) return block_fold<Sum, A>(0, n, term);
   A* partial = reinterpret_cast<A*>(team.shared);
   for (int b = team.rank / 16; b < blocks; b += team.size / 16) {
     const int first = b * ORR_SUM_BLOCK, end = first + ORR_SUM_BLOCK;
-    const A sum = block_sum<A>(first, end < n ? end : n, term);
+    const A sum = block_fold<Sum, A>(first, end < n ? end : n, term);
     if (team.rank % 16 == 0) partial[b] = sum;
   }
   team.sync();

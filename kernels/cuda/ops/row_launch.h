@@ -9,6 +9,7 @@
 #include "../device/rows.h"
 #include "../function.h"
 #include "../op.h"
+#include "pointer.h"
 
 namespace orr_cuda {
 
@@ -33,7 +34,5 @@ struct RowLaunch {
   Extent grid, block;
   unsigned shared;
 };
-
-inline void* pointer(CUdeviceptr at) { return reinterpret_cast<void*>(at); }
 
 }  // namespace orr_cuda

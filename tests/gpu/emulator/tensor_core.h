@@ -8,57 +8,65 @@
 
 namespace orr_cuda {
 
+// The rows' addresses of all lanes.
+struct RowsOfLanes {
+  explicit RowsOfLanes(const void* row)
+      : all(static_cast<const char*>(::emulator::exchange(0xffffffffu, &row, sizeof row, 0))) {}
+  const char* operator[](int lane) const {
+    const char* row;
+    std::memcpy(&row, all + lane * ::emulator::kShown, sizeof row);
+    return row;
+  }
+  const char* all;
+};
+
 // The word that lane l gets: columns 2*(l%4) and the next of row l/4.
 inline void load_matrices(uint32_t* x, const void* row) {
   const int lane = ::emulator::self().lane;
-  for (int i = 0; i < 4; ++i) {
-    const char* from = static_cast<const char*>(
-        __shfl_sync(0xffffffffu, row, i * 8 + lane / 4));
-    std::memcpy(&x[i], from + lane % 4 * 4, 4);
-  }
+  const RowsOfLanes rows(row);
+  for (int i = 0; i < 4; ++i) std::memcpy(&x[i], rows[i * 8 + lane / 4] + lane % 4 * 4, 4);
 }
 
 inline void load_transposed(uint32_t* x, const void* row) {
   const int lane = ::emulator::self().lane;
-  for (int i = 0; i < 4; ++i) {
-    uint16_t both[2];
-    for (int j = 0; j < 2; ++j) {
-      const char* from = static_cast<const char*>(
-          __shfl_sync(0xffffffffu, row, i * 8 + lane % 4 * 2 + j));
-      std::memcpy(&both[j], from + lane / 4 * 2, 2);
-    }
-    std::memcpy(&x[i], both, 4);
-  }
+  const RowsOfLanes rows(row);
+  for (int i = 0; i < 4; ++i)
+    for (int j = 0; j < 2; ++j)
+      std::memcpy(reinterpret_cast<char*>(&x[i]) + 2 * j,
+                  rows[i * 8 + lane % 4 * 2 + j] + lane / 4 * 2, 2);
 }
 
 template <class T>
-float element_of(uint32_t word, int i) {
+void widen(uint32_t word, float* to) {
   T both[2];
   std::memcpy(static_cast<void*>(both), &word, 4);
-  return get(both[i]);
+  to[0] = get(both[0]);
+  to[1] = get(both[1]);
 }
 
+// Every lane shows its elements; row r of the left operand is with lanes 4*(r%8) and the next three,
+// column n of the right one with lanes 4*n and the next three.
 template <class T>
 void multiply(Result& c, const OperandA& a, const OperandB& b) {
-  struct Words {
-    uint32_t a[4], b[2];
+  struct Shown {
+    float left[4][2], right[2][2];
   };
-  Words mine = {{a.x[0], a.x[1], a.x[2], a.x[3]}, {b.x[0], b.x[1]}};
+  Shown mine;
+  for (int i = 0; i < 4; ++i) widen<T>(a.x[i], mine.left[i]);
+  for (int i = 0; i < 2; ++i) widen<T>(b.x[i], mine.right[i]);
   const int lane = ::emulator::self().lane;
-  const auto* all =
-      static_cast<const char*>(::emulator::exchange(0xffffffffu, &mine, sizeof mine, 0));
-  const auto word_of = [&](int of) {
-    Words w;
-    std::memcpy(&w, all + of * 32, sizeof w);
-    return w;
+  const auto* all = static_cast<const char*>(
+      ::emulator::exchange(0xffffffffu, &mine, sizeof mine, 0));
+  const auto shown_by = [&](int of) {
+    return reinterpret_cast<const Shown*>(all + of * ::emulator::kShown);
   };
   for (int i = 0; i < 4; ++i) {
-    const int row_lane = lane / 4 * 4, column = lane % 4 * 2 + i % 2;
-    for (int k = 0; k < 16; ++k) {
-      const Words left = word_of(row_lane + k % 8 / 2), right = word_of(column * 4 + k % 8 / 2);
-      c.x[i] += element_of<T>(left.a[i / 2 + k / 8 * 2], k % 2) *
-                element_of<T>(right.b[k / 8], k % 2);
-    }
+    const int row = lane / 4 * 4, column = (lane % 4 * 2 + i % 2) * 4;
+    for (int half = 0; half < 2; ++half)
+      for (int q = 0; q < 4; ++q)
+        for (int e = 0; e < 2; ++e)
+          c.x[i] += shown_by(row + q)->left[i / 2 + half * 2][e] *
+                    shown_by(column + q)->right[half][e];
   }
 }
 

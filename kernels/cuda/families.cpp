@@ -5,6 +5,8 @@
 
 namespace orr_cuda {
 
-const Family* const families[] = {nullptr};
+extern const Family pointwise_family;
+
+const Family* const families[] = {&pointwise_family, nullptr};
 
 }  // namespace orr_cuda

@@ -2,9 +2,10 @@
 //
 // matmul by cuBLASLt; sums of leaves by a pointwise kernel in tree order, each node rounded to the
 // output's type.
-#include <algorithm>
+#include <numeric>
 #include <optional>
 
+#include "../driver.h"
 #include "../leaf_tree.h"
 #include "../op.h"
 #include "../product.h"
@@ -28,7 +29,7 @@ void supports(const orr_op& op, orr_support& out) {
   orr::copy_text(out.numerics,
                  std::string("cublaslt.") + dtype_name(shape.dtype) + "." + rows + "/1");
   out.strided_in = (shape.a ? 1u : 0u) | (shape.b ? 2u : 0u);
-  out.strided_out = shape.y ? 1u : 0u;
+  out.strided_out = shape.y && shape.k > 0 && LeafTree(Leaves(op)).levels == 0 ? 1u : 0u;
 }
 
 uint64_t measure(const orr_op& op) {
@@ -44,16 +45,18 @@ orr_tensor matrix(int32_t dtype, int64_t rows, int64_t cols, int64_t row_stride)
   return t;
 }
 
-// to += from, where scratch is dense and a node of the output may have wider rows.
-std::unique_ptr<Prepared> prepare_add(const MatmulShape& s, int64_t to_stride, const char* where) {
-  const orr_tensor to = matrix(s.dtype, s.m, s.n, to_stride);
-  const orr_tensor in[] = {to, matrix(s.dtype, s.m, s.n, s.n)};
-  const orr_instr instrs[] = {{ORR_FN_INPUT, s.dtype, 0, 0, 0, 0, 0},
-                              {ORR_FN_INPUT, s.dtype, 1, 0, 0, 0, 0},
-                              {ORR_FN_ADD, s.dtype, 0, 1, 0, 0, 0}};
+// to += from, over one node.
+std::unique_ptr<Prepared> prepare_add(const MatmulShape& shape, const char* where) {
+  orr_tensor flat{};
+  flat.dtype = shape.dtype, flat.rank = 1;
+  flat.dims[0] = shape.m * shape.n, flat.strides[0] = 1;
+  const orr_tensor in[] = {flat, flat};
+  const orr_instr instrs[] = {{ORR_FN_INPUT, shape.dtype, 0, 0, 0, 0, 0},
+                              {ORR_FN_INPUT, shape.dtype, 1, 0, 0, 0, 0},
+                              {ORR_FN_ADD, shape.dtype, 0, 1, 0, 0, 0}};
   const int32_t stored = 2;
   const orr_expr expr = {sizeof expr, 3, 1, 0, instrs, &stored};
-  const orr_op op = {sizeof op, 2, 1, 0, "pointwise", in, &to, nullptr, &expr, where};
+  const orr_op op = {sizeof op, 2, 1, 0, "pointwise", in, &flat, nullptr, &expr, where};
   return pointwise_family.prepare(op);
 }
 
@@ -66,13 +69,10 @@ class Matmul : public Prepared {
     a_step_ = depth_ * op.in[0].strides[2] * bytes;
     b_step_ = depth_ * op.in[1].strides[1] * bytes;
     if (empty()) return;
-    alignment_ = alignment_of(shape_);
+    alignment_ = std::gcd(alignment_of(shape_), std::gcd(a_step_, b_step_));
     aligned_.emplace(shape_, depth_, alignment_);
     if (alignment_ > bytes) unaligned_.emplace(shape_, depth_, bytes);
-    if (tree_.levels == 0) return;
-    MatmulShape scratch = shape_;
-    scratch.y->leading = shape_.n;
-    prepare_scratch(scratch, op.where);
+    if (tree_.levels > 0) add_ = prepare_add(shape_, op.where);
   }
 
   void launch(CUstream stream, const Buffers& buffers) override {
@@ -82,9 +82,9 @@ class Matmul : public Prepared {
     for (const LeafStep& step : tree_.steps) {
       const CUdeviceptr to = place(step.to, buffers);
       if (step.leaf >= 0)
-        multiply(call, step.leaf, to, step.to >= tree_.nodes);
+        multiply(call, step.leaf, to);
       else
-        add(stream, step, to, place(step.from, buffers));
+        add(stream, to, place(step.from, buffers));
     }
   }
 
@@ -95,16 +95,6 @@ class Matmul : public Prepared {
   };
 
   bool empty() const { return shape_.m * shape_.n * shape_.g * shape_.k == 0; }
-
-  void prepare_scratch(const MatmulShape& scratch, const char* where) {
-    dense_ = shape_.y->leading == shape_.n;
-    if (!dense_) {
-      const int64_t alignment = orr_dtype_bytes(shape_.dtype);
-      into_scratch_.emplace(scratch, depth_, alignment);
-      add_to_scratch_ = prepare_add(shape_, shape_.n, where);
-    }
-    add_to_node_ = prepare_add(shape_, shape_.y->leading, where);
-  }
 
   // A sum of no terms.
   void clear(CUstream stream, CUdeviceptr y) const {
@@ -120,29 +110,23 @@ class Matmul : public Prepared {
            static_cast<CUdeviceptr>(at - tree_.nodes) * node_bytes(shape_);
   }
 
-  void multiply(const Call& call, int64_t leaf, CUdeviceptr y, bool scratch) const {
+  void multiply(const Call& call, int64_t leaf, CUdeviceptr y) const {
     const CUdeviceptr a = call.a + static_cast<CUdeviceptr>(leaf * a_step_),
                       b = call.b + static_cast<CUdeviceptr>(leaf * b_step_);
     const bool aligned = (a | b | y) % static_cast<CUdeviceptr>(alignment_) == 0;
-    const Product& product = scratch && into_scratch_ ? *into_scratch_
-                             : aligned || !unaligned_ ? *aligned_
-                                                      : *unaligned_;
-    product.launch(call.stream, a, b, y, call.workspace);
+    (aligned || !unaligned_ ? *aligned_ : *unaligned_).launch(call.stream, a, b, y, call.workspace);
   }
 
-  void add(CUstream stream, const LeafStep& step, CUdeviceptr to, CUdeviceptr from) {
-    Prepared& kernel =
-        step.to >= tree_.nodes && add_to_scratch_ ? *add_to_scratch_ : *add_to_node_;
+  void add(CUstream stream, CUdeviceptr to, CUdeviceptr from) {
     const CUdeviceptr in[] = {to, from};
-    kernel.launch(stream, {in, &to, 0});
+    add_->launch(stream, {in, &to, 0});
   }
 
   MatmulShape shape_;
   LeafTree tree_;
   int64_t depth_, node_step_, a_step_, b_step_, alignment_ = 1;
-  bool dense_ = true;
-  std::optional<Product> aligned_, unaligned_, into_scratch_;
-  std::unique_ptr<Prepared> add_to_node_, add_to_scratch_;
+  std::optional<Product> aligned_, unaligned_;
+  std::unique_ptr<Prepared> add_;
 };
 
 std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<Matmul>(op); }

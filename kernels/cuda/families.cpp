@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops of the plugin, by file.
+// The ops of the plugin: a family is a line here and one in the list.
 #include "op.h"
+
+// clang-format off
+#define ORR_FAMILIES(X)                                                                           \
+  X(cross_entropy) X(cross_entropy_grad) X(layernorm) X(layernorm_grad) X(matmul)                 \
+  X(norm_param_grad) X(pointwise) X(reduce) X(rmsnorm) X(rmsnorm_grad) X(softmax) X(softmax_grad)
+// clang-format on
 
 namespace orr_cuda {
 
-extern const Family pointwise_family;
+#define ORR_DECLARE(kind) extern const Family kind##_family;
+ORR_FAMILIES(ORR_DECLARE)
 
-const Family* const families[] = {&pointwise_family, nullptr};
+#define ORR_ADDRESS(kind) &kind##_family,
+const Family* const families[] = {ORR_FAMILIES(ORR_ADDRESS) nullptr};
 
 }  // namespace orr_cuda

@@ -13,7 +13,7 @@ struct LateWord {
   long long value;
 };
 
-#ifdef __CUDACC__
+#if defined(__CUDACC__) || defined(ORR_EMULATED)
 // Reports once for all threads; later reports are dropped. `op` and `word` come from the host's
 // LateSource.
 __device__ inline void report_late(LateWord* word, unsigned op, long long row, long long value) {

@@ -14,6 +14,25 @@ const char pointwise_prelude[] = R"(
 typedef long long i64;
 typedef unsigned long long u64;
 
+// NVRTC's own; whoever else compiles this brings these three.
+#ifdef __CUDACC_RTC__
+ORR_FN float half_to_float(unsigned short bits) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+  return x;
+}
+ORR_FN unsigned short float_to_half(float x) {
+  unsigned short bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+ORR_FN unsigned short float_to_bfloat(float x) {
+  unsigned short bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+#endif
+
 struct Bf16 { unsigned short bits; };
 struct F16 { unsigned short bits; };
 
@@ -25,19 +44,15 @@ ORR_FN i64 get(int x) { return x; }
 ORR_FN i64 get(i64 x) { return x; }
 ORR_FN i64 get(unsigned char x) { return x; }
 ORR_FN float get(Bf16 x) { return __uint_as_float((unsigned)x.bits << 16); }
-ORR_FN float get(F16 x) {
-  float y;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
-  return y;
-}
+ORR_FN float get(F16 x) { return half_to_float(x.bits); }
 
 ORR_FN void put(float& to, float x) { to = x; }
 ORR_FN void put(double& to, double x) { to = x; }
 ORR_FN void put(int& to, i64 x) { to = (int)x; }
 ORR_FN void put(i64& to, i64 x) { to = x; }
 ORR_FN void put(unsigned char& to, i64 x) { to = (unsigned char)x; }
-ORR_FN void put(Bf16& to, float x) { asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(to.bits) : "f"(x)); }
-ORR_FN void put(F16& to, float x) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(to.bits) : "f"(x)); }
+ORR_FN void put(Bf16& to, float x) { to.bits = float_to_bfloat(x); }
+ORR_FN void put(F16& to, float x) { to.bits = float_to_half(x); }
 
 template <class T, class A> ORR_FN A narrow(A x) {
   T stored;

@@ -18,7 +18,7 @@
 namespace orrery::judge {
 namespace {
 
-constexpr uint32_t kinds[] = {ORR_KIND_KERNEL, ORR_KIND_COMM, ORR_KIND_STRATEGY, ORR_KIND_OBSERVER};
+constexpr uint32_t kinds[] = {ORR_KIND_KERNEL, ORR_KIND_COMM, ORR_KIND_STRATEGY, ORR_KIND_OBSERVER, ORR_KIND_DEVICE};
 
 bool is_name_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-'; }
 
@@ -82,7 +82,18 @@ const std::vector<Slot>& required_slots(uint32_t kind) {
   static const std::vector<Slot> strategy = {SLOT(orr_strategy_api, describe), SLOT(orr_strategy_api, predict)};
   static const std::vector<Slot> observer = {SLOT(orr_observer_api, start), SLOT(orr_observer_api, observe),
                                              SLOT(orr_observer_api, stop)};
-  return kind == ORR_KIND_KERNEL ? kernel : kind == ORR_KIND_COMM ? comm : kind == ORR_KIND_STRATEGY ? strategy : observer;
+  static const std::vector<Slot> device = {
+      SLOT(orr_device_api, facts),          SLOT(orr_device_api, open),         SLOT(orr_device_api, allocate),
+      SLOT(orr_device_api, free),           SLOT(orr_device_api, copy),         SLOT(orr_device_api, stream_create),
+      SLOT(orr_device_api, stream_destroy), SLOT(orr_device_api, event_create), SLOT(orr_device_api, event_destroy),
+      SLOT(orr_device_api, event_record),   SLOT(orr_device_api, stream_wait),  SLOT(orr_device_api, event_sync)};
+  switch (kind) {
+    case ORR_KIND_KERNEL: return kernel;
+    case ORR_KIND_COMM: return comm;
+    case ORR_KIND_STRATEGY: return strategy;
+    case ORR_KIND_OBSERVER: return observer;
+    default: return device;
+  }
 }
 #undef SLOT
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "check/kernel/cases.h"
 #include "check/kernel/compare.h"
+#include "check/kernel/device.h"
 #include "check/kernel_parts.h"
 #include "check/loaded.h"
 #include "run/thread_pool.h"
@@ -68,6 +69,8 @@ void bits(const Subject& subject, const Case& c) {
   expect_bits(c, "shifted by an element", run_clean(subject, c, inputs, {.misalign = 1}), whole);
   if (whole.support.inplace)
     expect_bits(c, "in place", run_clean(subject, c, inputs, {.inplace = whole.support.inplace}), whole);
+  if (whole.support.capturable)
+    expect_bits(c, "recorded", run_clean(subject, c, inputs, {.recorded = true}), whole);
   ThreadPool::get().configure(1);
   expect_bits(c, "on one thread", run_clean(subject, c, inputs), whole);
 }
@@ -159,7 +162,12 @@ void require_device(const Subject& subject) {
   const orr_kernel_api& api = kernel_of(subject);
   char reason[96] = "";
   if (api.probe(api.self, reason, sizeof reason) <= 0) throw Skip(fmt::format("it does not work here: {}", reason));
-  if (std::string(api.device) != "host") throw Skip(fmt::format("memory of device '{}' is not judged", api.device));
+  try {
+    Device::of(api);
+  } catch (const Error& e) {
+    if (e.code() != ORR_UNAVAILABLE && e.code() != ORR_INVALID) throw;
+    throw Skip(fmt::format("the device '{}' that it works on is not here: {}", api.device, e.what()));
+  }
 }
 
 bool takes(const orr_kernel_api& api, const Case& c) {
@@ -180,7 +188,8 @@ std::vector<Test> kernel_tests() {
     tests.push_back({"kernel.bits." + kind, 120, over_cases(kind, any, bits)});
     if (has_rows) tests.push_back({"kernel.rows." + kind, 120, over_cases(kind, has_axis, rows)});
   }
-  for (Test& test : gradient_tests()) tests.push_back(std::move(test));
+  for (auto family : {gradient_tests, bad_data_tests})
+    for (Test& test : family()) tests.push_back(std::move(test));
   return tests;
 }
 

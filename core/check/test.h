@@ -50,6 +50,7 @@ std::vector<Test> kernel_tests();
 std::vector<Test> comm_tests();
 std::vector<Test> strategy_tests();
 std::vector<Test> observer_tests();
+std::vector<Test> device_tests();
 
 // Of all kinds that the plugin has.
 std::vector<Test> tests_of(const orr_plugin& descriptor);

@@ -6,7 +6,7 @@
 
 #include <orrery/sdk/plugin.hpp>
 
-#include "images.h"
+#include <images.h>
 
 // The first byte of each image.
 #define ORR_DECLARE(name) \

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `orrery check` and `orrery new` answer, and that the plugins of this repository pass.
 
-Arguments: the build tree.
+Arguments: the build tree, then good plugins of the museum.
 """
 import json
 import os
@@ -17,7 +17,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
 # `null` moves nothing, by design.
 OURS = sorted(p for room in ("plugins", "kernels") for p in (BUILD / room).rglob("*.so")
-              if p.stem != "orrery-comm-null")
+              if p.stem != "orrery-comm-null") + [pathlib.Path(p) for p in sys.argv[2:]]
 
 
 def orrery(*words, cwd="/"):

@@ -266,8 +266,8 @@ void wait_copies(int pending) {
   });
 }
 
-Kernel::Kernel(const char* name, int threads, Body body)
-    : name(name), threads(threads), body(body) {
+Kernel::Kernel(const char* name, int threads, size_t argument_bytes, Body body)
+    : name(name), threads(threads), argument_bytes(argument_bytes), body(body) {
   kernels()[name] = this;
 }
 

@@ -45,9 +45,10 @@ using Body = void (*)(void** arguments);
 
 // Registers a kernel by its name. Made before main.
 struct Kernel {
-  Kernel(const char* name, int threads, Body body);
+  Kernel(const char* name, int threads, size_t argument_bytes, Body body);
   const char* name;
   int threads;
+  size_t argument_bytes;
   Body body;
 };
 // The kernel of this name, or null.

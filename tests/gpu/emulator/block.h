@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A CUDA block in one host thread. Every thread of the block is a fiber that runs until it waits: at
-// a barrier, at a collective of its warp, or at its end; then the next one runs, in an order that the
-// seed decides. Shared memory is rubbish when a block begins, asynchronous copies land when they are
-// waited for, and a wait that can never end is reported. Blocks run one after another.
+// a barrier, at a collective of its warp, or at its end. One warp runs as far as it can before the
+// next one does, in an order that a seed decides. Shared memory is rubbish when a block begins,
+// asynchronous copies land when they are waited for, or at once if the seed says so, and a wait that
+// can never end is reported. Blocks run one after another.
 #pragma once
 
 #include <vector_types.h>
@@ -54,7 +55,7 @@ struct Kernel {
 // The kernel of this name, or null.
 const Kernel* find(const std::string& name);
 
-// The order of fibers and blocks from now on; 0: by number.
+// The order of fibers and blocks from now on; 0: by number, copies late.
 void set_order(uint64_t seed);
 
 // Runs a whole grid. Throws std::runtime_error if the launch breaks a rule of CUDA's: too many

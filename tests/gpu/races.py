@@ -44,7 +44,7 @@ def profile(root):
     """Where a step's time goes, op by op."""
     done = run("orrery", "run", "--kernels", "cuda", "--profile", root / "examples/gpt2.lua", "steps=10", "batch=16",
                "ctx=1024")
-    for line in done.stderr.splitlines():
+    for line in done.stdout.splitlines():
         if line.startswith("profile:") or line[:1] == " ":
             yield row("profile of GPT-2", "measured", line.strip())
 

@@ -108,9 +108,10 @@ void DeviceExchanges::stage(const Step& step, Carried& c, Posted& p, Flight& f) 
     const uint64_t bytes = plan_.exchanges[static_cast<size_t>(step.index)].bytes();
     const orr_buffer to = p.recv_file ? p.recv.at(step) : on_host(pinned);
     const orr_buffer of = p.send_file ? p.send.at(step) : on_host(c.send.at(step));
-    ticket = runtime_.copies().submit({{to, p.recv_file}, {of, p.send_file}, bytes, before, after});
+    filed_ = ticket = runtime_.copies().submit({{to, p.recv_file}, {of, p.send_file}, bytes, before, after});
     return;
   }
+  sent_ = true;
   orr_coll coll = p.coll;
   coll.send = on_host(c.send.at(step)), coll.recv = on_host(pinned);
   ticket = runtime_.comm().submit([coll, before, after](const WorldComm::Post& post) { before(), post({coll}), after(); },
@@ -122,7 +123,7 @@ void DeviceExchanges::enqueue(const Step& step, Posted& p, Flight& f) {
   coll.send = p.send.at(step), coll.recv = p.recv.at(step), coll.stream = lane_.get();
   p.tickets[static_cast<size_t>(step.slice)] =
       runtime_.comm().enqueue(coll, p.group, [this, &f] { lane_.wait(f.ready); }, [this, &f] { f.done.record(lane_); });
-  enqueued_ = true;
+  enqueued_ = sent_ = true;
 }
 
 void DeviceExchanges::move(const Step& step, Posted& p, Flight& f) {
@@ -148,13 +149,21 @@ void DeviceExchanges::finish() {
   runtime_.comm().wait(runtime_.comm().finish());
 }
 
-void DeviceExchanges::abandon() noexcept {
+void DeviceExchanges::abandon(const std::string& why) noexcept {
+  try {
+    if (sent_) runtime_.comm().abort(why), runtime_.comm().drain();
+  } catch (...) {  // the first error is told already
+  }
+  try {
+    if (filed_) runtime_.copies().wait(filed_);
+  } catch (...) {
+  }
   for (const Stream* s : std::initializer_list<const Stream*>{&compute_, &out_, &back_}) {
     try {
       Event last(device_);
       last.record(*s);
       last.sync();
-    } catch (...) {  // the first error is told already
+    } catch (...) {
     }
   }
 }

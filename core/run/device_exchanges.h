@@ -28,8 +28,9 @@ class DeviceExchanges {
   void wait(const Step& step);  // compute waits; the caller only for what the host must order
   // Returns when backends are done with all that was enqueued on streams; throws what they have met.
   void finish();
-  // After an error: returns when no copy of ours is pending any more, or cannot be awaited.
-  void abandon() noexcept;
+  // After an error: ends what is under way, also on peers, and returns when nothing is pending any more
+  // or it cannot be awaited.
+  void abandon(const std::string& why) noexcept;
 
  private:
   enum class Way { staged, ordered, moved, filed };
@@ -60,7 +61,8 @@ class DeviceExchanges {
   Stream out_, back_, lane_, disk_;
   std::vector<Carried> carried_;
   orr_memory host_view_{};  // the staging as backends see it: ordinary memory
-  bool enqueued_ = false;
+  bool enqueued_ = false, sent_ = false;
+  CopyLane::Ticket filed_ = 0;  // the last
 };
 
 }  // namespace orrery

@@ -24,6 +24,13 @@ void check_launch(orr_status* status, const Op& op) {
   }
 }
 
+// What of its slot lies behind a place's begin.
+uint64_t bytes_behind(const Place& at, const Storage& s) {
+  if (s.by == Slots::one) return s.whole() - at.offset;
+  const auto slot = static_cast<int64_t>(s.bytes), inside = static_cast<int64_t>(at.offset) % std::max<int64_t>(slot, 1);
+  return static_cast<uint64_t>(slot - (inside < 0 ? inside + slot : inside));
+}
+
 }  // namespace
 
 Executor::Executor(RankPlan plan, Runtime& runtime, SharedArena& arena)
@@ -53,8 +60,7 @@ Bound Executor::bound(const Place& at) const {
   const Storage& s = plan_.storage(at.storage);
   Bound b;
   b.by = s.by, b.stride = s.bytes, b.slots = s.slots;
-  uint64_t bytes = b.by == Slots::one ? s.whole() - at.offset : s.bytes;
-  b.first = {arena_.memory(), s.offset + at.offset, bytes};
+  b.first = {arena_.memory(), s.offset + at.offset, bytes_behind(at, s)};
   if (s.region == Region::state) b.first.memory = s.state->memory.get(), b.first.offset = s.state->offset + at.offset;
   if (s.region == Region::comm) b.first.memory = comm_memory_.get();
   if (s.region == Region::host) b.first.memory = host_stash_.get();
@@ -177,8 +183,8 @@ void Executor::run_on_device() {
       i = std::max(end, i + 1);
     }
     device_->end();
-  } catch (...) {
-    device_->exchanges.abandon();
+  } catch (const std::exception& e) {
+    device_->exchanges.abandon(e.what());
     throw;
   }
 }

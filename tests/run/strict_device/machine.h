@@ -2,8 +2,9 @@
 //
 // A device as strict as device.h allows. Its memory has no address for the host; nothing that is
 // enqueued runs before somebody waits for it, and then in an order of its own between streams: only
-// what must, everything else first, or at random. What breaks a rule is an error that begins with
-// "strict device:", or ends the process where no status can be returned.
+// what must, everything else first, or at random (STRICT_SEED). What breaks a rule is an error that begins
+// with "strict device:", or ends the process where no status can be returned. With STRICT_ABSENT the
+// machine has no such device.
 #pragma once
 
 #include <orrery/device.h>
@@ -15,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 struct orr_event {
@@ -78,6 +80,11 @@ class Machine {
   void begin(orr_stream* stream);
   orr_graph* end(orr_stream* stream);
 
+  // What was done since `open`; printed at the end of the process where STRICT_COUNTS is set.
+  struct Counts {
+    uint64_t launches = 0, recorded = 0, graphs = 0, syncs = 0, allocations = 0;
+  } counts;
+
  private:
   void must_be_open() const;
   void must_not_capture(const char* what) const;
@@ -88,10 +95,11 @@ class Machine {
 
   std::recursive_mutex mutex_;
   bool open_ = false;
-  uint64_t handles_ = 0, random_ = 1, syncs_ = 0;
+  uint64_t handles_ = 0, random_ = 1;
   std::map<uint64_t, Allocation> allocations_;
   std::vector<std::unique_ptr<orr_stream>> streams_;
   int captures_ = 0;
+  std::thread::id capturing_;
 };
 
 }  // namespace strict

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The plugin "strict": the strict device, and the reference's kernels on it.
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include <orrery/sdk/plugin.hpp>
@@ -122,6 +124,7 @@ orr_status* capture_end(void*, orr_stream* stream, orr_graph** out) {
 orr_status* graph_launch(void*, orr_graph* graph, orr_stream* stream) {
   return locked([&](Machine& m) {
     if (graph->items.empty()) broken("a graph of nothing");
+    ++m.counts.graphs;
     for (const Item& item : graph->items) m.enqueue(stream, item);
   });
 }
@@ -134,8 +137,9 @@ const orr_device_api device_table = {sizeof(orr_device_api), nullptr, facts, all
                                      capture_end, graph_launch, graph_destroy};
 
 int32_t probe(void*, char* reason, uint32_t bytes) {
-  if (bytes) reason[0] = 0;
-  return 1;
+  const bool absent = std::getenv("STRICT_ABSENT");
+  if (bytes) std::snprintf(reason, bytes, "%s", absent ? "no strict device here" : "");
+  return !absent;
 }
 
 void supports(void*, const orr_op* op, orr_support* out) {
@@ -202,6 +206,7 @@ orr_status* launch(orr_kernel* given, orr_stream* stream, const orr_buffer* in, 
     for (int i = 0; i < kernel->n_in; ++i) call.add(m, in[i]);
     for (int i = 0; i < kernel->n_out; ++i) call.add(m, out[i]);
     if (workspace) call.add(m, *workspace), call.has_workspace = true;
+    ++m.counts.launches;
     Item item;
     item.memories = call.handles;
     item.run = [&m, kernel, call = std::move(call)] { run(m, *kernel, call); };

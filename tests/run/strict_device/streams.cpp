@@ -8,7 +8,7 @@
 namespace strict {
 
 void Machine::must_not_capture(const char* what) const {
-  if (captures_ > 0) broken(std::string(what) + " while a stream is captured");
+  if (captures_ > 0 && capturing_ == std::this_thread::get_id()) broken(std::string(what) + " while a stream is captured");
 }
 
 orr_stream* Machine::make_stream() {
@@ -29,6 +29,7 @@ void Machine::enqueue(orr_stream* stream, Item item) {
   if (item.record) item.record->on = stream;
   if (stream->capture) {
     if (item.record || item.wait) broken("an event in a capture");
+    ++counts.recorded;
     stream->capture->items.push_back(std::move(item));
     return;
   }
@@ -43,7 +44,8 @@ void Machine::enqueue(orr_stream* stream, Item item) {
 }
 
 void Machine::begin(orr_stream* stream) {
-  must_not_capture("capture_begin");
+  if (captures_ > 0) broken("two captures at once");
+  capturing_ = std::this_thread::get_id();
   stream->capture = new orr_graph;
   ++captures_;
 }
@@ -83,10 +85,10 @@ orr_stream* Machine::needed(const orr_event& wanted) const {
 // By turns: what must run and nothing else, all else first, anything.
 orr_stream* Machine::choose(const orr_event& wanted) {
   orr_stream* must = needed(wanted);
-  if (syncs_ % 3 == 0) return must;
+  if (counts.syncs % 3 == 0) return must;
   std::vector<orr_stream*> others;
   for (auto& s : streams_)
-    if (can_run(*s) && (s.get() != must || syncs_ % 3 == 2)) others.push_back(s.get());
+    if (can_run(*s) && (s.get() != must || counts.syncs % 3 == 2)) others.push_back(s.get());
   if (others.empty()) return must;
   random_ = random_ * 6364136223846793005ull + 1442695040888963407ull;
   return others[(random_ >> 33) % others.size()];
@@ -108,7 +110,7 @@ void Machine::sync(const orr_event& event) {
   must_not_capture("event_sync");
   if (!event.recorded) broken("event_sync of an event that was never recorded");
   const uint64_t times = event.recorded;
-  for (++syncs_; event.done < times;) {
+  for (++counts.syncs; event.done < times;) {
     orr_stream* next = choose(event);
     if (!next) broken("event_sync of an event that nothing will end");
     step(*next);

@@ -67,7 +67,7 @@ class Device(unittest.TestCase):
 
     def script(self, stack, name="strategies.lua"):
         path = self.folder / name
-        path.write_text((HERE / name).read_text().replace("STACK", stack, 1))
+        path.write_text((HERE / name).read_text().replace("= STACK", "= " + stack))
         return path
 
     def same(self, ranks, *words, seeds=(1,)):
@@ -115,8 +115,11 @@ class Device(unittest.TestCase):
         self.assertEqual(more["syncs"] - many["syncs"], 10)
         gpt = [word for word in GPT if not word.startswith(("steps", "sample", "eval"))] + ["sample=0", "eval=0"]
         few, many = (self.counts(*gpt, f"steps={steps}") for steps in (10, 20))
-        self.assertEqual(many["launches"] - few["launches"], 10)  # scatter_add may not be recorded there
-        self.assertEqual(many["graphs"] - few["graphs"], 20)      # what is before it, and behind
+        # scatter_add, which may not be recorded there, for positions and tokens, and the one launch between.
+        self.assertEqual(many["launches"] - few["launches"], 3 * 10)
+        self.assertEqual(many["graphs"] - few["graphs"], 2 * 10)
+        self.assertEqual(many["syncs"] - few["syncs"], 10)
+        self.assertEqual(many["allocations"], few["allocations"])
         profiled = self.counts("--profile", "examples/mlp.lua", "steps=10")
         self.assertEqual(profiled["graphs"], 0)
 
@@ -137,14 +140,14 @@ class Device(unittest.TestCase):
         away = {**STRICT, "STRICT_ABSENT": "1"}
         plan = orrery("plan", "-n", 2, "--kernels", "strict", *MLP, **away)
         self.assertEqual(plan.code, 0, plan.err)
-        self.assertRegex(plan.out, r"outside +3145728 +3 MiB +of driver and libraries")
+        self.assertRegex(plan.out, r"outside +3145728 +3.* +of driver and libraries")
         done = orrery("run", "--kernels", "strict", *MLP, **away)
         self.assertEqual(done.code, 69, done.err)
         self.assertIn("kernels 'strict' cannot run here: no strict device here", done.err)
 
     def test_refusals(self):
         done = orrery("run", "--kernels", "strict,reference", *MLP, **STRICT)
-        self.assertEqual(done.code, 2, done.err)
+        self.assertEqual(done.code, 1, done.err)
         self.assertIn("kernels 'strict' work on device 'strict' and 'reference' on 'host': choose plugins of one device",
                       done.err)
         done = run("strict", 2, self.script('{ strategy.server{ mode = "async" } }', "served.lua"))

@@ -7,6 +7,7 @@
 
 #include <orrery/comm.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -82,6 +83,9 @@ class WorldComm {
   void free(orr_memory* memory);
 
   uint64_t bytes_sent() const;           // [any thread]
+  // Operations so far that the plugin does not have and that were composed of its messages: names with
+  // commas. [any thread]
+  std::string composed() const;
   void abort(const std::string& reason); // pending and later work ends, here and on peers [any thread]
 
  private:
@@ -96,6 +100,8 @@ class WorldComm {
   void number(orr_coll& op, Group& group) const;
   void post_on_stream(orr_coll op, Group& group);
   void await_streams();
+  void post_now(const orr_coll* ops, int32_t n, Group& group);
+  void compose(const orr_coll& c, Group& group);
   std::chrono::nanoseconds time_on_link(const std::vector<orr_coll>& ops, const Group& group) const;
   std::string elsewhere(const orr_coll& here);
 
@@ -111,6 +117,8 @@ class WorldComm {
   };
   std::vector<Memory> memories_;
   std::vector<std::pair<orr_comm*, orr_work*>> on_streams_;  // of the lane
+  std::atomic<uint64_t> composed_{0};           // bit n: operation n
+  std::atomic<uint64_t> beyond_definition_{0};  // bytes of their messages
 
   mutable std::mutex mutex_;
   std::condition_variable posted_, finished_;

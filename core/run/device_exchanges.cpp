@@ -4,6 +4,7 @@
 #include <orrery/sdk/traffic.hpp>
 
 #include "base/error.h"
+#include "job/emulation.h"
 #include "run/profile.h"
 
 namespace orrery {
@@ -38,10 +39,11 @@ DeviceExchanges::Carried DeviceExchanges::carry(const Exchange& e, const Posted&
   return c;
 }
 
-// Trees promise an order of sums, which backends keep on the host.
+// Trees promise an order of sums, which backends keep on the host; what the core composes, it adds there.
 DeviceExchanges::Way DeviceExchanges::way_of(const Exchange& e, const Posted& p) const {
   if (e.is_copy()) return p.send_file || p.recv_file ? Way::filed : Way::moved;
-  return runtime_.comm().on_streams() && !orr::traffic::is_tree(e.op) ? Way::ordered : Way::staged;
+  const bool ordered = runtime_.comm().on_streams() && is_native(runtime_.comm().caps(), p.coll);
+  return ordered && !orr::traffic::is_tree(e.op) ? Way::ordered : Way::staged;
 }
 
 void DeviceExchanges::lay_staging() {

@@ -5,8 +5,10 @@
 #include <chrono>
 #include <cstring>
 #include <orrery/sdk/traffic.hpp>
+#include <utility>
 
 #include "base/error.h"
+#include "job/emulation.h"
 #include "job/forming.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
@@ -72,14 +74,14 @@ WorldComm::~WorldComm() {
     posted_.notify_one();
     thread_.join();
   }
-  while (!memories_.empty()) free(memories_.back().first);
+  while (!memories_.empty()) free(memories_.back().memory);
   for (size_t i = groups_.size(); i-- > 0;)
     if (groups_[i].comm) api_->destroy(groups_[i].comm);
 }
 
 int WorldComm::split(int color) {
   Group made;
-  wait(enqueue([&] {
+  wait(hand_over([&] {
     if (groups_[0].comm) check(api_->split(groups_[0].comm, color, rank(), &made.comm));
   }));
   if (color < 0) made.rank = -1;
@@ -93,16 +95,30 @@ WorldComm::Ticket WorldComm::submit(std::vector<orr_coll> ops, int group) {
 }
 
 WorldComm::Ticket WorldComm::submit(std::function<void(const Post&)> work, int group) {
-  return enqueue([this, work = std::move(work), &to = groups_[static_cast<size_t>(group)]] {
+  return hand_over([this, work = std::move(work), &to = groups_[static_cast<size_t>(group)]] {
     work([this, &to](const std::vector<orr_coll>& ops) { execute(ops, to); });
   });
+}
+
+bool WorldComm::on_streams() const {
+  return api_ && (caps_.flags & ORR_COMM_STREAM_ORDERED) && (caps_.tiers >> ORR_TIER_DEVICE & 1);
+}
+
+WorldComm::Ticket WorldComm::enqueue(const orr_coll& op, int group, std::function<void()> before,
+                                     std::function<void()> after) {
+  return hand_over([this, op, &to = groups_[static_cast<size_t>(group)], before = std::move(before),
+                    after = std::move(after)] { before(), post_on_stream(op, to), after(); });
+}
+
+WorldComm::Ticket WorldComm::finish() {
+  return hand_over([this] { await_streams(); });
 }
 
 WorldComm::Post WorldComm::direct(int group) {
   return [this, &to = groups_[static_cast<size_t>(group)]](const std::vector<orr_coll>& ops) { execute(ops, to); };
 }
 
-WorldComm::Ticket WorldComm::enqueue(std::function<void()> work) {
+WorldComm::Ticket WorldComm::hand_over(std::function<void()> work) {
   if (!thread_.joinable()) {
     work();
     return completed_ = ++submitted_;
@@ -150,9 +166,32 @@ void WorldComm::lane() {
   }
 }
 
+void WorldComm::number(orr_coll& op, Group& group) const {
+  if (op.op != ORR_COLL_SEND && op.op != ORR_COLL_RECV) op.sequence = ++group.sequence;
+}
+
+void WorldComm::post_on_stream(orr_coll op, Group& group) {
+  number(op, group);
+  orr_work* work = nullptr;
+  check(api_->post(group.comm, &op, 1, &work));
+  on_streams_.emplace_back(group.comm, work);
+}
+
+// After an error the rest ends at once, and is waited for to be freed.
+void WorldComm::await_streams() {
+  std::exception_ptr error;
+  for (auto& [comm, work] : std::exchange(on_streams_, {})) {
+    try {
+      check(api_->wait(comm, work));
+    } catch (const Error&) {
+      if (!error) error = std::current_exception();
+    }
+  }
+  if (error) std::rethrow_exception(error);
+}
+
 void WorldComm::execute(std::vector<orr_coll> ops, Group& group) {
-  for (orr_coll& c : ops)
-    if (c.op != ORR_COLL_SEND && c.op != ORR_COLL_RECV) c.sequence = ++group.sequence;
+  for (orr_coll& c : ops) number(c, group);
   if (!group.comm) {
     copy_to_self(ops);
     for (const orr_coll& c : ops)
@@ -160,15 +199,36 @@ void WorldComm::execute(std::vector<orr_coll> ops, Group& group) {
     return;
   }
   const auto begin = std::chrono::steady_clock::now();
+  std::vector<orr_coll> together;
+  for (const orr_coll& c : ops) is_native(caps_, c) ? together.push_back(c) : compose(c, group);
+  if (!together.empty()) post_now(together.data(), static_cast<int32_t>(together.size()), group);
+  if (link_speed_ > 0) std::this_thread::sleep_until(begin + time_on_link(ops, group));
+}
+
+void WorldComm::post_now(const orr_coll* ops, int32_t n, Group& group) {
   orr_work* work = nullptr;
   try {
-    check(api_->post(group.comm, ops.data(), static_cast<int32_t>(ops.size()), &work));
+    check(api_->post(group.comm, ops, n, &work));
     check(api_->wait(group.comm, work));
   } catch (const Error& e) {
     if (e.code() != ORR_DEADLINE) throw;
-    throw Error(e.code(), e.what() + elsewhere(ops.front()));
+    throw Error(e.code(), e.what() + elsewhere(*ops));
   }
-  if (link_speed_ > 0) std::this_thread::sleep_until(begin + time_on_link(ops, group));
+}
+
+// The plugin counts its messages; the operation's own definition may be less, where it is small.
+void WorldComm::compose(const orr_coll& c, Group& group) {
+  const uint64_t before = api_->bytes_sent(group.comm);
+  emulate(c, group.rank, group.size, [&](const orr_coll* messages, int32_t n) { post_now(messages, n, group); });
+  composed_ |= uint64_t{1} << c.op;
+  beyond_definition_ += api_->bytes_sent(group.comm) - before - orr::traffic::bytes_sent(c, group.rank, group.size);
+}
+
+std::string WorldComm::composed() const {
+  std::string names;
+  for (int32_t op = ORR_COLL_BARRIER; op <= ORR_COLL_TREE_REDUCE_SCATTER; ++op)
+    if (composed_ >> op & 1) names += (names.empty() ? "" : ", ") + std::string(orr::traffic::name(op));
+  return names;
 }
 
 // Links carry both directions at once.
@@ -216,20 +276,30 @@ orr_memory* WorldComm::allocate(uint64_t bytes, int group) {
   drain();
   orr_memory* memory = nullptr;
   orr_comm* comm = groups_[static_cast<size_t>(group)].comm;
-  if (comm && (caps_.flags & ORR_COMM_REGISTERED)) {
+  if (!(caps_.flags & ORR_COMM_REGISTERED)) comm = nullptr;
+  if (comm) {
     check(api_->allocate(comm, bytes, &memory));
   } else {
     const orr_device_api& host = Registry::get().device("host");
     check(host.allocate(host.self, ORR_TIER_HOST, bytes, &memory));
   }
-  memories_.emplace_back(memory, group);
+  memories_.push_back({memory, comm});
+  return memory;
+}
+
+orr_memory* WorldComm::allocate_on_device(uint64_t bytes, int group) {
+  drain();
+  orr_memory* memory = nullptr;
+  orr_comm* comm = groups_[static_cast<size_t>(group)].comm;
+  check(api_->allocate(comm, bytes, &memory));
+  memories_.push_back({memory, comm});
   return memory;
 }
 
 void WorldComm::free(orr_memory* memory) {
-  auto at = std::find_if(memories_.begin(), memories_.end(), [&](auto& m) { return m.first == memory; });
-  if (memory->tier == ORR_TIER_COMM) {
-    api_->free(groups_[static_cast<size_t>(at->second)].comm, memory);
+  auto at = std::find_if(memories_.begin(), memories_.end(), [&](auto& m) { return m.memory == memory; });
+  if (at->comm) {
+    api_->free(at->comm, memory);
   } else {
     const orr_device_api& host = Registry::get().device("host");
     host.free(host.self, memory);
@@ -241,7 +311,7 @@ uint64_t WorldComm::bytes_sent() const {
   uint64_t sum = 0;
   for (const Group& g : groups_)
     if (g.comm) sum += api_->bytes_sent(g.comm);
-  return sum;
+  return sum - beyond_definition_;
 }
 
 void WorldComm::abort(const std::string& reason) {

@@ -5,8 +5,10 @@
 
 // clang-format off
 #define ORR_FAMILIES(X)                                                                           \
-  X(cross_entropy) X(cross_entropy_grad) X(layernorm) X(layernorm_grad) X(matmul)                 \
-  X(norm_param_grad) X(pointwise) X(reduce) X(rmsnorm) X(rmsnorm_grad) X(softmax) X(softmax_grad)
+  X(argmax) X(attention) X(attention_grad) X(categorical) X(cross_entropy) X(cross_entropy_grad)  \
+  X(gather) X(iota) X(layernorm) X(layernorm_grad) X(matmul) X(norm_param_grad) X(pointwise)      \
+  X(reduce) X(rmsnorm) X(rmsnorm_grad) X(scatter_add) X(slice_at) X(softmax) X(softmax_grad)      \
+  X(topk) X(update_slice)
 // clang-format on
 
 namespace orr_cuda {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "fold_block.h"
+#include "packet.h"
 #include "row_sum.h"
 #include "rows.h"
 
@@ -94,23 +95,6 @@ __device__ Acc<T> row_max(const Team& team, int n, const T* x) {
 #pragma unroll 8
   for (int c = team.rank; c < n; c += team.size) top = larger(top, get(x[c]));
   return fold_all(team, top, [](Acc<T> a, Acc<T> b) { return larger(a, b); });
-}
-
-// 16 bytes of elements.
-template <class T>
-struct alignas(16) Packet {
-  enum { size = 16 / int(sizeof(T)) };
-  T v[size];
-};
-
-template <class T>
-__device__ Packet<T> load_packet(const T* from) {
-  if ((reinterpret_cast<uintptr_t>(from) & 15) == 0)
-    return *reinterpret_cast<const Packet<T>*>(from);
-  Packet<T> p;
-#pragma unroll
-  for (int j = 0; j < Packet<T>::size; ++j) p.v[j] = from[j];
-  return p;
 }
 
 template <class T, class F, class... Packets>

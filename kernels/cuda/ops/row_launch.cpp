@@ -32,7 +32,7 @@ void require_vector(const orr_tensor& t, int32_t dtype, int64_t n, const char* n
 }
 
 RowLaunch::RowLaunch(const std::string& name, const orr_tensor& x, int staged)
-    : function(find_function(name + "_" + dtype_name(x.dtype))), rows{} {
+    : function(find_function(name)), rows{} {
   const int64_t bytes = orr_dtype_bytes(x.dtype), columns = x.dims[1];
   const int64_t blocks = (columns + ORR_SUM_BLOCK - 1) / ORR_SUM_BLOCK;
   rows.rows = x.dims[0];

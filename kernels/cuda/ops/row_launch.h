@@ -18,6 +18,11 @@ void require_rows(const orr_tensor& x);
 // Throws Unsupported unless `t` is a vector of n elements.
 void require_vector(const orr_tensor& t, int32_t dtype, int64_t n, const char* name);
 
+// "softmax_f32"
+inline std::string function_name(const std::string& kind, int32_t dtype) {
+  return kind + "_" + dtype_name(dtype);
+}
+
 struct RowLaunch {
   // For x[R,C], whose rows are staged `staged` times.
   // REQUIRES: the device is open.

@@ -47,7 +47,7 @@ struct Thread : Fiber {
 struct Meeting {
   unsigned mask, arrived = 0;
   unsigned round = 0;
-  char values[2][32][32];
+  alignas(16) char values[2][32][kShown];
   std::vector<Thread*> waiting;
 };
 

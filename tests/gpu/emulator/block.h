@@ -29,8 +29,10 @@ extern char* dynamic_shared;
 // __syncthreads: waits for all threads of the block that have not ended.
 void barrier();
 
-// A collective of the lanes in `mask`: each gives `bytes` bytes, at most 32, and gets the address of
-// what lane `source` gave, good until its next collective.
+// A collective of the lanes in `mask`: each gives `bytes` bytes, at most kShown, and gets the address
+// of what lane `source` gave, good until its next collective. What the lanes give lies in order of
+// lanes, kShown bytes apart.
+constexpr int kShown = 64;
 const void* exchange(unsigned mask, const void* value, size_t bytes, int source = 0);
 
 // An asynchronous copy of 16 bytes, of which the first `bytes` are from `from` and the rest zeros.

@@ -72,7 +72,8 @@ typedef struct orr_device_api {
   orr_status* (*open)(void* self, int32_t local_rank, int32_t local_size);
 
   /* Recording, optional: what is enqueued on the stream between begin and end is not run but kept, with
-   * the buffers it names; each launch of the graph runs it all in order. [compute thread] */
+   * the buffers it names; each launch of the graph runs it all in order. Other threads go on with other
+   * streams meanwhile. [compute thread] */
   orr_status* (*capture_begin)(void* self, orr_stream*);
   orr_status* (*capture_end)(void* self, orr_stream*, orr_graph** out);
   orr_status* (*graph_launch)(void* self, orr_graph*, orr_stream*);

@@ -78,25 +78,9 @@ void check_slices(const orr_coll& c, int ranks) {
 }
 
 void check_buffers(const orr_coll& c, int rank, int ranks, bool device) {
-  const bool root = has_root(c.op) && c.root_or_peer == rank;
-  int64_t in = c.count, out = c.count;
-  switch (c.op) {
-    case ORR_COLL_BROADCAST: (root ? out : in) = 0; break;
-    case ORR_COLL_REDUCE: out = root ? c.count : 0; break;
-    case ORR_COLL_REDUCE_SCATTER: in = orr::traffic::sum(c.counts, ranks); out = c.counts[rank]; break;
-    case ORR_COLL_ALL_GATHER: in = c.counts[rank]; out = orr::traffic::sum(c.counts, ranks); break;
-    case ORR_COLL_ALL_TO_ALL:
-      in = orr::traffic::sum(c.counts, ranks);
-      out = orr::traffic::sum(c.recv_counts, ranks);
-      break;
-    case ORR_COLL_SEND: out = 0; break;
-    case ORR_COLL_RECV: in = 0; break;
-    case ORR_COLL_TREE_REDUCE_SCATTER: out = c.counts[rank]; [[fallthrough]];
-    case ORR_COLL_TREE_ALL_REDUCE: in = c.count * orr::traffic::nodes(c, rank, ranks); break;
-    default: break;
-  }
-  check_bytes(c, "send", c.send, in, device);
-  check_bytes(c, "recv", c.recv, out, device);
+  const orr::traffic::Extent elements = orr::traffic::extent(c, rank, ranks);
+  check_bytes(c, "send", c.send, elements.in, device);
+  check_bytes(c, "recv", c.recv, elements.out, device);
 }
 
 }  // namespace

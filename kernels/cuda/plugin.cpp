@@ -24,18 +24,24 @@ const Family& family_of(const orr_op& op) {
   throw Unsupported(std::string("not among the cuda kernels: ") + op.kind);
 }
 
+void require_types(const orr_tensor* tensors, int n, const char* what) {
+  for (int i = 0; i < n; ++i)
+    require(orr_dtype_bytes(tensors[i].dtype) > 0,
+            std::string(what) + " " + std::to_string(i) + " has an unknown dtype");
+}
+
 void require_layout(const orr_tensor* tensors, int n, uint32_t strided, const char* what) {
-  for (int i = 0; i < n; ++i) {
-    require(orr_dtype_bytes(tensors[i].dtype) > 0, std::string(what) + " has an unknown dtype");
+  for (int i = 0; i < n; ++i)
     require((strided >> std::min(i, 31) & 1) || is_contiguous(tensors[i]),
             std::string(what) + " " + std::to_string(i) + " must be contiguous");
-  }
 }
 
 // The answer of the op's family. Layouts are no reason to refuse: the host packs what has no bit in
 // strided_in. Throws Unsupported.
 const Family& ask(const orr_op& op, orr_support& out) {
   const Family& family = family_of(op);
+  require_types(op.in, op.n_in, "input");
+  require_types(op.out, op.n_out, "output");
   out = orr_support{};
   out.size = sizeof out;
   out.score = 100;

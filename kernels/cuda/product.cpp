@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "product.h"
 
+#include <algorithm>
+
 #include <orrery/sdk/plugin.hpp>
 
 namespace orr_cuda {
@@ -50,7 +52,8 @@ BlasObject<cublasLtMatmulDesc_t> description(const MatmulShape& shape) {
   return owned;
 }
 
-BlasObject<cublasLtMatmulPreference_t> preference(bool may_split, int64_t alignment) {
+BlasObject<cublasLtMatmulPreference_t> preference(bool may_split, uint64_t workspace,
+                                                  int64_t alignment) {
   cublasLtMatmulPreference_t made = nullptr;
   check_blas(blas().cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
   BlasObject owned(made, blas().cublasLtMatmulPreferenceDestroy);
@@ -61,7 +64,7 @@ BlasObject<cublasLtMatmulPreference_t> preference(bool may_split, int64_t alignm
   const uint32_t schemes =
       may_split ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_NONE;
   const auto bytes = static_cast<uint32_t>(alignment);
-  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, blas_workspace);
+  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace);
   set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes);
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, bytes);
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, bytes);
@@ -79,7 +82,30 @@ int32_t parts_of(const cublasLtMatmulAlgo_t& algorithm) {
   return parts;
 }
 
+// The steps keep their alignment.
+void widen(int64_t& rows, int64_t& leading) {
+  rows = nominal_cols;
+  leading = nominal_cols + leading % 16;
+}
+
+// REQUIRES: a is not turned.
+void make_nominal(Matrix& a, Matrix& b, Matrix& y) {
+  a.cols = y.cols = nominal_rows;
+  widen(y.rows, y.leading);
+  if (b.turned)
+    b.cols = nominal_cols;
+  else
+    widen(b.rows, b.leading);
+}
+
 }  // namespace
+
+size_t blas_workspace(const MatmulShape& shape) {
+  constexpr size_t least = size_t{1} << 20, most = size_t{32} << 20;
+  if (!shape.rows_summed) return least;
+  const auto parts = static_cast<size_t>(8 * shape.m * shape.n * orr_dtype_bytes(ORR_F32));
+  return std::clamp(parts / 256 * 256, least, most);
+}
 
 Product::Layouts Product::layouts(const MatmulShape& shape, int64_t depth, bool nominal) {
   const cudaDataType_t type = data_type(shape.dtype);
@@ -87,12 +113,13 @@ Product::Layouts Product::layouts(const MatmulShape& shape, int64_t depth, bool 
   Matrix a = *shape.a, b = *shape.b, y = *shape.y;
   (a.turned ? a.cols : a.rows) = depth;
   (b.turned ? b.rows : b.cols) = depth;
-  if (nominal && !shape.rows_summed) a.cols = y.cols = nominal_rows;
+  if (nominal && !shape.rows_summed) make_nominal(a, b, y);
   return {layout(a, type, batch), layout(b, type, batch), layout(y, type, batch)};
 }
 
 Product::Product(const MatmulShape& shape, int64_t depth, int64_t alignment)
     : f64_(shape.dtype == ORR_F64),
+      workspace_(blas_workspace(shape)),
       product_(description(shape)),
       layouts_(layouts(shape, depth, false)) {
   choose(shape, depth, alignment);
@@ -100,7 +127,7 @@ Product::Product(const MatmulShape& shape, int64_t depth, int64_t alignment)
 
 void Product::choose(const MatmulShape& shape, int64_t depth, int64_t alignment) {
   const Layouts nominal = layouts(shape, depth, true);
-  const auto wishes = preference(shape.rows_summed, alignment);
+  const auto wishes = preference(shape.rows_summed, workspace_, alignment);
   cublasLtMatmulHeuristicResult_t found[candidates];
   int count = 0;
   const cublasStatus_t status = blas().cublasLtMatmulAlgoGetHeuristic(
@@ -114,7 +141,7 @@ void Product::choose(const MatmulShape& shape, int64_t depth, int64_t alignment)
     if (blas().cublasLtMatmulAlgoCheck(blas().handle, product_.get(), layouts_.b.get(),
                                        layouts_.a.get(), layouts_.y.get(), layouts_.y.get(),
                                        &found[i].algo, &real) != CUBLAS_STATUS_SUCCESS ||
-        real.workspaceSize > blas_workspace)
+        real.workspaceSize > workspace_)
       continue;
     algorithm_ = found[i].algo;
     return;
@@ -133,7 +160,7 @@ void Product::launch(CUstream stream, CUdeviceptr a, CUdeviceptr b, CUdeviceptr 
   const void* zero = f64_ ? static_cast<const void*>(&zero64) : &zero32;
   check_blas(blas().cublasLtMatmul(blas().handle, product_.get(), one, at(b), layouts_.b.get(), at(a),
                                    layouts_.a.get(), zero, at(y), layouts_.y.get(), at(y),
-                                   layouts_.y.get(), &algorithm_, at(workspace), blas_workspace,
+                                   layouts_.y.get(), &algorithm_, at(workspace), workspace_,
                                    reinterpret_cast<cudaStream_t>(stream)),
              "cublasLtMatmul");
 }

@@ -25,16 +25,17 @@ uint64_t node_bytes(const MatmulShape& shape) {
 
 void supports(const orr_op& op, orr_support& out) {
   const MatmulShape shape(op);
-  const std::string rows = shape.rows_summed ? "shape" : "m" + std::to_string(nominal_rows);
+  const std::string chosen_for = shape.rows_summed ? "own" : std::to_string(nominal_rows) + "x" +
+                                                                  std::to_string(nominal_cols);
   orr::copy_text(out.numerics,
-                 std::string("cublaslt.") + dtype_name(shape.dtype) + "." + rows + "/1");
+                 std::string("cublaslt.") + dtype_name(shape.dtype) + "." + chosen_for + "/1");
   out.strided_in = (shape.a ? 1u : 0u) | (shape.b ? 2u : 0u);
   out.strided_out = shape.y && shape.k > 0 && LeafTree(Leaves(op)).levels == 0 ? 1u : 0u;
 }
 
 uint64_t measure(const orr_op& op) {
   const MatmulShape shape(op);
-  return blas_workspace + static_cast<uint64_t>(LeafTree(Leaves(op)).levels) * node_bytes(shape);
+  return blas_workspace(shape) + static_cast<uint64_t>(LeafTree(Leaves(op)).levels) * node_bytes(shape);
 }
 
 orr_tensor matrix(int32_t dtype, int64_t rows, int64_t cols, int64_t row_stride) {
@@ -106,7 +107,7 @@ class Matmul : public Prepared {
 
   CUdeviceptr place(int at, const Buffers& buffers) const {
     if (at < tree_.nodes) return buffers.out[0] + static_cast<CUdeviceptr>(at * node_step_);
-    return buffers.workspace + blas_workspace +
+    return buffers.workspace + blas_workspace(shape_) +
            static_cast<CUdeviceptr>(at - tree_.nodes) * node_bytes(shape_);
   }
 

@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-#include <list>
 #include <utility>
 
 #include "misuse.h"
@@ -112,11 +111,12 @@ void Stream::work() {
   for (;;) {
     changed_.wait(lock, [&] { return closing_ || !queue_.empty(); });
     if (queue_.empty()) return;
-    const Queued next = std::move(queue_.front());
+    Queued next = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
     if (dice(16) == 0) usleep(static_cast<useconds_t>(dice(200)));
     next.run();
+    next.run = nullptr;  // what it holds is gone before anybody hears that it is done
     {
       std::lock_guard use_lock(uses_mutex());
       uses().remove_if([&](const Use& u) { return u.stream == this && u.number == next.number; });

@@ -8,8 +8,8 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <mutex>
 #include <string>
@@ -61,7 +61,7 @@ class Stream {
   };
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Queued> queue_;
+  std::list<Queued> queue_;
   uint64_t enqueued_ = 0, done_ = 0;
   bool closing_ = false, captured_ = false;
   std::vector<Operation> kept_;

@@ -23,18 +23,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Removed when the process ends; libraries that are open stay usable.
+// FAKE_NVRTC_FOLDER, where libraries stay for later processes, or one that goes with this process;
+// libraries that are open stay usable.
 const fs::path& folder() {
   struct Folder {
     fs::path path;
+    bool kept = false;
     Folder() {
-      std::string name = (fs::temp_directory_path() / "fake_nvrtc.XXXXXX").string();
-      if (!mkdtemp(name.data())) std::abort();
-      path = name;
+      const char* named = std::getenv("FAKE_NVRTC_FOLDER");
+      std::string fresh = (fs::temp_directory_path() / "fake_nvrtc.XXXXXX").string();
+      kept = named && *named;
+      if (!kept && !mkdtemp(fresh.data())) std::abort();
+      path = kept ? named : fresh;
+      fs::create_directories(path);
     }
     ~Folder() {
       std::error_code ignored;
-      fs::remove_all(path, ignored);
+      if (!kept) fs::remove_all(path, ignored);
     }
   };
   static const Folder made;
@@ -80,14 +85,21 @@ nvrtcResult nvrtcDestroyProgram(nvrtcProgram* program) {
 }
 
 nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int, const char* const*) {
-  static int number = 0;
-  const std::string stem = (folder() / std::to_string(number++)).string();
-  std::ofstream(stem + ".cpp") << with_kernels(program->source);
-  const std::string command = FAKE_COMPILER " -std=c++20 -O1 -ffp-contract=off -fno-math-errno -shared -fPIC -w -o " +
-                              stem + ".so " + stem + ".cpp 2> " + stem + ".log";
-  const bool done = std::system(command.c_str()) == 0;
-  if (!done) program->log = read(stem + ".log");
+  const std::string text = with_kernels(program->source);
+  const std::string stem = (folder() / std::to_string(std::hash<std::string>()(text + read(FAKE_WORDS)))).string();
   program->cubin = fake::compiled_magic + stem + ".so";
+  if (fs::exists(stem + ".so")) return NVRTC_SUCCESS;
+  const std::string own = stem + "." + std::to_string(getpid());  // until it is complete
+  std::ofstream(own + ".cpp") << text;
+  const std::string command = FAKE_COMPILER " -std=c++20 -O1 -ffp-contract=off -fno-math-errno -shared -fPIC -w -o " +
+                              own + ".so " + own + ".cpp 2> " + own + ".log";
+  const bool done = std::system(command.c_str()) == 0;
+  if (done)
+    fs::rename(own + ".so", stem + ".so");
+  else
+    program->log = read(own + ".log");
+  fs::remove(own + ".cpp");
+  fs::remove(own + ".log");
   return done ? NVRTC_SUCCESS : NVRTC_ERROR_COMPILATION;
 }
 

@@ -87,7 +87,8 @@ RunResult run(const Case& c, const std::vector<Values>& inputs, const RunOptions
     in.push_back(std::make_unique<Buffer>(Device::host(), c.in[i], options.misalign));
     in.back()->write(inputs[i]);
   }
-  for (const orr_tensor& t : c.out) out.push_back(std::make_unique<Buffer>(Device::host(), t, options.misalign));
+  for (const orr_tensor& t : c.out)
+    out.push_back(std::make_unique<Buffer>(Device::host(), t, options.misalign));
   std::vector<CUdeviceptr> from = addresses(in), to = addresses(out);
   if (options.inplace) {
     const size_t shared = size_t(options.inplace - 1);

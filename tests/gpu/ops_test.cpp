@@ -71,8 +71,8 @@ TEST_P(Rows, AloneAreRowsOfTheBatch) {
       const RunResult r = run(part(c, axis, n), some, {}, 14);
       ASSERT_EQ(trouble(r), "");
       for (size_t o = 0; o < c.out.size(); ++o)
-        EXPECT_EQ(r.bits[o], part(c.out[o], whole.bits[o], axis.out[o],
-                                  axis.prefix ? 0 : 256 - n, n))
+        EXPECT_EQ(r.bits[o],
+                  part(c.out[o], whole.bits[o], axis.out[o], axis.prefix ? 0 : 256 - n, n))
             << "output " << o << ", " << n << " rows";
     }
 }

@@ -32,8 +32,9 @@ void expect_reference(const Case& c, const std::vector<Values>& inputs, bool bit
   const RunResult reference = kernel_suite::run("reference", c, inputs);
   ASSERT_EQ(got.unsupported, "");
   ASSERT_EQ(trouble(got), "");
-  EXPECT_EQ(bits ? difference(got.values, reference.values) : distance(c, got.values, reference.values),
-            "")
+  EXPECT_EQ(
+      bits ? difference(got.values, reference.values) : distance(c, got.values, reference.values),
+      "")
       << c.name();
   EXPECT_EQ(run(c, inputs, {}, 6).bits, got.bits) << c.name() << " in another order of threads";
 }
@@ -82,13 +83,14 @@ std::vector<Values> attention_inputs(const Case& forward, const Case& grad) {
 }
 
 // Heads cut out of one fused projection, as models make them, and their gradients.
-void expect_attention(int32_t dtype, int64_t t, int64_t s, int64_t d, bool causal) {
+void expect_attention(int32_t dtype, int64_t t, int64_t s, int64_t d, bool causal,
+                      double sign = 1) {
   const int64_t h = 2, row = 3 * h * d;
   const orr_tensor q = strided(dtype, {1, h, t, d}, {t * row, d, row, 1});
   const orr_tensor k = strided(dtype, {1, h, s, d}, {s * row, d, row, 1});
   const orr_tensor o = tensor(dtype, {1, h, t, d}), lse = tensor(wide(dtype), {1, h, t});
   Case forward = make("attention", {q, k, k}, {o, lse},
-                      {real("scale", 1 / std::sqrt(double(d))), integer("causal", causal)});
+                      {real("scale", sign / std::sqrt(double(d))), integer("causal", causal)});
   forward.note = shape_note({t, s, d}) + (causal ? "causal" : "full");
   forward.depth = double(s + d);
   Case grad = make("attention_grad", {o, q, k, k, o, lse}, {q, k, k}, forward.attrs);
@@ -108,6 +110,7 @@ TEST(EmulatedShapes, DeepHeadsAndManyTiles) {
     }
   expect_attention(ORR_BF16, 40, 40, 160, true);
   expect_attention(ORR_F32, 70, 70, 128, true);
+  expect_attention(ORR_BF16, 40, 40, 64, true, -1);
 }
 
 TEST(EmulatedShapes, TokensOfOneRow) {
@@ -170,7 +173,8 @@ TEST(EmulatedBadData, IsReported) {
             "cross_entropy: label 65 in row 3 is outside the 65 classes (0..64)");
   EXPECT_EQ(error_of("cross_entropy_bf16_i32_7x65", 1, 0, -1),
             "cross_entropy: label -1 in row 0 is outside the 65 classes (0..64)");
-  EXPECT_THAT(error_of("cross_entropy_grad_f32_i64_7x65_f32", 2, 6, 1000), HasSubstr("label 1000 in row 6"));
+  EXPECT_THAT(error_of("cross_entropy_grad_f32_i64_7x65_f32", 2, 6, 1000),
+              HasSubstr("label 1000 in row 6"));
   EXPECT_EQ(error_of("gather_f32_i32_17x33x9", 1, 30, 17),
             "gather: index 17 in row 30 is outside the 17 rows of the table (0..16)");
   EXPECT_THAT(error_of("scatter_add_i32_f32_5x65x67", 0, 2, -3), HasSubstr("index -3 in row 2"));

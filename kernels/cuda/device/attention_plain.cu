@@ -46,8 +46,9 @@ __device__ void attention(const AttentionArgs& a) {
       top[rank] = best;
     }
     __syncthreads();
-    add_rows(tiles, o, [=](int i) { return factor[i]; },
-             [=](int i, int j) { return p[i * stride + j]; }, v);
+    add_rows(
+        tiles, o, [=](int i) { return factor[i]; }, [=](int i, int j) { return p[i * stride + j]; },
+        v);
   }
   __syncthreads();
   each_element(tiles, [&](int i, int c) {
@@ -56,13 +57,20 @@ __device__ void attention(const AttentionArgs& a) {
     head_row<T>(a, a.o, t0 + i)[c] = rounded<T>(o[i * tiles.stride + c] * inverse);
   });
   if (rank < tile && t0 + rank < a.queries)
-    store_statistic(a.lse, a.wide_lse, first_statistic(a) + t0 + rank, top[rank] + log_of(sum[rank]));
+    store_statistic(a.lse, a.wide_lse, first_statistic(a) + t0 + rank,
+                    top[rank] + log_of(sum[rank]));
 }
 
 }  // namespace
 
-template <class T> __device__ void attention_16(const AttentionArgs& a) { attention<T, 16>(a); }
-template <class T> __device__ void attention_32(const AttentionArgs& a) { attention<T, 32>(a); }
+template <class T>
+__device__ void attention_16(const AttentionArgs& a) {
+  attention<T, 16>(a);
+}
+template <class T>
+__device__ void attention_32(const AttentionArgs& a) {
+  attention<T, 32>(a);
+}
 
 ORR_REAL_KERNELS(attention_16, kPlainThreads, AttentionArgs)
 ORR_REAL_KERNELS(attention_32, kPlainThreads, AttentionArgs)

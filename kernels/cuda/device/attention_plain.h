@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tiles of 16 or 32 rows in shared memory, as accumulators, and the products of them that plain
-// attention takes: each thread makes a small block of a product, so that what it loads serves twice.
+// attention takes: each thread makes a small block of a product, so that what it loads serves
+// twice.
 #pragma once
 
 #include "attention_place.h"

@@ -61,12 +61,12 @@ __device__ void attention_grad_q(const AttentionArgs& a) {
     __syncthreads();
     gradients_of_scores(tiles, a, t0, s0, q, k, d_o, v, p, ds);
     __syncthreads();
-    add_rows(tiles, dq, one, [=](int i, int j) { return ds[i * stride + j]; }, k);
+    add_rows(
+        tiles, dq, one, [=](int i, int j) { return ds[i * stride + j]; }, k);
   }
   __syncthreads();
   each_element(tiles, [&](int i, int c) {
-    if (t0 + i < a.queries)
-      head_row<T>(a, a.dq, t0 + i)[c] = rounded<T>(dq[i * tiles.stride + c]);
+    if (t0 + i < a.queries) head_row<T>(a, a.dq, t0 + i)[c] = rounded<T>(dq[i * tiles.stride + c]);
   });
 }
 
@@ -91,8 +91,10 @@ __device__ void attention_grad_kv(const AttentionArgs& a) {
     __syncthreads();
     gradients_of_scores(tiles, a, t0, s0, q, k, d_o, v, p, ds);
     __syncthreads();
-    add_rows(tiles, dk, one, [=](int j, int i) { return ds[i * stride + j]; }, q);
-    add_rows(tiles, dv, one, [=](int j, int i) { return p[i * stride + j]; }, d_o);
+    add_rows(
+        tiles, dk, one, [=](int j, int i) { return ds[i * stride + j]; }, q);
+    add_rows(
+        tiles, dv, one, [=](int j, int i) { return p[i * stride + j]; }, d_o);
   }
   __syncthreads();
   each_element(tiles, [&](int j, int c) {
@@ -105,9 +107,11 @@ __device__ void attention_grad_kv(const AttentionArgs& a) {
 }  // namespace
 
 ORR_REAL_KERNELS(attention_delta, kPlainThreads, AttentionArgs)
-#define ORR_TILED(name, tile)                                                              \
-  template <class T>                                                                       \
-  __device__ void name##_##tile(const AttentionArgs& a) { name<T, tile>(a); }              \
+#define ORR_TILED(name, tile)                             \
+  template <class T>                                      \
+  __device__ void name##_##tile(const AttentionArgs& a) { \
+    name<T, tile>(a);                                     \
+  }                                                       \
   ORR_REAL_KERNELS(name##_##tile, kPlainThreads, AttentionArgs)
 ORR_TILED(attention_grad_q, 16)
 ORR_TILED(attention_grad_q, 32)

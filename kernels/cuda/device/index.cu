@@ -72,11 +72,11 @@ __device__ void iota(const IotaArgs& a) {
 
 }  // namespace
 
-#define ORR_UNIT_KERNELS(name, Args)                              \
-  ORR_KERNEL(name##_1, kIndexThreads, Args, name<uint8_t>)        \
-  ORR_KERNEL(name##_2, kIndexThreads, Args, name<uint16_t>)       \
-  ORR_KERNEL(name##_4, kIndexThreads, Args, name<uint32_t>)       \
-  ORR_KERNEL(name##_8, kIndexThreads, Args, name<uint2>)          \
+#define ORR_UNIT_KERNELS(name, Args)                        \
+  ORR_KERNEL(name##_1, kIndexThreads, Args, name<uint8_t>)  \
+  ORR_KERNEL(name##_2, kIndexThreads, Args, name<uint16_t>) \
+  ORR_KERNEL(name##_4, kIndexThreads, Args, name<uint32_t>) \
+  ORR_KERNEL(name##_8, kIndexThreads, Args, name<uint2>)    \
   ORR_KERNEL(name##_16, kIndexThreads, Args, name<uint4>)
 
 ORR_UNIT_KERNELS(gather, GatherArgs)

@@ -26,12 +26,16 @@ struct Shape {
     keys = q[1].dims[2];
     depth = q[0].dims[3];
     dtype = q[0].dtype;
+    scale = orr::attr_real(op, "scale", 1.0);
   }
 
-  bool flash() const { return orr_dtype_bytes(dtype) == 2 && depth <= kFlashDepth; }
+  // The largest score is found before it is scaled, which a negative scale would turn around.
+  bool flash() const { return orr_dtype_bytes(dtype) == 2 && depth <= kFlashDepth && scale > 0; }
   int64_t bytes() const { return dtype == ORR_F64 ? 8 : 4; }
   // Rows of a block: as many as six tiles of fit.
-  int64_t tile() const { return flash() ? int64_t{kFlashQueries} : depth * bytes() <= 512 ? 32 : 16; }
+  int64_t tile() const {
+    return flash() ? int64_t{kFlashQueries} : depth * bytes() <= 512 ? 32 : 16;
+  }
   int64_t width() const { return depth <= 32 ? 32 : depth <= 64 ? 64 : 128; }
   // Bytes of `tiles` tiles of rows and `squares` of scores.
   int64_t plain_shared(int tiles, int squares) const {
@@ -45,6 +49,7 @@ struct Shape {
 
   int64_t heads, queries, keys, depth;
   int32_t dtype;
+  double scale;
 };
 
 void require_like(const orr_tensor& t, const orr_tensor& x, const char* name) {
@@ -78,8 +83,9 @@ void require_operands(const orr_op& op, int first) {
 }
 
 void say_numerics(const orr_op& op, orr_support& out) {
-  orr::copy_text(out.numerics, Shape(op).flash() ? "cuda.attention.flash.1: tiles of 64, mma f32"
-                                                 : "cuda.attention.plain.1: tiles by depth, no fma");
+  orr::copy_text(out.numerics, Shape(op).flash()
+                                   ? "cuda.attention.flash.1: tiles of 64, mma f32"
+                                   : "cuda.attention.plain.1: tiles by depth, no fma");
 }
 
 void supports(const orr_op& op, orr_support& out) {
@@ -135,7 +141,7 @@ struct AttentionBase : Prepared {
     args_.queries = int32_t(shape_.queries);
     args_.keys = int32_t(shape_.keys);
     args_.depth = int32_t(shape_.depth);
-    args_.scale = orr::attr_real(op, "scale", 1.0);
+    args_.scale = shape_.scale;
     args_.causal = orr::attr_int(op, "causal", 0) != 0;
     args_.packets = shape_.depth % 8 == 0;
     suffix_ = "_" + std::to_string(shape_.flash() ? shape_.width() : shape_.tile()) + suffix_;

@@ -43,8 +43,8 @@ struct Thread : Fiber {
   std::vector<Copy> copies;
 };
 
-// The lanes of one mask on their way to the same collective. Two rounds of values: a lane may be one
-// collective ahead of another, never two.
+// The lanes of one mask on their way to the same collective. Two rounds of values: a lane may be
+// one collective ahead of another, never two.
 struct Meeting {
   unsigned mask, arrived = 0;
   unsigned round = 0;

@@ -11,6 +11,7 @@ namespace orr_cuda {
 // where the op is declared as it would be without leaves.
 inline void require_nodes(const orr_op& op, const orr_tensor& t,
                           std::initializer_list<int64_t> dims, const char* name) {
+  require(Leaves(op).total < int64_t{1} << 30, "2^30 leaves, or more");  // kMaxNodes nodes at most
   int at = t.rank - int(dims.size());
   bool ok = at >= 0;
   int64_t lead = 1;

@@ -7,6 +7,7 @@
 #include <orrery/sdk/traffic.hpp>
 
 #include "base/error.h"
+#include "job/emulation.h"
 #include "job/forming.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
@@ -160,15 +161,36 @@ void WorldComm::execute(std::vector<orr_coll> ops, Group& group) {
     return;
   }
   const auto begin = std::chrono::steady_clock::now();
+  std::vector<orr_coll> together;
+  for (const orr_coll& c : ops) is_native(caps_, c) ? together.push_back(c) : compose(c, group);
+  if (!together.empty()) post_now(together.data(), static_cast<int32_t>(together.size()), group);
+  if (link_speed_ > 0) std::this_thread::sleep_until(begin + time_on_link(ops, group));
+}
+
+void WorldComm::post_now(const orr_coll* ops, int32_t n, Group& group) {
   orr_work* work = nullptr;
   try {
-    check(api_->post(group.comm, ops.data(), static_cast<int32_t>(ops.size()), &work));
+    check(api_->post(group.comm, ops, n, &work));
     check(api_->wait(group.comm, work));
   } catch (const Error& e) {
     if (e.code() != ORR_DEADLINE) throw;
-    throw Error(e.code(), e.what() + elsewhere(ops.front()));
+    throw Error(e.code(), e.what() + elsewhere(*ops));
   }
-  if (link_speed_ > 0) std::this_thread::sleep_until(begin + time_on_link(ops, group));
+}
+
+// The plugin counts its messages; the operation's own definition may be less, where it is small.
+void WorldComm::compose(const orr_coll& c, Group& group) {
+  const uint64_t before = api_->bytes_sent(group.comm);
+  emulate(c, group.rank, group.size, [&](const orr_coll* messages, int32_t n) { post_now(messages, n, group); });
+  composed_ |= uint64_t{1} << c.op;
+  beyond_definition_ += api_->bytes_sent(group.comm) - before - orr::traffic::bytes_sent(c, group.rank, group.size);
+}
+
+std::string WorldComm::composed() const {
+  std::string names;
+  for (int32_t op = ORR_COLL_BARRIER; op <= ORR_COLL_TREE_REDUCE_SCATTER; ++op)
+    if (composed_ >> op & 1) names += (names.empty() ? "" : ", ") + std::string(orr::traffic::name(op));
+  return names;
 }
 
 // Links carry both directions at once.
@@ -241,7 +263,7 @@ uint64_t WorldComm::bytes_sent() const {
   uint64_t sum = 0;
   for (const Group& g : groups_)
     if (g.comm) sum += api_->bytes_sent(g.comm);
-  return sum;
+  return sum - beyond_definition_;
 }
 
 void WorldComm::abort(const std::string& reason) {

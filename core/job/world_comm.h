@@ -7,6 +7,7 @@
 
 #include <orrery/comm.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -73,6 +74,9 @@ class WorldComm {
   void free(orr_memory* memory);
 
   uint64_t bytes_sent() const;           // [any thread]
+  // Operations so far that the plugin does not have and that were composed of its messages: names with
+  // commas. [any thread]
+  std::string composed() const;
   void abort(const std::string& reason); // pending and later work ends, here and on peers [any thread]
 
  private:
@@ -84,6 +88,8 @@ class WorldComm {
     uint64_t sequence = 0;  // of the lane
   };
   void execute(std::vector<orr_coll> ops, Group& group);
+  void post_now(const orr_coll* ops, int32_t n, Group& group);
+  void compose(const orr_coll& c, Group& group);
   std::chrono::nanoseconds time_on_link(const std::vector<orr_coll>& ops, const Group& group) const;
   std::string elsewhere(const orr_coll& here);
 
@@ -93,6 +99,8 @@ class WorldComm {
   const orr_comm_api* api_ = nullptr;  // null in a world of one
   std::deque<Group> groups_;  // stay where they are
   orr_comm_caps caps_{};
+  std::atomic<uint64_t> composed_{0};           // bit n: operation n
+  std::atomic<uint64_t> beyond_definition_{0};  // bytes of their messages
   std::vector<std::pair<orr_memory*, int>> memories_;  // and its group
 
   mutable std::mutex mutex_;

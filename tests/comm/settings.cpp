@@ -62,6 +62,7 @@ constexpr const char* library_variables[] = {"ORRERY_CUDA_LIBRARY", "ORRERY_NCCL
 
 // From here on the kernel refuses this process what a container's default filter does.
 constexpr const char* wall_variable = "COMM_TEST_WALLED";
+constexpr const char* bare_variable = "COMM_TEST_BARE";
 void put_up_wall() {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -138,12 +139,14 @@ std::string ask(const Setting& s) {
 
 std::ostream& operator<<(std::ostream& out, const Setting& s) {
   return out << (s.fake.empty() ? "" : "fake ") << s.backend << " under " << s.launcher
-             << (s.hosts.empty() ? "" : ", hosts " + s.hosts) << (s.walled ? ", walled" : "");
+             << (s.hosts.empty() ? "" : ", hosts " + s.hosts) << (s.walled ? ", walled" : "")
+             << (s.bare ? ", messages only" : "");
 }
 
 std::string name_of(const Setting& s) {
   std::string name = (s.fake.empty() ? "" : "fake_") + s.backend + "_" + s.launcher +
-                     (s.hosts.empty() ? "" : "_hosts_" + s.hosts) + (s.walled ? "_walled" : "");
+                     (s.hosts.empty() ? "" : "_hosts_" + s.hosts) + (s.walled ? "_walled" : "") +
+                     (s.bare ? "_messages_only" : "");
   std::replace_if(name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
   return name;
 }
@@ -177,6 +180,7 @@ ranks::Outcome run(const Setting& s, int n, const std::string& body, const std::
   const std::string words = s.backend + " " + argument;
   if (!s.hosts.empty()) env.push_back("ORRERY_TEST_HOSTS=" + s.hosts);
   if (s.walled) env.push_back(std::string(wall_variable) + "=1");
+  if (s.bare) env.push_back(std::string(bare_variable) + "=1");
   if (s.launcher == "orrery") return ranks::run(n, body, words, env);
   return run_under(find(s.launcher), n, body, words, env);
 }
@@ -184,6 +188,7 @@ ranks::Outcome run(const Setting& s, int n, const std::string& body, const std::
 Body::Body(const char* name, int (*run)(const std::string&, const std::string&)) {
   const ranks::Body body(name, [run](const std::string& words) {
     if (std::getenv(wall_variable)) put_up_wall();
+    Peer::only_messages = std::getenv(bare_variable);
     const size_t blank = words.find(' ');
     return run(words.substr(0, blank), words.substr(blank + 1));
   });

@@ -45,7 +45,7 @@ class GPT(nn.Module):
         self.norm = nn.LayerNorm(dim)
 
     def forward(self, ids):
-        x = self.tok(ids) + self.pos(torch.arange(ids.shape[-1]))
+        x = self.tok(ids) + self.pos(torch.arange(ids.shape[-1], device=ids.device))
         for block in self.blocks.values():
             x = block(x)
         return self.head(self.norm(x))

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "job/emulation.h"
 #include "job/environment.h"
 #include "job/store.h"
 #include "plugin/host.h"
@@ -41,6 +42,7 @@ struct Peer {
     caps.size = sizeof caps;
     char reason[256];
     api.probe(api.self, &caps, reason, sizeof reason);
+    if (only_messages) caps.ops = uint64_t{1} << ORR_COLL_SEND | uint64_t{1} << ORR_COLL_RECV;
     return caps;
   }
   bool has(uint32_t flag) const { return caps().flags & flag; }
@@ -50,9 +52,18 @@ struct Peer {
   }
   int rank() const { return api.rank(comm); }
   int size() const { return api.world_size(comm); }
+  // As the core does: what the backend does not have is composed of its messages.
   void post(const std::vector<orr_coll>& ops) {
+    const orr_comm_caps has = caps();
+    std::vector<orr_coll> own;
+    for (const orr_coll& c : ops)
+      if (orrery::is_native(has, c)) own.push_back(c);
+      else orrery::emulate(c, rank(), size(), [&](const orr_coll* messages, int32_t n) { post_now(messages, n); });
+    if (!own.empty()) post_now(own.data(), static_cast<int32_t>(own.size()));
+  }
+  void post_now(const orr_coll* ops, int32_t n) {
     orr_work* work = nullptr;
-    check(api.post(comm, ops.data(), static_cast<int32_t>(ops.size()), &work));
+    check(api.post(comm, ops, n, &work));
     check(api.wait(comm, work));
   }
   void post(const orr_coll& op) { post(std::vector<orr_coll>{op}); }
@@ -66,6 +77,8 @@ struct Peer {
     c.redop = redop;
     return c;
   }
+
+  static inline bool only_messages = false;  // of what the backend has, sends and receives alone are used
 
   orrery::World world;
   std::unique_ptr<orrery::Store> store;

@@ -39,17 +39,17 @@ orr_buffer part(const orr_buffer& b, int64_t at, int64_t bytes) {
 }  // namespace
 
 // The ranks of other hosts that have this rank's place, numbered by host.
-class Wide::Counterparts : public shared::Messenger {
+class Wide::Counterparts : public orr::exchange::Messenger {
  public:
   Counterparts(Wide& wide) : wide_(wide) {}
-  void exchange(const std::vector<shared::Message>& sends,
-                const std::vector<shared::Message>& recvs) override {
+  void exchange(const std::vector<orr::exchange::Message>& sends,
+                const std::vector<orr::exchange::Message>& recvs) override {
     wide_.exchange(ranks(sends), ranks(recvs));
   }
 
  private:
-  std::vector<shared::Message> ranks(std::vector<shared::Message> messages) const {
-    for (shared::Message& m : messages) m.peer = m.peer * wide_.host_->size() + wide_.host_->rank();
+  std::vector<orr::exchange::Message> ranks(std::vector<orr::exchange::Message> messages) const {
+    for (orr::exchange::Message& m : messages) m.peer = m.peer * wide_.host_->size() + wide_.host_->rank();
     return messages;
   }
   Wide& wide_;
@@ -140,7 +140,7 @@ void Wide::tree_all_reduce(const orr_coll& c) {
   sum.send = scratch.part(0, static_cast<int64_t>(scratch.bytes.size()));
   sum.recv = part(c.recv, at[host_->rank()] * unit, own);
   Counterparts others(*this);
-  shared::reduce(sum, rank_ / k, hosts, others);
+  orr::exchange::reduce(sum, rank_ / k, hosts, others);
   orr_coll share = c;
   share.op = ORR_COLL_ALL_GATHER;
   share.counts = n.data();
@@ -174,7 +174,7 @@ void Wide::tree_reduce_scatter(const orr_coll& c) {
   sum.leaf_first = leaf_first.data();
   sum.send = scratch.part(0, static_cast<int64_t>(scratch.bytes.size()));
   Counterparts others(*this);
-  shared::reduce(sum, rank_ / k, hosts, others);
+  orr::exchange::reduce(sum, rank_ / k, hosts, others);
 }
 
 // First each rank gets what its counterparts have, in its place in recv; then each host's pieces go
@@ -185,7 +185,7 @@ void Wide::all_gather(const orr_coll& c) {
   const auto place = [&](int r) {
     return part(c.recv, orr::traffic::sum(c.counts, r) * unit, c.counts[r] * unit);
   };
-  std::vector<shared::Message> sends, recvs;
+  std::vector<orr::exchange::Message> sends, recvs;
   for (int h = 0; h < hosts; ++h) {
     const int r = h * k + host_->rank();
     if (r == rank_) continue;

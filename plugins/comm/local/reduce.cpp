@@ -3,11 +3,10 @@
 // Everything that adds. The elements are cut into one share per rank; a share's owner folds it over
 // all ranks' operands, in rank order or in the binary tree over the leaves, and delivers the result to
 // all ranks, to the root or to itself. The three paths differ only in where operands are read.
+#include <orrery/sdk/exchange.hpp>
 #include <orrery/sdk/plugin.hpp>
 
 #include <orrery/sdk/traffic.hpp>
-#include "../shared/folding.h"
-#include "../shared/shares.h"
 #include "comm.h"
 
 namespace local {
@@ -21,8 +20,8 @@ struct Comm::Reduction {
   const orr_coll& c;
   const int rank, ranks;
   const int64_t unit;      // bytes of an element
-  shared::Folding fold;
-  const shared::Shares shares;
+  orr::Folding fold;
+  const orr::exchange::Shares shares;
   const int64_t total;     // elements of one operand
   Deliver deliver = Deliver::all;
   bool here = true;        // this rank gets a result
@@ -43,7 +42,7 @@ struct Comm::Reduction {
 
 Comm::Reduction::Reduction(const orr_coll& coll, int rank, int ranks)
     : c(coll), rank(rank), ranks(ranks), unit(orr_dtype_bytes(coll.dtype)), fold(coll, ranks),
-      shares(shared::shares_of(coll, ranks)), total(shares.total), in(fold.operands()) {
+      shares(orr::exchange::shares_of(coll, ranks)), total(shares.total), in(fold.operands()) {
   send = c.send.memory ? orr::data<char>(c.send) : nullptr;
   recv = c.recv.memory ? orr::data<char>(c.recv) : nullptr;
   if (shares.scattered) deliver = Deliver::owner;

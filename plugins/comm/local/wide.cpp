@@ -42,13 +42,13 @@ bool Wide::verify_agreement(const std::vector<Parcel>& all) {
   return true;
 }
 
-void Wide::exchange(const std::vector<shared::Message>& sends,
-                    const std::vector<shared::Message>& recvs) {
+void Wide::exchange(const std::vector<orr::exchange::Message>& sends,
+                    const std::vector<orr::exchange::Message>& recvs) {
   std::vector<Parcel> all;
   if (!agreed_) add_cards(all);
-  for (const shared::Message& m : sends)
+  for (const orr::exchange::Message& m : sends)
     all.push_back(parcel(*current_, m.peer, true, piece, 0, m.data, m.bytes));
-  for (const shared::Message& m : recvs)
+  for (const orr::exchange::Message& m : recvs)
     all.push_back(parcel(*current_, m.peer, false, piece, 0, m.data, m.bytes));
   family_->mesh->run(all, [&] {
     if (!agreed_) agreed_ = verify_agreement(all);
@@ -71,8 +71,8 @@ void Wide::collective(const orr_coll& c) {
     case ORR_COLL_BARRIER: break;
     case ORR_COLL_BROADCAST:
     case ORR_COLL_ALL_GATHER:
-    case ORR_COLL_ALL_TO_ALL: shared::move(c, rank_, size_, *this); break;
-    default: shared::reduce(c, rank_, size_, *this);
+    case ORR_COLL_ALL_TO_ALL: orr::exchange::move(c, rank_, size_, *this); break;
+    default: orr::exchange::reduce(c, rank_, size_, *this);
   }
   if (!agreed_) exchange({}, {});  // to agree is to have met
 }

@@ -8,14 +8,15 @@
 #include <memory>
 #include <vector>
 
-#include "../shared/exchange.h"
+#include <orrery/sdk/exchange.hpp>
+
 #include "comm.h"
 #include "family.h"
 #include "mesh.h"
 
 namespace local {
 
-class Wide : public Group, public shared::Messenger {
+class Wide : public Group, public orr::exchange::Messenger {
  public:
   // `host` is the communicator of those of its ranks that are on this host.
   Wide(std::shared_ptr<Family> family, std::vector<int> world_of, int rank, uint64_t id,
@@ -23,8 +24,8 @@ class Wide : public Group, public shared::Messenger {
 
   void run(const orr_coll* ops, int n) override;
   orr_memory* allocate(uint64_t bytes) override;
-  void exchange(const std::vector<shared::Message>& sends,
-                const std::vector<shared::Message>& recvs) override;
+  void exchange(const std::vector<orr::exchange::Message>& sends,
+                const std::vector<orr::exchange::Message>& recvs) override;
 
  private:
   // wide.cpp

@@ -81,7 +81,7 @@ void Comm::broadcast(const orr_coll& c) {
 
 void Comm::all_gather(const orr_coll& c) {
   const Layout l = layout_of(c.counts, size_, orr_dtype_bytes(c.dtype));
-  if (l.at.empty()) return shared::move(c, rank_, size_, *this);
+  if (l.at.empty()) return orr::exchange::move(c, rank_, size_, *this);
   char *send = address(c.send), *recv = address(c.recv);
   const bool in_place = recv && send == recv + l.at[rank_];
   std::vector<MPI_Request> request(1);
@@ -100,7 +100,7 @@ void Comm::all_to_all(const orr_coll& c) {
   const Layout out = layout_of(c.counts, size_, unit), in = layout_of(c.recv_counts, size_, unit);
   char *send = address(c.send), *recv = address(c.recv);
   if (out.at.empty() || in.at.empty() || c.send.memory == c.recv.memory)
-    return shared::move(c, rank_, size_, *this);
+    return orr::exchange::move(c, rank_, size_, *this);
   std::vector<MPI_Request> request(1);
   {
     std::lock_guard lock(family_->inside());
@@ -119,7 +119,7 @@ void Comm::collective(const orr_coll& c) {
     case ORR_COLL_BROADCAST: broadcast(c); break;
     case ORR_COLL_ALL_GATHER: all_gather(c); break;
     case ORR_COLL_ALL_TO_ALL: all_to_all(c); break;
-    default: shared::reduce(c, rank_, size_, *this);
+    default: orr::exchange::reduce(c, rank_, size_, *this);
   }
 }
 

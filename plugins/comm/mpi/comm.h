@@ -16,13 +16,14 @@
 #include <string>
 #include <vector>
 
-#include "../shared/exchange.h"
+#include <orrery/sdk/exchange.hpp>
+
 #include "../shared/operation.h"
 #include "family.h"
 
 namespace mpi {
 
-class Comm : public shared::Messenger {
+class Comm : public orr::exchange::Messenger {
  public:
   static std::unique_ptr<Comm> form_world(const orr_comm_boot& boot);
   std::unique_ptr<Comm> split(int32_t color, int32_t key);
@@ -34,8 +35,8 @@ class Comm : public shared::Messenger {
   Family& family() { return *family_; }
 
   void run(const orr_coll* ops, int n);
-  void exchange(const std::vector<shared::Message>& sends,
-                const std::vector<shared::Message>& recvs) override;
+  void exchange(const std::vector<orr::exchange::Message>& sends,
+                const std::vector<orr::exchange::Message>& recvs) override;
 
  private:
   Comm(std::shared_ptr<Family> family, MPI_Comm parent);

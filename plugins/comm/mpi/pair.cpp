@@ -40,17 +40,17 @@ struct Comm::Transfer {
   char* data() const { return bytes > 0 ? orr::data<char>(sends() ? coll->send : coll->recv) : nullptr; }
 };
 
-void Comm::exchange(const std::vector<shared::Message>& sends, const std::vector<shared::Message>& recvs) {
+void Comm::exchange(const std::vector<orr::exchange::Message>& sends, const std::vector<orr::exchange::Message>& recvs) {
   std::vector<MPI_Request> requests;
   int64_t bytes = 0;
   {
     std::lock_guard lock(family_->inside());
-    for (const shared::Message& m : recvs)
+    for (const orr::exchange::Message& m : recvs)
       for (int64_t at = 0; at < m.bytes; at += most_bytes)
         check_mpi(MPI_Irecv(m.data + at, static_cast<int>(std::min(most_bytes, m.bytes - at)), MPI_BYTE, m.peer,
                             0, main_, &requests.emplace_back()),
                   "MPI_Irecv");
-    for (const shared::Message& m : sends) {
+    for (const orr::exchange::Message& m : sends) {
       bytes += m.bytes;
       for (int64_t at = 0; at < m.bytes; at += most_bytes)
         check_mpi(MPI_Isend(m.data + at, static_cast<int>(std::min(most_bytes, m.bytes - at)), MPI_BYTE, m.peer,

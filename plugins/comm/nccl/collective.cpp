@@ -116,7 +116,7 @@ void Comm::gather(const void* mine, int64_t bytes, void* all) {
   char* to = static_cast<char*>(all);
   char* own = to + rank_ * bytes;
   std::memcpy(own, mine, static_cast<size_t>(bytes));
-  std::vector<shared::Message> sends, recvs;
+  std::vector<orr::exchange::Message> sends, recvs;
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
     sends.push_back({r, own, bytes});
@@ -171,8 +171,8 @@ void Comm::collective(const orr_coll& c) {
       for (int r = 0; r < size_; ++r) reduce_to(c, r, orr::traffic::sum(c.counts, r), c.counts[r]);
       break;
     case ORR_COLL_ALL_GATHER:
-    case ORR_COLL_ALL_TO_ALL: shared::move(c, rank_, size_, *this); break;
-    default: shared::reduce(c, rank_, size_, *this);
+    case ORR_COLL_ALL_TO_ALL: orr::exchange::move(c, rank_, size_, *this); break;
+    default: orr::exchange::reduce(c, rank_, size_, *this);
   }
 }
 

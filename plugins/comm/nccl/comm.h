@@ -21,9 +21,9 @@
 #include <string>
 #include <vector>
 
+#include <orrery/sdk/exchange.hpp>
 #include <orrery/sdk/plugin.hpp>
 
-#include "../shared/exchange.h"
 #include "../shared/operation.h"
 #include "../shared/waiting.h"
 #include "family.h"
@@ -40,7 +40,7 @@ struct Work {
   Event end;
 };
 
-class Comm : public shared::Messenger {
+class Comm : public orr::exchange::Messenger {
  public:
   static std::unique_ptr<Comm> form_world(const orr_comm_boot& boot);
   std::unique_ptr<Comm> split(int32_t color, int32_t key);
@@ -57,8 +57,8 @@ class Comm : public shared::Messenger {
   orr_memory* allocate(uint64_t bytes);
   void free(orr_memory* memory);
 
-  void exchange(const std::vector<shared::Message>& sends,
-                const std::vector<shared::Message>& recvs) override;
+  void exchange(const std::vector<orr::exchange::Message>& sends,
+                const std::vector<orr::exchange::Message>& recvs) override;
 
  private:
   Comm(std::shared_ptr<Family> family, std::vector<int> world_of, int rank);
@@ -85,10 +85,10 @@ class Comm : public shared::Messenger {
   // Host buffers.
   void empty(Slot& slot);
   void flush();
-  void upload(CUdeviceptr to, const std::vector<shared::Message>& from);
-  void download(const std::vector<shared::Message>& to, CUdeviceptr from);
+  void upload(CUdeviceptr to, const std::vector<orr::exchange::Message>& from);
+  void download(const std::vector<orr::exchange::Message>& to, CUdeviceptr from);
   void gather(const void* mine, int64_t bytes, void* all);
-  void ship(const std::vector<shared::Message>& sends, const std::vector<shared::Message>& recvs);
+  void ship(const std::vector<orr::exchange::Message>& sends, const std::vector<orr::exchange::Message>& recvs);
   template <class F>
   void in_chunks(const char* what, const char* from, char* to, int64_t count, int64_t unit,
                  F&& call);

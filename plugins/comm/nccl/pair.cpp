@@ -23,16 +23,16 @@ struct Head {
 
 int64_t bytes_of(const orr_coll& c) { return c.count * orr_dtype_bytes(c.dtype); }
 
-int64_t total(const std::vector<shared::Message>& all) {
+int64_t total(const std::vector<orr::exchange::Message>& all) {
   return std::accumulate(all.begin(), all.end(), int64_t{0},
-                         [](int64_t n, const shared::Message& m) { return n + m.bytes; });
+                         [](int64_t n, const orr::exchange::Message& m) { return n + m.bytes; });
 }
 
 // Spans, taken from the front in runs of what fits.
 class Cursor {
  public:
-  explicit Cursor(const std::vector<shared::Message>& all) {
-    for (const shared::Message& m : all) spans_.push_back({m.data, m.bytes});
+  explicit Cursor(const std::vector<orr::exchange::Message>& all) {
+    for (const orr::exchange::Message& m : all) spans_.push_back({m.data, m.bytes});
   }
   std::vector<Span> take(int64_t most) {
     std::vector<Span> run;
@@ -52,9 +52,9 @@ class Cursor {
 };
 
 // What the messages have in [at, at + piece_bytes).
-std::vector<shared::Message> cut(const std::vector<shared::Message>& all, int64_t at) {
-  std::vector<shared::Message> pieces;
-  for (const shared::Message& m : all)
+std::vector<orr::exchange::Message> cut(const std::vector<orr::exchange::Message>& all, int64_t at) {
+  std::vector<orr::exchange::Message> pieces;
+  for (const orr::exchange::Message& m : all)
     if (m.bytes > at) pieces.push_back({m.peer, m.data + at, std::min(piece_bytes, m.bytes - at)});
   return pieces;
 }
@@ -71,7 +71,7 @@ Head head_of(const orr_coll& c) { return {c.count, c.dtype, c.tag, shared::label
 
 }  // namespace
 
-void Comm::upload(CUdeviceptr to, const std::vector<shared::Message>& from) {
+void Comm::upload(CUdeviceptr to, const std::vector<orr::exchange::Message>& from) {
   Cursor cursor(from);
   const CUstream stream = family_->device().stream();
   for (std::vector<Span> run; !(run = cursor.take(Staging::slot_bytes)).empty();) {
@@ -89,7 +89,7 @@ void Comm::upload(CUdeviceptr to, const std::vector<shared::Message>& from) {
   }
 }
 
-void Comm::download(const std::vector<shared::Message>& to, CUdeviceptr from) {
+void Comm::download(const std::vector<orr::exchange::Message>& to, CUdeviceptr from) {
   Cursor cursor(to);
   const CUstream stream = family_->device().stream();
   for (std::vector<Span> run; !(run = cursor.take(Staging::slot_bytes)).empty();) {
@@ -107,8 +107,8 @@ void Comm::download(const std::vector<shared::Message>& to, CUdeviceptr from) {
 }
 
 // One group of NCCL's for all: whichever peer comes first is served first.
-void Comm::ship(const std::vector<shared::Message>& sends,
-                const std::vector<shared::Message>& recvs) {
+void Comm::ship(const std::vector<orr::exchange::Message>& sends,
+                const std::vector<orr::exchange::Message>& recvs) {
   const int64_t out = total(sends), in = total(recvs);
   if (out + in == 0) return;
   const Library& lib = library();
@@ -117,11 +117,11 @@ void Comm::ship(const std::vector<shared::Message>& sends,
   upload(ground, sends);
   issue("ncclSend and ncclRecv", [&] {
     CUdeviceptr at = ground;
-    for (const shared::Message& m : sends) {
+    for (const orr::exchange::Message& m : sends) {
       check_nccl(lib.ncclSend(pointer(at), m.bytes, ncclUint8, m.peer, comm_, stream), "ncclSend");
       at += m.bytes;
     }
-    for (const shared::Message& m : recvs) {
+    for (const orr::exchange::Message& m : recvs) {
       check_nccl(lib.ncclRecv(pointer(at), m.bytes, ncclUint8, m.peer, comm_, stream), "ncclRecv");
       at += m.bytes;
     }
@@ -134,11 +134,11 @@ void Comm::ship(const std::vector<shared::Message>& sends,
 
 // In rounds of one piece of each message, so that memory is bounded. Both ends of a message know
 // its size, hence its rounds.
-void Comm::exchange(const std::vector<shared::Message>& sends,
-                    const std::vector<shared::Message>& recvs) {
+void Comm::exchange(const std::vector<orr::exchange::Message>& sends,
+                    const std::vector<orr::exchange::Message>& recvs) {
   int64_t longest = 0;
   for (const auto* list : {&sends, &recvs})
-    for (const shared::Message& m : *list) longest = std::max(longest, m.bytes);
+    for (const orr::exchange::Message& m : *list) longest = std::max(longest, m.bytes);
   for (int64_t at = 0; at < longest; at += piece_bytes) ship(cut(sends, at), cut(recvs, at));
 }
 
@@ -150,7 +150,7 @@ void Comm::transfer(const std::vector<orr_coll>& ops) {
   if (pairs.empty()) return;
   current_ = pairs.front();
   std::vector<Head> heads(pairs.size());
-  std::vector<shared::Message> sends, recvs;
+  std::vector<orr::exchange::Message> sends, recvs;
   for (size_t i = 0; i < pairs.size(); ++i) {
     const orr_coll& c = *pairs[i];
     const bool out = c.op == ORR_COLL_SEND;

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include <orrery/sdk/fold.hpp>
 #include <orrery/sdk/plugin.hpp>
 #include <orrery/sdk/traffic.hpp>
 
-#include "arithmetic.h"
 
 namespace shared {
 namespace {
@@ -144,7 +144,7 @@ void check(const orr_coll& c, int rank, int ranks, bool any_source, bool device)
   const bool tree = orr::traffic::is_tree(c.op);
   const bool adds = tree || c.op == ORR_COLL_ALL_REDUCE || c.op == ORR_COLL_REDUCE ||
                     c.op == ORR_COLL_REDUCE_SCATTER;
-  if (adds && !fold_for(c.dtype, tree ? ORR_RED_SUM : c.redop))
+  if (adds && !orr::fold_for(c.dtype, tree ? ORR_RED_SUM : c.redop))
     invalid(c, "cannot reduce " + std::string(dtype_name(c.dtype)) + " with redop " +
                    std::to_string(c.redop));
   if (tree && (!c.leaf_first || c.leaf_first[ranks] < 1)) invalid(c, "there are no leaves");

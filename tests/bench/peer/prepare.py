@@ -12,7 +12,7 @@ from workloads import STEPS, WORKLOADS
 
 
 def save(directory, name, tensor):
-    numpy.save(directory / (name + ".npy"), tensor.detach().numpy())
+    numpy.save(directory / (name + ".npy"), tensor.detach().cpu().numpy())
 
 
 def batches(work, generator):

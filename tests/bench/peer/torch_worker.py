@@ -45,6 +45,7 @@ def whole_loss(loss, ranks):
 def timed(step):
     start = time.perf_counter()
     step()
+    step.finish()
     return (time.perf_counter() - start) * 1000
 
 
@@ -53,6 +54,7 @@ def answer(step, ranks, word, unrecorded, recorded):
         return [whole_loss(step(), ranks) for _ in range(recorded)]
     for _ in range(unrecorded):
         step()
+    step.finish()
     return [timed(step) for _ in range(recorded)]
 
 

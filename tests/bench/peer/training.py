@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's training step, as fast as PyTorch makes it: fused AdamW, gradients set to none, nothing
-read back."""
+read back; on a GPU compiled with max-autotune."""
 import pathlib
 import sys
 
@@ -28,11 +28,13 @@ class Step:
     of every batch. `wrap` is what compiles or distributes the loss function's model."""
 
     def __init__(self, work, model, wrap=lambda model: model, rank=0, ranks=1, compiled=False):
-        self.model = wrap(model)  # first: it may put others in the place of the parameters
+        self.device, self.half = work.device, work.half
+        self.model = wrap(model.to(work.device))  # first: it may put others in the place of the parameters
         groups = models.groups(model, DECAY)
         self.optimizer = torch.optim.AdamW(groups, lr=RATE, betas=(B1, B2), eps=EPS, fused=True)
-        self.loss_of = torch.compile(models.loss_of) if compiled else models.loss_of
-        x, y = (torch.from_numpy(numpy.load(work.directory / (name + ".npy"))) for name in "xy")
+        mode = "default" if work.device == "cpu" else "max-autotune"
+        self.loss_of = torch.compile(models.loss_of, mode=mode) if compiled else models.loss_of
+        x, y = (torch.from_numpy(numpy.load(work.directory / (name + ".npy"))).to(work.device) for name in "xy")
         share = work.batch // ranks
         self.batches = [(x[at:at + share], y[at:at + share])
                         for at in range(rank * share, STEPS * work.batch, work.batch)]
@@ -42,7 +44,13 @@ class Step:
         x, y = self.batches[self.count % STEPS]
         self.count += 1
         self.optimizer.zero_grad(set_to_none=True)
-        loss = self.loss_of(self.model, x, y)
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.half):
+            loss = self.loss_of(self.model, x, y)
         loss.backward()
         self.optimizer.step()
         return loss.detach()
+
+    def finish(self):
+        """Waits until the steps so far are done."""
+        if self.device != "cpu":
+            torch.cuda.synchronize()

@@ -7,7 +7,7 @@ local nn, optim, strategy, world = orrery.nn, orrery.optim, orrery.strategy, orr
 local args = orrery.args {
   dir = "", pipes = "", steps = 20, batch = 1, microbatches = 1, widths = "",
   vocab = 0, positions = 0, dim = 0, heads = 0, layers = 0,
-  stack = "data", schedule = "", lr = 1e-3, decay = 0.0, b1 = 0.9, b2 = 0.999, eps = 1e-8,
+  stack = "data", schedule = "", compute = "f32", lr = 1e-3, decay = 0.0, b1 = 0.9, b2 = 0.999, eps = 1e-8,
 }
 
 local model
@@ -30,9 +30,12 @@ local stacks = {
   tensor = function() return { strategy.tensor { size = world.size } } end,
 }
 
+local stack = assert(stacks[args.stack])()
+if args.compute ~= "f32" then stack[#stack + 1] = strategy.precision { compute = args.compute } end
+
 local run = orrery.compile(function(batch) return nn.cross_entropy(model(batch.x), batch.y) end, {
   params = model, microbatches = args.microbatches,
-  strategy = assert(stacks[args.stack])(),
+  strategy = stack,
   optimizer = optim.adamw {
     lr = args.lr, decay = args.decay, b1 = args.b1, b2 = args.b2, eps = args.eps,
     groups = { { match = models.undecayed, decay = 0 } },

@@ -18,6 +18,8 @@ class Workload:
     widths: tuple = ()  # an MLP
     gpt: dict = None
     ctx: int = 0
+    device: str = "cpu"
+    half: bool = False  # products in bf16, over f32 weights
 
     @property
     def directory(self):
@@ -26,9 +28,10 @@ class Workload:
 
     def script_arguments(self):
         """key=value words for worker.lua."""
+        half = ["compute=bf16"] if self.half else []
         if self.widths:
-            return ["widths=" + "-".join(map(str, self.widths)), f"batch={self.batch}"]
-        return [f"batch={self.batch}"] + [f"{key}={value}" for key, value in self.gpt.items()]
+            return ["widths=" + "-".join(map(str, self.widths)), f"batch={self.batch}"] + half
+        return [f"batch={self.batch}"] + half + [f"{key}={value}" for key, value in self.gpt.items()]
 
     def linears(self):
         """[(rows, outputs, inputs, how often, whether the input needs a gradient)]"""
@@ -49,5 +52,13 @@ WORKLOADS = {w.name: w for w in (
     Workload("wide-gpt", "GPT 6L/8h/512, batch 12 x 64", 12, (1, 3), 8, ctx=64,
              gpt=dict(vocab=65, positions=64, dim=512, heads=8, layers=6)),
     Workload("mlp", "MLP 784-512-512-10, batch 128", 128, (20, 80), 20,
+             widths=(784, 512, 512, 10)),
+    Workload("cuda-gpt2", "GPT-2 124M in bf16, batch 64 x 1024", 64, (2, 10), 8, ctx=1024, device="cuda",
+             half=True, gpt=dict(vocab=50257, positions=1024, dim=768, heads=12, layers=12)),
+    Workload("cuda-gpt2-xl", "GPT-2 1.5B in bf16, batch 16 x 1024", 16, (1, 4), 5, ctx=1024, device="cuda",
+             half=True, gpt=dict(vocab=50257, positions=1024, dim=1600, heads=25, layers=48)),
+    Workload("cuda-char-gpt", "char-GPT 4L/4h/128, batch 12 x 64", 12, (20, 200), 10, ctx=64, device="cuda",
+             gpt=dict(vocab=65, positions=64, dim=128, heads=4, layers=4)),
+    Workload("cuda-mlp", "MLP 784-512-512-10, batch 128", 128, (20, 500), 10, device="cuda",
              widths=(784, 512, 512, 10)),
 )}

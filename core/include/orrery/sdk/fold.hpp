@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The adds of host backends, and how the operands of a reduction become one: left to right in rank
+// order, or along the binary tree over the leaves (design section 8). The order is a property of the
+// operation, never of the way the bytes take: every backend that folds by this gives the same bits.
+//
+// 16-bit floats are folded in f32 and rounded once, to nearest even; integers wrap; NaN wins in min and
+// max. Plain loops that the compiler vectorises, for the baseline and for AVX2: they are bound by memory,
+// so wider vectors gain nothing, and elementwise arithmetic gives equal bits in both.
+#pragma once
+
+#include <orrery/comm.h>
+#include <orrery/ops.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <orrery/sdk/traffic.hpp>
+#include <type_traits>
+#include <vector>
+
+namespace orr {
+
+// out[i] = in[0][i] (op) in[1][i] (op) ... (op) in[k-1][i], left to right. `out` may be any of the
+// inputs. REQUIRES: k >= 1.
+using Fold = void (*)(void* out, const void* const* in, int k, int64_t n);
+
+namespace folds {
+#define ORR_FOLD_INLINE [[gnu::always_inline]] inline
+#pragma GCC push_options
+#pragma GCC optimize("O3")
+
+struct Bf16 {
+  uint16_t bits;
+};
+
+// How an element is stored (T) and folded (Acc).
+template <class T>
+struct Element {
+  using Acc = T;
+  ORR_FOLD_INLINE static Acc load(T x) { return x; }
+  ORR_FOLD_INLINE static T store(Acc x) { return x; }
+};
+template <>
+struct Element<Bf16> {
+  using Acc = float;
+  ORR_FOLD_INLINE static float load(Bf16 x) { return std::bit_cast<float>(uint32_t{x.bits} << 16); }
+  ORR_FOLD_INLINE static Bf16 store(float x) {
+    const uint32_t u = std::bit_cast<uint32_t>(x);
+    const uint32_t even = u + 0x7FFF + (u >> 16 & 1);
+    const uint32_t quiet = u | 0x400000;
+    return {static_cast<uint16_t>((x != x ? quiet : even) >> 16)};
+  }
+};
+template <>
+struct Element<_Float16> {
+  using Acc = float;
+  ORR_FOLD_INLINE static float load(_Float16 x) { return static_cast<float>(x); }
+  ORR_FOLD_INLINE static _Float16 store(float x) { return static_cast<_Float16>(x); }
+};
+
+template <int Op, class A>
+ORR_FOLD_INLINE A apply(A a, A b) {
+  if constexpr (std::is_integral_v<A> && (Op == ORR_RED_SUM || Op == ORR_RED_PROD)) {
+    using U = std::conditional_t<sizeof(A) == 8, uint64_t, uint32_t>;
+    const U x = static_cast<U>(a), y = static_cast<U>(b);
+    return static_cast<A>(Op == ORR_RED_SUM ? x + y : x * y);
+  } else if constexpr (Op == ORR_RED_SUM) {
+    return a + b;
+  } else if constexpr (Op == ORR_RED_PROD) {
+    return a * b;
+  } else {
+    const bool first = Op == ORR_RED_MIN ? a < b : a > b;
+    return first || a != a ? a : b;
+  }
+}
+
+template <class T, int Op>
+ORR_FOLD_INLINE void fold_body(void* out, const void* const* in, int k, int64_t n) {
+  using E = Element<T>;
+  constexpr int64_t block = 512;
+  T* to = static_cast<T*>(out);
+  if (k == 2) {
+    const T* a = static_cast<const T*>(in[0]);
+    const T* b = static_cast<const T*>(in[1]);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) to[i] = E::store(apply<Op>(E::load(a[i]), E::load(b[i])));
+    return;
+  }
+  for (int64_t at = 0; at < n; at += block) {
+    typename E::Acc acc[block];
+    const int64_t m = n - at < block ? n - at : block;
+    const T* first = static_cast<const T*>(in[0]) + at;
+    for (int64_t i = 0; i < m; ++i) acc[i] = E::load(first[i]);
+    for (int j = 1; j < k; ++j) {
+      const T* next = static_cast<const T*>(in[j]) + at;
+      for (int64_t i = 0; i < m; ++i) acc[i] = apply<Op>(acc[i], E::load(next[i]));
+    }
+    for (int64_t i = 0; i < m; ++i) to[at + i] = E::store(acc[i]);
+  }
+}
+
+template <class T, int Op>
+void fold_base(void* out, const void* const* in, int k, int64_t n) {
+  fold_body<T, Op>(out, in, k, n);
+}
+#if defined(__x86_64__)
+template <class T, int Op>
+[[gnu::target("avx2,f16c")]] void fold_avx2(void* out, const void* const* in, int k, int64_t n) {
+  fold_body<T, Op>(out, in, k, n);
+}
+#endif
+
+template <class T, int Op>
+Fold pick() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c")) return fold_avx2<T, Op>;
+#endif
+  return fold_base<T, Op>;
+}
+
+template <class T>
+Fold by_op(int32_t redop) {
+  switch (redop) {
+    case ORR_RED_SUM: return pick<T, ORR_RED_SUM>();
+    case ORR_RED_PROD: return pick<T, ORR_RED_PROD>();
+    case ORR_RED_MIN: return pick<T, ORR_RED_MIN>();
+    case ORR_RED_MAX: return pick<T, ORR_RED_MAX>();
+    default: return nullptr;
+  }
+}
+
+#pragma GCC pop_options
+#undef ORR_FOLD_INLINE
+}  // namespace folds
+
+// The kernel for a dtype and ORR_RED_, or null when there is none.
+inline Fold fold_for(int32_t dtype, int32_t redop) {
+  switch (dtype) {
+    case ORR_F32: return folds::by_op<float>(redop);
+    case ORR_F64: return folds::by_op<double>(redop);
+    case ORR_BF16: return folds::by_op<folds::Bf16>(redop);
+    case ORR_F16: return folds::by_op<_Float16>(redop);
+    case ORR_I32: return folds::by_op<int32_t>(redop);
+    case ORR_I64: return folds::by_op<int64_t>(redop);
+    case ORR_U8: return folds::by_op<uint8_t>(redop);
+    default: return nullptr;
+  }
+}
+
+// The operands of all ranks stand in rank order; rank r's are [first(r), first(r + 1)).
+class Folding {
+ public:
+  // REQUIRES: `c` adds and is well-formed.
+  Folding(const orr_coll& c, int ranks);
+
+  int operands() const { return first_.back(); }
+  int first(int rank) const { return first_[rank]; }
+  int owned(int rank) const { return first_[rank + 1] - first_[rank]; }
+  int most_owned() const;
+  // Folds n elements at each address of `in` into all of `out`, block by block. out[0] may be any of
+  // the operands' places. REQUIRES: in has operands() addresses.
+  void run(const std::vector<const char*>& in, const std::vector<char*>& out, int64_t n);
+
+ private:
+  static constexpr int64_t block_bytes = 8 << 10;  // of one operand: a block's operands stay in the first cache
+  // A sum of two operands of a tree; the number of its result follows those of the inputs.
+  struct Sum {
+    int a, b;
+  };
+  int plan_node(int64_t lo, int64_t width, int64_t total, const std::vector<int64_t>& first,
+                const std::vector<int64_t>& last);
+  void plan_tree(const orr_coll& c, int ranks);
+  void run_tree(const std::vector<const char*>& in, char* out, int64_t at, int64_t n);
+
+  int64_t unit_;
+  Fold fold_;
+  bool tree_;
+  std::vector<int> first_;
+  std::vector<Sum> sums_;
+  std::vector<char> scratch_;
+  std::vector<const void*> block_in_;
+};
+
+inline Folding::Folding(const orr_coll& c, int ranks)
+    : unit_(orr_dtype_bytes(c.dtype)), tree_(traffic::is_tree(c.op)), first_(ranks + 1, 0) {
+  fold_ = fold_for(c.dtype, tree_ ? int32_t{ORR_RED_SUM} : c.redop);
+  for (int r = 0; r < ranks; ++r)
+    first_[r + 1] = first_[r] + static_cast<int>(traffic::nodes(c, r, ranks));
+  if (tree_) plan_tree(c, ranks);
+  block_in_.resize(operands());
+}
+
+inline int Folding::most_owned() const {
+  int most = 1;
+  for (size_t r = 1; r < first_.size(); ++r) most = std::max(most, first_[r] - first_[r - 1]);
+  return most;
+}
+
+// Plans the sums of the node over leaves [lo, lo + width) and returns its operand number. `first` and
+// `last` bound the leaves of each input.
+inline int Folding::plan_node(int64_t lo, int64_t width, int64_t total, const std::vector<int64_t>& first,
+                       const std::vector<int64_t>& last) {
+  const int64_t hi = std::min(lo + width, total);
+  const auto at = std::lower_bound(first.begin(), first.end(), lo) - first.begin();
+  if (at < static_cast<int64_t>(first.size()) && first[at] == lo && last[at] >= hi)
+    return static_cast<int>(at);
+  const int left = plan_node(lo, width / 2, total, first, last);
+  if (lo + width / 2 >= total) return left;
+  const int right = plan_node(lo + width / 2, width / 2, total, first, last);
+  sums_.push_back({left, right});
+  return static_cast<int>(first.size() + sums_.size()) - 1;
+}
+
+inline void Folding::plan_tree(const orr_coll& c, int ranks) {
+  const int64_t leaves = c.leaf_first[ranks];
+  std::vector<int64_t> lo, hi;
+  for (int r = 0; r < ranks; ++r)
+    for (int64_t at = c.leaf_first[r]; at < c.leaf_first[r + 1];) {
+      lo.push_back(at);
+      orr_tree_node(&at, c.leaf_first[r + 1], leaves);
+      hi.push_back(at);
+    }
+  int64_t width = 1;
+  while (width < leaves) width *= 2;
+  plan_node(0, width, leaves, lo, hi);
+  scratch_.resize(sums_.size() * block_bytes);
+}
+
+inline void Folding::run(const std::vector<const char*>& in, const std::vector<char*>& out, int64_t n) {
+  if (out.empty()) return;
+  const int64_t block = block_bytes / unit_;
+  const int k = operands();
+  for (int64_t at = 0; at < n; at += block) {
+    const int64_t m = std::min(block, n - at);
+    if (tree_ && k > 1) {
+      run_tree(in, out[0], at, m);
+    } else if (k > 1) {
+      for (int i = 0; i < k; ++i) block_in_[i] = in[i] + at * unit_;
+      fold_(out[0] + at * unit_, block_in_.data(), k, m);
+    } else if (out[0] != in[0]) {
+      std::memmove(out[0] + at * unit_, in[0] + at * unit_, m * unit_);
+    }
+    for (size_t i = 1; i < out.size(); ++i)
+      std::memcpy(out[i] + at * unit_, out[0] + at * unit_, m * unit_);
+  }
+}
+
+inline void Folding::run_tree(const std::vector<const char*>& in, char* out, int64_t at, int64_t n) {
+  const int inputs = operands();
+  const auto operand = [&](int i) -> const void* {
+    return i < inputs ? in[i] + at * unit_ : scratch_.data() + (i - inputs) * block_bytes;
+  };
+  for (size_t s = 0; s < sums_.size(); ++s) {
+    const void* pair[] = {operand(sums_[s].a), operand(sums_[s].b)};
+    char* to = s + 1 == sums_.size() ? out + at * unit_ : scratch_.data() + s * block_bytes;
+    fold_(to, pair, 2, n);
+  }
+}
+
+}  // namespace orr

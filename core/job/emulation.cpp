@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job/emulation.h"
+
+#include <deque>
+#include <functional>
+#include <orrery/sdk/exchange.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "job/host_buffer.h"
+
+namespace orrery {
+namespace {
+
+// Of all messages of an operation, so that ranks in different ones are told apart: small enough for MPI,
+// beside the tags that scripts like to use.
+int32_t tag_of(const orr_coll& c) {
+  const size_t facts[] = {std::hash<std::string_view>{}(c.name ? c.name : ""), static_cast<size_t>(c.op),
+                          static_cast<size_t>(c.dtype), static_cast<size_t>(c.redop),
+                          static_cast<size_t>(c.count), static_cast<size_t>(c.sequence)};
+  size_t h = 0;
+  for (size_t fact : facts) h = (h ^ fact) * 0x100000001b3;
+  return static_cast<int32_t>(0x4000 | (h >> 20 & 0x3fff));
+}
+
+bool adds(const orr_coll& c) {
+  return orr::traffic::is_tree(c.op) || c.op == ORR_COLL_ALL_REDUCE || c.op == ORR_COLL_REDUCE ||
+         c.op == ORR_COLL_REDUCE_SCATTER;
+}
+
+// Memory of a device: what to do with it only the plugin knows.
+bool is_away(const orr_buffer& b) { return b.memory && !b.memory->host; }
+
+class Messages : public orr::exchange::Messenger {
+ public:
+  Messages(const orr_coll& c, const PostMessages& post)
+      : c_(c), post_(post), tag_(tag_of(c)),
+        name_(fmt::format("{}{}{}", orr::traffic::name(c.op), c.name && *c.name ? " " : "", c.name ? c.name : "")) {}
+
+  void exchange(const std::vector<orr::exchange::Message>& sends,
+                const std::vector<orr::exchange::Message>& recvs) override {
+    std::deque<HostBuffer> buffers;
+    std::vector<orr_coll> group;
+    for (auto& m : sends) group.push_back(message(ORR_COLL_SEND, m, buffers));
+    for (auto& m : recvs) group.push_back(message(ORR_COLL_RECV, m, buffers));
+    if (!group.empty()) post_(group.data(), static_cast<int32_t>(group.size()));
+  }
+
+ private:
+  orr_coll message(int32_t op, const orr::exchange::Message& m, std::deque<HostBuffer>& buffers) const {
+    orr_coll each{};
+    each.size = sizeof each, each.op = op, each.dtype = ORR_U8;
+    each.name = name_.c_str(), each.where = c_.where;
+    buffers.emplace_back(m.data, static_cast<size_t>(m.bytes));
+    (op == ORR_COLL_SEND ? each.send : each.recv) = buffers.back().all();
+    each.root_or_peer = m.peer, each.tag = tag_, each.count = m.bytes;
+    each.deadline_ns = c_.deadline_ns;
+    return each;
+  }
+
+  const orr_coll& c_;
+  const PostMessages& post_;
+  const int32_t tag_;
+  const std::string name_;
+};
+
+// Nobody leaves before all have come: a byte from each to each.
+void barrier(int rank, int ranks, Messages& messages) {
+  std::vector<char> token(static_cast<size_t>(ranks));
+  std::vector<orr::exchange::Message> sends, recvs;
+  for (int r = 0; r < ranks; ++r) {
+    if (r == rank) continue;
+    sends.push_back({r, &token[static_cast<size_t>(rank)], 1});
+    recvs.push_back({r, &token[static_cast<size_t>(r)], 1});
+  }
+  messages.exchange(sends, recvs);
+}
+
+}  // namespace
+
+bool is_native(const orr_comm_caps& caps, const orr_coll& c) {
+  if (c.op == ORR_COLL_SEND || c.op == ORR_COLL_RECV || is_away(c.send) || is_away(c.recv)) return true;
+  return (caps.ops >> c.op & 1) && (!adds(c) || (caps.dtypes >> c.dtype & 1));
+}
+
+void emulate(const orr_coll& c, int rank, int ranks, const PostMessages& post) {
+  Messages messages(c, post);
+  if (c.op == ORR_COLL_BARRIER) return barrier(rank, ranks, messages);
+  if (!adds(c)) return orr::exchange::move(c, rank, ranks, messages);
+  if (!orr::fold_for(c.dtype, orr::traffic::is_tree(c.op) ? int32_t{ORR_RED_SUM} : c.redop))
+    fail(ORR_INVALID, "{}{}: there is no sum of dtype {} by redop {}", c.name ? c.name : orr::traffic::name(c.op),
+         c.where ? fmt::format(" ({})", c.where) : "", c.dtype, c.redop);
+  orr::exchange::reduce(c, rank, ranks, messages);
+}
+
+}  // namespace orrery

@@ -81,6 +81,7 @@ void barrier(int rank, int ranks, Messages& messages) {
 }  // namespace
 
 bool is_native(const orr_comm_caps& caps, const orr_coll& c) {
+  if (c.op < ORR_COLL_BARRIER || c.op > ORR_COLL_TREE_REDUCE_SCATTER) return true;  // to be refused
   if (c.op == ORR_COLL_SEND || c.op == ORR_COLL_RECV || is_away(c.send) || is_away(c.recv)) return true;
   return (caps.ops >> c.op & 1) && (!adds(c) || (caps.dtypes >> c.dtype & 1));
 }

@@ -66,7 +66,7 @@ orr_status* bad_split(orr_comm* parent, int32_t color, int32_t key, orr_comm** o
 
 int32_t bad_probe(void* self, orr_comm_caps* out, char* reason, uint32_t bytes) {
   const int32_t score = table.probe(self, out, reason, bytes);
-  if (fault("forgets_an_operation")) out->ops &= ~(uint64_t{1} << ORR_COLL_ALL_TO_ALL);
+  if (fault("forgets_an_operation")) out->ops &= ~(uint64_t{1} << ORR_COLL_RECV);
   if (fault("writes_beyond_caps")) reinterpret_cast<volatile char*>(out)[sizeof *out] = 0;
   return score;
 }

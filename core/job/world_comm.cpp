@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <orrery/sdk/traffic.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "job/emulation.h"
@@ -73,14 +74,14 @@ WorldComm::~WorldComm() {
     posted_.notify_one();
     thread_.join();
   }
-  while (!memories_.empty()) free(memories_.back().first);
+  while (!memories_.empty()) free(memories_.back().memory);
   for (size_t i = groups_.size(); i-- > 0;)
     if (groups_[i].comm) api_->destroy(groups_[i].comm);
 }
 
 int WorldComm::split(int color) {
   Group made;
-  wait(enqueue([&] {
+  wait(hand_over([&] {
     if (groups_[0].comm) check(api_->split(groups_[0].comm, color, rank(), &made.comm));
   }));
   if (color < 0) made.rank = -1;
@@ -94,16 +95,30 @@ WorldComm::Ticket WorldComm::submit(std::vector<orr_coll> ops, int group) {
 }
 
 WorldComm::Ticket WorldComm::submit(std::function<void(const Post&)> work, int group) {
-  return enqueue([this, work = std::move(work), &to = groups_[static_cast<size_t>(group)]] {
+  return hand_over([this, work = std::move(work), &to = groups_[static_cast<size_t>(group)]] {
     work([this, &to](const std::vector<orr_coll>& ops) { execute(ops, to); });
   });
+}
+
+bool WorldComm::on_streams() const {
+  return api_ && (caps_.flags & ORR_COMM_STREAM_ORDERED) && (caps_.tiers >> ORR_TIER_DEVICE & 1);
+}
+
+WorldComm::Ticket WorldComm::enqueue(const orr_coll& op, int group, std::function<void()> before,
+                                     std::function<void()> after) {
+  return hand_over([this, op, &to = groups_[static_cast<size_t>(group)], before = std::move(before),
+                    after = std::move(after)] { before(), post_on_stream(op, to), after(); });
+}
+
+WorldComm::Ticket WorldComm::finish() {
+  return hand_over([this] { await_streams(); });
 }
 
 WorldComm::Post WorldComm::direct(int group) {
   return [this, &to = groups_[static_cast<size_t>(group)]](const std::vector<orr_coll>& ops) { execute(ops, to); };
 }
 
-WorldComm::Ticket WorldComm::enqueue(std::function<void()> work) {
+WorldComm::Ticket WorldComm::hand_over(std::function<void()> work) {
   if (!thread_.joinable()) {
     work();
     return completed_ = ++submitted_;
@@ -151,9 +166,32 @@ void WorldComm::lane() {
   }
 }
 
+void WorldComm::number(orr_coll& op, Group& group) const {
+  if (op.op != ORR_COLL_SEND && op.op != ORR_COLL_RECV) op.sequence = ++group.sequence;
+}
+
+void WorldComm::post_on_stream(orr_coll op, Group& group) {
+  number(op, group);
+  orr_work* work = nullptr;
+  check(api_->post(group.comm, &op, 1, &work));
+  on_streams_.emplace_back(group.comm, work);
+}
+
+// After an error the rest ends at once, and is waited for to be freed.
+void WorldComm::await_streams() {
+  std::exception_ptr error;
+  for (auto& [comm, work] : std::exchange(on_streams_, {})) {
+    try {
+      check(api_->wait(comm, work));
+    } catch (const Error&) {
+      if (!error) error = std::current_exception();
+    }
+  }
+  if (error) std::rethrow_exception(error);
+}
+
 void WorldComm::execute(std::vector<orr_coll> ops, Group& group) {
-  for (orr_coll& c : ops)
-    if (c.op != ORR_COLL_SEND && c.op != ORR_COLL_RECV) c.sequence = ++group.sequence;
+  for (orr_coll& c : ops) number(c, group);
   if (!group.comm) {
     copy_to_self(ops);
     for (const orr_coll& c : ops)
@@ -238,20 +276,30 @@ orr_memory* WorldComm::allocate(uint64_t bytes, int group) {
   drain();
   orr_memory* memory = nullptr;
   orr_comm* comm = groups_[static_cast<size_t>(group)].comm;
-  if (comm && (caps_.flags & ORR_COMM_REGISTERED)) {
+  if (!(caps_.flags & ORR_COMM_REGISTERED)) comm = nullptr;
+  if (comm) {
     check(api_->allocate(comm, bytes, &memory));
   } else {
     const orr_device_api& host = Registry::get().device("host");
     check(host.allocate(host.self, ORR_TIER_HOST, bytes, &memory));
   }
-  memories_.emplace_back(memory, group);
+  memories_.push_back({memory, comm});
+  return memory;
+}
+
+orr_memory* WorldComm::allocate_on_device(uint64_t bytes, int group) {
+  drain();
+  orr_memory* memory = nullptr;
+  orr_comm* comm = groups_[static_cast<size_t>(group)].comm;
+  check(api_->allocate(comm, bytes, &memory));
+  memories_.push_back({memory, comm});
   return memory;
 }
 
 void WorldComm::free(orr_memory* memory) {
-  auto at = std::find_if(memories_.begin(), memories_.end(), [&](auto& m) { return m.first == memory; });
-  if (memory->tier == ORR_TIER_COMM) {
-    api_->free(groups_[static_cast<size_t>(at->second)].comm, memory);
+  auto at = std::find_if(memories_.begin(), memories_.end(), [&](auto& m) { return m.memory == memory; });
+  if (at->comm) {
+    api_->free(at->comm, memory);
   } else {
     const orr_device_api& host = Registry::get().device("host");
     host.free(host.self, memory);

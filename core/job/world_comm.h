@@ -59,6 +59,12 @@ class WorldComm {
   // the operations are done. What it throws is an error of the lane. Never blocks. [compute thread]
   using Post = std::function<void(const std::vector<orr_coll>& ops)>;
   Ticket submit(std::function<void(const Post& post)> work, int group = 0);
+  // Whether the backend enqueues operations on memory of a device on a stream of that device.
+  bool on_streams() const;
+  // For such: posts an operation whose `stream` is set, between `before` and `after`, which enqueue on the
+  // same stream, all on the lane. Done when it is enqueued; never blocks. [compute thread]
+  Ticket enqueue(const orr_coll& op, int group, std::function<void()> before, std::function<void()> after);
+  Ticket finish();  // done when all that was enqueued is over [compute thread]
   // The group's own way to post, for one other thread that drives it alone, not the lane. [main thread]
   Post direct(int group);
   // Returns when the work is done; throws Error, the same again and again, once any work has failed.
@@ -71,6 +77,9 @@ class WorldComm {
   // Memory that the ranks of a group use in place, else ordinary memory. Collective over the group,
   // after all submitted work. Freed by `free`, or with this object. [main thread]
   orr_memory* allocate(uint64_t bytes, int group = 0);
+  // The same of a device's memory. REQUIRES: gives_device_memory().
+  bool gives_device_memory() const { return on_streams() && (caps_.flags & ORR_COMM_DEVICE_MEMORY); }
+  orr_memory* allocate_on_device(uint64_t bytes, int group);
   void free(orr_memory* memory);
 
   uint64_t bytes_sent() const;           // [any thread]
@@ -81,13 +90,16 @@ class WorldComm {
 
  private:
   void lane();
-  Ticket enqueue(std::function<void()> work);
+  Ticket hand_over(std::function<void()> work);
   struct Group {
     orr_comm* comm = nullptr;  // null in a world of one
     int rank = 0, size = 1;
     uint64_t sequence = 0;  // of the lane
   };
   void execute(std::vector<orr_coll> ops, Group& group);
+  void number(orr_coll& op, Group& group) const;
+  void post_on_stream(orr_coll op, Group& group);
+  void await_streams();
   void post_now(const orr_coll* ops, int32_t n, Group& group);
   void compose(const orr_coll& c, Group& group);
   std::chrono::nanoseconds time_on_link(const std::vector<orr_coll>& ops, const Group& group) const;
@@ -99,9 +111,14 @@ class WorldComm {
   const orr_comm_api* api_ = nullptr;  // null in a world of one
   std::deque<Group> groups_;  // stay where they are
   orr_comm_caps caps_{};
+  struct Memory {
+    orr_memory* memory;
+    orr_comm* comm;  // that gave it; null: the host
+  };
+  std::vector<Memory> memories_;
+  std::vector<std::pair<orr_comm*, orr_work*>> on_streams_;  // of the lane
   std::atomic<uint64_t> composed_{0};           // bit n: operation n
   std::atomic<uint64_t> beyond_definition_{0};  // bytes of their messages
-  std::vector<std::pair<orr_memory*, int>> memories_;  // and its group
 
   mutable std::mutex mutex_;
   std::condition_variable posted_, finished_;

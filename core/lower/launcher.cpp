@@ -106,7 +106,7 @@ orr_support Launcher::choose(Launch& launch) {
   }
   if (!best.score)
     fail(ORR_UNAVAILABLE, "{}no kernel plugin computes {}{}", launch.op.site.prefix(), launch.op.kind, reasons);
-  launch.numerics = best.numerics;
+  launch.numerics = best.numerics, launch.capturable = best.capturable;
   return best;
 }
 

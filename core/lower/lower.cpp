@@ -9,6 +9,8 @@
 #include "lower/shard.h"
 #include "lower/stage.h"
 #include "lower/tensor.h"
+#include "plugin/host.h"
+#include "plugin/registry.h"
 
 namespace orrery {
 
@@ -97,6 +99,17 @@ Program share_of(const LowerRequest& request, bool idle) {
   return p;
 }
 
+// What a plan must know of the device that its kernels work on; the host has nothing to add.
+void ask_device(RankPlan& plan) {
+  const std::string name = plan.kernel_names.empty() ? "host" : Registry::get().kernel(plan.kernel_names.front()).device;
+  if (name == "host") return;
+  orr_device_facts facts{};
+  facts.size = sizeof facts;
+  const orr_device_api& device = Registry::get().device(name);
+  check(device.facts(device.self, &facts), "device '" + name + "'");
+  plan.alignment = std::max(plan.alignment, facts.alignment), plan.outside = facts.outside;
+}
+
 // The same leaves where there are no others.
 Leaves by_itself(Leaves mine) {
   mine.before = mine.first;
@@ -128,6 +141,7 @@ RankPlan lower(const LowerRequest& request) {
 
   RankPlan plan;
   plan.kernel_names = request.kernels;
+  ask_device(plan);
   plan.spread = *request.spread, plan.rank = request.rank;
   if (plan.spread.alone) plan.spread.batch_axis.clear(), plan.spread.idle = 0;
   plan.local = localize(share_of(request, mine.idle()), mine);

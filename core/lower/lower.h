@@ -32,6 +32,8 @@ void make_schedule(RankPlan& plan);   // order of all lanes
 void stream_states(RankPlan& plan);   // part of make_schedule: windows of states of other tiers
 void stash_activations(RankPlan& plan);  // part of make_schedule: those that wait in other tiers
 void plan_memory(RankPlan& plan);     // slots, offsets, peaks
+// Gives each an offset so that what is alive together is apart; returns the bytes that takes.
+uint64_t lay_out(std::vector<Storage*>& storages, uint64_t alignment);
 void verify(const RankPlan& plan);  // throws Error on a read before write, overlap or open exchange
 
 }  // namespace orrery

@@ -10,9 +10,7 @@
 namespace orrery {
 namespace {
 
-constexpr uint64_t kAlign = 64;
-
-uint64_t aligned(uint64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+uint64_t aligned(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
 using Life = std::pair<int, int>;      // steps [first, last]
 using Lives = std::vector<Life>;       // by slice, {-1, -1} if it has none; slice 0 for what has one slot
@@ -88,27 +86,6 @@ class LifeFinder {
   std::vector<Lives> lives_;
 };
 
-uint64_t lay_out(std::vector<Storage*>& storages) {
-  std::stable_sort(storages.begin(), storages.end(),
-                   [](const Storage* a, const Storage* b) { return a->whole() > b->whole(); });
-  std::vector<Storage*> placed;  // by offset
-  uint64_t peak = 0;
-  for (Storage* s : storages) {
-    uint64_t offset = 0;
-    for (const Storage* other : placed) {
-      if (!other->meets(*s)) continue;
-      if (offset + s->whole() <= other->offset) break;
-      offset = std::max(offset, aligned(other->offset + other->whole()));
-    }
-    s->offset = offset;
-    peak = std::max(peak, aligned(offset + s->whole()));
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), s,
-                                   [](const Storage* a, const Storage* b) { return a->offset < b->offset; }),
-                  s);
-  }
-  return peak;
-}
-
 }  // namespace
 
 bool Storage::alive_at(int step) const {
@@ -125,26 +102,48 @@ bool Storage::meets(const Storage& other) const {
   return false;
 }
 
+uint64_t lay_out(std::vector<Storage*>& storages, uint64_t alignment) {
+  std::stable_sort(storages.begin(), storages.end(),
+                   [](const Storage* a, const Storage* b) { return a->whole() > b->whole(); });
+  std::vector<Storage*> placed;  // by offset
+  uint64_t peak = 0;
+  for (Storage* s : storages) {
+    uint64_t offset = 0;
+    for (const Storage* other : placed) {
+      if (!other->meets(*s)) continue;
+      if (offset + s->whole() <= other->offset) break;
+      offset = std::max(offset, aligned(other->offset + other->whole(), alignment));
+    }
+    s->offset = offset;
+    peak = std::max(peak, aligned(offset + s->whole(), alignment));
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), s,
+                                   [](const Storage* a, const Storage* b) { return a->offset < b->offset; }),
+                  s);
+  }
+  return peak;
+}
+
 void plan_memory(RankPlan& plan) {
+  const uint64_t alignment = plan.alignment;
   LifeFinder(plan).run();
   std::vector<Storage*> arena, lent, host, disk;
   for (Storage& s : plan.storages) {
     if (s.is_away()) {
-      (s.tier == Tier::disk ? plan.disk_bytes : plan.host_bytes) += aligned(s.bytes);
+      (s.tier == Tier::disk ? plan.disk_bytes : plan.host_bytes) += aligned(s.bytes, alignment);
     } else if (s.region == Region::state) {
-      plan.state_bytes += aligned(s.bytes);
+      plan.state_bytes += aligned(s.bytes, alignment);
     } else if (s.region == Region::comm && s.lent) {
       lent.push_back(&s);
     } else if (s.region == Region::comm) {  // travels while others are filled
       s.offset = plan.comm_bytes;
-      plan.comm_bytes += aligned(s.whole());
+      plan.comm_bytes += aligned(s.whole(), alignment);
     } else if (s.bytes && !s.alive.empty()) {
       (s.region == Region::host ? host : s.region == Region::disk ? disk : arena).push_back(&s);
     }
   }
-  plan.host_stash = lay_out(host), plan.disk_stash = lay_out(disk);
-  plan.arena_bytes = lay_out(arena);
-  uint64_t lent_bytes = lay_out(lent);
+  plan.host_stash = lay_out(host, alignment), plan.disk_stash = lay_out(disk, alignment);
+  plan.arena_bytes = lay_out(arena, alignment);
+  uint64_t lent_bytes = lay_out(lent, alignment);
   for (Storage* s : lent) s->offset += plan.comm_bytes;
   plan.comm_bytes += lent_bytes;
 }

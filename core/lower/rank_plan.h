@@ -63,6 +63,7 @@ struct Launch {
   std::vector<Place> in_at, out_at;
   int workspace = kNone;              // storage
   int kernels = 0;                    // index of the kernel plugin in the plan's list
+  bool capturable = false;            // the device may record it (kernel.h)
   std::string numerics;
   Cost cost;
 };
@@ -118,6 +119,8 @@ struct RankPlan {
   uint64_t host_bytes = 0, disk_bytes = 0;  // states in the other tiers
   uint64_t host_stash = 0, disk_stash = 0;  // regions host and disk
   std::vector<std::string> kernel_names;
+  uint64_t alignment = 64;  // of what memory has an offset for
+  uint64_t outside = 0;     // bytes that the device's driver and libraries take beside the plan
 
   Storage& storage(int i) { return storages[static_cast<size_t>(i)]; }
   const Storage& storage(int i) const { return storages[static_cast<size_t>(i)]; }

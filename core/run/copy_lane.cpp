@@ -41,6 +41,11 @@ void CopyLane::wait(Ticket ticket) {
   if (error_) std::rethrow_exception(error_);
 }
 
+void CopyLane::count(uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  moved_ += bytes;
+}
+
 uint64_t CopyLane::bytes_moved() const {
   std::lock_guard lock(mutex_);
   return moved_;
@@ -57,7 +62,9 @@ void CopyLane::lane() {
     lock.unlock();
     std::exception_ptr error;
     try {
+      if (copy.before) copy.before();
       carry_out(copy);
+      if (copy.after) copy.after();
     } catch (...) {
       error = std::current_exception();
     }
@@ -69,7 +76,7 @@ void CopyLane::lane() {
 }
 
 void CopyLane::carry_out(const Copy& copy) {
-  const auto& [to, from, bytes] = copy;
+  const auto& [to, from, bytes, before, after] = copy;
   if (from.file) return from.file->read(orr_buffer_host(&to.buffer), bytes, from.buffer.offset);
   if (to.file) return to.file->write(orr_buffer_host(&from.buffer), bytes, to.buffer.offset);
   check(host_device().copy(host_device().self, nullptr, &to.buffer, &from.buffer), "offload");

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -29,6 +30,7 @@ class CopyLane {
   struct Copy {
     End to, from;
     uint64_t bytes = 0;
+    std::function<void()> before = nullptr, after = nullptr;  // on the lane; may throw
   };
 
   ~CopyLane();
@@ -39,6 +41,8 @@ class CopyLane {
   // Returns when the copy is done; throws Error, the same again and again, once one has failed or has
   // not ended within the job's deadline. [compute thread]
   void wait(Ticket ticket);
+  // Copies of as many bytes that a device made by itself.
+  void count(uint64_t bytes);
   uint64_t bytes_moved() const;  // [any thread]
 
  private:

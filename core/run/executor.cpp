@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/executor.h"
 
-#include <cstring>
+#include <algorithm>
 
 #include "base/error.h"
 #include "lower/abi_op.h"
@@ -24,6 +24,13 @@ void check_launch(orr_status* status, const Op& op) {
   }
 }
 
+// What of its slot lies behind a place's begin.
+uint64_t bytes_behind(const Place& at, const Storage& s) {
+  if (s.by == Slots::one) return s.whole() - at.offset;
+  const auto slot = static_cast<int64_t>(s.bytes), inside = static_cast<int64_t>(at.offset) % std::max<int64_t>(slot, 1);
+  return static_cast<uint64_t>(slot - (inside < 0 ? inside + slot : inside));
+}
+
 }  // namespace
 
 Executor::Executor(RankPlan plan, Runtime& runtime, SharedArena& arena)
@@ -31,12 +38,16 @@ Executor::Executor(RankPlan plan, Runtime& runtime, SharedArena& arena)
   arena_.reserve(plan_.arena_bytes);
   runtime_.form_groups(plan_.spread);
   if (plan_.comm_bytes)
-    comm_memory_ = runtime_.comm().allocate(plan_.comm_bytes, runtime_.group(plan_.spread, plan_.spread.batch_axis));
-  if (plan_.host_stash) host_stash_ = host_memory(plan_.host_stash);
+    comm_memory_ = runtime_.exchanged(plan_.comm_bytes, runtime_.group(plan_.spread, plan_.spread.batch_axis));
+  if (plan_.host_stash) host_stash_ = memory_of(Tier::host, plan_.host_stash);
   if (plan_.disk_stash) disk_stash_ = spill_file(plan_.spread.offload.directory, plan_.disk_stash);
   prepared_.reserve(plan_.launches.size());
   for (const Launch& launch : plan_.launches) prepare(launch);
   for (const Exchange& exchange : plan_.exchanges) prepare(exchange);
+  if (runtime_.device().is_host()) return;
+  const auto place = [this](ValueId v) { return bound(plan_.places[static_cast<size_t>(v)]).first; };
+  device_ = std::make_unique<DeviceRun>(plan_, posted_, runtime_, place);
+  stream_ = device_->compute.get();
 }
 
 Executor::~Executor() {
@@ -44,22 +55,14 @@ Executor::~Executor() {
     if (p.kernel) p.api->release(p.api->self, p.kernel);
 }
 
-orr_buffer Executor::Bound::at(const Step& step) const {
-  orr_buffer b = first;
-  if (by == Slots::ring) b.offset += static_cast<uint64_t>(step.slice % slots) * stride;
-  if (by == Slots::stack) b.offset += static_cast<uint64_t>(step.depth) * stride;
-  return b;
-}
-
-Executor::Bound Executor::bound(const Place& at) const {
+Bound Executor::bound(const Place& at) const {
   if (at.storage == kNone) return {};
   const Storage& s = plan_.storage(at.storage);
   Bound b;
   b.by = s.by, b.stride = s.bytes, b.slots = s.slots;
-  uint64_t bytes = b.by == Slots::one ? s.whole() - at.offset : s.bytes;
-  b.first = {arena_.memory(), s.offset + at.offset, bytes};
+  b.first = {arena_.memory(), s.offset + at.offset, bytes_behind(at, s)};
   if (s.region == Region::state) b.first.memory = s.state->memory.get(), b.first.offset = s.state->offset + at.offset;
-  if (s.region == Region::comm) b.first.memory = comm_memory_;
+  if (s.region == Region::comm) b.first.memory = comm_memory_.get();
   if (s.region == Region::host) b.first.memory = host_stash_.get();
   if (s.region == Region::disk) b.first.memory = nullptr;  // file_of
   return b;
@@ -104,6 +107,7 @@ void Executor::prepare(const Exchange& exchange) {
 }
 
 std::byte* Executor::address(ValueId v) const {
+  if (device_) return device_->mirror.address(v);
   const Place& at = plan_.places[static_cast<size_t>(v)];
   if (at.storage == kNone || plan_.storage(at.storage).alive.empty()) return nullptr;
   orr_buffer b = bound(at).first;
@@ -122,8 +126,9 @@ void Executor::launch(const Step& step) {
   const orr_buffer *in = p.now.data(), *out = in + p.n_in, *workspace = out + p.n_out;
   Profile::Timer timer(profiled_ ? p.row : nullptr, launch.cost.flops);
   orr_status* status =
-      p.api->launch(p.kernel, nullptr, in, out, launch.workspace != kNone ? workspace : nullptr);
+      p.api->launch(p.kernel, stream_, in, out, launch.workspace != kNone ? workspace : nullptr);
   if (status) check_launch(status, launch.op);
+  if (profiled_ && device_) device_->sync();
 }
 
 void Executor::post(const Step& step) {
@@ -157,10 +162,37 @@ void Executor::walk() {
   }
 }
 
+// A profile times each launch to its end, and records nothing.
+void Executor::step_on_device(const Step& step) {
+  if (step.kind == Step::post) return device_->exchanges.post(step);
+  if (step.kind == Step::wait) {
+    Profile::Timer timer(profiled_ ? &Profile::get().waiting() : nullptr);
+    return device_->exchanges.wait(step);
+  }
+  launch(step);
+}
+
+void Executor::run_on_device() {
+  const bool records = ran_ && !Profile::get().on();
+  const auto take = [this](size_t i) { step_on_device(plan_.schedule[i]); };
+  try {
+    device_->begin(arena_);
+    for (size_t i = 0; i < plan_.schedule.size();) {
+      const size_t end = records ? device_->recording.play(i, take) : i;
+      if (end == i) take(i);
+      i = std::max(end, i + 1);
+    }
+    device_->end();
+  } catch (const std::exception& e) {
+    device_->exchanges.abandon(e.what());
+    throw;
+  }
+}
+
 void Executor::run() {
   profiled_ = Profile::get().on() && ran_ && &arena_ == &runtime_.arena();
   Profile::Timer timer(profiled_ ? &Profile::get().programs() : nullptr);
-  walk();
+  device_ ? run_on_device() : walk();
   ran_ = true;
 }
 

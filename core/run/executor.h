@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "lower/rank_plan.h"
+#include "run/bound.h"
+#include "run/device_run.h"
 #include "run/profile.h"
 #include "run/runtime.h"
 
@@ -24,21 +26,14 @@ class Executor {
   Executor(const Executor&) = delete;
 
   const RankPlan& plan() const { return plan_; }
-  // The host address of an input, to be filled before `run`, or of an output, to be read after.
+  // The host address of an input, to be filled before `run`, or of an output, to be read after: the tensor
+  // itself, or what a device copies from and to.
   std::byte* address(ValueId v) const;
   // A fetched 0-d value as a number.
   double scalar(ValueId v) const;
   void run();
 
  private:
-  // A tensor's memory; where its storage has slots, the first one's.
-  struct Bound {
-    orr_buffer first{};
-    uint64_t stride = 0;
-    int64_t slots = 1;
-    Slots by = Slots::one;
-    orr_buffer at(const Step& step) const;
-  };
   struct Prepared {
     const orr_kernel_api* api = nullptr;
     orr_kernel* kernel = nullptr;
@@ -48,13 +43,6 @@ class Executor {
     bool moves = false;           // some storage has slots
     Profile::Row* row = nullptr;  // unless nobody asked
   };
-  struct Posted {
-    orr_coll coll;
-    Bound send, recv;
-    std::shared_ptr<SpillFile> send_file, recv_file;  // of a copy
-    int group = 0;
-    std::vector<WorldComm::Ticket> tickets;  // by slice
-  };
   Bound bound(const Place& at) const;
   void prepare(const Launch& launch);
   void prepare(const Exchange& exchange);
@@ -63,16 +51,20 @@ class Executor {
   void post(const Step& step);
   void wait(const Step& step);
   void walk();
+  void run_on_device();
+  void step_on_device(const Step& step);
 
   RankPlan plan_;
   Runtime& runtime_;
   SharedArena& arena_;
-  const orr_memory* comm_memory_ = nullptr;
+  std::shared_ptr<const orr_memory> comm_memory_;
   std::shared_ptr<const orr_memory> host_stash_;  // regions host and disk
   std::shared_ptr<SpillFile> disk_stash_;
   std::vector<Prepared> prepared_;
   std::vector<Posted> posted_;
   bool profiled_ = false, ran_ = false;
+  orr_stream* stream_ = nullptr;       // null on the host
+  std::unique_ptr<DeviceRun> device_;  // likewise
 };
 
 }  // namespace orrery

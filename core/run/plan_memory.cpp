@@ -49,6 +49,7 @@ std::string memory_text(const RankPlan& plan) {
   };
   for (auto& [name, bytes] : states) line(name, bytes, "");
   line("buckets", plan.comm_bytes, "registered with the comm backend");
+  if (plan.outside) line("outside", plan.outside, "of driver and libraries, beside the plan");
   line("arena peak", plan.arena_bytes, "of it, when it is fullest:");
   for (auto& [name, bytes] : peak_by_category(plan)) line("  " + name, bytes, "");
   for (auto& [tier, parts] : away) {

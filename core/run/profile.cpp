@@ -44,6 +44,7 @@ Profile::Row& Profile::row(const Launch& launch) { return rows_[label(launch)]; 
 
 std::string Profile::text() const {
   std::string text;
+  for (const std::string& sentence : notes_) text += "profile: " + sentence + "\n";
   for (auto& [what, row] : once_) text += fmt::format("profile: {:9.2f} ms once: {}\n", row.seconds * 1e3, what);
   if (!programs_.calls) return text + "profile: no program ran twice, and first runs are not counted\n";
   std::vector<std::pair<std::string, Row>> rows;

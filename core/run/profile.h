@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "lower/rank_plan.h"
@@ -54,11 +55,15 @@ class Profile {
   // What is done once before a program can run, such as "tracing"; null when nothing is timed.
   Row* once(const std::string& what) { return on_ ? &once_[what] : nullptr; }
 
+  // A sentence that belongs to the table, once.
+  void note(const std::string& sentence) { notes_.insert(sentence); }
+
   // A table, the slowest first.
   std::string text() const;
 
  private:
   std::map<std::string, Row> rows_, once_;
+  std::set<std::string> notes_;
   Row programs_;
   bool on_ = false;
 };

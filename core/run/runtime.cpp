@@ -6,10 +6,56 @@
 #include "base/error.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
-#include "run/host_device.h"
 #include "run/profile.h"
 
 namespace orrery {
+namespace {
+
+// "" if it works here, else why not.
+std::string refusal(const orr_kernel_api& api) {
+  char reason[128] = "";
+  if (api.probe(api.self, reason, sizeof reason) > 0) return "";
+  return *reason ? reason : "it gives no reason";
+}
+
+// The device of all these kernel plugins.
+std::string device_of(const std::vector<std::string>& kernels) {
+  if (kernels.empty()) return "host";
+  const std::string device = Registry::get().kernel(kernels.front()).device;
+  for (const std::string& name : kernels)
+    if (const char* other = Registry::get().kernel(name).device; other != device)
+      fail(ORR_INVALID, "kernels '{}' work on device '{}' and '{}' on '{}': choose plugins of one device", kernels.front(),
+           device, name, other);
+  return device;
+}
+
+// A plan asks nothing of a device: it need not be here.
+std::vector<std::string> chosen_kernels() {
+  const RuntimeOptions& options = runtime_options();
+  const bool absent = options.plan_only && device_of(options.kernels) != "host";
+  for (const std::string& name : options.kernels)
+    if (const std::string why = absent ? "" : refusal(Registry::get().kernel(name)); !why.empty())
+      fail(ORR_UNAVAILABLE, "kernels '{}' cannot run here: {}", name, why);
+  device_of(options.kernels);
+  return options.kernels;
+}
+
+std::vector<std::string> kernels_of_host() {
+  std::vector<std::string> found;
+  std::string refusals;
+  for (const std::string& name : Registry::get().names(ORR_KIND_KERNEL)) {
+    const orr_kernel_api& api = Registry::get().kernel(name);
+    const bool host = std::string(api.device) == "host";
+    const std::string why = host ? refusal(api) : fmt::format("it works on device '{}': choose it with --kernels {}", api.device, name);
+    if (why.empty()) found.push_back(name);
+    else refusals += fmt::format("\n  {}: {}", name, why);
+  }
+  if (found.empty())
+    fail(ORR_UNAVAILABLE, "no kernel plugin works on this machine; `orrery plugins` lists what was found{}", refusals);
+  return found;
+}
+
+}  // namespace
 
 RuntimeOptions& runtime_options() {
   static RuntimeOptions options;
@@ -19,15 +65,10 @@ RuntimeOptions& runtime_options() {
 void SharedArena::reserve(uint64_t bytes) {
   if (owned_ && owned_->bytes >= bytes) return;
   Profile::Timer timer(Profile::get().once("memory of steps"));
-  const orr_device_api& device = host_device();
-  if (owned_) device.free(device.self, owned_);
-  owned_ = nullptr;
-  check(device.allocate(device.self, ORR_TIER_HOST, std::max<uint64_t>(bytes, 64), &owned_), "the arena");
-  view_ = *owned_;
-}
-
-SharedArena::~SharedArena() {
-  if (owned_) host_device().free(host_device().self, owned_);
+  const Device& device = Runtime::get().device();
+  owned_.reset();
+  owned_ = of_ == Of::tensors ? device.memory(bytes, "the arena") : device.pinned(bytes, "memory for exchanges");
+  view_ = *owned_, ++moves_;
 }
 
 Runtime& Runtime::get() {
@@ -60,25 +101,24 @@ void Runtime::form_groups(const Spread& spread) {
     for (const std::string& half : {h.outer, h.inner}) group(spread, half);
 }
 
-const std::vector<std::string>& Runtime::kernels() {
-  if (!kernels_.empty()) return kernels_;
-  bool chosen = !runtime_options().kernels.empty();
-  std::string refusals;
-  for (const std::string& name :
-       chosen ? runtime_options().kernels : Registry::get().names(ORR_KIND_KERNEL)) {
-    const orr_kernel_api& api = Registry::get().kernel(name);
-    char reason[128] = "";
-    if (api.probe(api.self, reason, sizeof reason) > 0 && std::string(api.device) == "host") {
-      kernels_.push_back(name);
-    } else if (chosen) {
-      fail(ORR_UNAVAILABLE, "kernels '{}' cannot run here: {}", name,
-           *reason ? reason : fmt::format("it works on device '{}'", api.device).c_str());
-    } else {
-      refusals += fmt::format("\n  {}: {}", name, reason);
-    }
+Device& Runtime::device() {
+  if (!device_) {
+    auto device = std::make_unique<Device>(device_of(runtime_options().kernels));
+    device->open(world());
+    device_ = std::move(device);
   }
-  if (kernels_.empty())
-    fail(ORR_UNAVAILABLE, "no kernel plugin works on this machine; `orrery plugins` lists what was found{}", refusals);
+  return *device_;
+}
+
+std::shared_ptr<const orr_memory> Runtime::exchanged(uint64_t bytes, int group) {
+  const auto keep = [](const orr_memory*) {};
+  if (device().is_host()) return {comm().allocate(bytes, group), keep};
+  if (comm().gives_device_memory()) return {comm().allocate_on_device(bytes, group), keep};
+  return device().memory(bytes, "memory for exchanges");
+}
+
+const std::vector<std::string>& Runtime::kernels() {
+  if (kernels_.empty()) kernels_ = runtime_options().kernels.empty() ? kernels_of_host() : chosen_kernels();
   return kernels_;
 }
 
@@ -110,6 +150,8 @@ void Runtime::report(const std::string& error) {
 void Runtime::close() {
   if (begun_) observers_.stop();
   begun_ = false, planned_steps_ = 0;
+  if (const std::string names = comm_ ? comm_->composed() : ""; !names.empty())
+    Profile::get().note(fmt::format("comm '{}' has no {}: composed of its messages", runtime_options().comm, names));
   comm_.reset();
   groups_.clear();
 }

@@ -15,6 +15,7 @@
 #include "job/world_comm.h"
 #include "lower/mesh.h"
 #include "run/copy_lane.h"
+#include "run/device.h"
 #include "run/observers.h"
 #include "run/run.h"
 
@@ -24,16 +25,19 @@ namespace orrery {
 // when it grows, so that buffers into it stay valid.
 class SharedArena {
  public:
-  SharedArena() = default;
-  ~SharedArena();
+  enum class Of { tensors, staging };  // staging: the host reaches it
+  explicit SharedArena(Of of = Of::tensors) : of_(of) {}
   SharedArena(const SharedArena&) = delete;
   void reserve(uint64_t bytes);
   const orr_memory* memory() const { return &view_; }
   uint64_t bytes() const { return view_.bytes; }  // allocated
+  int moves() const { return moves_; }  // how often the bytes have got another place
 
  private:
+  Of of_;
+  int moves_ = 0;
   orr_memory view_{};
-  orr_memory* owned_ = nullptr;
+  std::shared_ptr<const orr_memory> owned_;
 };
 
 // Work of other threads on states, in which all ranks take part until they end it together.
@@ -57,8 +61,14 @@ class Runtime {
   // All of them, in one order on all ranks, whatever each will use.
   void form_groups(const Spread& spread);
   bool has_comm() const { return comm_ != nullptr; }
-  const std::vector<std::string>& kernels();  // plugins that work here, by name
+  // Plugins that work here, by name, all on one device. For a plan alone the device may be absent.
+  const std::vector<std::string>& kernels();
+  Device& device();  // theirs; opened on first use
   SharedArena& arena() { return arena_; }
+  SharedArena& staging() { return staging_; }  // of exchanges of a device
+  // Memory of the device that ranks of a group exchange; where peers can read it, given back with the
+  // communicator. Collective over the group.
+  std::shared_ptr<const orr_memory> exchanged(uint64_t bytes, int group);
   CopyLane& copies() { return copies_; }
   Observers& observers() { return observers_; }
   // The last step that the script's newest loop over batches will take; 0: unknown.
@@ -79,7 +89,8 @@ class Runtime {
   std::unique_ptr<WorldComm> comm_;
   std::map<std::pair<int, int>, int> groups_;  // by size and distance of neighbours
   std::vector<std::string> kernels_;
-  SharedArena arena_;
+  std::unique_ptr<Device> device_;
+  SharedArena arena_, staging_{SharedArena::Of::staging};
   CopyLane copies_;
   Observers observers_;
   std::vector<std::shared_ptr<AtWork>> at_work_;

@@ -64,6 +64,13 @@ void check_backend(Runtime& runtime, const Serving& how) {
          how.line, how.cause, runtime_options().comm, host ? "between hosts" : "in host memory");
 }
 
+// Servers work on other threads than the device's.
+void check_device(Runtime& runtime, const Serving& how) {
+  if (const Device& device = runtime.device(); !device.is_host())
+    fail(ORR_UNAVAILABLE, "{}: strategy.{}: servers of their own time work on the host and not on device '{}': use "
+         "kernels of the host, or mode = \"sync\"", how.line, how.cause, device.name());
+}
+
 // What servers do, and what workers leave for them.
 struct CutStep {
   std::vector<ServerShare> shares;
@@ -118,6 +125,7 @@ Served::Served(const Blueprint& trained, std::vector<std::string> scalars,
       how_(trained.spread.serving),
       rank_(runtime.world().rank),
       world_(runtime.world().size) {
+  check_device(runtime, how_);
   check_backend(runtime, how_);
   CutStep cut = cut_step(trained);
   gradients_ = std::move(cut.gradients);

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// States on the host device: one block of memory, or one file, for all that are materialized
+// States on the process's device: one block of memory, or one file, for all that are materialized
 // together; reading and writing whole tensors of which each rank may hold a part.
 #include "run/states.h"
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <map>
 
 #include "base/error.h"
 #include "lower/localize.h"
 #include "plugin/host.h"
-#include "run/host_device.h"
 #include "run/profile.h"
 #include "run/run.h"
 #include "run/runtime.h"
@@ -21,22 +19,24 @@
 namespace orrery {
 namespace {
 
-constexpr uint64_t kAlign = 64;
+constexpr uint64_t kLeast = 64;
 using States = std::vector<std::shared_ptr<State>>;
 
 uint64_t bytes_of(const State& s) { return s.part.type(s.type).bytes(); }
-uint64_t aligned(uint64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+orr_buffer buffer_of(const State& s) { return {s.memory.get(), s.offset, bytes_of(s)}; }
+uint64_t aligned(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
 // One block, or one file, for all of these.
 void settle_together(const States& fresh, Tier tier, const std::string& directory) {
+  const uint64_t alignment = Runtime::get().device().alignment();
   uint64_t bytes = 0;
-  for (auto& s : fresh) s->offset = bytes, bytes += aligned(bytes_of(*s));
+  for (auto& s : fresh) s->offset = bytes, bytes += aligned(bytes_of(*s), alignment);
   if (fresh.empty()) return;
   if (tier == Tier::disk) {
     auto file = spill_file(directory, bytes);
     for (auto& s : fresh) s->file = file;
   } else {
-    auto block = host_memory(bytes);
+    auto block = memory_of(tier, bytes);
     for (auto& s : fresh) s->memory = block;
   }
 }
@@ -132,13 +132,11 @@ bool must_move(const State& s, const Part& wanted, Tier tier, int world) {
 
 }  // namespace
 
-std::shared_ptr<const orr_memory> host_memory(uint64_t bytes) {
+std::shared_ptr<const orr_memory> memory_of(Tier tier, uint64_t bytes) {
   Profile::Timer timer(Profile::get().once("memory of states"));
-  const orr_device_api& device = host_device();
-  orr_memory* memory = nullptr;
-  check(device.allocate(device.self, ORR_TIER_HOST, std::max(bytes, kAlign), &memory),
-        "memory for parameters and states");
-  return {memory, [&device](orr_memory* m) { device.free(device.self, m); }};
+  const Device& device = Runtime::get().device();
+  const char* what = "memory for parameters and states";
+  return tier == Tier::device ? device.memory(bytes, what) : device.pinned(bytes, what);
 }
 
 std::shared_ptr<SpillFile> spill_file(const std::string& directory, uint64_t bytes) {
@@ -146,7 +144,7 @@ std::shared_ptr<SpillFile> spill_file(const std::string& directory, uint64_t byt
   const std::string place = !directory.empty() ? directory
                             : !run.empty()     ? run
                                                : std::filesystem::temp_directory_path().string();
-  return std::make_shared<SpillFile>(place, std::max(bytes, kAlign));
+  return std::make_shared<SpillFile>(place, std::max(bytes, kLeast));
 }
 
 std::byte* state_address(const State& state) {
@@ -155,12 +153,12 @@ std::byte* state_address(const State& state) {
 
 void read_part(const State& state, std::byte* to) {
   if (state.file) state.file->read(to, bytes_of(state), state.offset);
-  else std::memcpy(to, state_address(state), bytes_of(state));
+  else Runtime::get().device().read(to, buffer_of(state));
 }
 
 void write_part(const State& state, const std::byte* from) {
   if (state.file) state.file->write(from, bytes_of(state), state.offset);
-  else std::memcpy(state_address(state), from, bytes_of(state));
+  else Runtime::get().device().write(buffer_of(state), from);
 }
 
 void materialize(const std::vector<std::shared_ptr<State>>& states) {
@@ -205,7 +203,7 @@ void write_state(State& state, const HostTensor& value) {
   if (value.type != state.type)
     fail(ORR_INVALID, "state '{}' is {}, the value given {}", state.name, to_string(state.type), to_string(value.type));
   if (!state.lies_somewhere()) fail(ORR_FAILED, "state '{}' has no memory yet", state.name);
-  if (state.file) {
+  if (state.file || !state.memory->host) {
     std::vector<std::byte> part(bytes_of(state));
     take_part(value, state.part, part.data());
     write_part(state, part.data());

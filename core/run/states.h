@@ -27,11 +27,12 @@ using RowMemory = std::function<std::shared_ptr<const orr_memory>(const Neighbou
 void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int world, const RowMemory& allocate = {},
           const std::string& directory = "");
 
-// Zeroed memory of the host, and a file of zeros in `directory` (see hold), for what waits there.
-std::shared_ptr<const orr_memory> host_memory(uint64_t bytes);
+// Zeroed memory for tensors of a tier that is not the disk, and a file of zeros in `directory` (see
+// hold), for what waits there.
+std::shared_ptr<const orr_memory> memory_of(Tier tier, uint64_t bytes);
 std::shared_ptr<SpillFile> spill_file(const std::string& directory, uint64_t bytes);
 
-// REQUIRES: the state has memory.
+// REQUIRES: the state has memory, which the host reaches.
 std::byte* state_address(const State& state);
 // What this rank has of the state, to and from ordinary memory. REQUIRES: it lies somewhere.
 void read_part(const State& state, std::byte* to);

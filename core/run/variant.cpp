@@ -23,9 +23,7 @@ RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime, SharedArena& ar
   arena.reserve(plan.arena_bytes);  // initial values are drawn in it: fresh memory is slow
   runtime.form_groups(plan.spread);
   hold(plan.local.parts, plan.local.neighbours, b.spread.world, [&](const Neighbours& row) {
-    // Where peers can read it; theirs too, it is given back with the communicator.
-    const orr_memory* memory = runtime.comm().allocate(row.room, runtime.group(plan.spread, row.axis));
-    return std::shared_ptr<const orr_memory>(memory, [](const orr_memory*) {});
+    return runtime.exchanged(row.room, runtime.group(plan.spread, row.axis));
   }, plan.spread.offload.directory);
   return plan;
 }

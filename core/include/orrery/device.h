@@ -83,7 +83,8 @@ typedef struct orr_device_api {
   orr_status* (*open)(void* self, int32_t local_rank, int32_t local_size);
 
   /* Recording, optional: what is enqueued on the stream between begin and end is not run but kept, with
-   * the buffers it names; each launch of the graph runs it all in order. [compute thread] */
+   * the buffers it names; each launch of the graph runs it all in order. Other threads go on with other
+   * streams meanwhile. [compute thread] */
   orr_status* (*capture_begin)(void* self, orr_stream*);
   /* What was recorded, owned by the caller until `graph_destroy`; its buffers and kernels must live as
    * long. [compute thread] */

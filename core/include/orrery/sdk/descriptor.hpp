@@ -53,23 +53,6 @@ inline bool slices_are_apart(const orr_coll& c, int ranks) {
   return true;
 }
 
-// Elements that this rank gives and gets.
-inline std::pair<int64_t, int64_t> elements(const orr_coll& c, int rank, int ranks) {
-  const bool root = has_root(c.op) && c.root_or_peer == rank;
-  switch (c.op) {
-    case ORR_COLL_BROADCAST: return root ? std::pair{c.count, int64_t{0}} : std::pair{int64_t{0}, c.count};
-    case ORR_COLL_REDUCE: return {c.count, root ? c.count : 0};
-    case ORR_COLL_REDUCE_SCATTER: return {traffic::sum(c.counts, ranks), c.counts[rank]};
-    case ORR_COLL_ALL_GATHER: return {c.counts[rank], traffic::sum(c.counts, ranks)};
-    case ORR_COLL_ALL_TO_ALL: return {traffic::sum(c.counts, ranks), traffic::sum(c.recv_counts, ranks)};
-    case ORR_COLL_SEND: return {c.count, 0};
-    case ORR_COLL_RECV: return {0, c.count};
-    case ORR_COLL_TREE_REDUCE_SCATTER: return {c.count * traffic::nodes(c, rank, ranks), c.counts[rank]};
-    case ORR_COLL_TREE_ALL_REDUCE: return {c.count * traffic::nodes(c, rank, ranks), c.count};
-    default: return {c.count, c.count};
-  }
-}
-
 inline std::string why_not(const orr_coll& c, int rank, int ranks, bool any_source, bool device) {
   if (orr_dtype_bytes(c.dtype) == 0) return "unknown dtype " + std::to_string(c.dtype);
   const bool any = any_source && c.op == ORR_COLL_RECV && c.root_or_peer == -1;
@@ -80,9 +63,9 @@ inline std::string why_not(const orr_coll& c, int rank, int ranks, bool any_sour
     return "cannot reduce " + std::string(dtype_name(c.dtype)) + " with redop " + std::to_string(c.redop);
   if (tree && (!c.leaf_first || c.leaf_first[ranks] < 1)) return "there are no leaves";
   if (c.op == ORR_COLL_TREE_REDUCE_SCATTER && !slices_are_apart(c, ranks)) return "its slices overlap or pass its end";
-  const auto [in, out] = elements(c, rank, ranks);
-  const std::string why = missing_bytes(c, "send", c.send, in, device);
-  return why.empty() ? missing_bytes(c, "recv", c.recv, out, device) : why;
+  const traffic::Extent elements = traffic::extent(c, rank, ranks);
+  const std::string why = missing_bytes(c, "send", c.send, elements.in, device);
+  return why.empty() ? missing_bytes(c, "recv", c.recv, elements.out, device) : why;
 }
 
 }  // namespace descriptor

@@ -55,6 +55,27 @@ inline int64_t nodes(const orr_coll& c, int rank, int ranks) {
   return orr_tree_nodes(c.leaf_first[rank], c.leaf_first[rank + 1], c.leaf_first[ranks]);
 }
 
+// Elements that `rank` gives and gets: the lengths of `send` and `recv`.
+struct Extent {
+  int64_t in = 0, out = 0;
+};
+inline Extent extent(const orr_coll& c, int rank, int ranks) {
+  const bool root = c.root_or_peer == rank;
+  switch (c.op) {
+    case ORR_COLL_BARRIER: return {};
+    case ORR_COLL_BROADCAST: return {root ? c.count : 0, root ? 0 : c.count};
+    case ORR_COLL_REDUCE: return {c.count, root ? c.count : 0};
+    case ORR_COLL_REDUCE_SCATTER: return {sum(c.counts, ranks), c.counts[rank]};
+    case ORR_COLL_ALL_GATHER: return {c.counts[rank], sum(c.counts, ranks)};
+    case ORR_COLL_ALL_TO_ALL: return {sum(c.counts, ranks), sum(c.recv_counts, ranks)};
+    case ORR_COLL_SEND: return {c.count, 0};
+    case ORR_COLL_RECV: return {0, c.count};
+    case ORR_COLL_TREE_ALL_REDUCE: return {c.count * nodes(c, rank, ranks), c.count};
+    case ORR_COLL_TREE_REDUCE_SCATTER: return {c.count * nodes(c, rank, ranks), c.counts[rank]};
+    default: return {c.count, c.count};
+  }
+}
+
 // Bytes that `rank` sends in one operation.
 inline uint64_t bytes_sent(const orr_coll& c, int rank, int ranks) {
   const int64_t n = c.count, peers = ranks - 1;

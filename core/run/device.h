@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The device that this process computes on: the host, or one that a plugin serves; and its streams
+// and events. On the host there are none: what is enqueued is done at return.
+#pragma once
+
+#include <orrery/device.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "job/environment.h"
+
+namespace orrery {
+
+class Device {
+ public:
+  // The table is fetched; the device itself is taken by `open`.
+  explicit Device(const std::string& name);
+  Device(const Device&) = delete;
+
+  const std::string& name() const { return name_; }
+  // Tensors lie in ordinary memory, and there are no streams.
+  bool is_host() const { return is_host_; }
+  const orr_device_api& api() const { return api_; }
+  uint64_t alignment() const { return alignment_; }  // of buffers, a power of two. REQUIRES: open
+  // Throws Error that says what is missing. Called once, before all that follows. [main thread]
+  void open(const World& world);
+
+  // Zeroed memory where kernels work, and where the host reaches what is copied. `what` is for
+  // messages. It may outlive this object. [main thread]
+  std::shared_ptr<const orr_memory> memory(uint64_t bytes, const std::string& what) const;
+  std::shared_ptr<const orr_memory> pinned(uint64_t bytes, const std::string& what) const;
+
+  // Bytes to and from ordinary memory, done at return. REQUIRES: no work on them is pending.
+  // [main thread]
+  void read(std::byte* to, const orr_buffer& from) const;
+  void write(const orr_buffer& to, const std::byte* from) const;
+
+ private:
+  std::shared_ptr<const orr_memory> allocate(int32_t tier, uint64_t bytes, const std::string& what) const;
+  void copy(const orr_buffer& to, const orr_buffer& from) const;
+
+  std::string name_;
+  const orr_device_api& api_;
+  bool is_host_;
+  uint64_t alignment_ = 64;
+};
+
+class Stream;
+
+class Event {
+ public:
+  explicit Event(const Device& device);
+  ~Event();
+  Event(Event&& other) noexcept;
+  orr_event* get() const { return event_; }
+  void record(const Stream& stream);
+  // Until all that was enqueued before `record` is done; throws the first error of it, and if the
+  // job's deadline passes.
+  void sync() const;
+
+ private:
+  const Device& device_;
+  orr_event* event_ = nullptr;
+};
+
+class Stream {
+ public:
+  explicit Stream(const Device& device);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  orr_stream* get() const { return stream_; }
+  void wait(const Event& event) const;  // what comes later waits
+  void copy(const orr_buffer& to, const orr_buffer& from) const;
+
+ private:
+  const Device& device_;
+  orr_stream* stream_ = nullptr;
+};
+
+}  // namespace orrery

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The inputs and outputs of a program on a device, where the host reaches them: inputs are copied in
+// before a run, what is fetched is copied out after it. [main thread]
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "lower/rank_plan.h"
+#include "run/device.h"
+
+namespace orrery {
+
+class Mirror {
+ public:
+  // `place` tells a value's memory on the device.
+  Mirror(const RankPlan& plan, const Device& device, const std::function<orr_buffer(ValueId)>& place);
+
+  // Null if the value is neither input nor output, or nowhere.
+  std::byte* address(ValueId v) const;
+  // In stream order; the host keeps off until an event after it is done.
+  void bring(const Stream& stream) const;
+  void fetch(const Stream& stream) const;
+
+ private:
+  using Places = std::function<orr_buffer(ValueId)>;
+  struct Copy {
+    orr_buffer here, there;
+  };
+  void add_inputs(const RankPlan& plan, const Places& place);
+  void add_outputs(const RankPlan& plan, const Places& place);
+  uint64_t room(uint64_t bytes);
+
+  uint64_t bytes_ = 0;
+  std::map<ValueId, uint64_t> at_;
+  std::vector<Copy> in_, out_;
+  std::shared_ptr<const orr_memory> memory_;
+};
+
+}  // namespace orrery

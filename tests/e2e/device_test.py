@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs on a device that is not the host have the bits of the host: a strict one of the tests, whose
+kernels are the reference's (tests/run/strict_device).
+
+Argument: the build tree.
+"""
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+
+from program import BUILD, HERE, orrery
+
+STRICT = {"ORRERY_PLUGIN_PATH": str(BUILD / "tests/run")}
+GPT = ["examples/gpt.lua", "data=examples/gpt.lua", "dim=32", "layers=2", "heads=2", "ctx=16", "batch=12",
+       "microbatches=12", "steps=6", "dropout=0.1", "clip=1", "eval=3", "sample=20"]
+MLP = ["examples/mlp.lua", "steps=40"]
+
+# (ranks, words): the whole output but for times.
+SCRIPTS = [(1, MLP), (2, MLP), (3, MLP), (1, GPT), (2, GPT), (3, GPT), (1, ["examples/custom-loop.lua"]),
+           (2, ["examples/custom-loop.lua"])]
+
+ZERO3 = "strategy.data{}, strategy.zero{ stage = 3 }"
+F16 = 'strategy.precision{ compute = "f16", growth_interval = 3 }'
+# (ranks, stack, words of strategies.lua): held against the same stack on the reference.
+STACKS = [
+    (1, "nil", ("model=mlp", "optimizer=lua")),
+    (3, "{ strategy.data{} }", ()),
+    (2, "{ own{} }", ("model=mlp",)),
+    (1, "{ strategy.recompute{}, strategy.accumulate{} }", ()),
+    (2, "{ strategy.data{}, strategy.zero{} }", ()),
+    (2, f"{{ {ZERO3} }}", ()),
+    (3, f"{{ {ZERO3}, strategy.accumulate{{}} }}", ()),
+    (3, "{ strategy.data{}, strategy.zero{ stage = 2, bucket = 5000 } }", ()),
+    (2, "{ strategy.data{}, strategy.zero{} }", ("vocab=1000", "tie=false")),
+    (2, '{ strategy.pipeline{ schedule = "1f1b" } }', ()),
+    (2, '{ strategy.pipeline{ schedule = "zbv" }, strategy.recompute{} }', ()),
+    (4, f"{{ strategy.pipeline{{ size = 2 }}, {ZERO3} }}", ()),
+    (2, "{ strategy.tensor{ size = 2 } }", ()),
+    (4, "{ strategy.data{ size = 2 }, strategy.tensor{ size = 2, sequence = true } }", ()),
+    (3, "{ strategy.server{ dedicated = 1 } }", ()),
+    (2, '{ strategy.data{}, strategy.zero{ stage = 3, offload = "host" } }', ()),
+    (2, '{ strategy.data{}, strategy.zero{ offload = "disk" } }', ()),
+    (1, '{ strategy.recompute{ offload = "host" } }', ()),
+    (1, '{ strategy.recompute{ offload = "disk" }, strategy.accumulate{} }', ()),
+]
+SCALED = [(1, f"{{ {F16} }}"), (2, f"{{ {ZERO3}, {F16} }}"), (2, f"{{ strategy.pipeline{{}}, {F16} }}")]
+
+
+def run(kernels, ranks, *words, **variables):
+    return orrery("run", "-n", ranks, "--threads", 1, "--kernels", kernels, *words, **STRICT, **variables)
+
+
+def said(done):
+    """What a run prints, without times and what the progress bar writes."""
+    if done.code:
+        raise AssertionError(f"exit code {done.code}:\n{done.out}{done.err}")
+    return [re.sub(r"  [\d.]+ ms$", "", line) for line in done.out.splitlines() if " info step " not in line]
+
+
+class Device(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def script(self, stack, name="strategies.lua"):
+        path = self.folder / name
+        path.write_text((HERE / name).read_text().replace("= STACK", "= " + stack))
+        return path
+
+    def same(self, ranks, *words, seeds=(1,)):
+        expected = said(run("reference", ranks, *words))
+        self.assertTrue(any("digest" in line for line in expected), expected)
+        for seed in seeds:
+            self.assertEqual(said(run("strict", ranks, *words, STRICT_SEED=str(seed))), expected)
+
+    def test_scripts(self):
+        for ranks, words in SCRIPTS:
+            with self.subTest(ranks=ranks, words=words):
+                self.same(ranks, *words)
+
+    def test_stacks(self):
+        for ranks, stack, words in STACKS:
+            with self.subTest(ranks=ranks, stack=stack, words=words):
+                self.same(ranks, self.script(stack), "steps=9", *words, seeds=(1, 2))
+
+    def test_loss_scale(self):
+        for ranks, stack in SCALED:
+            with self.subTest(ranks=ranks, stack=stack):
+                self.same(ranks, self.script(stack, "loss_scale.lua"), "bad=4")
+
+    def test_saved_there_and_continued_here(self):
+        whole = said(run("reference", 1, *GPT))[-1]
+        for before, after in ((("strict", 2), ("reference", 3)), (("reference", 3), ("strict", 1))):
+            with self.subTest(before=before, after=after), tempfile.TemporaryDirectory() as folder:
+                saved = pathlib.Path(folder) / "checkpoint"
+                said(run(*before, *GPT, "stop=4", f"save={saved}"))
+                self.assertEqual(said(run(*after, *GPT, f"load={saved}"))[-1], whole)
+
+    def counts(self, *words):
+        done = run("strict", 1, *words, STRICT_COUNTS="1")
+        found = re.search(r"^strict device: (.*)$", done.err, re.MULTILINE)
+        self.assertTrue(found, done.err)
+        numbers = found[1].split()
+        return {name: int(n) for name, n in zip(numbers[::2], numbers[1::2])}
+
+    def test_steps_are_recorded(self):
+        """From the third step on a step is graphs, one wait, and what cannot be recorded."""
+        few, many, more = (self.counts("examples/mlp.lua", f"steps={steps}") for steps in (10, 20, 30))
+        for name in ("launches", "recorded", "allocations"):
+            self.assertEqual(many[name], few[name], name)
+        self.assertEqual(more["graphs"] - many["graphs"], 10)
+        self.assertEqual(more["syncs"] - many["syncs"], 10)
+        gpt = [word for word in GPT if not word.startswith(("steps", "sample", "eval"))] + ["sample=0", "eval=0"]
+        few, many = (self.counts(*gpt, f"steps={steps}") for steps in (10, 20))
+        # scatter_add, which may not be recorded there, for positions and tokens, and the one launch between.
+        self.assertEqual(many["launches"] - few["launches"], 3 * 10)
+        self.assertEqual(many["graphs"] - few["graphs"], 2 * 10)
+        self.assertEqual(many["syncs"] - few["syncs"], 10)
+        self.assertEqual(many["allocations"], few["allocations"])
+        profiled = self.counts("--profile", "examples/mlp.lua", "steps=10")
+        self.assertEqual(profiled["graphs"], 0)
+
+    def test_late_errors_name_their_place(self):
+        bad = HERE / "bad/label.lua"
+        host, device = (run(kernels, 1, bad) for kernels in ("reference", "strict"))
+        self.assertEqual((device.code, host.code), (1, 1), device.err)
+        where = re.search(r"label.lua:\d+: .*", host.err)
+        self.assertTrue(where, host.err)
+        self.assertIn(where[0], device.err)
+
+    def test_the_way_of_exchanges_is_told(self):
+        done = run("strict", 2, "--profile", *MLP)
+        self.assertIn("profile: exchanges of comm 'local' are staged: device 'strict' to pinned memory and back", done.out)
+        self.assertNotIn("staged", run("reference", 2, "--profile", *MLP).out)
+
+    def test_a_plan_needs_no_device(self):
+        away = {**STRICT, "STRICT_ABSENT": "1"}
+        plan = orrery("plan", "-n", 2, "--kernels", "strict", *MLP, **away)
+        self.assertEqual(plan.code, 0, plan.err)
+        self.assertRegex(plan.out, r"outside +3145728 +3.* +of driver and libraries")
+        done = orrery("run", "--kernels", "strict", *MLP, **away)
+        self.assertEqual(done.code, 69, done.err)
+        self.assertIn("kernels 'strict' cannot run here: no strict device here", done.err)
+
+    def test_refusals(self):
+        done = orrery("run", "--kernels", "strict,reference", *MLP, **STRICT)
+        self.assertEqual(done.code, 1, done.err)
+        self.assertIn("kernels 'strict' work on device 'strict' and 'reference' on 'host': choose plugins of one device",
+                      done.err)
+        done = run("strict", 2, self.script('{ strategy.server{ mode = "async" } }', "served.lua"))
+        self.assertEqual(done.code, 69, done.err)
+        self.assertRegex(done.err, r"served.lua:\d+: strategy.server: servers of their own time work on the host")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -80,7 +80,6 @@ void events(const Subject& subject) {
   Room source(bench, ORR_TIER_PINNED, n), there(bench, ORR_TIER_DEVICE, n), back(bench, ORR_TIER_PINNED, n);
   orr_stream* stream = bench.stream();
   orr_event* event = bench.event();
-  bench.sync(event);  // nothing is before it
   for (int round = 0; round < 8; ++round) {
     const Bytes want = random_bytes(random, n);
     source.put(want);

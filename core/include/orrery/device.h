@@ -64,7 +64,7 @@ typedef struct orr_device_api {
   orr_status* (*stream_create)(void* self, orr_stream** out);
   /* REQUIRES: its work is done. */
   void (*stream_destroy)(void* self, orr_stream*);
-  /* A new event, owned by the caller until `event_destroy`; it counts as done until it is recorded. */
+  /* A new event, owned by the caller until `event_destroy`; nobody waits for it before it is recorded. */
   orr_status* (*event_create)(void* self, orr_event** out);
   /* REQUIRES: nobody waits for it. */
   void (*event_destroy)(void* self, orr_event*);

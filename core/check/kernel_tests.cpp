@@ -87,6 +87,8 @@ void rows(const Subject& subject, const Case& c) {
         for (size_t i = 0; i < inputs.size(); ++i)
           some.push_back(part(c.in[i], inputs[i], axis.in[i], first, n));
         const RunResult r = run_clean(subject, part(c, axis, n), some);
+        // Another layout may be another id: `part` is contiguous.
+        if (std::string_view(r.support.numerics) != whole.support.numerics) continue;
         for (size_t o = 0; o < c.out.size(); ++o)
           if (r.bits.empty() || r.bits[o] != part(c.out[o], whole.bits[o], axis.out[o], first, n))
             throw Fault("kernel.h: \"equal id = equal bits\" (batch invariance)",

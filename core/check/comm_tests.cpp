@@ -84,7 +84,7 @@ void longer_structs(const Subject& subject) { structs(subject, Fit::kLonger); }
 Ended run_ranks(const Subject& subject, int ranks, const char* body, const std::string& argument,
                 const std::string& deadline, int seconds) {
   return run_self({"check", subject.path.string(), "--ranks", std::to_string(ranks), "--body", body, "--argument",
-                   argument},
+                   argument, "--seed", std::to_string(subject.seed)},
                   {"ORRERY_DEADLINE=" + deadline}, seconds);
 }
 
@@ -194,11 +194,13 @@ std::vector<Test> comm_tests() {
 }
 
 int start_ranks(const Subject& subject, int ranks, const std::string& body, const std::string& argument) {
-  return launch({ranks, {"orrery", "check", subject.path.string(), "--body", body, "--argument", argument}, "", 0});
+  return launch({ranks, {"orrery", "check", subject.path.string(), "--body", body, "--argument", argument, "--seed",
+                         std::to_string(subject.seed)}, "", 0});
 }
 
 int run_body(const Subject& subject, const std::string& name, const std::string& argument) {
   registry_with(subject);
+  comm_suite::data_seed = subject.seed;
   for (const comm_suite::NamedBody& body : comm_suite::all_bodies()) {
     if (body.name != name) continue;
     try {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cuBLASLt, opened when it is asked for, and its objects. ORRERY_CUBLASLT_LIBRARY names another file
-// than libcublasLt.so of CUDA 13 or 12.
+// cuBLASLt, opened when it is asked for, and its objects. ORRERY_CUBLASLT_LIBRARY names another
+// file than libcublasLt.so of CUDA 13 or 12.
 #pragma once
 
 #include <cublasLt.h>

@@ -71,7 +71,8 @@ class Program {
     return text;
   }
   std::string log() const {  // without the NUL at its end
-    return take(library().nvrtcGetProgramLogSize, library().nvrtcGetProgramLog, "nvrtcGetProgramLog")
+    return take(library().nvrtcGetProgramLogSize, library().nvrtcGetProgramLog,
+                "nvrtcGetProgramLog")
         .c_str();
   }
 
@@ -90,7 +91,8 @@ int known_arch(int device) {
     if (arch <= device && arch > best) best = arch;
   if (best == 0)
     throw orr::Error(ORR_UNAVAILABLE, "this NVRTC compiles for no GPU as old as sm_" +
-                                          std::to_string(device) + ": install an older CUDA toolkit");
+                                          std::to_string(device) +
+                                          ": install an older CUDA toolkit");
   return best;
 }
 

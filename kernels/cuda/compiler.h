@@ -19,7 +19,8 @@ struct Compiled {
 // without contraction. Throws orr::Error with the compiler's log. [main thread]
 Compiled compile(const std::string& source, int arch, bool ptx);
 
-// The module of this source on the open device, compiled at the first call, then kept. [main thread]
+// The module of this source on the open device, compiled at the first call, then kept. [main
+// thread]
 CUmodule module_of(const std::string& source);
 
 }  // namespace orr_cuda

@@ -62,13 +62,28 @@ void enter() { check(driver().cuCtxSetCurrent(opened().context), "cuCtxSetCurren
 CUdeviceptr address(const orr_buffer& buffer) {
   if (std::strcmp(buffer.memory->native_kind, "cuda") != 0)
     throw orr::Error(ORR_INVALID, std::string("a kernel of the device 'cuda' got memory of '") +
-                                      buffer.memory->native_kind + "': copy it to the device first");
+                                      buffer.memory->native_kind +
+                                      "': copy it to the device first");
   return reinterpret_cast<CUdeviceptr>(buffer.memory->native) + buffer.offset;
 }
 
-const orr_device_api device_api = {
-    sizeof(orr_device_api), nullptr,     facts,          allocate,      free_memory,  copy,
-    stream_create,          stream_destroy, event_create, event_destroy, event_record, stream_wait,
-    event_sync,             open,        capture_begin,  capture_end,   graph_launch, graph_destroy};
+const orr_device_api device_api = {sizeof(orr_device_api),
+                                   nullptr,
+                                   facts,
+                                   allocate,
+                                   free_memory,
+                                   copy,
+                                   stream_create,
+                                   stream_destroy,
+                                   event_create,
+                                   event_destroy,
+                                   event_record,
+                                   stream_wait,
+                                   event_sync,
+                                   open,
+                                   capture_begin,
+                                   capture_end,
+                                   graph_launch,
+                                   graph_destroy};
 
 }  // namespace orr_cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NVIDIA's driver, opened when it is asked for: the plugin links to no library of CUDA's, so that it
-// loads everywhere and can say what is missing. ORRERY_CUDA_LIBRARY names another file than
+// NVIDIA's driver, opened when it is asked for: the plugin links to no library of CUDA's, so that
+// it loads everywhere and can say what is missing. ORRERY_CUDA_LIBRARY names another file than
 // libcuda.so.1.
 #pragma once
 

@@ -17,26 +17,45 @@ struct Word {
   int arity;
 };
 const Word words[] = {
-    {ORR_FN_CAST, nullptr, 1},       {ORR_FN_RAND, nullptr, 3},
-    {ORR_FN_ADD, "add", 2},          {ORR_FN_SUB, "subtract", 2},
-    {ORR_FN_MUL, "multiply", 2},     {ORR_FN_DIV, "divide", 2},
-    {ORR_FN_MIN, "smaller", 2},      {ORR_FN_MAX, "larger", 2},
-    {ORR_FN_POW, "power", 2},        {ORR_FN_FMA, "multiply_add", 3},
-    {ORR_FN_MOD, "modulo", 2},       {ORR_FN_NEG, "negative", 1},
-    {ORR_FN_ABS, "absolute", 1},     {ORR_FN_SIGN, "sign", 1},
-    {ORR_FN_SQRT, "square_root", 1}, {ORR_FN_RSQRT, "reciprocal_root", 1},
-    {ORR_FN_RECIP, "reciprocal", 1}, {ORR_FN_EXP, "exponential", 1},
-    {ORR_FN_LOG, "logarithm", 1},    {ORR_FN_TANH, "hyperbolic_tangent", 1},
-    {ORR_FN_SIGMOID, "sigmoid", 1},  {ORR_FN_ERF, "error_function", 1},
-    {ORR_FN_SIN, "sine", 1},         {ORR_FN_COS, "cosine", 1},
-    {ORR_FN_FLOOR, "round_down", 1}, {ORR_FN_CEIL, "round_up", 1},
-    {ORR_FN_ROUND, "round_even", 1}, {ORR_FN_GELU, "gelu", 1},
+    {ORR_FN_CAST, nullptr, 1},
+    {ORR_FN_RAND, nullptr, 3},
+    {ORR_FN_ADD, "add", 2},
+    {ORR_FN_SUB, "subtract", 2},
+    {ORR_FN_MUL, "multiply", 2},
+    {ORR_FN_DIV, "divide", 2},
+    {ORR_FN_MIN, "smaller", 2},
+    {ORR_FN_MAX, "larger", 2},
+    {ORR_FN_POW, "power", 2},
+    {ORR_FN_FMA, "multiply_add", 3},
+    {ORR_FN_MOD, "modulo", 2},
+    {ORR_FN_NEG, "negative", 1},
+    {ORR_FN_ABS, "absolute", 1},
+    {ORR_FN_SIGN, "sign", 1},
+    {ORR_FN_SQRT, "square_root", 1},
+    {ORR_FN_RSQRT, "reciprocal_root", 1},
+    {ORR_FN_RECIP, "reciprocal", 1},
+    {ORR_FN_EXP, "exponential", 1},
+    {ORR_FN_LOG, "logarithm", 1},
+    {ORR_FN_TANH, "hyperbolic_tangent", 1},
+    {ORR_FN_SIGMOID, "sigmoid", 1},
+    {ORR_FN_ERF, "error_function", 1},
+    {ORR_FN_SIN, "sine", 1},
+    {ORR_FN_COS, "cosine", 1},
+    {ORR_FN_FLOOR, "round_down", 1},
+    {ORR_FN_CEIL, "round_up", 1},
+    {ORR_FN_ROUND, "round_even", 1},
+    {ORR_FN_GELU, "gelu", 1},
     {ORR_FN_GELU_GRAD, "gelu_grad", 1},
-    {ORR_FN_EQ, "equal", 2},         {ORR_FN_NE, "unequal", 2},
-    {ORR_FN_LT, "less", 2},          {ORR_FN_LE, "at_most", 2},
-    {ORR_FN_GT, "greater", 2},       {ORR_FN_GE, "at_least", 2},
-    {ORR_FN_AND, "both", 2},         {ORR_FN_OR, "either", 2},
-    {ORR_FN_NOT, "opposite", 1},     {ORR_FN_ISFINITE, "is_finite", 1},
+    {ORR_FN_EQ, "equal", 2},
+    {ORR_FN_NE, "unequal", 2},
+    {ORR_FN_LT, "less", 2},
+    {ORR_FN_LE, "at_most", 2},
+    {ORR_FN_GT, "greater", 2},
+    {ORR_FN_GE, "at_least", 2},
+    {ORR_FN_AND, "both", 2},
+    {ORR_FN_OR, "either", 2},
+    {ORR_FN_NOT, "opposite", 1},
+    {ORR_FN_ISFINITE, "is_finite", 1},
     {ORR_FN_SELECT, "select", 3},
 };
 
@@ -121,7 +140,8 @@ class Writer {
     if (e.fn == ORR_FN_ISFINITE)
       return require(is_real(e_.instrs[e.a].dtype), at + " needs a real operand");
     for (int i = 0; i < arity; ++i)
-      require(e_.instrs[operands[i]].dtype == wanted(e, i), at + " has an operand of another dtype");
+      require(e_.instrs[operands[i]].dtype == wanted(e, i),
+              at + " has an operand of another dtype");
   }
 
   int32_t wanted(const orr_instr& e, int operand) const {
@@ -150,7 +170,8 @@ class Writer {
   // One statement for all elements, rounded (wrapped) to the dtype.
   void each(int k, const std::string& value) {
     const int32_t dtype = e_.instrs[k].dtype;
-    const bool narrow = dtype == ORR_BF16 || dtype == ORR_F16 || dtype == ORR_I32 || dtype == ORR_U8;
+    const bool narrow =
+        dtype == ORR_BF16 || dtype == ORR_F16 || dtype == ORR_I32 || dtype == ORR_U8;
     text_ += "ORR_EACH " + reg(k) + "[v] = ";
     text_ += narrow ? std::string("narrow<") + memory_type(dtype) + ">(" + value + ");\n"
                     : value + ";\n";

@@ -64,7 +64,8 @@ void throw_late() {
                                       std::to_string(report.row) + ", value " +
                                       std::to_string(report.value));
   const auto& [where, text] = source->second;
-  throw orr::Error(ORR_INVALID, (where.empty() ? "" : where + ": ") + text(report.row, report.value));
+  throw orr::Error(ORR_INVALID,
+                   (where.empty() ? "" : where + ": ") + text(report.row, report.value));
 }
 
 }  // namespace orr_cuda

@@ -12,9 +12,9 @@ namespace orr_cuda {
 #define ORR_TEXT_OF(name) #name
 #define ORR_TEXT(name) ORR_TEXT_OF(name)
 
-// The library that the environment variable names, or else the first of `usual` that is found. Never
-// closed: what a library starts outlives its last user. Throws orr::Error, ORR_UNAVAILABLE: with
-// `missing` if there is none of them.
+// The library that the environment variable names, or else the first of `usual` that is found.
+// Never closed: what a library starts outlives its last user. Throws orr::Error, ORR_UNAVAILABLE:
+// with `missing` if there is none of them.
 void* open_library(const char* variable, std::initializer_list<const char*> usual,
                    const std::string& missing);
 

@@ -9,7 +9,8 @@
 
 namespace orr_cuda {
 
-// A [batch, rows, cols] operand seen column-major: its transpose where `turned` is false, else itself.
+// A [batch, rows, cols] operand seen column-major: its transpose where `turned` is false, else
+// itself.
 struct Matrix {
   int64_t rows, cols, leading, batch_stride;
   bool turned;

@@ -26,8 +26,9 @@ void* allocate_device(size_t bytes) {
 
 void* allocate_pinned(size_t bytes) {
   void* place = nullptr;
-  check(driver().cuMemHostAlloc(&place, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
-        "cuMemHostAlloc");
+  check(
+      driver().cuMemHostAlloc(&place, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+      "cuMemHostAlloc");
   return std::memset(place, 0, bytes);
 }
 

@@ -43,7 +43,7 @@ struct Family {
   // Fills `out`, which comes as score 100, capturable, everything contiguous, never in place, with
   // empty numerics; throws Unsupported.
   void (*supports)(const orr_op&, orr_support& out);
-  uint64_t (*measure)(const orr_op&);  // bytes of workspace; null: none
+  uint64_t (*measure)(const orr_op&);                   // bytes of workspace; null: none
   std::unique_ptr<Prepared> (*prepare)(const orr_op&);  // the device is open and current
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plugin "cuda": an NVIDIA GPU as a device, and the ops on it. Loads everywhere; probe says what
-// is missing.
+// The plugin "cuda": an NVIDIA GPU as a device, and the ops on it. Loads everywhere; probe says
+// what is missing.
 #include <orrery/sdk/plugin.hpp>
 
 #include <array>
@@ -102,13 +102,14 @@ orr_status* launch(orr_kernel* opaque, orr_stream* stream, const orr_buffer* in,
     for (size_t i = 0; i < kernel.in.size(); ++i) kernel.in[i] = address(in[i]);
     for (size_t i = 0; i < kernel.out.size(); ++i) kernel.out[i] = address(out[i]);
     enter();
-    kernel.prepared->launch(reinterpret_cast<CUstream>(stream),
-                            {kernel.in.data(), kernel.out.data(), workspace ? address(*workspace) : 0});
+    kernel.prepared->launch(
+        reinterpret_cast<CUstream>(stream),
+        {kernel.in.data(), kernel.out.data(), workspace ? address(*workspace) : 0});
   });
 }
 
-const orr_kernel_api kernel_api = {sizeof(orr_kernel_api), nullptr, "cuda",  probe,  supports,
-                                   measure,                prepare, release, launch};
+const orr_kernel_api kernel_api = {
+    sizeof(orr_kernel_api), nullptr, "cuda", probe, supports, measure, prepare, release, launch};
 
 const void* get_table(void*, const char* id, uint32_t version) {
   if (version != 1) return nullptr;

@@ -11,8 +11,8 @@ namespace {
 
 std::string number(int64_t n) { return std::to_string(n); }
 
-// i<d>: the index in each dim but where there is one, from the row-major index `e`. Constants divide
-// cheaply; the outermost length is none, so that flat ops of every size share one source.
+// i<d>: the index in each dim but where there is one, from the row-major index `e`. Constants
+// divide cheaply; the outermost length is none, so that flat ops of every size share one source.
 std::string indices(const Walk& walk) {
   if (walk.dims.size() == 1) return "  const index_t i0 = e;\n";
   std::string text = "  index_t rest = e;\n";
@@ -69,7 +69,8 @@ std::string entry(const char* name, int vector, bool tail) {
   const std::string v = number(vector), block = number(pointwise_block);
   std::string text = std::string("extern \"C\" __global__ void __launch_bounds__(") + block + ") " +
                      name + "(const Args a, const index_t n) {\n" +
-                     "  index_t e = (blockIdx.x * (index_t)" + block + " + threadIdx.x) * " + v + ";\n";
+                     "  index_t e = (blockIdx.x * (index_t)" + block + " + threadIdx.x) * " + v +
+                     ";\n";
   if (!tail) return text + "  if (e < n) piece<" + v + ">(a, e);\n}\n";
   return text + "  if (e + " + v + " <= n) return piece<" + v + ">(a, e);\n" +
          "  for (; e < n; ++e) piece<1>(a, e);\n}\n";

@@ -76,8 +76,8 @@ BlasObject<cublasLtMatmulPreference_t> preference(bool may_split, uint64_t works
 int32_t parts_of(const cublasLtMatmulAlgo_t& algorithm) {
   int32_t parts = 0;
   size_t written = 0;
-  check_blas(blas().cublasLtMatmulAlgoConfigGetAttribute(&algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM,
-                                                         &parts, sizeof parts, &written),
+  check_blas(blas().cublasLtMatmulAlgoConfigGetAttribute(
+                 &algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &parts, sizeof parts, &written),
              "cublasLtMatmulAlgoConfigGetAttribute");
   return parts;
 }
@@ -158,8 +158,8 @@ void Product::launch(CUstream stream, CUdeviceptr a, CUdeviceptr b, CUdeviceptr 
   const float one32 = 1, zero32 = 0;
   const void* one = f64_ ? static_cast<const void*>(&one64) : &one32;
   const void* zero = f64_ ? static_cast<const void*>(&zero64) : &zero32;
-  check_blas(blas().cublasLtMatmul(blas().handle, product_.get(), one, at(b), layouts_.b.get(), at(a),
-                                   layouts_.a.get(), zero, at(y), layouts_.y.get(), at(y),
+  check_blas(blas().cublasLtMatmul(blas().handle, product_.get(), one, at(b), layouts_.b.get(),
+                                   at(a), layouts_.a.get(), zero, at(y), layouts_.y.get(), at(y),
                                    layouts_.y.get(), &algorithm_, at(workspace), workspace_,
                                    reinterpret_cast<cudaStream_t>(stream)),
              "cublasLtMatmul");

@@ -2,11 +2,11 @@
 //
 // One call of cuBLASLt: a matrix product of fixed shape with the algorithm chosen for it.
 //
-// Bits may not depend on how many rows a call has, nor on how many columns or groups: the algorithm is
-// the library's first choice for one nominal product of this K and these strides' alignment, with K
-// unsplit, and serves every number of them. Where K is the batch (weight gradients) few rows meet a
-// long K: there it is the first choice for the very shape, and K may be split, with the parts added
-// in f32 in their order.
+// Bits may not depend on how many rows a call has, nor on how many columns or groups: the algorithm
+// is the library's first choice for one nominal product of this K and these strides' alignment,
+// with K unsplit, and serves every number of them. Where K is the batch (weight gradients) few rows
+// meet a long K: there it is the first choice for the very shape, and K may be split, with the
+// parts added in f32 in their order.
 #pragma once
 
 #include <cuda.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Steps of the cuda plugin through its tables, on the fake driver: what one enqueues, and that the fake
-// notices what a GPU would not forgive. Numbers are fake ones; the rules are CUDA's.
+// Steps of the cuda plugin through its tables, on the fake driver: what one enqueues, and that the
+// fake notices what a GPU would not forgive. Numbers are fake ones; the rules are CUDA's.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -134,14 +134,15 @@ struct Chain {
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < cols; ++j) {
         float sum = 0;
-        for (int64_t k = 0; k < inner; ++k) sum += a.floats()[i * inner + k] * b.floats()[k * cols + j];
+        for (int64_t k = 0; k < inner; ++k)
+          sum += a.floats()[i * inner + k] * b.floats()[k * cols + j];
         ASSERT_EQ(z.floats()[i * cols + j], 2 * sum + 1) << i << " " << j;
       }
   }
-  Memory a{ORR_TIER_PINNED, 4 * rows * inner}, b{ORR_TIER_PINNED, 4 * inner * cols};
-  Memory da{ORR_TIER_DEVICE, 4 * rows * inner}, db{ORR_TIER_DEVICE, 4 * inner * cols};
-  Memory dy{ORR_TIER_DEVICE, 4 * rows * cols}, dz{ORR_TIER_DEVICE, 4 * rows * cols};
-  Memory z{ORR_TIER_PINNED, 4 * rows * cols};
+  Memory a{ORR_TIER_PINNED, 4 * rows*inner}, b{ORR_TIER_PINNED, 4 * inner*cols};
+  Memory da{ORR_TIER_DEVICE, 4 * rows*inner}, db{ORR_TIER_DEVICE, 4 * inner*cols};
+  Memory dy{ORR_TIER_DEVICE, 4 * rows*cols}, dz{ORR_TIER_DEVICE, 4 * rows*cols};
+  Memory z{ORR_TIER_PINNED, 4 * rows* cols};
   Stream main;
   Kernel first, second;
 };

@@ -25,8 +25,8 @@ uint64_t node_bytes(const MatmulShape& shape) {
 
 void supports(const orr_op& op, orr_support& out) {
   const MatmulShape shape(op);
-  const std::string chosen_for = shape.rows_summed ? "own" : std::to_string(nominal_rows) + "x" +
-                                                                  std::to_string(nominal_cols);
+  const std::string chosen_for =
+      shape.rows_summed ? "own" : std::to_string(nominal_rows) + "x" + std::to_string(nominal_cols);
   orr::copy_text(out.numerics,
                  std::string("cublaslt.") + dtype_name(shape.dtype) + "." + chosen_for + "/1");
   out.strided_in = (shape.a ? 1u : 0u) | (shape.b ? 2u : 0u);
@@ -35,7 +35,8 @@ void supports(const orr_op& op, orr_support& out) {
 
 uint64_t measure(const orr_op& op) {
   const MatmulShape shape(op);
-  return blas_workspace(shape) + static_cast<uint64_t>(LeafTree(Leaves(op)).levels) * node_bytes(shape);
+  return blas_workspace(shape) +
+         static_cast<uint64_t>(LeafTree(Leaves(op)).levels) * node_bytes(shape);
 }
 
 orr_tensor matrix(int32_t dtype, int64_t rows, int64_t cols, int64_t row_stride) {

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <vector>
 
-#include "../function.h"
 #include "../compiler.h"
+#include "../function.h"
 #include "../op.h"
 #include "../pointwise_source.h"
 
@@ -40,8 +40,7 @@ class Pointwise : public Prepared {
     single_ = function(module, "pointwise_single");
     if (walk_.vector > 1) vector_ = function(module, "pointwise_vector");
     addresses_.resize(walk_.strides.size());
-    for (size_t t = 0; t < addresses_.size(); ++t)
-      alignments_.push_back(alignment(op, t));
+    for (size_t t = 0; t < addresses_.size(); ++t) alignments_.push_back(alignment(op, t));
   }
 
   void launch(CUstream stream, const Buffers& buffers) override {

@@ -20,6 +20,7 @@ bool is_f32_sum(const orr_coll& c) {
 void spoil(const orr_coll& c) {
   if (!is_f32_sum(c)) return;
   if (fault("wrong_sum_at_odd_counts") && c.count % 2 == 1) *last_of(c) += 1;
+  if (fault("fails_for_some_numbers") && *orr::data<float>(c.send) > 1) *last_of(c) += 1;
   if (fault("writes_outside") && c.count > 1) last_of(c)[1] = 0;
   if (fault("spoils_what_it_sends") && c.send.offset != c.recv.offset) *orr::data<float>(c.send) += 1;
   if (fault("accumulates_in_bf16"))

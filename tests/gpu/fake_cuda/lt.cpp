@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cuBLASLt's stand-in, strict: what the library would reject or read wrongly ends the program by name.
+// cuBLASLt's stand-in, strict: what the library would reject or read wrongly ends the program by
+// name.
 #include "lt.h"
 
 #include <algorithm>
@@ -67,8 +68,8 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t p) {
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t p,
-                                              cublasLtMatmulDescAttributes_t which, const void* value,
-                                              size_t bytes) {
+                                              cublasLtMatmulDescAttributes_t which,
+                                              const void* value, size_t bytes) {
   Description& d = object<Description>(p);
   if (bytes != sizeof(int32_t)) return CUBLAS_STATUS_INVALID_VALUE;
   if (which == CUBLASLT_MATMUL_DESC_TRANSA)
@@ -80,8 +81,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t p,
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* to, cudaDataType type, uint64_t rows,
-                                          uint64_t cols, int64_t leading) {
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* to, cudaDataType type,
+                                          uint64_t rows, uint64_t cols, int64_t leading) {
   *to = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{type, rows, cols, leading});
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -135,7 +136,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
                                               cublasLtMatmulPreference_t preference, int wanted,
-                                              cublasLtMatmulHeuristicResult_t* results, int* given) {
+                                              cublasLtMatmulHeuristicResult_t* results,
+                                              int* given) {
   const Layout &la = object<Layout>(a), &lb = object<Layout>(b), &ld = object<Layout>(d);
   const Preference& wishes = object<Preference>(preference);
   if (!fits(object<Description>(description), la, lb, ld)) return CUBLAS_STATUS_INVALID_VALUE;
@@ -171,7 +173,8 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t de
                                        cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
                                        const cublasLtMatmulAlgo_t* algo,
                                        cublasLtMatmulHeuristicResult_t* result) {
-  if (!fits(object<Description>(description), object<Layout>(a), object<Layout>(b), object<Layout>(d)))
+  if (!fits(object<Description>(description), object<Layout>(a), object<Layout>(b),
+            object<Layout>(d)))
     return CUBLAS_STATUS_INVALID_VALUE;
   result->workspaceSize = algorithm_of(algo).workspace;
   return CUBLAS_STATUS_SUCCESS;
@@ -193,7 +196,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
                   algorithm_of(algo),
                   scalar(alpha, text.scale),
                   scalar(beta, text.scale)};
-  if (!fits(text, p.a, p.b, p.d) || bytes < p.algorithm.workspace) return CUBLAS_STATUS_INVALID_VALUE;
+  if (!fits(text, p.a, p.b, p.d) || bytes < p.algorithm.workspace)
+    return CUBLAS_STATUS_INVALID_VALUE;
   const char* pa = operand(a, p.a, p.algorithm.alignment[0], "a of cublasLtMatmul");
   const char* pb = operand(b, p.b, p.algorithm.alignment[1], "b of cublasLtMatmul");
   const char* pc = operand(c, p.c, p.algorithm.alignment[2], "c of cublasLtMatmul");

@@ -77,9 +77,7 @@ void multiply_as(const Product& p, const char* a, const char* b, const char* c, 
 
 }  // namespace
 
-uint64_t bytes_of(cudaDataType type) {
-  return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
-}
+uint64_t bytes_of(cudaDataType type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2; }
 
 uint64_t extent(const Layout& x) {
   const uint64_t last = (x.cols - 1) * static_cast<uint64_t>(x.leading) + x.rows +

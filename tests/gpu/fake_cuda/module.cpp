@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Modules and launches. An image of nvcc stands for the emulated kernels, all of them; one of the fake
-// NVRTC for the library that it names. A launch copies its arguments, as the driver does, and turns
-// each device address in them into that of the bytes behind it.
+// Modules and launches. An image of nvcc stands for the emulated kernels, all of them; one of the
+// fake NVRTC for the library that it names. A launch copies its arguments, as the driver does, and
+// turns each device address in them into that of the bytes behind it.
 #include <cuda.h>
 #include <dlfcn.h>
 
@@ -78,7 +78,8 @@ void check_launch(const CUfunc_st& function, dim3 grid, dim3 block, size_t share
   if (threads == 0 || threads > 1024 || grid.x == 0 || grid.y == 0 || grid.z == 0)
     misuse("launch that no device takes", function.name);
   if (shared > function.allowed_shared)
-    misuse("more shared memory than was allowed", function.name + " asks for " + std::to_string(shared));
+    misuse("more shared memory than was allowed",
+           function.name + " asks for " + std::to_string(shared));
 }
 
 }  // namespace
@@ -114,8 +115,8 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute which, int
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                        unsigned by, unsigned bz, unsigned shared, CUstream stream, void** arguments,
-                        void**) {
+                        unsigned by, unsigned bz, unsigned shared, CUstream stream,
+                        void** arguments, void**) {
   if (const CUresult r = enter_driver("cuLaunchKernel")) return r;
   const dim3 grid(gx, gy, gz), block(bx, by, bz);
   check_launch(*function, grid, block, shared);

@@ -86,13 +86,15 @@ nvrtcResult nvrtcDestroyProgram(nvrtcProgram* program) {
 
 nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int, const char* const*) {
   const std::string text = with_kernels(program->source);
-  const std::string stem = (folder() / std::to_string(std::hash<std::string>()(text + read(FAKE_WORDS)))).string();
+  const std::string stem =
+      (folder() / std::to_string(std::hash<std::string>()(text + read(FAKE_WORDS)))).string();
   program->cubin = fake::compiled_magic + stem + ".so";
   if (fs::exists(stem + ".so")) return NVRTC_SUCCESS;
   const std::string own = stem + "." + std::to_string(getpid());  // until it is complete
   std::ofstream(own + ".cpp") << text;
-  const std::string command = FAKE_COMPILER " -std=c++20 -O1 -ffp-contract=off -fno-math-errno -shared -fPIC -w -o " +
-                              own + ".so " + own + ".cpp 2> " + own + ".log";
+  const std::string command =
+      FAKE_COMPILER " -std=c++20 -O1 -ffp-contract=off -fno-math-errno -shared -fPIC -w -o " + own +
+      ".so " + own + ".cpp 2> " + own + ".log";
   const bool done = std::system(command.c_str()) == 0;
   if (done)
     fs::rename(own + ".so", stem + ".so");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Put before a generated source when the fake NVRTC has the host's compiler compile it: the words of
-// CUDA that such sources use. Includes nothing, so that it compiles quickly.
+// Put before a generated source when the fake NVRTC has the host's compiler compile it: the words
+// of CUDA that such sources use. Includes nothing, so that it compiles quickly.
 #define __global__
 #define __device__
 #define __forceinline__ inline
@@ -13,8 +13,10 @@ struct FakeIndex {
 static FakeIndex threadIdx, blockIdx;
 
 extern "C" {
-float expf(float), logf(float), tanhf(float), erff(float), sinf(float), cosf(float), powf(float, float);
-float floorf(float), ceilf(float), rintf(float), fabsf(float), sqrtf(float), fmaf(float, float, float);
+float expf(float), logf(float), tanhf(float), erff(float), sinf(float), cosf(float),
+    powf(float, float);
+float floorf(float), ceilf(float), rintf(float), fabsf(float), sqrtf(float),
+    fmaf(float, float, float);
 double exp(double), log(double), tanh(double), erf(double), sin(double), cos(double);
 double pow(double, double), floor(double), ceil(double), rint(double), fabs(double), sqrt(double);
 double fma(double, double, double);
@@ -51,6 +53,6 @@ struct FakeRun<kernel> {
   }
   static constexpr FakeKernel value{2, {sizeof(Args), sizeof(Count)}, run};
 };
-#define FAKE_KERNEL(name) \
+#define FAKE_KERNEL(name)                                                                \
   extern "C" __attribute__((visibility("default"))) const FakeKernel fake_kernel_##name; \
   const FakeKernel fake_kernel_##name = FakeRun<name>::value;

@@ -12,11 +12,14 @@
 #include <stdint.h>
 
 // extern "C" name(Args) with at most `threads` threads in a block; what follows is the template
-// that does the work.
+// that does the work. Where blocks are large ptxas would rather spill than have fewer of them;
+// asked for one it does not. Small blocks are left to it (0).
 #ifndef ORR_KERNEL
-#define ORR_KERNEL(name, threads, Args, ...)                                                      \
-  extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Args args) { \
-    __VA_ARGS__(args);                                                                            \
+#define ORR_BLOCKS(threads) ((threads) >= 512 ? 1 : 0)
+#define ORR_KERNEL(name, threads, Args, ...)                                 \
+  extern "C" __global__ void __launch_bounds__(threads, ORR_BLOCKS(threads)) \
+      name(const __grid_constant__ Args args) {                              \
+    __VA_ARGS__(args);                                                       \
   }
 namespace orr_cuda {
 // The block's dynamic shared memory, aligned to 16 bytes.

@@ -13,12 +13,14 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "check/loaded.h"
+#include "plugin/elf.h"
 
 namespace orrery::judge {
 namespace {
 
-constexpr uint32_t kinds[] = {ORR_KIND_KERNEL, ORR_KIND_COMM, ORR_KIND_STRATEGY, ORR_KIND_OBSERVER};
+constexpr uint32_t kinds[] = {ORR_KIND_KERNEL, ORR_KIND_COMM, ORR_KIND_STRATEGY, ORR_KIND_OBSERVER, ORR_KIND_DEVICE};
 
 bool is_name_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-'; }
 
@@ -40,6 +42,19 @@ void descriptor(const Subject& subject) {
                   fmt::format("{0}/1 among its interfaces, since its kinds have ORR_KIND of {0}", kind_name(kind)),
                   fmt::format("{} interfaces without it", d.n_interfaces));
   }
+}
+
+// Others would take the place of equal names in the host and in other plugins.
+void exports(const Subject& subject) {
+  std::vector<std::string> names = exported_symbols(subject.path);
+  if (names == std::vector<std::string>{"orrery_plugin"}) return;
+  const auto own = std::find(names.begin(), names.end(), "orrery_plugin");
+  if (own != names.end()) names.erase(own);
+  const size_t n = names.size();
+  names.resize(std::min<size_t>(n, 3));
+  throw Fault("plugin.h: \"A plugin exports exactly one symbol\"",
+              "`orrery_plugin` alone; link with the version script that pkg-config orrery names",
+              n == 0 ? "no exported symbol" : fmt::format("{} others: {}{}", n, join(names, ", "), n > 3 ? ", ..." : ""));
 }
 
 void load_under(const Subject& subject, Fit fit) {
@@ -82,7 +97,18 @@ const std::vector<Slot>& required_slots(uint32_t kind) {
   static const std::vector<Slot> strategy = {SLOT(orr_strategy_api, describe), SLOT(orr_strategy_api, predict)};
   static const std::vector<Slot> observer = {SLOT(orr_observer_api, start), SLOT(orr_observer_api, observe),
                                              SLOT(orr_observer_api, stop)};
-  return kind == ORR_KIND_KERNEL ? kernel : kind == ORR_KIND_COMM ? comm : kind == ORR_KIND_STRATEGY ? strategy : observer;
+  static const std::vector<Slot> device = {
+      SLOT(orr_device_api, facts),          SLOT(orr_device_api, open),         SLOT(orr_device_api, allocate),
+      SLOT(orr_device_api, free),           SLOT(orr_device_api, copy),         SLOT(orr_device_api, stream_create),
+      SLOT(orr_device_api, stream_destroy), SLOT(orr_device_api, event_create), SLOT(orr_device_api, event_destroy),
+      SLOT(orr_device_api, event_record),   SLOT(orr_device_api, stream_wait),  SLOT(orr_device_api, event_sync)};
+  switch (kind) {
+    case ORR_KIND_KERNEL: return kernel;
+    case ORR_KIND_COMM: return comm;
+    case ORR_KIND_STRATEGY: return strategy;
+    case ORR_KIND_OBSERVER: return observer;
+    default: return device;
+  }
 }
 #undef SLOT
 
@@ -145,7 +171,7 @@ void lifetime(const Subject& subject) {
 }  // namespace
 
 std::vector<Test> plugin_tests() {
-  return {{"plugin.descriptor", 10, descriptor}, {"plugin.load", 10, load},
+  return {{"plugin.descriptor", 10, descriptor}, {"plugin.exports", 10, exports}, {"plugin.load", 10, load},
           {"plugin.newer_host", 10, newer_host}, {"plugin.unknown_interfaces", 10, unknown_interfaces},
           {"plugin.slots", 10, slots},           {"plugin.process", 10, process},
           {"plugin.lifetime", 10, lifetime}};

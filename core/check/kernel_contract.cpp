@@ -40,32 +40,37 @@ std::vector<Case> one_of_each(const orr_kernel_api& api) {
 // A case with its buffers, prepared.
 class Prepared {
  public:
-  Prepared(const orr_kernel_api& api, const Case& c, uint32_t seed) : api_(api), op_(c) {
+  Prepared(const orr_kernel_api& api, const Case& c, uint32_t seed)
+      : api_(api), device_(Device::of(api)), op_(c) {
     const std::vector<Values> inputs = make_inputs(c, false, seed);
     for (size_t i = 0; i < c.in.size(); ++i) {
-      buffers_.push_back(std::make_unique<Buffer>(c.in[i], 0));
+      buffers_.push_back(std::make_unique<Buffer>(device_, c.in[i], 0));
       buffers_.back()->write(inputs[i]);
       in_.push_back(buffers_.back()->view());
     }
     for (const orr_tensor& t : c.out) {
-      buffers_.push_back(std::make_unique<Buffer>(t, 0));
+      buffers_.push_back(std::make_unique<Buffer>(device_, t, 0));
       out_.push_back(buffers_.back()->view());
     }
     orr_kernel_size size{};
     size.size = sizeof size;
     check(api.measure(api.self, &op_.op, &size));
-    buffers_.push_back(std::make_unique<Buffer>(size.workspace));
+    buffers_.push_back(std::make_unique<Buffer>(device_, size.workspace));
     workspace_ = buffers_.back()->view();
     workspace_bytes_ = size.workspace;
+    for (const auto& buffer : buffers_) buffer->send();
     check(api.prepare(api.self, &op_.op, &kernel_));
   }
   ~Prepared() { api_.release(api_.self, kernel_); }
   void launch() {
-    check(api_.launch(kernel_, nullptr, in_.data(), out_.data(), workspace_bytes_ ? &workspace_ : nullptr));
+    check(device_.run(false, [&] {
+      return api_.launch(kernel_, device_.stream(), in_.data(), out_.data(), workspace_bytes_ ? &workspace_ : nullptr);
+    }));
   }
 
  private:
   const orr_kernel_api& api_;
+  const Device& device_;
   AbiOp op_;
   std::vector<std::unique_ptr<Buffer>> buffers_;
   std::vector<orr_buffer> in_, out_;

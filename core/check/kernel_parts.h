@@ -11,7 +11,7 @@
 namespace orrery::judge {
 
 const orr_kernel_api& kernel_of(const Subject& subject);
-// Skips if the plugin does not work here, or works on memory that this process cannot look at.
+// Skips if the plugin, or the device that it works on, is not here.
 void require_device(const Subject& subject);
 bool takes(const orr_kernel_api& api, const kernel_suite::Case& c);
 
@@ -19,5 +19,7 @@ bool takes(const orr_kernel_api& api, const kernel_suite::Case& c);
 std::vector<Test> kernel_contract_tests();
 // Gradient ops by finite differences of the ops that they are gradients of.
 std::vector<Test> gradient_tests();
+// Labels and indices that point nowhere.
+std::vector<Test> bad_data_tests();
 
 }  // namespace orrery::judge

@@ -7,7 +7,7 @@
 namespace kernel_suite {
 namespace {
 
-constexpr uint64_t kGuard = 256, kAlign = 64;
+constexpr uint64_t kGuard = 256;
 
 float f16_value(uint16_t bits) {
   int exponent = bits >> 10 & 31, mantissa = bits & 1023;
@@ -84,6 +84,13 @@ uint64_t extent_bytes(const orr_tensor& t) {
   return elements(t) == 0 ? 0 : uint64_t(extent * orr_dtype_bytes(t.dtype));
 }
 
+// The host's kernels take any address; a device names what it takes.
+uint64_t shift_of(const Device& device, const orr_tensor& t, int64_t misalign) {
+  const uint64_t shift = uint64_t(misalign * orr_dtype_bytes(t.dtype));
+  const uint64_t step = device.is_host() ? 1 : device.alignment();
+  return (shift + step - 1) / step * step;
+}
+
 }  // namespace
 
 double rounded(int32_t dtype, double value) {
@@ -92,9 +99,13 @@ double rounded(int32_t dtype, double value) {
   return load(dtype, bytes);
 }
 
-Buffer::Buffer(uint64_t bytes) : bytes_(bytes), storage_(bytes + 2 * kGuard + kAlign, 0xff) {
-  uint64_t begin = reinterpret_cast<uintptr_t>(storage_.data()) + kGuard;
-  offset_ = kGuard + (kAlign - begin % kAlign) % kAlign;
+Buffer::Buffer(const Device& device, uint64_t bytes)
+    : device_(device),
+      bytes_(bytes),
+      storage_(bytes + 2 * kGuard + 2 * device.alignment(), 0xff) {
+  const uint64_t base = device.is_host() ? reinterpret_cast<uintptr_t>(storage_.data()) : 0;
+  const uint64_t step = device.alignment();
+  offset_ = (base + kGuard + step - 1) / step * step - base;
   memory_ = {sizeof(orr_memory),
              ORR_TIER_HOST,
              storage_.size(),
@@ -103,14 +114,27 @@ Buffer::Buffer(uint64_t bytes) : bytes_(bytes), storage_(bytes + 2 * kGuard + kA
              "host",
              nullptr};
   tensor_ = kernel_suite::tensor(ORR_U8, {int64_t(bytes)});
+  if (!device.is_host()) remote_ = device.allocate(storage_.size());
 }
 
-Buffer::Buffer(const orr_tensor& t, int64_t misalign)
-    : Buffer(extent_bytes(t) + uint64_t(misalign * orr_dtype_bytes(t.dtype))) {
-  uint64_t shift = uint64_t(misalign * orr_dtype_bytes(t.dtype));
+Buffer::Buffer(const Device& device, const orr_tensor& t, int64_t misalign)
+    : Buffer(device, extent_bytes(t) + shift_of(device, t, misalign)) {
+  uint64_t shift = shift_of(device, t, misalign);
   offset_ += shift;
   bytes_ -= shift;
   tensor_ = t;
+}
+
+Buffer::~Buffer() {
+  if (remote_) device_.free(remote_);
+}
+
+void Buffer::send() {
+  if (remote_) device_.put(storage_, remote_);
+}
+
+void Buffer::fetch() {
+  if (remote_) device_.get(remote_, storage_);
 }
 
 template <class F>
@@ -155,6 +179,6 @@ bool Buffer::intact() const {
   return true;
 }
 
-orr_buffer Buffer::view() const { return {&memory_, offset_, bytes_}; }
+orr_buffer Buffer::view() const { return {remote_ ? remote_ : &memory_, offset_, bytes_}; }
 
 }  // namespace kernel_suite

@@ -88,7 +88,7 @@ std::vector<Values> make_inputs(const Case& c, bool exact, uint32_t seed) {
   }
   if (c.derive) c.derive(c, inputs);
   for (size_t i = 0; i < c.in.size(); ++i) {  // as stored: rounded, and one value per element
-    Buffer stored(c.in[i], 0);
+    Buffer stored(Device::host(), c.in[i], 0);
     stored.write(inputs[i]);
     inputs[i] = stored.read();
   }
@@ -109,7 +109,7 @@ AbiOp::AbiOp(const Case& c) {
         c.out.data(),
         attrs.data(),
         c.instrs.empty() ? nullptr : &expr,
-        "a test"};
+        where};
 }
 
 namespace {
@@ -122,18 +122,28 @@ std::vector<orr_buffer> views(const Buffers& buffers) {
   return all;
 }
 
-// Launches on prepared buffers; returns the message of an error, or "".
+// Launches on prepared buffers; returns the message of an error, at once or late, or "".
 std::string launch(const orr_kernel_api& api, const orr_op& op, const std::vector<orr_buffer>& in,
-                   const std::vector<orr_buffer>& out, RunResult& result) {
+                   const std::vector<orr_buffer>& out, bool recorded, RunResult& result) {
+  const Device& device = Device::of(api);
   orr_kernel_size size{};
+  size.size = sizeof size;
   orrery::check(api.measure(api.self, &op, &size));
   orr_kernel* kernel = nullptr;
   orrery::check(api.prepare(api.self, &op, &kernel));
-  Buffer workspace(size.workspace);
+  Buffer workspace(device, size.workspace);
+  workspace.send();
   orr_buffer view = workspace.view();
-  orr_status* status =
-      api.launch(kernel, nullptr, in.data(), out.data(), size.workspace ? &view : nullptr);
+  bool accepted = false;
+  orr_status* status = device.run(recorded, [&] {
+    orr_status* at_once = api.launch(kernel, device.stream(), in.data(), out.data(),
+                                     size.workspace ? &view : nullptr);
+    accepted = !at_once;
+    return at_once;
+  });
+  result.late = status && accepted;
   api.release(api.self, kernel);
+  workspace.fetch();
   if (!workspace.intact()) result.damage += "bytes beside the workspace were written; ";
   std::string message = status ? orrery::host_table().error_message(status) : "";
   orrery::host_table().error_release(status);
@@ -147,21 +157,29 @@ RunResult run(const std::string& plugin, const Case& c, const std::vector<Values
   const orr_kernel_api& api = orrery::Registry::get().kernel(plugin);
   AbiOp op(c);
   RunResult result;
+  result.support.size = sizeof result.support;
   api.supports(api.self, &op.op, &result.support);
   if (result.support.score == 0) {
     result.unsupported = result.support.reason[0] ? result.support.reason : "no reason given";
     return result;
   }
+  const Device& device = Device::of(api);
   Buffers in, out;
   for (size_t i = 0; i < c.in.size(); ++i) {
-    in.push_back(std::make_unique<Buffer>(c.in[i], options.misalign));
+    in.push_back(std::make_unique<Buffer>(device, c.in[i], options.misalign));
     in.back()->write(inputs[i]);
   }
-  for (const orr_tensor& t : c.out) out.push_back(std::make_unique<Buffer>(t, options.misalign));
+  for (const orr_tensor& t : c.out)
+    out.push_back(std::make_unique<Buffer>(device, t, options.misalign));
   if (options.inplace) std::swap(out[0], in[size_t(options.inplace - 1)]);
   std::vector<orr_buffer> in_views = views(in), out_views = views(out);
   if (options.inplace) in_views[size_t(options.inplace - 1)] = out_views[0];
-  result.error = launch(api, op.op, in_views, out_views, result);
+  const bool recorded = options.recorded && device.records() && result.support.capturable;
+  for (const Buffers* all : {&in, &out})
+    for (const auto& buffer : *all) buffer->send();
+  result.error = launch(api, op.op, in_views, out_views, recorded, result);
+  for (const Buffers* all : {&in, &out})
+    for (const auto& buffer : *all) buffer->fetch();
   for (size_t i = 0; i < in.size(); ++i)
     if (int(i) + 1 != options.inplace && in[i]->read() != inputs[i] && inputs[i] == inputs[i])
       result.damage += "input " + std::to_string(i) + " was written; ";

@@ -86,6 +86,7 @@ std::vector<Values> make_inputs(const Case& c, bool exact, uint32_t seed);
 
 // The ABI's view of a case. REQUIRES: outlived by the case; stays where it is.
 struct AbiOp {
+  static constexpr const char* where = "a test";  // the op's
   explicit AbiOp(const Case& c);
   AbiOp(const AbiOp&) = delete;
   std::vector<orr_attr> attrs;
@@ -96,16 +97,19 @@ struct AbiOp {
 struct RunOptions {
   int64_t misalign = 0;  // elements
   int32_t inplace = 0;   // as orr_support.inplace
+  bool recorded = false; // where device and kernel can: as a graph
 };
 
 struct RunResult {
   std::string unsupported;  // the plugin's reason, or ""
   std::string error;        // the launch's, or ""
+  bool late = false;        // it came from event_sync
   std::string damage;       // what was written outside of the outputs, or ""
   orr_support support{};
   std::vector<Values> values;
   std::vector<std::vector<uint8_t>> bits;  // of the logical elements of each output
 };
+// On the device of the plugin's kernels.
 RunResult run(const std::string& plugin, const Case& c, const std::vector<Values>& inputs,
               const RunOptions& options = {});
 

@@ -80,6 +80,13 @@
 extern "C" {
 #endif
 
+/* Functions that nvcc also compiles for the device. */
+#ifdef __CUDACC__
+#define ORR_ANYWHERE static __host__ __device__ inline
+#else
+#define ORR_ANYWHERE static inline
+#endif
+
 enum { ORR_SUM_BLOCK = 1024, ORR_SUM_ROWS = 64, ORR_MATMUL_K = 256 };
 
 /* Functions of a pointwise instruction. Values are part of the ABI; new ones are appended. f32 and
@@ -109,7 +116,7 @@ enum {
 /* The uniform random number of design section 4: Philox 4x32-10 (Salmon et al., SC'11), key = seed
  * (low, high word), counter = (e/4 low, e/4 high, id, step), word e%4 of the result; the number is
  * its upper 24 bits times 2^-24. */
-static inline uint32_t orr_philox(uint64_t seed, uint32_t id, uint32_t step, uint64_t element) {
+ORR_ANYWHERE uint32_t orr_philox(uint64_t seed, uint32_t id, uint32_t step, uint64_t element) {
   uint32_t c0 = (uint32_t)(element >> 2), c1 = (uint32_t)(element >> 34), c2 = id, c3 = step;
   uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
   for (int round = 0; round < 10; ++round) {
@@ -120,7 +127,7 @@ static inline uint32_t orr_philox(uint64_t seed, uint32_t id, uint32_t step, uin
   }
   switch (element & 3) { case 0: return c0; case 1: return c1; case 2: return c2; default: return c3; }
 }
-static inline float orr_uniform(uint64_t seed, uint32_t id, uint32_t step, uint64_t element) {
+ORR_ANYWHERE float orr_uniform(uint64_t seed, uint32_t id, uint32_t step, uint64_t element) {
   return (float)(orr_philox(seed, id, step, element) >> 8) * (1.0f / 16777216.0f);
 }
 

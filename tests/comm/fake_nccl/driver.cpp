@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 
+#include "driver.h"
 #include "group.h"
 #include "memory.h"
 #include "misuse.h"
@@ -15,10 +16,10 @@
 struct CUctx_st {
   int device;
 };
-struct CUstream_st : fake::Stream {};
 struct CUevent_st {
   fake::Stream* stream = nullptr;
   uint64_t number = 0;
+  bool captured = false;
   fake::Stream::Known known;
 };
 
@@ -34,15 +35,10 @@ int devices() {
 
 // What every call checks. `synchronises`: its answer tells about the order of things on a stream.
 CUresult enter(const char* what, bool synchronises = false) {
+  note_call(what);
   if (in_callback) misuse("call from a stream callback", what);
   if (synchronises) need_no_open_group(what);
   return current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-}
-
-// A stand-in for the default stream.
-Stream& stream_of(CUstream s) {
-  static Stream& usual = *new Stream;
-  return s ? *s : usual;
 }
 
 uint64_t sum_of(const char* p, size_t n) {
@@ -57,6 +53,20 @@ uint64_t sum_of(const char* p, size_t n) {
 }
 
 }  // namespace
+
+thread_local int captures = 0;
+
+CUresult enter_driver(const char* what) { return enter(what); }
+
+void forbid_in_capture(const char* what) {
+  if (captures > 0) misuse("call that a capture forbids", what);
+}
+
+// A stand-in for the default stream.
+Stream& stream_of(CUstream s) {
+  static Stream& usual = *new Stream;
+  return s ? *s : usual;
+}
 
 int current_device() { return current ? current->device : 0; }
 Stream& stream_behind(void* s) { return stream_of(static_cast<CUstream>(s)); }
@@ -120,12 +130,15 @@ CUresult cuStreamDestroy(CUstream stream) {
 
 CUresult cuStreamQuery(CUstream stream) {
   if (const CUresult r = enter("cuStreamQuery", true)) return r;
+  forbid_in_capture("cuStreamQuery");
   return stream_of(stream).idle() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   if (const CUresult r = enter("cuStreamWaitEvent", true)) return r;
   if (!event->stream) return CUDA_SUCCESS;
+  if (event->captured != stream_of(stream).captured() || event->captured)
+    misuse("capture with more than one stream", "cuStreamWaitEvent");
   stream_of(stream).learn(event->known);
   stream_of(stream).enqueue("cuStreamWaitEvent", {},
                             [from = event->stream, number = event->number] {
@@ -158,6 +171,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
   if (const CUresult r = enter("cuEventRecord", true)) return r;
   Stream& s = stream_of(stream);
   event->stream = &s;
+  event->captured = s.captured();
   event->known = s.known();
   event->number = event->known[&s];
   return CUDA_SUCCESS;
@@ -165,16 +179,20 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
 
 CUresult cuEventQuery(CUevent event) {
   if (const CUresult r = enter("cuEventQuery", true)) return r;
+  forbid_in_capture("cuEventQuery");
+  if (event->captured) misuse("captured event asked for", "cuEventQuery");
   return !event->stream || event->stream->done() >= event->number ? CUDA_SUCCESS
                                                                   : CUDA_ERROR_NOT_READY;
 }
 
 CUresult cuMemAlloc(CUdeviceptr* address, size_t bytes) {
+  forbid_in_capture("cuMemAlloc");
   *address = memory::allocate(bytes, false);
   return *address ? enter("cuMemAlloc") : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuMemFree(CUdeviceptr address) {
+  forbid_in_capture("cuMemFree");
   memory::release(address, false);
   return enter("cuMemFree");
 }

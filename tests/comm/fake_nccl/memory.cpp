@@ -88,15 +88,22 @@ void release(uintptr_t address, bool by_nccl) {
   tables().device.erase(at);
 }
 
-char* behind(const void* address, size_t bytes, const char* who) {
+char* look_behind(const void* address, size_t bytes, size_t* bytes_left) {
   std::lock_guard lock(tables().mutex);
   const auto at = reinterpret_cast<uintptr_t>(address);
   Allocation* a = find(at, bytes);
-  if (!a)
+  if (!a) return nullptr;
+  const auto begin = std::prev(tables().device.upper_bound(at))->first;
+  if (bytes_left) *bytes_left = a->bytes - (at - begin);
+  return a->bytes_at + (at - begin);
+}
+
+char* behind(const void* address, size_t bytes, const char* who) {
+  char* place = look_behind(address, bytes);
+  if (!place)
     misuse("not device memory",
            std::string(who) + " got " + std::to_string(bytes) + " bytes elsewhere");
-  const auto begin = std::prev(tables().device.upper_bound(at))->first;
-  return a->bytes_at + (at - begin);
+  return place;
 }
 
 bool is_nccl(const void* address, size_t bytes) {
@@ -126,13 +133,16 @@ void release_pinned(void* address) {
   std::free(address);
 }
 
-void need_pinned(const void* address, size_t bytes, const char* who) {
+bool is_pinned(const void* address, size_t bytes) {
   std::lock_guard lock(tables().mutex);
   const auto at = reinterpret_cast<uintptr_t>(address);
   auto next = tables().pinned.upper_bound(at);
-  if (next != tables().pinned.begin() &&
-      at + bytes <= std::prev(next)->first + std::prev(next)->second)
-    return;
+  return next != tables().pinned.begin() &&
+         at + bytes <= std::prev(next)->first + std::prev(next)->second;
+}
+
+void need_pinned(const void* address, size_t bytes, const char* who) {
+  if (is_pinned(address, bytes)) return;
   misuse("not pinned memory", std::string(who) + " would block the host on this memory");
 }
 

@@ -5,9 +5,37 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <random>
 
+#ifndef FAKE_NAME
+#define FAKE_NAME "fake NCCL"
+#endif
+
 namespace fake {
+namespace {
+
+std::mutex& counts_mutex() {
+  static std::mutex& mutex = *new std::mutex;
+  return mutex;
+}
+std::map<std::string, uint64_t>& counts() {
+  static auto& all = *new std::map<std::string, uint64_t>;
+  return all;
+}
+
+}  // namespace
+
+void note_call(const char* what) {
+  std::lock_guard lock(counts_mutex());
+  ++counts()[what];
+}
+
+uint64_t calls(const std::string& what) {
+  std::lock_guard lock(counts_mutex());
+  return counts()[what];
+}
 
 thread_local bool in_callback = false;
 
@@ -28,7 +56,7 @@ uint64_t dice(uint64_t n) {
 
 void misuse(const std::string& rule, const std::string& detail) {
   const std::string line =
-      "fake NCCL: " + rule + ": " + detail + " (seed " + std::to_string(seed()) + ")\n";
+      FAKE_NAME ": " + rule + ": " + detail + " (seed " + std::to_string(seed()) + ")\n";
   [[maybe_unused]] const ssize_t written = write(2, line.data(), line.size());
   std::abort();
 }

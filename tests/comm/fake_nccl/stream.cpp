@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include <list>
+#include <utility>
 
 #include "misuse.h"
 
@@ -71,9 +71,26 @@ void Stream::learn(const Known& known) {
   for (const auto& [stream, number] : known) known_[stream] = std::max(known_[stream], number);
 }
 
+void Stream::begin_capture() {
+  std::lock_guard lock(mutex_);
+  captured_ = true;
+}
+
+std::vector<Stream::Operation> Stream::end_capture() {
+  std::lock_guard lock(mutex_);
+  captured_ = false;
+  return std::exchange(kept_, {});
+}
+
+bool Stream::captured() const {
+  std::lock_guard lock(mutex_);
+  return captured_;
+}
+
 void Stream::enqueue(const std::string& what, std::vector<Range> ranges,
                      std::function<void()> run) {
   std::lock_guard lock(mutex_);
+  if (captured_) return kept_.push_back({what, std::move(ranges), std::move(run)});
   const uint64_t number = ++enqueued_;
   {
     std::lock_guard use_lock(uses_mutex());
@@ -94,11 +111,12 @@ void Stream::work() {
   for (;;) {
     changed_.wait(lock, [&] { return closing_ || !queue_.empty(); });
     if (queue_.empty()) return;
-    const Operation next = std::move(queue_.front());
+    Queued next = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
     if (dice(16) == 0) usleep(static_cast<useconds_t>(dice(200)));
     next.run();
+    next.run = nullptr;  // what it holds is gone before anybody hears that it is done
     {
       std::lock_guard use_lock(uses_mutex());
       uses().remove_if([&](const Use& u) { return u.stream == this && u.number == next.number; });

@@ -8,8 +8,8 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <mutex>
 #include <string>
@@ -43,17 +43,28 @@ class Stream {
   Known known() const;    // with this stream's own last
   void learn(const Known& known);
 
+  // While a stream is captured its operations are kept, not run.
+  struct Operation {
+    std::string what;
+    std::vector<Range> ranges;
+    std::function<void()> run;
+  };
+  void begin_capture();
+  std::vector<Operation> end_capture();
+  bool captured() const;
+
  private:
   void work();
-  struct Operation {
+  struct Queued {
     uint64_t number;
     std::function<void()> run;
   };
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Operation> queue_;
+  std::list<Queued> queue_;
   uint64_t enqueued_ = 0, done_ = 0;
-  bool closing_ = false;
+  bool closing_ = false, captured_ = false;
+  std::vector<Operation> kept_;
   Known known_;
   std::thread thread_;
 };

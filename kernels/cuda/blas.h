@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cuBLASLt, opened when it is asked for, and its objects. ORRERY_CUBLASLT_LIBRARY names another
+// file than libcublasLt.so of CUDA 13 or 12.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <utility>
+
+namespace orr_cuda {
+
+// clang-format off
+#define ORR_BLAS_FUNCTIONS(X)                                                                     \
+  X(cublasLtCreate) X(cublasLtGetStatusString) X(cublasLtMatmul) X(cublasLtMatmulDescCreate)      \
+  X(cublasLtMatmulDescDestroy) X(cublasLtMatmulDescSetAttribute) X(cublasLtMatrixLayoutCreate)    \
+  X(cublasLtMatrixLayoutDestroy) X(cublasLtMatrixLayoutSetAttribute)                              \
+  X(cublasLtMatmulPreferenceCreate) X(cublasLtMatmulPreferenceDestroy)                            \
+  X(cublasLtMatmulPreferenceSetAttribute) X(cublasLtMatmulAlgoGetHeuristic)                       \
+  X(cublasLtMatmulAlgoConfigGetAttribute) X(cublasLtMatmulAlgoCheck)
+// clang-format on
+
+struct Blas {
+  // Throws orr::Error, ORR_UNAVAILABLE, with the reason and the remedy.
+  Blas();
+  Blas(const Blas&) = delete;
+
+#define ORR_MEMBER(name) decltype(&::name) name = nullptr;
+  ORR_BLAS_FUNCTIONS(ORR_MEMBER)
+#undef ORR_MEMBER
+
+  cublasLtHandle_t handle = nullptr;  // of the process, for the open device
+};
+
+// Opened at the first call. REQUIRES: the device is current. [main thread]
+const Blas& blas();
+
+void check_blas(cublasStatus_t status, const char* what);
+
+// What the library made and takes back.
+template <class T>
+class BlasObject {
+ public:
+  using Destroy = cublasStatus_t (*)(T);
+  BlasObject(T object, Destroy destroy) : object_(object), destroy_(destroy) {}
+  BlasObject(BlasObject&& other) noexcept
+      : object_(std::exchange(other.object_, nullptr)), destroy_(other.destroy_) {}
+  ~BlasObject() {
+    if (object_) destroy_(object_);
+  }
+  T get() const { return object_; }
+
+ private:
+  T object_;
+  Destroy destroy_;
+};
+
+}  // namespace orr_cuda

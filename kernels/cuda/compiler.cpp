@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler.h"
+
+#include <nvrtc.h>
+
+#include <map>
+#include <vector>
+
+#include <orrery/sdk/plugin.hpp>
+
+#include "device.h"
+#include "driver.h"
+#include "library.h"
+
+namespace orr_cuda {
+namespace {
+
+// clang-format off
+#define ORR_NVRTC_FUNCTIONS(X)                                                                    \
+  X(nvrtcCreateProgram) X(nvrtcDestroyProgram) X(nvrtcCompileProgram) X(nvrtcGetErrorString)      \
+  X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN)           \
+  X(nvrtcGetPTXSize) X(nvrtcGetPTX) X(nvrtcGetNumSupportedArchs) X(nvrtcGetSupportedArchs)
+// clang-format on
+
+struct Library {
+  Library() {
+    void* handle = open_library("ORRERY_NVRTC_LIBRARY", {"libnvrtc.so.13", "libnvrtc.so.12"},
+                                "libnvrtc.so.13 was not found: install the CUDA toolkit's run-time "
+                                "compiler, or name it with ORRERY_NVRTC_LIBRARY");
+#define ORR_NEED(name) need(handle, #name, name);
+    ORR_NVRTC_FUNCTIONS(ORR_NEED)
+#undef ORR_NEED
+  }
+#define ORR_MEMBER(name) decltype(&::name) name = nullptr;
+  ORR_NVRTC_FUNCTIONS(ORR_MEMBER)
+#undef ORR_MEMBER
+};
+
+const Library& library() {
+  static const Library opened;
+  return opened;
+}
+
+void check_nvrtc(nvrtcResult code, const char* what) {
+  if (code != NVRTC_SUCCESS)
+    throw orr::Error(ORR_FAILED, std::string(what) + ": " + library().nvrtcGetErrorString(code));
+}
+
+class Program {
+ public:
+  explicit Program(const std::string& source) {
+    check_nvrtc(library().nvrtcCreateProgram(&program_, source.c_str(), "pointwise.cu", 0, nullptr,
+                                             nullptr),
+                "nvrtcCreateProgram");
+  }
+  ~Program() { library().nvrtcDestroyProgram(&program_); }
+  Program(const Program&) = delete;
+
+  void compile(const std::string& arch) {
+    const char* const options[] = {arch.c_str(), "--std=c++17", "--fmad=false"};
+    const nvrtcResult code = library().nvrtcCompileProgram(program_, 3, options);
+    if (code != NVRTC_SUCCESS)
+      throw orr::Error(ORR_FAILED, "NVRTC refused a generated kernel: " + log());
+  }
+  template <class Size, class Get>
+  std::string take(Size size_of, Get get, const char* what) const {
+    size_t size = 0;
+    check_nvrtc(size_of(program_, &size), what);
+    std::string text(size, '\0');
+    check_nvrtc(get(program_, text.data()), what);
+    return text;
+  }
+  std::string log() const {  // without the NUL at its end
+    return take(library().nvrtcGetProgramLogSize, library().nvrtcGetProgramLog,
+                "nvrtcGetProgramLog")
+        .c_str();
+  }
+
+ private:
+  nvrtcProgram program_ = nullptr;
+};
+
+// The newest architecture that this compiler knows and that is not newer than the device.
+int known_arch(int device) {
+  int count = 0;
+  check_nvrtc(library().nvrtcGetNumSupportedArchs(&count), "nvrtcGetNumSupportedArchs");
+  std::vector<int> known(static_cast<size_t>(count));
+  check_nvrtc(library().nvrtcGetSupportedArchs(known.data()), "nvrtcGetSupportedArchs");
+  int best = 0;
+  for (int arch : known)
+    if (arch <= device && arch > best) best = arch;
+  if (best == 0)
+    throw orr::Error(ORR_UNAVAILABLE, "this NVRTC compiles for no GPU as old as sm_" +
+                                          std::to_string(device) +
+                                          ": install an older CUDA toolkit");
+  return best;
+}
+
+}  // namespace
+
+Compiled compile(const std::string& source, int arch, bool ptx) {
+  Program program(source);
+  const std::string number = std::to_string(arch);
+  program.compile("--gpu-architecture=" + (ptx ? "compute_" + number : "sm_" + number));
+  const Library& lib = library();
+  return {ptx ? program.take(lib.nvrtcGetPTXSize, lib.nvrtcGetPTX, "nvrtcGetPTX")
+              : program.take(lib.nvrtcGetCUBINSize, lib.nvrtcGetCUBIN, "nvrtcGetCUBIN"),
+          program.log()};
+}
+
+CUmodule module_of(const std::string& source) {
+  static std::map<std::string, CUmodule> kept;
+  CUmodule& module = kept[source];
+  if (module) return module;
+  const int arch = known_arch(opened().arch);
+  const std::string image = compile(source, arch, arch != opened().arch).image;
+  check(driver().cuModuleLoadData(&module, image.data()), "cuModuleLoadData");
+  return module;
+}
+
+}  // namespace orr_cuda

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <orrery/sdk/plugin.hpp>
+
+#include "facts.h"
+#include "graph.h"
+#include "late.h"
+#include "memory.h"
+#include "stream.h"
+
+namespace orr_cuda {
+namespace {
+
+Opened& state() {
+  static Opened device;
+  return device;
+}
+
+int attribute(CUdevice device, CUdevice_attribute which) {
+  int value = 0;
+  check(driver().cuDeviceGetAttribute(&value, which, device), "cuDeviceGetAttribute");
+  return value;
+}
+
+void open_device(int32_t local_rank) {
+  Opened& o = state();
+  if (o.context) throw orr::Error(ORR_INVALID, "the device 'cuda' is open already");
+  const std::string missing = why_not_here();
+  if (!missing.empty()) throw orr::Error(ORR_UNAVAILABLE, missing);
+  int devices = 0;
+  check(driver().cuDeviceGetCount(&devices), "cuDeviceGetCount");
+  check(driver().cuDeviceGet(&o.device, local_rank % devices), "cuDeviceGet");
+  o.arch = attribute(o.device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) * 10 +
+           attribute(o.device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  o.multiprocessors = attribute(o.device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  check(driver().cuDevicePrimaryCtxRetain(&o.context, o.device), "cuDevicePrimaryCtxRetain");
+  enter();
+  open_late();
+}
+
+orr_status* open(void*, int32_t local_rank, int32_t) {
+  return orr::guard([&] { open_device(local_rank); });
+}
+
+orr_status* facts(void*, orr_device_facts* out) {
+  return orr::guard([&] { *out = facts_of(state().context ? state().device : 0); });
+}
+
+}  // namespace
+
+const Opened& opened() {
+  if (!state().context) throw orr::Error(ORR_INVALID, "the device 'cuda' has not been opened");
+  return state();
+}
+
+void enter() { check(driver().cuCtxSetCurrent(opened().context), "cuCtxSetCurrent"); }
+
+CUdeviceptr address(const orr_buffer& buffer) {
+  if (std::strcmp(buffer.memory->native_kind, "cuda") != 0)
+    throw orr::Error(ORR_INVALID, std::string("a kernel of the device 'cuda' got memory of '") +
+                                      buffer.memory->native_kind +
+                                      "': copy it to the device first");
+  return reinterpret_cast<CUdeviceptr>(buffer.memory->native) + buffer.offset;
+}
+
+const orr_device_api device_api = {sizeof(orr_device_api),
+                                   nullptr,
+                                   facts,
+                                   allocate,
+                                   free_memory,
+                                   copy,
+                                   stream_create,
+                                   stream_destroy,
+                                   event_create,
+                                   event_destroy,
+                                   event_record,
+                                   stream_wait,
+                                   event_sync,
+                                   open,
+                                   capture_begin,
+                                   capture_end,
+                                   graph_launch,
+                                   graph_destroy};
+
+}  // namespace orr_cuda

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdint.h>
+
+namespace orr_cuda {
+
+// One operand [B,H,L,D] whose last stride is 1; strides in elements.
+struct Heads {
+  void* data;
+  int64_t batch, head, row;
+};
+
+// attention: q, k, v -> o, lse. attention_grad: do, q, k, v, o, lse -> dq, dk, dv, by way of delta,
+// the row sums of do * o. lse and delta are [B,H,T].
+struct AttentionArgs {
+  Heads q, k, v, o, d_o, dq, dk, dv;
+  void *lse, *delta;
+  int32_t heads, queries, keys, depth;
+  double scale;
+  bool causal;
+  bool wide_lse;  // f64
+  bool packets;   // all rows lie on 16 bytes
+};
+
+// Plain kernels work on tiles of 32 queries by as many keys, or of 16 where heads are deep; on the
+// tensor cores it is kFlashQueries by kFlashKeys. The sizes are part of the order of sums.
+enum { kPlainThreads = 128 };
+enum { kFlashQueries = 64, kFlashKeys = 64, kFlashThreads = 128 };
+
+}  // namespace orr_cuda

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cross_entropy and its gradient, one team for each row: the logits are read once, forward into
+// shared memory where they fit, and the gradient may be written over them.
+#include "cross_entropy.h"
+#include "row_team.h"
+
+namespace orr_cuda {
+namespace {
+
+// The row's label; where it is no class it is reported, and 0. Rows of weight 0 have none.
+__device__ int checked_label(const Team& team, const CrossEntropyArgs& a, bool counts) {
+  if (!counts) return 0;
+  const int64_t label = index_at(a.labels, a.wide_labels, team.row);
+  if (label >= 0 && label < a.rows.columns) return int(label);
+  if (team.rank == 0) report_late(a.late, a.op, team.row, label);
+  return 0;
+}
+
+template <class T>
+__device__ void cross_entropy(const CrossEntropyArgs& a) {
+  using A = Acc<T>;
+  const Team team(a.rows);
+  if (team.row >= a.rows.rows) return;
+  const int n = a.rows.columns;
+  const T* x = stage(team, a.rows, 0, static_cast<const T*>(a.logits) + team.row * n);
+  team.sync();
+  const A top = row_max(team, n, x);
+  const A sum = row_sum<A>(team, n, [=](int c) { return exp_for<T>(get(x[c]) - top); });
+  const A lse = top + log_of(sum), w = static_cast<const A*>(a.w)[team.row];
+  const int label = checked_label(team, a, w != A(0));
+  if (team.rank != 0) return;
+  static_cast<A*>(a.loss)[team.row] = w == A(0) ? A(0) : w * (lse - get(x[label]));
+  static_cast<A*>(a.lse)[team.row] = lse;
+}
+
+template <class T>
+__device__ void cross_entropy_grad(const CrossEntropyArgs& a) {
+  using A = Acc<T>;
+  const Team team(a.rows);
+  if (team.row >= a.rows.rows) return;
+  const int n = a.rows.columns;
+  const A w = static_cast<const A*>(a.w)[team.row], lse = static_cast<const A*>(a.lse)[team.row];
+  const int label = checked_label(team, a, w != A(0));
+  const A scale = static_cast<const A*>(a.loss)[team.row] * w;
+  map_row(
+      team, n, static_cast<T*>(a.dlogits) + team.row * n,
+      [=](int c, A x) { return w == A(0) ? A(0) : scale * (exp_for<T>(x - lse) - A(c == label)); },
+      static_cast<const T*>(a.logits) + team.row * n);
+}
+
+}  // namespace
+
+ORR_REAL_KERNELS(cross_entropy, kRowThreads, CrossEntropyArgs)
+ORR_REAL_KERNELS(cross_entropy_grad, kRowThreads, CrossEntropyArgs)
+
+}  // namespace orr_cuda

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "../late_word.h"
+#include "rows.h"
+
+namespace orr_cuda {
+
+// cross_entropy: logits, labels, w -> loss, lse. cross_entropy_grad: dloss = loss, logits, labels,
+// w, lse -> dlogits. All but logits, labels and dlogits are accumulators.
+struct CrossEntropyArgs {
+  Rows rows;
+  const void *logits, *labels, *w;
+  void *loss, *lse, *dlogits;
+  LateWord* late;
+  unsigned op;
+  bool wide_labels;  // i64
+};
+
+}  // namespace orr_cuda

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// attention on tensor cores: a warp keeps 16 queries' sums in registers while keys and values go
+// by, 64 at a time, the next ones on their way. Probabilities are rounded to elements for their
+// product with the values; their sum is not.
+#include "flash_tile.h"
+
+namespace orr_cuda {
+namespace {
+
+constexpr float kLog2E = 1.44269504f;
+constexpr int kKeys = kFlashKeys;
+
+// Two rows of a lane: the running maximum and this lane's share of the running sum.
+struct Running {
+  float top[2] = {-HUGE_VALF, -HUGE_VALF};
+  float sum[2] = {0, 0};
+};
+
+// Scores that are not seen become -infinity. `first` is the tile's first key, `t` this lane's first
+// query, the other one is t + 8.
+__device__ void mask_scores(const AttentionArgs& a, int first, int t, Result* s) {
+  const int column = first + int(threadIdx.x) % 4 * 2;
+  const int ends[2] = {seen(a, t), seen(a, t + 8)};
+#pragma unroll
+  for (int n = 0; n < kKeys / 8; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (column + n * 8 + i % 2 >= ends[i / 2]) s[n].x[i] = -HUGE_VALF;
+}
+
+// Scores to exp2(scale * (score - maximum)), and the sums so far to the new maximum.
+template <int width>
+__device__ void soften(Running& run, float scale, Result* s, Result* o) {
+  float factor[2];
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    float top = run.top[h];
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n) top = larger(top, larger(s[n].x[2 * h], s[n].x[2 * h + 1]));
+    top = fold_row(top, [](float x, float y) { return larger(x, y); });
+    const float base = top == -HUGE_VALF ? 0.0f : top * scale;
+    factor[h] = exp2_fast(fmaf(run.top[h], scale, -base));
+    float sum = 0;
+#pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n)
+#pragma unroll
+      for (int i = 2 * h; i < 2 * h + 2; ++i) {
+        s[n].x[i] = exp2_fast(fmaf(s[n].x[i], scale, -base));
+        sum += s[n].x[i];
+      }
+    run.sum[h] = run.sum[h] * factor[h] + sum;
+    run.top[h] = top;
+  }
+#pragma unroll
+  for (int n = 0; n < width / 8; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) o[n].x[i] *= factor[i / 2];
+}
+
+template <class T, int width>
+__device__ void flash(const AttentionArgs& a) {
+  using Rows = Tile<T, width>;
+  T* shared = reinterpret_cast<T*>(dynamic_shared());
+  const Rows q{shared};
+  const auto buffer = [&](int i) {
+    return Rows{shared + (kFlashQueries + i * kKeys) * Rows::stride};
+  };
+  const int t0 = int(gridDim.x - 1 - blockIdx.x) * kFlashQueries;  // the longest rows first
+  const int r = int(threadIdx.x) / 32 * 16, lane = int(threadIdx.x) % 32, t = t0 + r + lane / 4;
+  const int last = t0 + kFlashQueries < a.queries ? t0 + kFlashQueries : a.queries;
+  const int tiles = (seen(a, last - 1) + kKeys - 1) / kKeys;
+  const auto load = [&](int i) {
+    buffer(i % 2).load(a, a.k, i * kKeys, kKeys, a.keys);
+    buffer(2 + i % 2).load(a, a.v, i * kKeys, kKeys, a.keys);
+    commit_copies();
+  };
+  q.load(a, a.q, t0, kFlashQueries, a.queries);
+  load(0);
+  const float scale = float(a.scale) * kLog2E;
+  Running run;
+  Result o[width / 8] = {}, s[kKeys / 8];
+  for (int i = 0; i < tiles; ++i) {
+    if (i + 1 < tiles) load(i + 1);
+    i + 1 < tiles ? wait_copies<1>() : wait_copies<0>();
+    __syncthreads();
+    product_of_rows<kKeys>(q, r, buffer(i % 2), s);
+    if ((i + 1) * kKeys > seen(a, t0)) mask_scores(a, i * kKeys, t, s);
+    soften<width>(run, scale, s, o);
+    add_product<kKeys>(s, buffer(2 + i % 2), o);
+    __syncthreads();
+  }
+  wait_copies<0>();
+  float inverse[2];
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const float sum = fold_row(run.sum[h], [](float x, float y) { return x + y; });
+    inverse[h] = sum == 0.0f ? 0.0f : 1.0f / sum;
+    if (lane % 4 == 0 && t + 8 * h < a.queries)
+      static_cast<float*>(a.lse)[first_statistic(a) + t + 8 * h] =
+          run.top[h] * float(a.scale) + logf(sum);
+  }
+  __syncthreads();
+  store_rows(a, a.o, t0, a.queries, q, r, o, inverse[0], inverse[1]);
+}
+
+}  // namespace
+
+#define ORR_FLASH(width)                                                             \
+  ORR_KERNEL(flash_##width##_bf16, kFlashThreads, AttentionArgs, flash<Bf16, width>) \
+  ORR_KERNEL(flash_##width##_f16, kFlashThreads, AttentionArgs, flash<F16, width>)
+ORR_FLASH(32)
+ORR_FLASH(64)
+ORR_FLASH(128)
+
+}  // namespace orr_cuda

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tiles of rows of 16-bit elements in shared memory and the products that attention takes of them.
+// Rows are 8 elements further apart than they are long, so that eight rows of a column of packets
+// lie in different banks; columns beyond the head's depth are zeros.
+#pragma once
+
+#include "attention_place.h"
+#include "mma.h"
+
+namespace orr_cuda {
+
+template <class T, int width>
+struct Tile {
+  enum { stride = width + 8 };
+  T* at;
+
+  __device__ T* row(int r) const { return at + r * stride; }
+
+  // Starts to load rows [first, first + count) of a head of which `all` exist; zeros for others.
+  __device__ void load(const AttentionArgs& a, const Heads& x, int first, int count,
+                       int all) const {
+    constexpr int packets = width / 8;
+    for (int e = int(threadIdx.x); e < count * packets; e += kFlashThreads) {
+      const int r = e / packets, c = e % packets * 8;
+      const bool present = first + r < all && c < a.depth;
+      const T* from = head_row<const T>(a, x, present ? first + r : 0) + (present ? c : 0);
+      if (a.packets)
+        copy_async(row(r) + c, from, present);
+      else
+        for (int j = 0; j < 8; ++j) row(r)[c + j] = present && c + j < a.depth ? from[j] : T(0.0f);
+    }
+  }
+
+  __device__ static void split(const uint32_t* four, OperandB* x) {
+    x[0] = {{four[0], four[1]}};
+    x[1] = {{four[2], four[3]}};
+  }
+
+  // Rows [r, r + 16), columns [c, c + 16) as the left operand.
+  __device__ OperandA left(int r, int c) const {
+    const int lane = int(threadIdx.x) % 32;
+    OperandA x;
+    load_matrices(x.x, row(r + lane % 16) + c + lane / 16 * 8);
+    return x;
+  }
+  // The same rows as columns of the right operand: 16 of the product's columns.
+  __device__ void right_rows(int r, int c, OperandB* x) const {
+    const int lane = int(threadIdx.x) % 32;
+    uint32_t four[4];
+    load_matrices(four, row(r + lane % 8 + lane / 16 * 8) + c + lane / 8 % 2 * 8);
+    split(four, x);
+  }
+  // Rows [r, r + 16) are the right operand's rows, columns [c, c + 16) the product's.
+  __device__ void right(int r, int c, OperandB* x) const {
+    const int lane = int(threadIdx.x) % 32;
+    uint32_t four[4];
+    load_transposed(four, row(r + lane % 16) + c + lane / 16 * 8);
+    split(four, x);
+  }
+};
+
+// to[n] = 16 rows of `a` from row r on times the rows of b, columns of the product 8 by 8.
+template <int rows, class T, int width>
+__device__ void product_of_rows(const Tile<T, width>& a, int r, const Tile<T, width>& b,
+                                Result* to) {
+#pragma unroll
+  for (int n = 0; n < rows / 8; ++n) to[n] = Result{};
+#pragma unroll
+  for (int c = 0; c < width; c += 16) {
+    const OperandA x = a.left(r, c);
+#pragma unroll
+    for (int n = 0; n < rows / 16; ++n) {
+      OperandB y[2];
+      b.right_rows(n * 16, c, y);
+      multiply<T>(to[2 * n], x, y[0]);
+      multiply<T>(to[2 * n + 1], x, y[1]);
+    }
+  }
+}
+
+// to += p times the rows of b; p is 16 x rows.
+template <int rows, class T, int width>
+__device__ void add_product(const Result* p, const Tile<T, width>& b, Result* to) {
+#pragma unroll
+  for (int j = 0; j < rows / 16; ++j) {
+    const OperandA x = as_operand<T>(p, j);
+#pragma unroll
+    for (int n = 0; n < width / 16; ++n) {
+      OperandB y[2];
+      b.right(j * 16, n * 16, y);
+      multiply<T>(to[2 * n], x, y[0]);
+      multiply<T>(to[2 * n + 1], x, y[1]);
+    }
+  }
+}
+
+// Stores 16 rows of results, scaled by `low` and `high` for the two rows of this lane, by way of
+// rows [r, r + 16) of a tile that the warp has for itself.
+template <class T, int width>
+__device__ void store_rows(const AttentionArgs& a, const Heads& to, int first, int all,
+                           const Tile<T, width>& tile, int r, const Result* x, float low,
+                           float high) {
+  const int lane = int(threadIdx.x) % 32;
+#pragma unroll
+  for (int n = 0; n < width / 8; ++n) {
+    uint32_t* at = reinterpret_cast<uint32_t*>(tile.row(r + lane / 4) + n * 8 + lane % 4 * 2);
+    at[0] = pack(T(), x[n].x[0] * low, x[n].x[1] * low);
+    at[8 * Tile<T, width>::stride / 2] = pack(T(), x[n].x[2] * high, x[n].x[3] * high);
+  }
+  __syncwarp();
+  constexpr int packets = width / 8;
+  for (int e = lane; e < 16 * packets; e += 32) {
+    const int row = e / packets, c = e % packets * 8;
+    if (first + r + row >= all || c >= a.depth) continue;
+    T* place = head_row<T>(a, to, first + r + row) + c;
+    const T* from = tile.row(r + row) + c;
+    if (a.packets)
+      *reinterpret_cast<uint4*>(place) = *reinterpret_cast<const uint4*>(from);
+    else
+      for (int j = 0; j < 8 && c + j < a.depth; ++j) place[j] = from[j];
+  }
+}
+
+// The fold of the four lanes that share a row.
+template <class F>
+__device__ float fold_row(float x, F f) {
+  x = f(x, __shfl_xor_sync(0xffffffffu, x, 1));
+  return f(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+
+}  // namespace orr_cuda

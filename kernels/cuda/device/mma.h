@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a warp does with the tensor cores, for 16-bit elements: products of 16x16 by 16x8 with f32
+// sums, their operands from shared memory, and copies into it that run beside. Lane l holds of a
+// 16x8 result the rows l/4 (x[0], x[1]) and l/4 + 8 (x[2], x[3]) at the columns 2*(l%4) and the
+// next; operands lie alike, two elements in a word.
+#pragma once
+
+#include "kernel.h"
+
+namespace orr_cuda {
+
+struct OperandA {
+  uint32_t x[4];  // rows 0-7 and 8-15 of columns 0-7, the same of columns 8-15
+};
+struct OperandB {
+  uint32_t x[2];  // rows 0-7, rows 8-15
+};
+struct Result {
+  float x[4];
+};
+
+#ifdef ORR_TENSOR_CORE  // the tests' stand-in
+}  // namespace orr_cuda
+#include ORR_TENSOR_CORE
+namespace orr_cuda {
+#else
+
+// Four 8x8 matrices; lane l gives the address of row l%8 of matrix l/8.
+__device__ inline void load_matrices(uint32_t* x, const void* row) {
+  const unsigned at = unsigned(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+               : "r"(at)
+               : "memory");
+}
+// The same, each transposed.
+__device__ inline void load_transposed(uint32_t* x, const void* row) {
+  const unsigned at = unsigned(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+               : "r"(at)
+               : "memory");
+}
+
+#define ORR_MULTIPLY(type)                                              \
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type   \
+               ".f32 {%0,%1,%2,%3}, "                                   \
+               "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                 \
+               : "+f"(c.x[0]), "+f"(c.x[1]), "+f"(c.x[2]), "+f"(c.x[3]) \
+               : "r"(a.x[0]), "r"(a.x[1]), "r"(a.x[2]), "r"(a.x[3]), "r"(b.x[0]), "r"(b.x[1]))
+
+// c += a * b
+template <class T>
+__device__ void multiply(Result& c, const OperandA& a, const OperandB& b);
+template <>
+__device__ inline void multiply<Bf16>(Result& c, const OperandA& a, const OperandB& b) {
+  ORR_MULTIPLY("bf16");
+}
+template <>
+__device__ inline void multiply<F16>(Result& c, const OperandA& a, const OperandB& b) {
+  ORR_MULTIPLY("f16");
+}
+#undef ORR_MULTIPLY
+
+// 16 bytes from global to shared memory, or zeros. REQUIRES: both lie on 16 bytes.
+__device__ inline void copy_async(void* to, const void* from, bool present) {
+  const unsigned at = unsigned(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from),
+               "r"(present ? 16 : 0)
+               : "memory");
+}
+// Ends a group of copies of this thread.
+__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Waits for all groups but for the newest `pending`.
+template <int pending>
+__device__ inline void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+}
+
+__device__ inline float exp2_fast(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+#endif
+
+// Two elements as they lie in memory.
+__device__ inline uint32_t pack(Bf16, float a, float b) {
+  const __nv_bfloat162 both = __floats2bfloat162_rn(a, b);
+  return *reinterpret_cast<const uint32_t*>(&both);
+}
+__device__ inline uint32_t pack(F16, float a, float b) {
+  const __half2 both = __floats2half2_rn(a, b);
+  return *reinterpret_cast<const uint32_t*>(&both);
+}
+
+// Columns 16*j .. 16*j + 15 of 16 rows of results as the left operand of a next product.
+template <class T>
+__device__ OperandA as_operand(const Result* c, int j) {
+  const Result &lo = c[2 * j], &hi = c[2 * j + 1];
+  return {{pack(T(), lo.x[0], lo.x[1]), pack(T(), lo.x[2], lo.x[3]), pack(T(), hi.x[0], hi.x[1]),
+           pack(T(), hi.x[2], hi.x[3])}};
+}
+
+}  // namespace orr_cuda

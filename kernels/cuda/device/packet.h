@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Elements moved 16 bytes at a time.
+#pragma once
+
+#include "kernel.h"
+
+namespace orr_cuda {
+
+// 16 bytes of elements.
+template <class T>
+struct alignas(16) Packet {
+  enum { size = 16 / int(sizeof(T)) };
+  T v[size];
+};
+
+template <class T>
+__device__ Packet<T> load_packet(const T* from) {
+  if ((reinterpret_cast<uintptr_t>(from) & 15) == 0)
+    return *reinterpret_cast<const Packet<T>*>(from);
+  Packet<T> p;
+#pragma unroll
+  for (int j = 0; j < Packet<T>::size; ++j) p.v[j] = from[j];
+  return p;
+}
+
+// Copies `width` elements; 16 bytes of them at once. REQUIRES: then both lie on 16 bytes.
+template <int width, class T>
+__device__ inline void copy_elements(T* to, const T* from) {
+  if constexpr (width * sizeof(T) == 16)
+    *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
+  else
+    for (int j = 0; j < width; ++j) to[j] = from[j];
+}
+
+}  // namespace orr_cuda

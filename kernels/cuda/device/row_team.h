@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A team of threads on one row: staging, maxima, sums in the order of ops.h, results in packets of
+// 16 bytes. Half a warp carries the 16 lanes of a block of sums, so the order costs nothing.
+#pragma once
+
+#include "fold_block.h"
+#include "packet.h"
+#include "row_sum.h"
+#include "rows.h"
+
+namespace orr_cuda {
+
+struct Team {
+  int size, rank;  // threads of the team, and this one
+  unsigned mask;   // of the warp's threads that belong to it
+  char* shared;    // the team's own
+  int64_t row;
+
+  __device__ explicit Team(const Rows& r) : size(r.team), rank(int(threadIdx.x) % r.team) {
+    const int index = int(threadIdx.x) / r.team;
+    mask = r.team >= 32 ? 0xffffffffu : 0xffffu << (threadIdx.x & 16);
+    shared = dynamic_shared() + index * r.team_bytes;
+    row = int64_t(blockIdx.x) * (blockDim.x / unsigned(r.team)) + index;
+  }
+  __device__ void sync() const {
+    if (size <= 32)
+      __syncwarp(mask);
+    else
+      __syncthreads();
+  }
+};
+
+// The row of n elements at `from`, copied to the given slot, or `from` itself if rows are not
+// staged. The copy lies as the row does relative to 16 bytes. To be followed by team.sync().
+template <class T>
+__device__ const T* stage(const Team& team, const Rows& r, int slot, const T* from) {
+  if (r.slot_bytes == 0) return from;
+  constexpr int packet = 16 / int(sizeof(T));
+  const int shift = int(reinterpret_cast<uintptr_t>(from) & 15), n = r.columns;
+  char* place = team.shared + r.partial_bytes + slot * r.slot_bytes + shift;
+  T* to = reinterpret_cast<T*>(place);
+  int head = ((16 - shift) & 15) / int(sizeof(T));
+  if (head > n) head = n;
+  const int packets = (n - head) / packet, tail = head + packets * packet;
+  if (team.rank < head) to[team.rank] = from[team.rank];
+#pragma unroll 4
+  for (int i = team.rank; i < packets; i += team.size)
+    reinterpret_cast<uint4*>(to + head)[i] = reinterpret_cast<const uint4*>(from + head)[i];
+  if (tail + team.rank < n) to[tail + team.rank] = from[tail + team.rank];
+  return to;
+}
+
+// fold(a, b) over the whole team, for a fold whose order does not matter; every thread has it.
+template <class A, class Fold>
+__device__ A fold_all(const Team& team, A x, Fold fold) {
+  for (int d = (team.size < 32 ? team.size : 32) / 2; d > 0; d /= 2)
+    x = fold(x, __shfl_xor_sync(team.mask, x, d));
+  if (team.size <= 32) return x;
+  A* partial = reinterpret_cast<A*>(team.shared);
+  if (team.rank % 32 == 0) partial[team.rank / 32] = x;
+  __syncthreads();
+  x = partial[0];
+  for (int i = 1; i < team.size / 32; ++i) x = fold(x, partial[i]);
+  __syncthreads();
+  return x;
+}
+
+// The row sum of term(c) for c in [0, n); every thread has it.
+template <class A, class Term>
+__device__ A row_sum(const Team& team, int n, Term term) {
+  const int blocks = (n + ORR_SUM_BLOCK - 1) / ORR_SUM_BLOCK;
+  if (team.size == 16) return block_fold<Sum, A>(0, n, term);
+  A* partial = reinterpret_cast<A*>(team.shared);
+  for (int b = team.rank / 16; b < blocks; b += team.size / 16) {
+    const int first = b * ORR_SUM_BLOCK, end = first + ORR_SUM_BLOCK;
+    const A sum = block_fold<Sum, A>(first, end < n ? end : n, term);
+    if (team.rank % 16 == 0) partial[b] = sum;
+  }
+  team.sync();
+  for (int step = 1; step < blocks; step *= 2) {
+    for (int b = team.rank * 2 * step; b + step < blocks; b += team.size * 2 * step)
+      partial[b] = plus(partial[b], partial[b + step]);
+    team.sync();
+  }
+  const A sum = partial[0];
+  team.sync();
+  return sum;
+}
+
+// The largest of n > 0 elements, a NaN if there is one.
+template <class T>
+__device__ Acc<T> row_max(const Team& team, int n, const T* x) {
+  Acc<T> top = Acc<T>(-HUGE_VALF);
+#pragma unroll 8
+  for (int c = team.rank; c < n; c += team.size) top = larger(top, get(x[c]));
+  return fold_all(team, top, [](Acc<T> a, Acc<T> b) { return larger(a, b); });
+}
+
+template <class T, class F, class... Packets>
+__device__ void map_packet(T* to, int c, F f, const Packets&... from) {
+  Packet<T> result;
+#pragma unroll
+  for (int j = 0; j < Packet<T>::size; ++j) result.v[j] = rounded<T>(f(c + j, get(from.v[j])...));
+  *reinterpret_cast<Packet<T>*>(to + c) = result;
+}
+
+// to[c] = f(c, from[c]...) for c in [0, n), in packets where the first row and `to` lie alike
+// relative to 16 bytes. `to` may be one of the rows.
+template <class T, class F, class... More>
+__device__ void map_row(const Team& team, int n, T* to, F f, const T* from, const More*... more) {
+  const auto a = reinterpret_cast<uintptr_t>(from), b = reinterpret_cast<uintptr_t>(to);
+  int head = (a ^ b) & 15 ? n : int((16 - (b & 15)) & 15) / int(sizeof(T));
+  if (head > n) head = n;
+  const int tail = n - (n - head) % Packet<T>::size;
+  for (int c = team.rank; c < head; c += team.size)
+    to[c] = rounded<T>(f(c, get(from[c]), get(more[c])...));
+  for (int c = head + team.rank * Packet<T>::size; c < tail; c += team.size * Packet<T>::size)
+    map_packet(to, c, f, load_packet(from + c), load_packet(more + c)...);
+  for (int c = tail + team.rank; c < n; c += team.size)
+    to[c] = rounded<T>(f(c, get(from[c]), get(more[c])...));
+}
+
+}  // namespace orr_cuda

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How rows are shared out; filled by the host (ops/row_launch.h), read by row_team.h. A team of 16,
+// 32 or all threads of a block takes one row. Its shared memory is the partial sums of blocks, then
+// one slot for each staged row; rows too long for shared memory are not staged, slot_bytes is 0.
+#pragma once
+
+#include <stdint.h>
+
+namespace orr_cuda {
+
+enum { kRowThreads = 512 };  // the largest block
+
+struct Rows {
+  int64_t rows;
+  int32_t columns;
+  int32_t team;           // threads
+  int32_t partial_bytes;  // a multiple of 16
+  int32_t slot_bytes;     // of one staged row; a multiple of 16
+  int32_t team_bytes;
+};
+
+}  // namespace orr_cuda

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "rows.h"
+
+namespace orr_cuda {
+
+// argmax: x -> index. topk: x -> value, index, k of each row.
+struct BestArgs {
+  Rows rows;
+  const void* x;
+  void* value;
+  int64_t* index;
+  int32_t k;
+};
+
+struct CategoricalArgs {
+  const void* logits;
+  const int64_t *seed, *step, *base;
+  int64_t* y;
+  int64_t rows;
+  int32_t columns;
+  uint32_t rng_id;
+};
+
+enum { kCategoricalThreads = 256 };
+
+}  // namespace orr_cuda

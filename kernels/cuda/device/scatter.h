@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// scatter_add sorts tokens by row: counts, where each row's tokens begin, the tokens of a row in
+// any order, then in ascending order; and adds each row's in that order.
+#pragma once
+
+#include <stdint.h>
+
+#include "fold.h"
+#include "index.h"
+
+namespace orr_cuda {
+
+enum { kScanThreads = 1024, kScatterWarps = 8 };
+
+struct ScatterSortArgs {
+  const void* index;
+  bool wide_index;
+  int64_t tokens, rows;
+  int32_t* start;   // [rows + 1]: counts, then where each row's tokens begin
+  int32_t* cursor;  // [rows]
+  int32_t* loose;   // [tokens]: of each row in any order
+  int32_t* order;   // [tokens]: of each row ascending
+  LateArgs late;
+};
+
+// y[nodes, rows, columns]; base may be y or null. A row without tokens is base's, or 0.
+struct ScatterArgs {
+  const int32_t *start, *order;
+  const void *dy, *base;
+  void* y;
+  int64_t rows, columns, leaf_tokens;
+  int32_t nodes;
+  LeafNode node[kMaxNodes];
+};
+
+}  // namespace orr_cuda

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// softmax and its gradient, one team for each row.
+#include "row_team.h"
+#include "softmax.h"
+
+namespace orr_cuda {
+namespace {
+
+template <class T>
+__device__ void softmax(const SoftmaxArgs& a) {
+  using A = Acc<T>;
+  const Team team(a.rows);
+  if (team.row >= a.rows.rows) return;
+  const int n = a.rows.columns;
+  const int64_t at = team.row * n;
+  const T* x = stage(team, a.rows, 0, static_cast<const T*>(a.x) + at);
+  team.sync();
+  const A top = row_max(team, n, x);
+  const A sum = row_sum<A>(team, n, [=](int c) { return exp_for<T>(get(x[c]) - top); });
+  const A scale = A(1) / sum;
+  map_row(
+      team, n, static_cast<T*>(a.y) + at, [=](int, A v) { return exp_for<T>(v - top) * scale; }, x);
+}
+
+template <class T>
+__device__ void softmax_grad(const SoftmaxArgs& a) {
+  using A = Acc<T>;
+  const Team team(a.rows);
+  if (team.row >= a.rows.rows) return;
+  const int n = a.rows.columns;
+  const int64_t at = team.row * n;
+  const T* dy = stage(team, a.rows, 0, static_cast<const T*>(a.x) + at);
+  const T* y = stage(team, a.rows, 1, static_cast<const T*>(a.other) + at);
+  team.sync();
+  const A sum = row_sum<A>(team, n, [=](int c) { return get(dy[c]) * get(y[c]); });
+  map_row(
+      team, n, static_cast<T*>(a.y) + at, [=](int, A g, A v) { return v * (g - sum); }, dy, y);
+}
+
+}  // namespace
+
+ORR_REAL_KERNELS(softmax, kRowThreads, SoftmaxArgs)
+ORR_REAL_KERNELS(softmax_grad, kRowThreads, SoftmaxArgs)
+
+}  // namespace orr_cuda

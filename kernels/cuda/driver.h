@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// NVIDIA's driver, opened when it is asked for: the plugin links to no library of CUDA's, so that
+// it loads everywhere and can say what is missing. ORRERY_CUDA_LIBRARY names another file than
+// libcuda.so.1.
+#pragma once
+
+#include <cuda.h>
+
+#include <string>
+
+namespace orr_cuda {
+
+// Some names are macros for the version of the function that this header describes.
+// clang-format off
+#define ORR_CUDA_FUNCTIONS(X)                                                                     \
+  X(cuInit) X(cuGetErrorString) X(cuDeviceGet) X(cuDeviceGetCount) X(cuDeviceGetName)             \
+  X(cuDeviceTotalMem) X(cuDeviceGetAttribute) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent)      \
+  X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamWaitEvent) X(cuStreamBeginCapture)               \
+  X(cuStreamEndCapture) X(cuGraphInstantiate) X(cuGraphLaunch) X(cuGraphExecDestroy)              \
+  X(cuGraphDestroy) X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery)           \
+  X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemcpyAsync)                  \
+  X(cuMemsetD8Async) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuFuncSetAttribute)             \
+  X(cuLaunchKernel)
+// clang-format on
+
+struct Driver {
+  // Throws orr::Error, ORR_UNAVAILABLE, with the reason and the remedy.
+  Driver();
+  Driver(const Driver&) = delete;
+
+#define ORR_MEMBER(name) decltype(&::name) name = nullptr;
+  ORR_CUDA_FUNCTIONS(ORR_MEMBER)
+#undef ORR_MEMBER
+};
+
+// Opened at the first call. Throws as the constructor does. [any thread]
+const Driver& driver();
+
+// "" if a driver and a GPU are here, else what is missing. [any thread]
+std::string why_not_here();
+
+// Throws orr::Error, ORR_FAILED, with the driver's own words unless the code is a success.
+void check(CUresult code, const char* what);
+
+}  // namespace orr_cuda

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "facts.h"
+
+#include <algorithm>
+
+#include <orrery/sdk/plugin.hpp>
+
+#include "driver.h"
+
+namespace orr_cuda {
+namespace {
+
+// Context, cuBLASLt's kernels and those of this plugin; read off as what the first step takes.
+constexpr uint64_t outside = uint64_t{1} << 30;
+constexpr uint64_t alignment = 256;
+
+double read(CUdevice device, CUdevice_attribute which) {
+  int value = 0;
+  check(driver().cuDeviceGetAttribute(&value, which, device), "cuDeviceGetAttribute");
+  return value;
+}
+
+// Two operations of each f32 lane per cycle. 64 lanes per multiprocessor in 7.x and 8.0, else 128.
+double peak_flops(CUdevice device) {
+  const double major = read(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+               minor = read(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  const double lanes = major == 7 || (major == 8 && minor == 0) ? 64 : 128;
+  return 2 * lanes * read(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) * 1e3 *
+         read(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+}
+
+// Two transfers per cycle of the memory's clock.
+double bandwidth(CUdevice device) {
+  return 2e3 * read(device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) *
+         read(device, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8;
+}
+
+}  // namespace
+
+orr_device_facts facts_of(CUdevice device) {
+  orr_device_facts out{};
+  out.size = sizeof out;
+  orr::copy_text(out.name, "cuda");
+  out.alignment = alignment;
+  out.outside = outside;
+  if (!why_not_here().empty()) return out;
+  size_t total = 0;
+  check(driver().cuDeviceGetName(out.model, sizeof out.model, device), "cuDeviceGetName");
+  check(driver().cuDeviceTotalMem(&total, device), "cuDeviceTotalMem");
+  out.memory = total - std::min<uint64_t>(total, outside);
+  out.peak_flops = peak_flops(device);
+  out.bandwidth = bandwidth(device);
+  return out;
+}
+
+}  // namespace orr_cuda

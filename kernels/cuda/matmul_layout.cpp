@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "matmul_layout.h"
+
+#include <numeric>
+
+#include "op.h"
+
+namespace orr_cuda {
+namespace {
+
+// A dim of 1 has any stride.
+std::optional<Matrix> view(const orr_tensor& t, bool may_turn) {
+  const int64_t rows = t.dims[1], cols = t.dims[2], row = t.strides[1], col = t.strides[2];
+  const int64_t batch = t.dims[0] == 1 ? 0 : t.strides[0];
+  if ((col == 1 || cols <= 1) && (row >= cols || rows <= 1))
+    return Matrix{cols, rows, rows <= 1 ? std::max<int64_t>(cols, 1) : row, batch, false};
+  if (may_turn && (row == 1 || rows <= 1) && (col >= rows || cols <= 1))
+    return Matrix{rows, cols, cols <= 1 ? std::max<int64_t>(rows, 1) : col, batch, true};
+  return std::nullopt;
+}
+
+void check(const orr_op& op) {
+  require_counts(op, 2, 1);
+  require_rank(op.in[0], 3, "a");
+  require_rank(op.in[1], 3, "b");
+  require_rank(op.out[0], 3, "y");
+  require_real(op.in[0], "a");
+  require_dtype(op.in[1], op.in[0].dtype, "b");
+  require_dtype(op.out[0], op.in[0].dtype, "y");
+}
+
+}  // namespace
+
+MatmulShape::MatmulShape(const orr_op& op) {
+  check(op);
+  const orr_tensor &ta = op.in[0], &tb = op.in[1], &ty = op.out[0];
+  dtype = ta.dtype;
+  g = ta.dims[0], m = ta.dims[1], k = ta.dims[2], n = tb.dims[2];
+  require_shape(tb, {g, k, n}, "b");
+  require_leaves(op, k);
+  const bool leaves = orr::attr(op, "leaf_n") != nullptr;
+  require(!leaves || g == 1, "leaves need one group");
+  require_shape(ty, {leaves ? Leaves(op).nodes() : g, m, n}, "y");
+  a = view(ta, true), b = view(tb, true), y = view(ty, false);
+  rows_summed = a && a->turned;
+}
+
+int64_t alignment_of(const MatmulShape& shape) {
+  const int64_t bytes = orr_dtype_bytes(shape.dtype);
+  int64_t step = 16;
+  for (const std::optional<Matrix>* x : {&shape.a, &shape.b, &shape.y})
+    step = std::gcd(step, std::gcd((*x)->leading * bytes, (*x)->batch_stride * bytes));
+  return step;
+}
+
+}  // namespace orr_cuda

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include <orrery/sdk/plugin.hpp>
+
+#include "device.h"
+#include "stream.h"
+
+namespace orr_cuda {
+namespace {
+
+constexpr int64_t zeroing_deadline = 60'000'000'000;
+
+void* allocate_device(size_t bytes) {
+  CUdeviceptr place = 0;
+  check(driver().cuMemAlloc(&place, bytes), "cuMemAlloc");
+  const OwnStream stream;
+  check(driver().cuMemsetD8Async(place, 0, bytes, stream.get()), "cuMemsetD8Async");
+  stream.drain(zeroing_deadline);
+  return reinterpret_cast<void*>(place);
+}
+
+void* allocate_pinned(size_t bytes) {
+  void* place = nullptr;
+  check(
+      driver().cuMemHostAlloc(&place, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+      "cuMemHostAlloc");
+  return std::memset(place, 0, bytes);
+}
+
+// Host addresses are device addresses too.
+CUdeviceptr either_address(const orr_buffer& buffer) {
+  if (buffer.memory->host) return reinterpret_cast<CUdeviceptr>(orr_buffer_host(&buffer));
+  return address(buffer);
+}
+
+}  // namespace
+
+orr_status* allocate(void*, int32_t tier, uint64_t bytes, orr_memory** out) {
+  return orr::guard([&] {
+    const bool pinned = tier == ORR_TIER_PINNED;
+    if (!pinned && tier != ORR_TIER_DEVICE)
+      throw orr::Error(ORR_INVALID, "the device 'cuda' has no memory of tier " +
+                                        std::to_string(tier) + ": ask for DEVICE or PINNED");
+    enter();
+    auto memory = std::make_unique<orr_memory>();
+    const size_t taken = std::max<uint64_t>(bytes, 1);
+    void* place = pinned ? allocate_pinned(taken) : allocate_device(taken);
+    *memory = {sizeof(orr_memory), tier, bytes, pinned ? place : nullptr, place, "cuda", nullptr};
+    *out = memory.release();
+  });
+}
+
+void free_memory(void*, orr_memory* memory) {
+  const std::unique_ptr<orr_memory> given(memory);
+  if (!given) return;
+  orr_status* failed = orr::guard([&] {
+    enter();
+    if (given->host)
+      check(driver().cuMemFreeHost(given->host), "cuMemFreeHost");
+    else
+      check(driver().cuMemFree(reinterpret_cast<CUdeviceptr>(given->native)), "cuMemFree");
+  });
+  if (!failed) return;
+  orr::host->log(ORR_LOG_WARN, orr::host->error_message(failed));
+  orr::host->error_release(failed);
+}
+
+orr_status* copy(void*, orr_stream* stream, const orr_buffer* to, const orr_buffer* from) {
+  return orr::guard([&] {
+    if (to->bytes != from->bytes)
+      throw orr::Error(ORR_INVALID, "a copy of " + std::to_string(from->bytes) + " bytes to " +
+                                        std::to_string(to->bytes) + " bytes");
+    if (to->bytes == 0) return;
+    enter();
+    check(driver().cuMemcpyAsync(either_address(*to), either_address(*from), to->bytes,
+                                 reinterpret_cast<CUstream>(stream)),
+          "cuMemcpyAsync");
+  });
+}
+
+}  // namespace orr_cuda

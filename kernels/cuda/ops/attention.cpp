@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// attention and its gradient: on tensor cores for 16-bit heads of up to 128 elements, plainly for
+// all others.
+#include "../device/attention.h"
+
+#include <string>
+#include <vector>
+
+#include "../function.h"
+#include "../op.h"
+#include "pointer.h"
+
+namespace orr_cuda {
+namespace {
+
+constexpr int64_t kSharedLimit = 160 << 10;  // what sm_80 has, nearly
+constexpr int64_t kFlashDepth = 128;
+
+struct Shape {
+  // Of q and k, which `do` precedes in the gradient.
+  explicit Shape(const orr_op& op) {
+    const orr_tensor* q = op.in + (op.n_in == 6 ? 1 : 0);
+    heads = q[0].dims[0] * q[0].dims[1];
+    queries = q[0].dims[2];
+    keys = q[1].dims[2];
+    depth = q[0].dims[3];
+    dtype = q[0].dtype;
+    scale = orr::attr_real(op, "scale", 1.0);
+  }
+
+  // The largest score is found before it is scaled, which a negative scale would turn around.
+  bool flash() const { return orr_dtype_bytes(dtype) == 2 && depth <= kFlashDepth && scale > 0; }
+  int64_t bytes() const { return dtype == ORR_F64 ? 8 : 4; }
+  // Rows of a block: as many as six tiles of fit.
+  int64_t tile() const {
+    return flash() ? int64_t{kFlashQueries} : depth * bytes() <= 512 ? 32 : 16;
+  }
+  int64_t width() const { return depth <= 32 ? 32 : depth <= 64 ? 64 : 128; }
+  // Bytes of `tiles` tiles of rows and `squares` of scores.
+  int64_t plain_shared(int tiles, int squares) const {
+    const int64_t rows = tile();
+    return (tiles * rows * (depth + 1) + squares * rows * (rows + 1)) * bytes();
+  }
+  // Bytes of `fixed` rows and four buffers of `step` rows.
+  int64_t flash_shared(int64_t fixed, int64_t step) const {
+    return (fixed + 4 * step) * (width() + 8) * 2;
+  }
+
+  int64_t heads, queries, keys, depth;
+  int32_t dtype;
+  double scale;
+};
+
+void require_like(const orr_tensor& t, const orr_tensor& x, const char* name) {
+  require_dtype(t, x.dtype, name);
+  require_shape(t, {x.dims[0], x.dims[1], x.dims[2], x.dims[3]}, name);
+  require(t.dims[3] <= 1 || t.strides[3] == 1, "the last stride must be 1");
+}
+
+void require_lse(const orr_tensor& t, const orr_tensor& q) {
+  require(t.dtype == ORR_F32 || t.dtype == wide_dtype(q.dtype), "the dtype of lse must be f32");
+  require_shape(t, {q.dims[0], q.dims[1], q.dims[2]}, "lse");
+}
+
+// q, k and v from input `first` on.
+void require_operands(const orr_op& op, int first) {
+  const orr_tensor* q = op.in + first;
+  require_rank(q[0], 4, "q");
+  require_rank(q[1], 4, "k");
+  require_real(q[0], "q");
+  require_like(q[0], q[0], "q");
+  require_shape(q[1], {q[0].dims[0], q[0].dims[1], q[1].dims[2], q[0].dims[3]}, "k");
+  for (int i = 1; i < 3; ++i) {
+    require_like(q[i], q[1], "k or v");
+    require_dtype(q[i], q[0].dtype, "k or v");
+  }
+  const Shape s(op);
+  require(s.heads < 1 << 16, "65,536 heads of the batch, or more");
+  require(s.queries < 1 << 30 && s.keys < 1 << 30, "2^30 queries or keys, or more");
+  require(s.flash() || (first ? s.plain_shared(6, 2) : s.plain_shared(4, 1)) <= kSharedLimit,
+          "heads of " + std::to_string(s.depth) + " elements do not fit into shared memory");
+}
+
+void say_numerics(const orr_op& op, orr_support& out) {
+  orr::copy_text(out.numerics, Shape(op).flash()
+                                   ? "cuda.attention.flash.1: tiles of 64, mma f32"
+                                   : "cuda.attention.plain.1: tiles by depth, no fma");
+}
+
+void supports(const orr_op& op, orr_support& out) {
+  require_counts(op, 3, 2);
+  require_operands(op, 0);
+  require_like(op.out[0], op.in[0], "o");
+  require_lse(op.out[1], op.in[0]);
+  out.strided_in = 7;
+  out.strided_out = 1;
+  say_numerics(op, out);
+}
+
+void supports_grad(const orr_op& op, orr_support& out) {
+  require_counts(op, 6, 3);
+  require_operands(op, 1);
+  require_like(op.in[0], op.in[1], "do");
+  require_like(op.in[4], op.in[1], "o");
+  require_lse(op.in[5], op.in[1]);
+  for (int i = 0; i < 3; ++i) require_like(op.out[i], op.in[1 + i], "a gradient");
+  out.strided_in = 31;
+  out.strided_out = 7;
+  say_numerics(op, out);
+}
+
+// delta
+uint64_t measure_grad(const orr_op& op) {
+  const Shape s(op);
+  return uint64_t(s.heads * s.queries * s.bytes());
+}
+
+// One device function with its launch, over tiles of `rows` rows.
+struct Step {
+  void prepare(const std::string& name, int64_t shared_bytes) {
+    function = find_function(name);
+    shared = unsigned(shared_bytes);
+    if (shared > 48 << 10) allow_shared(function, shared);
+  }
+  void operator()(CUstream stream, const AttentionArgs& args, int64_t length, int64_t rows,
+                  const Shape& s) const {
+    const Extent grid{unsigned((length + rows - 1) / rows), unsigned(s.heads)};
+    enqueue(stream, function, grid, {kFlashThreads}, shared, args);
+  }
+  Function function;
+  unsigned shared;
+};
+static_assert(int(kFlashThreads) == int(kPlainThreads));
+
+// What forward and gradient share: shapes and the arguments that every launch has.
+struct AttentionBase : Prepared {
+  AttentionBase(const orr_op& op, const orr_tensor& q)
+      : shape_(op), suffix_(std::string("_") + dtype_name(q.dtype)) {
+    args_.heads = int32_t(q.dims[1]);
+    args_.queries = int32_t(shape_.queries);
+    args_.keys = int32_t(shape_.keys);
+    args_.depth = int32_t(shape_.depth);
+    args_.scale = shape_.scale;
+    args_.causal = orr::attr_int(op, "causal", 0) != 0;
+    args_.packets = shape_.depth % 8 == 0;
+    suffix_ = "_" + std::to_string(shape_.flash() ? shape_.width() : shape_.tile()) + suffix_;
+  }
+
+  static Heads heads(const orr_tensor& t, CUdeviceptr at, AttentionArgs& args) {
+    const int64_t bits = int64_t(at) | t.strides[0] * 2 | t.strides[1] * 2 | t.strides[2] * 2;
+    if (bits % 16 != 0) args.packets = false;
+    return {pointer(at), t.strides[0], t.strides[1], t.strides[2]};
+  }
+
+  Shape shape_;
+  std::string suffix_;  // of device functions: "_32_f32", "_64_bf16"
+  AttentionArgs args_{};
+};
+
+struct Attention : AttentionBase {
+  explicit Attention(const orr_op& op)
+      : AttentionBase(op, op.in[0]), q_(op.in[0]), k_(op.in[1]), v_(op.in[2]), o_(op.out[0]) {
+    args_.wide_lse = op.out[1].dtype == ORR_F64;
+    if (shape_.flash())
+      step_.prepare("flash" + suffix_, shape_.flash_shared(kFlashQueries, kFlashKeys));
+    else
+      step_.prepare("attention" + suffix_, shape_.plain_shared(4, 1));
+  }
+
+  void launch(CUstream stream, const Buffers& b) override {
+    AttentionArgs args = args_;
+    args.q = heads(q_, b.in[0], args);
+    args.k = heads(k_, b.in[1], args);
+    args.v = heads(v_, b.in[2], args);
+    args.o = heads(o_, b.out[0], args);
+    args.lse = pointer(b.out[1]);
+    step_(stream, args, shape_.queries, shape_.tile(), shape_);
+  }
+
+  orr_tensor q_, k_, v_, o_;
+  Step step_;
+};
+
+struct AttentionGrad : AttentionBase {
+  explicit AttentionGrad(const orr_op& op)
+      : AttentionBase(op, op.in[1]), in_(op.in, op.in + 5), out_(op.out, op.out + 3) {
+    args_.wide_lse = op.in[5].dtype == ORR_F64;
+    delta_.prepare(std::string("attention_delta_") + dtype_name(shape_.dtype), 0);
+    const int64_t flash = shape_.flash_shared(128, shape_.width() > 64 ? 32 : 64);
+    const bool fast = shape_.flash();
+    const std::string name = fast ? "flash_grad" : "attention_grad";
+    q_.prepare(name + "_q" + suffix_, fast ? flash : shape_.plain_shared(5, 2));
+    kv_.prepare(name + "_kv" + suffix_, fast ? flash : shape_.plain_shared(6, 2));
+  }
+
+  void launch(CUstream stream, const Buffers& b) override {
+    AttentionArgs args = args_;
+    args.d_o = heads(in_[0], b.in[0], args);
+    args.q = heads(in_[1], b.in[1], args);
+    args.k = heads(in_[2], b.in[2], args);
+    args.v = heads(in_[3], b.in[3], args);
+    args.o = heads(in_[4], b.in[4], args);
+    args.dq = heads(out_[0], b.out[0], args);
+    args.dk = heads(out_[1], b.out[1], args);
+    args.dv = heads(out_[2], b.out[2], args);
+    args.lse = pointer(b.in[5]);
+    args.delta = pointer(b.workspace);
+    delta_(stream, args, shape_.queries, kPlainThreads / 32, shape_);
+    q_(stream, args, shape_.queries, shape_.tile(), shape_);
+    kv_(stream, args, shape_.keys, shape_.tile(), shape_);
+  }
+
+  std::vector<orr_tensor> in_, out_;
+  Step delta_, q_, kv_;
+};
+
+std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<Attention>(op); }
+std::unique_ptr<Prepared> prepare_grad(const orr_op& op) {
+  return std::make_unique<AttentionGrad>(op);
+}
+
+}  // namespace
+
+extern const Family attention_family, attention_grad_family;
+const Family attention_family = {"attention", supports, nullptr, prepare};
+const Family attention_grad_family = {"attention_grad", supports_grad, measure_grad, prepare_grad};
+
+}  // namespace orr_cuda

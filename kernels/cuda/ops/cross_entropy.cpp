@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cross_entropy and its gradient.
+#include "../device/cross_entropy.h"
+
+#include "../late.h"
+#include "row_launch.h"
+
+namespace orr_cuda {
+namespace {
+
+// Labels and w follow the logits.
+void require_inputs(const orr_op& op, int logits) {
+  const orr_tensor &x = op.in[logits], &labels = op.in[logits + 1];
+  require_rows(x);
+  require_real(x, "logits");
+  require(x.dims[1] > 0, "there must be a class");
+  require_index(labels, "labels");
+  require_shape(labels, {x.dims[0]}, "labels");
+  require_vector(op.in[logits + 2], wide_dtype(x.dtype), x.dims[0], "w");
+}
+
+void supports(const orr_op& op, orr_support& out) {
+  require_counts(op, 3, 2);
+  require_inputs(op, 0);
+  for (int i = 0; i < 2; ++i)
+    require_vector(op.out[i], wide_dtype(op.in[0].dtype), op.in[0].dims[0], "loss or lse");
+  orr::copy_text(out.numerics, "cuda.cross_entropy.1: sums as in ops.h, exp of the device");
+}
+
+void supports_grad(const orr_op& op, orr_support& out) {
+  require_counts(op, 5, 1);
+  require_inputs(op, 1);
+  const orr_tensor& x = op.in[1];
+  require_vector(op.in[0], wide_dtype(x.dtype), x.dims[0], "dloss");
+  require_vector(op.in[4], wide_dtype(x.dtype), x.dims[0], "lse");
+  require_dtype(op.out[0], x.dtype, "dlogits");
+  require_shape(op.out[0], {x.dims[0], x.dims[1]}, "dlogits");
+  out.inplace = 2;
+  orr::copy_text(out.numerics, "cuda.cross_entropy_grad.1: exp of the device");
+}
+
+LateSource::Text bad_label(int64_t classes) {
+  return [classes](long long row, long long label) {
+    return "cross_entropy: label " + std::to_string(label) + " in row " + std::to_string(row) +
+           " is outside the " + std::to_string(classes) + " classes (0.." +
+           std::to_string(classes - 1) + ")";
+  };
+}
+
+struct CrossEntropy : Prepared {
+  explicit CrossEntropy(const orr_op& op)
+      : logits_(op.n_out == 1),
+        rows_(function_name(op.kind, op.in[logits_].dtype), op.in[logits_], logits_ ? 0 : 1),
+        late_(op, bad_label(op.in[logits_].dims[1])),
+        wide_labels_(op.in[logits_ + 1].dtype == ORR_I64) {}
+
+  void launch(CUstream stream, const Buffers& b) override {
+    CrossEntropyArgs args{};
+    args.logits = pointer(b.in[logits_]);
+    args.labels = pointer(b.in[logits_ + 1]);
+    args.w = pointer(b.in[logits_ + 2]);
+    args.loss = pointer(logits_ ? b.in[0] : b.out[0]);
+    args.lse = pointer(logits_ ? b.in[4] : b.out[1]);
+    args.dlogits = logits_ ? pointer(b.out[0]) : nullptr;
+    args.late = reinterpret_cast<LateWord*>(late_.word());
+    args.op = late_.id();
+    args.wide_labels = wide_labels_;
+    rows_(stream, args);
+  }
+
+  int logits_;  // which input they are: 1 for the gradient
+  RowLaunch rows_;
+  LateSource late_;
+  bool wide_labels_;
+};
+
+std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<CrossEntropy>(op); }
+
+}  // namespace
+
+extern const Family cross_entropy_family, cross_entropy_grad_family;
+const Family cross_entropy_family = {"cross_entropy", supports, nullptr, prepare};
+const Family cross_entropy_grad_family = {"cross_entropy_grad", supports_grad, nullptr, prepare};
+
+}  // namespace orr_cuda

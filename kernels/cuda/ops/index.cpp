@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// gather, slice_at, update_slice and iota.
+#include "../device/index.h"
+
+#include <algorithm>
+
+#include "late_args.h"
+
+#include "../function.h"
+#include "pointer.h"
+
+namespace orr_cuda {
+namespace {
+
+// Enough blocks to fill any GPU; threads go over what is more.
+Extent grid_of(int64_t units) {
+  constexpr int64_t kBlocks = 1 << 14;
+  return {unsigned(std::min(kBlocks, (units + kIndexThreads - 1) / kIndexThreads))};
+}
+
+// A mover of bytes, one function for each size of unit.
+struct Mover {
+  explicit Mover(const std::string& name) {
+    for (int i = 0; i < 5; ++i) functions[i] = find_function(name + "_" + std::to_string(1 << i));
+  }
+  // The largest unit, as a power of two, that divides all of `bits`: sizes and addresses.
+  static int unit(uint64_t bits) {
+    int power = 4;
+    while (power > 0 && bits & ((uint64_t{1} << power) - 1)) --power;
+    return power;
+  }
+  Function functions[5];
+};
+
+void supports_gather(const orr_op& op, orr_support& out) {
+  require_counts(op, 2, 1);
+  require_rank(op.in[0], 2, "table");
+  require_rank(op.in[1], 1, "index");
+  require_index(op.in[1], "index");
+  require_dtype(op.out[0], op.in[0].dtype, "y");
+  require_shape(op.out[0], {op.in[1].dims[0], op.in[0].dims[1]}, "y");
+  orr::copy_text(out.numerics, "exact");
+}
+
+struct Gather : Prepared {
+  explicit Gather(const orr_op& op)
+      : move_("gather"),
+        late_(op, bad_index(op.kind, op.in[0].dims[0])),
+        rows_(op.in[0].dims[0]),
+        n_(op.in[1].dims[0]),
+        bytes_(op.in[0].dims[1] * orr_dtype_bytes(op.in[0].dtype)),
+        wide_(op.in[1].dtype == ORR_I64) {}
+
+  void launch(CUstream stream, const Buffers& b) override {
+    const int power = Mover::unit(uint64_t(bytes_) | b.in[0] | b.out[0]);
+    const GatherArgs args{pointer(b.in[0]),  pointer(b.in[1]),
+                          pointer(b.out[0]), n_,
+                          bytes_ >> power,   rows_,
+                          late_args(late_),  wide_};
+    enqueue(stream, move_.functions[power], grid_of(n_ * args.units), {kIndexThreads}, 0, args);
+  }
+
+  Mover move_;
+  LateSource late_;
+  int64_t rows_, n_, bytes_;
+  bool wide_;
+};
+
+// x[O,D,I] and its part [O,n,I].
+void require_part(const orr_op& op, const orr_tensor& part, const orr_tensor& at) {
+  const orr_tensor& x = op.in[0];
+  require_rank(x, 3, "x");
+  require_rank(part, 3, "the slice");
+  require_dtype(part, x.dtype, "the slice");
+  require_shape(part, {x.dims[0], part.dims[1], x.dims[2]}, "the slice");
+  require(part.dims[1] <= x.dims[1], "the slice is longer than the dim it is cut from");
+  require_scalar(at, "at");
+}
+
+void supports_slice_at(const orr_op& op, orr_support& out) {
+  require_counts(op, 2, 1);
+  require_part(op, op.out[0], op.in[1]);
+  orr::copy_text(out.numerics, "exact");
+}
+
+void supports_update_slice(const orr_op& op, orr_support& out) {
+  require_counts(op, 3, 1);
+  require_part(op, op.in[1], op.in[2]);
+  require_dtype(op.out[0], op.in[0].dtype, "y");
+  require_shape(op.out[0], {op.in[0].dims[0], op.in[0].dims[1], op.in[0].dims[2]}, "y");
+  out.inplace = 1;
+  orr::copy_text(out.numerics, "exact");
+}
+
+LateSource::Text bad_slice(const std::string& kind, int64_t length, int64_t dim) {
+  return [=](long long, long long at) {
+    return kind + ": at " + std::to_string(at) + " with length " + std::to_string(length) +
+           " is outside the dim of " + std::to_string(dim);
+  };
+}
+
+struct Slice : Prepared {
+  explicit Slice(const orr_op& op)
+      : update_(op.n_in == 3),
+        x_(op.in[0]),
+        length_((update_ ? op.in[1] : op.out[0]).dims[1]),
+        move_(op.kind),
+        late_(op, bad_slice(op.kind, length_, x_.dims[1])) {}
+
+  void launch(CUstream stream, const Buffers& b) override {
+    const int64_t bytes = x_.dims[2] * orr_dtype_bytes(x_.dtype);
+    const int power = Mover::unit(uint64_t(bytes) | b.in[0] | b.out[0] | (update_ ? b.in[1] : 0));
+    const SliceArgs args{
+        pointer(b.in[0]),  update_ ? pointer(b.in[1]) : nullptr,
+        pointer(b.out[0]), static_cast<const int64_t*>(pointer(b.in[update_ ? 2 : 1])),
+        x_.dims[0],        x_.dims[1],
+        length_,           bytes >> power,
+        late_args(late_)};
+    // A slice without elements is checked too.
+    const bool whole = update_ && b.in[0] != b.out[0];
+    const int64_t units = args.outer * args.units * (whole ? args.dim : args.length);
+    enqueue(stream, move_.functions[power], grid_of(std::max(units, int64_t{1})), {kIndexThreads},
+            0, args);
+  }
+
+  bool update_;
+  orr_tensor x_;
+  int64_t length_;
+  Mover move_;
+  LateSource late_;
+};
+
+void supports_iota(const orr_op& op, orr_support& out) {
+  require_counts(op, 0, 1);
+  require_rank(op.out[0], 1, "y");
+  require(op.out[0].dtype != ORR_BOOL, "y must not be bool");
+  orr::copy_text(out.numerics, "exact");
+}
+
+struct Iota : Prepared {
+  explicit Iota(const orr_op& op)
+      : function_(find_function(std::string("iota_") + dtype_name(op.out[0].dtype))),
+        n_(op.out[0].dims[0]),
+        start_(orr::attr_int(op, "start", 0)) {}
+
+  void launch(CUstream stream, const Buffers& b) override {
+    const IotaArgs args{pointer(b.out[0]), n_, start_};
+    enqueue(stream, function_, grid_of(n_), {kIndexThreads}, 0, args);
+  }
+
+  Function function_;
+  int64_t n_, start_;
+};
+
+template <class Op>
+std::unique_ptr<Prepared> prepare(const orr_op& op) {
+  return std::make_unique<Op>(op);
+}
+
+}  // namespace
+
+extern const Family gather_family, slice_at_family, update_slice_family, iota_family;
+const Family gather_family = {"gather", supports_gather, nullptr, prepare<Gather>};
+const Family slice_at_family = {"slice_at", supports_slice_at, nullptr, prepare<Slice>};
+const Family update_slice_family = {"update_slice", supports_update_slice, nullptr, prepare<Slice>};
+const Family iota_family = {"iota", supports_iota, nullptr, prepare<Iota>};
+
+}  // namespace orr_cuda

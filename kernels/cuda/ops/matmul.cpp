@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// matmul by cuBLASLt; sums of leaves by a pointwise kernel in tree order, each node rounded to the
+// output's type.
+#include <numeric>
+#include <optional>
+
+#include "../driver.h"
+#include "../leaf_tree.h"
+#include "../op.h"
+#include "../product.h"
+
+namespace orr_cuda {
+
+extern const Family pointwise_family;
+
+namespace {
+
+constexpr uint64_t piece = 256;  // workspace is cut at multiples of this
+
+uint64_t node_bytes(const MatmulShape& shape) {
+  const auto bytes = static_cast<uint64_t>(shape.m * shape.n * orr_dtype_bytes(shape.dtype));
+  return (bytes + piece - 1) / piece * piece;
+}
+
+void supports(const orr_op& op, orr_support& out) {
+  const MatmulShape shape(op);
+  const std::string chosen_for =
+      shape.rows_summed ? "own" : std::to_string(nominal_rows) + "x" + std::to_string(nominal_cols);
+  orr::copy_text(out.numerics,
+                 std::string("cublaslt.") + dtype_name(shape.dtype) + "." + chosen_for + "/1");
+  out.strided_in = (shape.a ? 1u : 0u) | (shape.b ? 2u : 0u);
+  out.strided_out = shape.y && shape.k > 0 && LeafTree(Leaves(op)).levels == 0 ? 1u : 0u;
+}
+
+uint64_t measure(const orr_op& op) {
+  const MatmulShape shape(op);
+  return blas_workspace(shape) +
+         static_cast<uint64_t>(LeafTree(Leaves(op)).levels) * node_bytes(shape);
+}
+
+orr_tensor matrix(int32_t dtype, int64_t rows, int64_t cols, int64_t row_stride) {
+  orr_tensor t{};
+  t.dtype = dtype, t.rank = 2;
+  t.dims[0] = rows, t.dims[1] = cols;
+  t.strides[0] = row_stride, t.strides[1] = 1;
+  return t;
+}
+
+// to += from, over one node.
+std::unique_ptr<Prepared> prepare_add(const MatmulShape& shape, const char* where) {
+  orr_tensor flat{};
+  flat.dtype = shape.dtype, flat.rank = 1;
+  flat.dims[0] = shape.m * shape.n, flat.strides[0] = 1;
+  const orr_tensor in[] = {flat, flat};
+  const orr_instr instrs[] = {{ORR_FN_INPUT, shape.dtype, 0, 0, 0, 0, 0},
+                              {ORR_FN_INPUT, shape.dtype, 1, 0, 0, 0, 0},
+                              {ORR_FN_ADD, shape.dtype, 0, 1, 0, 0, 0}};
+  const int32_t stored = 2;
+  const orr_expr expr = {sizeof expr, 3, 1, 0, instrs, &stored};
+  const orr_op op = {sizeof op, 2, 1, 0, "pointwise", in, &flat, nullptr, &expr, where};
+  return pointwise_family.prepare(op);
+}
+
+class Matmul : public Prepared {
+ public:
+  explicit Matmul(const orr_op& op)
+      : shape_(op), tree_(Leaves(op)), depth_(shape_.k / Leaves(op).n) {
+    const int64_t bytes = orr_dtype_bytes(shape_.dtype);
+    node_step_ = op.out[0].strides[0] * bytes;
+    a_step_ = depth_ * op.in[0].strides[2] * bytes;
+    b_step_ = depth_ * op.in[1].strides[1] * bytes;
+    if (empty()) return;
+    alignment_ = std::gcd(alignment_of(shape_), std::gcd(a_step_, b_step_));
+    aligned_.emplace(shape_, depth_, alignment_);
+    if (alignment_ > bytes) unaligned_.emplace(shape_, depth_, bytes);
+    if (tree_.levels > 0) add_ = prepare_add(shape_, op.where);
+  }
+
+  void launch(CUstream stream, const Buffers& buffers) override {
+    if (shape_.m == 0 || shape_.n == 0 || shape_.g == 0) return;
+    if (empty()) return clear(stream, buffers.out[0]);
+    const Call call{stream, buffers.in[0], buffers.in[1], buffers.workspace};
+    for (const LeafStep& step : tree_.steps) {
+      const CUdeviceptr to = place(step.to, buffers);
+      if (step.leaf >= 0)
+        multiply(call, step.leaf, to);
+      else
+        add(stream, to, place(step.from, buffers));
+    }
+  }
+
+ private:
+  struct Call {
+    CUstream stream;
+    CUdeviceptr a, b, workspace;
+  };
+
+  bool empty() const { return shape_.m * shape_.n * shape_.g * shape_.k == 0; }
+
+  // A sum of no terms.
+  void clear(CUstream stream, CUdeviceptr y) const {
+    const auto bytes = static_cast<size_t>(orr_dtype_bytes(shape_.dtype));
+    const int64_t rows = shape_.g * shape_.m * tree_.nodes;
+    check(driver().cuMemsetD8Async(y, 0, static_cast<size_t>(rows * shape_.n) * bytes, stream),
+          "cuMemsetD8Async");
+  }
+
+  CUdeviceptr place(int at, const Buffers& buffers) const {
+    if (at < tree_.nodes) return buffers.out[0] + static_cast<CUdeviceptr>(at * node_step_);
+    return buffers.workspace + blas_workspace(shape_) +
+           static_cast<CUdeviceptr>(at - tree_.nodes) * node_bytes(shape_);
+  }
+
+  void multiply(const Call& call, int64_t leaf, CUdeviceptr y) const {
+    const CUdeviceptr a = call.a + static_cast<CUdeviceptr>(leaf * a_step_),
+                      b = call.b + static_cast<CUdeviceptr>(leaf * b_step_);
+    const bool aligned = (a | b | y) % static_cast<CUdeviceptr>(alignment_) == 0;
+    (aligned || !unaligned_ ? *aligned_ : *unaligned_).launch(call.stream, a, b, y, call.workspace);
+  }
+
+  void add(CUstream stream, CUdeviceptr to, CUdeviceptr from) {
+    const CUdeviceptr in[] = {to, from};
+    add_->launch(stream, {in, &to, 0});
+  }
+
+  MatmulShape shape_;
+  LeafTree tree_;
+  int64_t depth_, node_step_, a_step_, b_step_, alignment_ = 1;
+  std::optional<Product> aligned_, unaligned_;
+  std::unique_ptr<Prepared> add_;
+};
+
+std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<Matmul>(op); }
+
+}  // namespace
+
+extern const Family matmul_family;
+const Family matmul_family = {"matmul", supports, measure, prepare};
+
+}  // namespace orr_cuda

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "row_launch.h"
+
+#include <algorithm>
+
+namespace orr_cuda {
+namespace {
+
+// Two blocks of 512 threads fit on one multiprocessor of sm_90 with this much each, one on sm_80.
+constexpr int64_t kSharedLimit = 112 << 10;
+constexpr int kSmallBlock = 128;
+
+int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+// Half a warp for each block of sums, while a block of threads has as many.
+int team_size(int64_t blocks) {
+  int team = 16;
+  while (team < kRowThreads && team / 16 < blocks) team *= 2;
+  return team;
+}
+
+}  // namespace
+
+void require_rows(const orr_tensor& x) {
+  require_rank(x, 2, "x");
+  require(x.dims[1] < int64_t{1} << 23, "rows of 8 million elements or more");
+}
+
+void require_vector(const orr_tensor& t, int32_t dtype, int64_t n, const char* name) {
+  require_dtype(t, dtype, name);
+  require_shape(t, {n}, name);
+}
+
+RowLaunch::RowLaunch(const std::string& name, const orr_tensor& x, int staged)
+    : function(find_function(name)), rows{} {
+  const int64_t bytes = orr_dtype_bytes(x.dtype), columns = x.dims[1];
+  const int64_t blocks = (columns + ORR_SUM_BLOCK - 1) / ORR_SUM_BLOCK;
+  rows.rows = x.dims[0];
+  rows.columns = int32_t(columns);
+  rows.team = team_size(blocks);
+  // A partial sum of 8 bytes for each block of sums, and for each warp where a fold needs it.
+  rows.partial_bytes =
+      int32_t(rows.team == 16 ? 0 : round_up(8 * std::max(blocks, int64_t{16}), 16));
+  const int threads = std::max(rows.team, kSmallBlock), teams = threads / rows.team;
+  const int64_t slot = round_up(columns * bytes, 16) + 16;
+  const bool fits = teams * (rows.partial_bytes + staged * slot) <= kSharedLimit;
+  rows.slot_bytes = int32_t(fits ? slot : 0);
+  rows.team_bytes = rows.partial_bytes + staged * rows.slot_bytes;
+  shared = unsigned(teams * rows.team_bytes);
+  if (shared > 48 << 10) allow_shared(function, unsigned(kSharedLimit));
+  grid = {unsigned((rows.rows + teams - 1) / teams)};
+  block = {unsigned(threads)};
+}
+
+}  // namespace orr_cuda

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The host's side of device/row_team.h: how many threads take a row, and how much of it lies in
+// shared memory.
+#pragma once
+
+#include <string>
+
+#include "../device/rows.h"
+#include "../function.h"
+#include "../op.h"
+#include "pointer.h"
+
+namespace orr_cuda {
+
+// Throws Unsupported for rows that a team cannot index.
+void require_rows(const orr_tensor& x);
+// Throws Unsupported unless `t` is a vector of n elements.
+void require_vector(const orr_tensor& t, int32_t dtype, int64_t n, const char* name);
+
+// "softmax_f32"
+inline std::string function_name(const std::string& kind, int32_t dtype) {
+  return kind + "_" + dtype_name(dtype);
+}
+
+struct RowLaunch {
+  // For x[R,C], whose rows are staged `staged` times.
+  // REQUIRES: the device is open.
+  RowLaunch(const std::string& function, const orr_tensor& x, int staged);
+
+  template <class Args>
+  void operator()(CUstream stream, Args& args) const {
+    args.rows = rows;
+    if (rows.columns > 0) enqueue(stream, function, grid, block, shared, args);
+  }
+
+  Function function;
+  Rows rows;
+  Extent grid, block;
+  unsigned shared;
+};
+
+}  // namespace orr_cuda

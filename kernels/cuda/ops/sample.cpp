@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// argmax, topk and categorical.
+#include "../device/sample.h"
+
+#include "fold_launch.h"
+#include "late_args.h"
+#include "row_launch.h"
+
+namespace orr_cuda {
+namespace {
+
+void supports_argmax(const orr_op& op, orr_support& out) {
+  require_counts(op, 1, 1);
+  require_rows(op.in[0]);
+  require(op.in[0].dims[1] > 0, "rows must not be empty");
+  require_vector(op.out[0], ORR_I64, op.in[0].dims[0], "y");
+  orr::copy_text(out.numerics, "exact");
+}
+
+void supports_topk(const orr_op& op, orr_support& out) {
+  require_counts(op, 1, 2);
+  require_rows(op.in[0]);
+  const int64_t rows = op.in[0].dims[0], k = orr::attr_int(op, "k", 0);
+  require(k >= 1 && k <= op.in[0].dims[1], "k must lie in 1..C");
+  require_dtype(op.out[0], op.in[0].dtype, "values");
+  require_shape(op.out[0], {rows, k}, "values");
+  require_dtype(op.out[1], ORR_I64, "indices");
+  require_shape(op.out[1], {rows, k}, "indices");
+  orr::copy_text(out.numerics, "exact");
+}
+
+struct Best : Prepared {
+  explicit Best(const orr_op& op)
+      : rows_(std::string("topk_") + number_name(op.in[0].dtype), op.in[0], 1),
+        k_(int32_t(orr::attr_int(op, "k", 1))),
+        values_(op.n_out == 2) {}
+
+  void launch(CUstream stream, const Buffers& b) override {
+    BestArgs args{};
+    args.x = pointer(b.in[0]);
+    args.value = values_ ? pointer(b.out[0]) : nullptr;
+    args.index = static_cast<int64_t*>(pointer(b.out[values_ ? 1 : 0]));
+    args.k = k_;
+    rows_(stream, args);
+  }
+
+  RowLaunch rows_;
+  int32_t k_;
+  bool values_;
+};
+
+void supports_categorical(const orr_op& op, orr_support& out) {
+  require_counts(op, 4, 1);
+  require_rows(op.in[0]);
+  require_real(op.in[0], "logits");
+  require(op.in[0].dims[1] > 0, "rows must not be empty");
+  require_scalar(op.in[1], "seed");
+  require_scalar(op.in[2], "step");
+  require_scalar(op.in[3], "base");
+  require_vector(op.out[0], ORR_I64, op.in[0].dims[0], "y");
+  orr::copy_text(out.numerics, "cuda.categorical.1: as ops.h, exp in f64, rounded");
+}
+
+struct Categorical : Prepared {
+  explicit Categorical(const orr_op& op)
+      : function_(find_function(std::string("categorical_") + dtype_name(op.in[0].dtype))),
+        rows_(op.in[0].dims[0]),
+        columns_(int32_t(op.in[0].dims[1])),
+        rng_id_(uint32_t(orr::attr_int(op, "rng_id", 0))) {}
+
+  void launch(CUstream stream, const Buffers& b) override {
+    const auto scalar = [&](int i) { return static_cast<const int64_t*>(pointer(b.in[i])); };
+    const CategoricalArgs args{pointer(b.in[0]),
+                               scalar(1),
+                               scalar(2),
+                               scalar(3),
+                               static_cast<int64_t*>(pointer(b.out[0])),
+                               rows_,
+                               columns_,
+                               rng_id_};
+    enqueue(stream, function_, {unsigned(rows_)}, {kCategoricalThreads}, 0, args);
+  }
+
+  Function function_;
+  int64_t rows_;
+  int32_t columns_;
+  uint32_t rng_id_;
+};
+
+template <class Op>
+std::unique_ptr<Prepared> prepare(const orr_op& op) {
+  return std::make_unique<Op>(op);
+}
+
+}  // namespace
+
+extern const Family argmax_family, topk_family, categorical_family;
+const Family argmax_family = {"argmax", supports_argmax, nullptr, prepare<Best>};
+const Family topk_family = {"topk", supports_topk, nullptr, prepare<Best>};
+const Family categorical_family = {"categorical", supports_categorical, nullptr,
+                                   prepare<Categorical>};
+
+}  // namespace orr_cuda

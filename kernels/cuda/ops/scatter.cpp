@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// scatter_add.
+#include "../device/scatter.h"
+
+#include "fold_launch.h"
+#include "late_args.h"
+#include "require_nodes.h"
+
+namespace orr_cuda {
+namespace {
+
+constexpr int64_t kMost = int64_t{1} << 31;
+
+int64_t rows_of(const orr_op& op) { return orr::attr_int(op, "rows", 0); }
+
+void supports(const orr_op& op, orr_support& out) {
+  require_counts(op, op.n_in == 3 ? 3 : 2, 1);
+  require_rank(op.in[0], 1, "index");
+  require_index(op.in[0], "index");
+  const orr_tensor& dy = op.in[1];
+  require_rank(dy, 2, "dy");
+  require(dy.dtype != ORR_BOOL, "dy must not be bool");
+  require_shape(dy, {op.in[0].dims[0], dy.dims[1]}, "dy");
+  require(orr::attr_int(op, "rows", -1) >= 0, "rows must be given");
+  require(rows_of(op) < kMost && dy.dims[0] < kMost, "2^31 rows or tokens, or more");
+  require(dy.dims[1] < 1 << 21, "rows of more than 2 million elements");
+  if (op.n_in == 3) {
+    require_dtype(op.in[2], dy.dtype, "base");
+    require_shape(op.in[2], {rows_of(op), dy.dims[1]}, "base");
+    require(Leaves(op).nodes() == 1, "with a base all leaves must be there");
+    out.inplace = 3;
+  }
+  require_leaves(op, op.in[0].dims[0]);
+  require_dtype(op.out[0], dy.dtype, "y");
+  require_nodes(op, op.out[0], {rows_of(op), dy.dims[1]}, "y");
+  orr::copy_text(out.numerics, "cuda.scatter_add.1: as ops.h");
+}
+
+// start, cursor, loose and order of ScatterSortArgs.
+uint64_t measure(const orr_op& op) {
+  return 4 * uint64_t(2 * rows_of(op) + 1 + 2 * op.in[0].dims[0]);
+}
+
+Extent threads(int64_t n) { return {unsigned((n + kIndexThreads - 1) / kIndexThreads)}; }
+
+struct Scatter : Prepared {
+  explicit Scatter(const orr_op& op)
+      : leaves_(op),
+        late_(op, bad_index(op.kind, rows_of(op))),
+        tokens_(op.in[0].dims[0]),
+        rows_(rows_of(op)),
+        columns_(op.in[1].dims[1]),
+        dtype_(op.in[1].dtype),
+        wide_(op.in[0].dtype == ORR_I64),
+        based_(op.n_in == 3) {
+    const char* const steps[] = {"clear", "count", "scan", "place", "rank"};
+    for (int i = 0; i < 5; ++i) sort_[i] = find_function(std::string("scatter_sort_") + steps[i]);
+    one_ = find_function(std::string("scatter_") + number_name(dtype_));
+    packets_ = find_function(std::string("scatter_packets_") + number_name(dtype_));
+    leaf_tree_ = find_function(std::string("scatter_leaves_") + number_name(dtype_));
+    args_.nodes = fill_nodes(leaves_, args_.node);
+  }
+
+  void launch(CUstream stream, const Buffers& b) override {
+    if (rows_ == 0 && tokens_ == 0) return;
+    auto* start = static_cast<int32_t*>(pointer(b.workspace));
+    int32_t *cursor = start + rows_ + 1, *loose = cursor + rows_, *order = loose + tokens_;
+    const ScatterSortArgs sort{pointer(b.in[0]), wide_, tokens_, rows_,           start,
+                               cursor,           loose, order,   late_args(late_)};
+    const Extent grids[] = {
+        threads(rows_ + 1), threads(tokens_), {1}, threads(tokens_), threads(tokens_)};
+    for (int i = 0; i < 5; ++i)
+      enqueue(stream, sort_[i], grids[i],
+              {i == 2 ? unsigned(kScanThreads) : unsigned(kIndexThreads)}, 0, sort);
+    add(stream, b, start, order);
+  }
+
+  void add(CUstream stream, const Buffers& b, const int32_t* start, const int32_t* order) {
+    ScatterArgs args = args_;
+    args.start = start;
+    args.order = order;
+    args.dy = pointer(b.in[1]);
+    args.base = based_ ? pointer(b.in[2]) : nullptr;
+    args.y = pointer(b.out[0]);
+    args.rows = rows_;
+    args.columns = columns_;
+    args.leaf_tokens = tokens_ / leaves_.n;
+    const int64_t bytes = orr_dtype_bytes(dtype_);
+    const CUdeviceptr bits =
+        CUdeviceptr(columns_ * bytes) | b.in[1] | b.out[0] | (based_ ? b.in[2] : 0);
+    const bool packets = leaves_.n == 1 && bits % 16 == 0;
+    const int64_t width = 32 * (packets ? 16 / bytes : 1);
+    const Extent grid{unsigned((rows_ + kScatterWarps - 1) / kScatterWarps),
+                      unsigned((columns_ + width - 1) / width)};
+    enqueue(stream,
+            leaves_.n > 1 ? leaf_tree_
+            : packets     ? packets_
+                          : one_,
+            grid, {32 * kScatterWarps}, 0, args);
+  }
+
+  Leaves leaves_;
+  LateSource late_;
+  int64_t tokens_, rows_, columns_;
+  int32_t dtype_;
+  bool wide_, based_;
+  Function sort_[5], one_, packets_, leaf_tree_;
+  ScatterArgs args_{};
+};
+
+std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<Scatter>(op); }
+
+}  // namespace
+
+extern const Family scatter_add_family;
+const Family scatter_add_family = {"scatter_add", supports, measure, prepare};
+
+}  // namespace orr_cuda

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The plugin "cuda": an NVIDIA GPU as a device, and the ops on it. Loads everywhere; probe says
+// what is missing.
+#include <orrery/sdk/plugin.hpp>
+
+#include <array>
+#include <vector>
+
+#include "device.h"
+#include "op.h"
+
+namespace orr_cuda {
+namespace {
+
+struct Kernel {
+  std::unique_ptr<Prepared> prepared;
+  std::vector<CUdeviceptr> in, out;  // filled by each launch
+};
+
+const Family& family_of(const orr_op& op) {
+  for (const Family* const* f = families; *f; ++f)
+    if (std::string_view(op.kind) == (*f)->kind) return **f;
+  throw Unsupported(std::string("not among the cuda kernels: ") + op.kind);
+}
+
+void require_types(const orr_tensor* tensors, int n, const char* what) {
+  for (int i = 0; i < n; ++i)
+    require(orr_dtype_bytes(tensors[i].dtype) > 0,
+            std::string(what) + " " + std::to_string(i) + " has an unknown dtype");
+}
+
+void require_layout(const orr_tensor* tensors, int n, uint32_t strided, const char* what) {
+  for (int i = 0; i < n; ++i)
+    require((strided >> std::min(i, 31) & 1) || is_contiguous(tensors[i]),
+            std::string(what) + " " + std::to_string(i) + " must be contiguous");
+}
+
+// The answer of the op's family. Layouts are no reason to refuse: the host packs what has no bit in
+// strided_in. Throws Unsupported.
+const Family& ask(const orr_op& op, orr_support& out) {
+  const Family& family = family_of(op);
+  require_types(op.in, op.n_in, "input");
+  require_types(op.out, op.n_out, "output");
+  out = orr_support{};
+  out.size = sizeof out;
+  out.score = 100;
+  out.capturable = 1;
+  family.supports(op, out);
+  return family;
+}
+
+const Family& checked_family(const orr_op& op) {
+  orr_support support;
+  const Family& family = ask(op, support);
+  require_layout(op.in, op.n_in, support.strided_in, "input");
+  require_layout(op.out, op.n_out, support.strided_out, "output");
+  return family;
+}
+
+int32_t probe(void*, char* reason, uint32_t bytes) {
+  const std::string why = why_not_here();
+  snprintf(reason, bytes, "%s", why.c_str());
+  return why.empty() ? 100 : 0;
+}
+
+void supports(void*, const orr_op* op, orr_support* out) {
+  try {
+    ask(*op, *out);
+  } catch (const std::exception& e) {
+    *out = orr_support{};
+    out->size = sizeof *out;
+    orr::copy_text(out->reason, e.what());
+  }
+}
+
+orr_status* measure(void*, const orr_op* op, orr_kernel_size* out) {
+  return orr::guard([&] {
+    const Family& family = checked_family(*op);
+    *out = {sizeof *out, family.measure ? family.measure(*op) : 0};
+  });
+}
+
+orr_status* prepare(void*, const orr_op* op, orr_kernel** out) {
+  return orr::guard([&] {
+    const Family& family = checked_family(*op);
+    enter();
+    auto kernel = std::make_unique<Kernel>();
+    kernel->prepared = family.prepare(*op);
+    kernel->in.resize(static_cast<size_t>(op->n_in));
+    kernel->out.resize(static_cast<size_t>(op->n_out));
+    *out = reinterpret_cast<orr_kernel*>(kernel.release());
+  });
+}
+
+void release(void*, orr_kernel* kernel) { delete reinterpret_cast<Kernel*>(kernel); }
+
+orr_status* launch(orr_kernel* opaque, orr_stream* stream, const orr_buffer* in,
+                   const orr_buffer* out, const orr_buffer* workspace) {
+  return orr::guard([&] {
+    Kernel& kernel = *reinterpret_cast<Kernel*>(opaque);
+    for (size_t i = 0; i < kernel.in.size(); ++i) kernel.in[i] = address(in[i]);
+    for (size_t i = 0; i < kernel.out.size(); ++i) kernel.out[i] = address(out[i]);
+    enter();
+    kernel.prepared->launch(
+        reinterpret_cast<CUstream>(stream),
+        {kernel.in.data(), kernel.out.data(), workspace ? address(*workspace) : 0});
+  });
+}
+
+const orr_kernel_api kernel_api = {
+    sizeof(orr_kernel_api), nullptr, "cuda", probe, supports, measure, prepare, release, launch};
+
+const void* get_table(void*, const char* id, uint32_t version) {
+  if (version != 1) return nullptr;
+  if (std::string_view(id) == "kernel") return &kernel_api;
+  return std::string_view(id) == "device" ? &device_api : nullptr;
+}
+
+orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
+  orr::attach(boot);
+  *out = {sizeof *out, nullptr, get_table, nullptr};
+  return nullptr;
+}
+
+}  // namespace
+}  // namespace orr_cuda
+
+ORR_PLUGIN(ORR_KIND_KERNEL | ORR_KIND_DEVICE, "cuda", "1.0.0", "An NVIDIA GPU and the ops on it",
+           orr_cuda::entry, 2, {{"kernel", 1, 1}, {"device", 1, 1}})

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a pointwise op walks its tensors: dims of 1 left out, neighbours joined where every tensor
+// allows it, and how many elements a thread takes at a time.
+#pragma once
+
+#include <orrery/kernel.h>
+
+#include <vector>
+
+namespace orr_cuda {
+
+struct Walk {
+  // Throws Unsupported where the tensors do not fit together.
+  explicit Walk(const orr_op& op);
+
+  int64_t elements;                           // of the output
+  std::vector<int64_t> dims;                  // at least one
+  std::vector<std::vector<int64_t>> strides;  // [tensor][dim], inputs first; 0 repeats
+  int vector;                                 // elements per thread; 1 where strides forbid more
+  bool wide;                                  // offsets need 64 bits
+};
+
+}  // namespace orr_cuda

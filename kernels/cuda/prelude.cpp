@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The prelude of generated kernels. Integer arithmetic wraps; x/0 is 0; a real that fits no integer
+// becomes the smallest one. Functions of f32 are CUDA's accurate ones, within 2 ulp of the exact
+// value but for powf (ops.h fixes no bit of them); forms are chosen so that nothing cancels.
+#include "expression.h"
+
+namespace orr_cuda {
+
+const char pointwise_prelude[] = R"(
+#define ORR_EACH _Pragma("unroll") for (int v = 0; v < V; ++v)
+#define ORR_FN __device__ __forceinline__
+#define ORR_FN_MEMBER __device__ __forceinline__
+typedef long long i64;
+typedef unsigned long long u64;
+
+// NVRTC's own; whoever else compiles this brings these three.
+#ifdef __CUDACC_RTC__
+ORR_FN float half_to_float(unsigned short bits) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+  return x;
+}
+ORR_FN unsigned short float_to_half(float x) {
+  unsigned short bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+ORR_FN unsigned short float_to_bfloat(float x) {
+  unsigned short bits;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+  return bits;
+}
+#endif
+
+struct Bf16 { unsigned short bits; };
+struct F16 { unsigned short bits; };
+
+ORR_FN double bits_f64(u64 bits) { return __longlong_as_double((i64)bits); }
+
+ORR_FN float get(float x) { return x; }
+ORR_FN double get(double x) { return x; }
+ORR_FN i64 get(int x) { return x; }
+ORR_FN i64 get(i64 x) { return x; }
+ORR_FN i64 get(unsigned char x) { return x; }
+ORR_FN float get(Bf16 x) { return __uint_as_float((unsigned)x.bits << 16); }
+ORR_FN float get(F16 x) { return half_to_float(x.bits); }
+
+ORR_FN void put(float& to, float x) { to = x; }
+ORR_FN void put(double& to, double x) { to = x; }
+ORR_FN void put(int& to, i64 x) { to = (int)x; }
+ORR_FN void put(i64& to, i64 x) { to = x; }
+ORR_FN void put(unsigned char& to, i64 x) { to = (unsigned char)x; }
+ORR_FN void put(Bf16& to, float x) { to.bits = float_to_bfloat(x); }
+ORR_FN void put(F16& to, float x) { to.bits = float_to_half(x); }
+
+template <class T, class A> ORR_FN A narrow(A x) {
+  T stored;
+  put(stored, x);
+  return get(stored);
+}
+
+// V elements that lie side by side; what the hardware moves at once is 16 bytes.
+template <class T, int V> struct alignas(V * sizeof(T) < 16 ? V * sizeof(T) : 16) Pack { T x[V]; };
+
+// step 0: one element for all.
+template <class T, class A, int V> ORR_FN void load(const T* p, int step, A (&r)[V]) {
+  if (step == 0 || V == 1) {
+    const A x = get(*p);
+    ORR_EACH r[v] = x;
+  } else {
+    const Pack<T, V> pack = *reinterpret_cast<const Pack<T, V>*>(p);
+    ORR_EACH r[v] = get(pack.x[v]);
+  }
+}
+template <class T, class A, int V> ORR_FN void store(T* p, const A (&r)[V]) {
+  Pack<T, V> pack;
+  ORR_EACH put(pack.x[v], r[v]);
+  *reinterpret_cast<Pack<T, V>*>(p) = pack;
+}
+
+template <class To, class From> struct Cast {
+  static ORR_FN_MEMBER To run(From x) { return (To)x; }
+};
+template <class From> struct Cast<bool, From> {
+  static ORR_FN_MEMBER bool run(From x) { return x != From(0); }
+};
+template <> struct Cast<i64, float> {
+  static ORR_FN_MEMBER i64 run(float x) {
+    return x >= -0x1p63f && x < 0x1p63f ? (i64)x : (i64)(1ull << 63);
+  }
+};
+template <> struct Cast<i64, double> {
+  static ORR_FN_MEMBER i64 run(double x) {
+    return x >= -0x1p63 && x < 0x1p63 ? (i64)x : (i64)(1ull << 63);
+  }
+};
+template <class To, class From> ORR_FN To cast(From x) { return Cast<To, From>::run(x); }
+
+ORR_FN float add(float a, float b) { return a + b; }
+ORR_FN double add(double a, double b) { return a + b; }
+ORR_FN i64 add(i64 a, i64 b) { return (i64)((u64)a + (u64)b); }
+ORR_FN float subtract(float a, float b) { return a - b; }
+ORR_FN double subtract(double a, double b) { return a - b; }
+ORR_FN i64 subtract(i64 a, i64 b) { return (i64)((u64)a - (u64)b); }
+ORR_FN float multiply(float a, float b) { return a * b; }
+ORR_FN double multiply(double a, double b) { return a * b; }
+ORR_FN i64 multiply(i64 a, i64 b) { return (i64)((u64)a * (u64)b); }
+ORR_FN float divide(float a, float b) { return a / b; }
+ORR_FN double divide(double a, double b) { return a / b; }
+ORR_FN i64 divide(i64 a, i64 b) { return b == 0 ? 0 : b == -1 ? (i64)(0 - (u64)a) : a / b; }
+ORR_FN float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
+ORR_FN double multiply_add(double a, double b, double c) { return fma(a, b, c); }
+ORR_FN i64 multiply_add(i64 a, i64 b, i64 c) { return (i64)((u64)a * (u64)b + (u64)c); }
+ORR_FN float modulo(float a, float b) { return a - floorf(a / b) * b; }
+ORR_FN double modulo(double a, double b) { return a - floor(a / b) * b; }
+ORR_FN i64 modulo(i64 a, i64 b) {
+  if (b == 0) return a;
+  if (b == -1) return 0;
+  const i64 r = a % b;
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+ORR_FN float power(float a, float b) { return powf(a, b); }
+ORR_FN double power(double a, double b) { return pow(a, b); }
+ORR_FN i64 power(i64 a, i64 b) {
+  if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
+  u64 result = 1, base = (u64)a;
+  for (; b; b >>= 1, base *= base)
+    if (b & 1) result *= base;
+  return (i64)result;
+}
+
+// NaN wins.
+template <class A> ORR_FN A smaller(A a, A b) { return b < a || b != b ? b : a; }
+template <class A> ORR_FN A larger(A a, A b) { return b > a || b != b ? b : a; }
+
+ORR_FN float negative(float x) { return -x; }
+ORR_FN double negative(double x) { return -x; }
+ORR_FN i64 negative(i64 x) { return (i64)(0 - (u64)x); }
+ORR_FN float absolute(float x) { return fabsf(x); }
+ORR_FN double absolute(double x) { return fabs(x); }
+ORR_FN i64 absolute(i64 x) { return x < 0 ? negative(x) : x; }
+template <class A> ORR_FN A sign(A x) { return x > A(0) ? A(1) : x < A(0) ? A(-1) : x; }
+
+ORR_FN float square_root(float x) { return sqrtf(x); }
+ORR_FN double square_root(double x) { return sqrt(x); }
+ORR_FN float reciprocal_root(float x) { return 1.0f / sqrtf(x); }
+ORR_FN double reciprocal_root(double x) { return 1.0 / sqrt(x); }
+template <class A> ORR_FN A reciprocal(A x) { return A(1) / x; }
+ORR_FN float exponential(float x) { return expf(x); }
+ORR_FN double exponential(double x) { return exp(x); }
+ORR_FN float logarithm(float x) { return logf(x); }
+ORR_FN double logarithm(double x) { return log(x); }
+ORR_FN float hyperbolic_tangent(float x) { return tanhf(x); }
+ORR_FN double hyperbolic_tangent(double x) { return tanh(x); }
+ORR_FN float error_function(float x) { return erff(x); }
+ORR_FN double error_function(double x) { return erf(x); }
+ORR_FN float sine(float x) { return sinf(x); }
+ORR_FN double sine(double x) { return sin(x); }
+ORR_FN float cosine(float x) { return cosf(x); }
+ORR_FN double cosine(double x) { return cos(x); }
+ORR_FN float round_down(float x) { return floorf(x); }
+ORR_FN double round_down(double x) { return floor(x); }
+ORR_FN float round_up(float x) { return ceilf(x); }
+ORR_FN double round_up(double x) { return ceil(x); }
+ORR_FN float round_even(float x) { return rintf(x); }
+ORR_FN double round_even(double x) { return rint(x); }
+
+template <class A> ORR_FN A sigmoid(A x) { return A(1) / (A(1) + exponential(-x)); }
+
+// 0.5*(1+tanh(u)) is sigmoid(2u), and so without the cancellation of 1+tanh for negative u.
+template <class A> ORR_FN A gelu_argument(A x) {
+  return A(2 * 0.79788456080286535588) * (x + A(0.044715) * x * x * x);
+}
+template <class A> ORR_FN A gelu(A x) { return x * sigmoid(gelu_argument(x)); }
+template <class A> ORR_FN A gelu_grad(A x) {
+  const A u = gelu_argument(x), e = exponential(-absolute(u)), d = A(1) / (A(1) + e);
+  const A s = u >= A(0) ? d : e * d;  // sigmoid(u); its derivative is e*d*d
+  return s + x * (e * d * d) * (A(2 * 0.79788456080286535588) * (A(1) + A(3 * 0.044715) * x * x));
+}
+
+template <class A> ORR_FN bool equal(A a, A b) { return a == b; }
+template <class A> ORR_FN bool unequal(A a, A b) { return a != b; }
+template <class A> ORR_FN bool less(A a, A b) { return a < b; }
+template <class A> ORR_FN bool at_most(A a, A b) { return a <= b; }
+template <class A> ORR_FN bool greater(A a, A b) { return a > b; }
+template <class A> ORR_FN bool at_least(A a, A b) { return a >= b; }
+ORR_FN bool both(bool a, bool b) { return a && b; }
+ORR_FN bool either(bool a, bool b) { return a || b; }
+ORR_FN bool opposite(bool a) { return !a; }
+template <class A> ORR_FN bool is_finite(A x) { return x - x == A(0); }
+template <class A> ORR_FN A select(bool a, A b, A c) { return a ? b : c; }
+
+// Philox 4x32-10 as ops.h fixes it: all four words of one counter, which serve four elements.
+ORR_FN void philox(u64 seed, unsigned id, unsigned step, u64 quad, unsigned (&word)[4]) {
+  unsigned c0 = (unsigned)quad, c1 = (unsigned)(quad >> 32), c2 = id, c3 = step;
+  unsigned k0 = (unsigned)seed, k1 = (unsigned)(seed >> 32);
+  _Pragma("unroll") for (int round = 0; round < 10; ++round) {
+    const u64 p0 = (u64)0xD2511F53u * c0, p1 = (u64)0xCD9E8D57u * c2;
+    c0 = (unsigned)(p1 >> 32) ^ c1 ^ k0, c2 = (unsigned)(p0 >> 32) ^ c3 ^ k1;
+    c1 = (unsigned)p1, c3 = (unsigned)p0;
+    k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
+  }
+  word[0] = c0, word[1] = c1, word[2] = c2, word[3] = c3;
+}
+template <class A, int V>
+ORR_FN void uniform(i64 seed, i64 step, u64 element, unsigned id, A (&r)[V]) {
+  unsigned word[4];
+  philox((u64)seed, id, (unsigned)step, element >> 2, word);
+  ORR_EACH {
+    const unsigned lane = (unsigned)(element + v) & 3u;
+    if (v > 0 && lane == 0u) philox((u64)seed, id, (unsigned)step, (element + v) >> 2, word);
+    const unsigned low = lane & 1u ? word[1] : word[0], high = lane & 1u ? word[3] : word[2];
+    r[v] = (A)((float)((lane & 2u ? high : low) >> 8) * (1.0f / 16777216.0f));
+  }
+}
+)";
+
+}  // namespace orr_cuda

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "product.h"
+
+#include <algorithm>
+
+#include <orrery/sdk/plugin.hpp>
+
+namespace orr_cuda {
+namespace {
+
+constexpr int candidates = 16;
+
+cudaDataType_t data_type(int32_t dtype) {
+  switch (dtype) {
+    case ORR_F64: return CUDA_R_64F;
+    case ORR_BF16: return CUDA_R_16BF;
+    case ORR_F16: return CUDA_R_16F;
+    default: return CUDA_R_32F;
+  }
+}
+
+BlasObject<cublasLtMatrixLayout_t> layout(const Matrix& x, cudaDataType_t type, int32_t batch) {
+  cublasLtMatrixLayout_t made = nullptr;
+  check_blas(blas().cublasLtMatrixLayoutCreate(&made, type, static_cast<uint64_t>(x.rows),
+                                               static_cast<uint64_t>(x.cols), x.leading),
+             "cublasLtMatrixLayoutCreate");
+  BlasObject owned(made, blas().cublasLtMatrixLayoutDestroy);
+  const auto set = [&](cublasLtMatrixLayoutAttribute_t which, const auto& value) {
+    check_blas(blas().cublasLtMatrixLayoutSetAttribute(made, which, &value, sizeof value),
+               "cublasLtMatrixLayoutSetAttribute");
+  };
+  set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, batch);
+  set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, x.batch_stride);
+  return owned;
+}
+
+// f32 is f32, not TF32; 16-bit products are summed in f32.
+BlasObject<cublasLtMatmulDesc_t> description(const MatmulShape& shape) {
+  const bool f64 = shape.dtype == ORR_F64;
+  cublasLtMatmulDesc_t made = nullptr;
+  check_blas(blas().cublasLtMatmulDescCreate(&made, f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                                             f64 ? CUDA_R_64F : CUDA_R_32F),
+             "cublasLtMatmulDescCreate");
+  BlasObject owned(made, blas().cublasLtMatmulDescDestroy);
+  const auto turn = [&](cublasLtMatmulDescAttributes_t which, bool turned) {
+    const int32_t value = turned ? CUBLAS_OP_T : CUBLAS_OP_N;
+    check_blas(blas().cublasLtMatmulDescSetAttribute(made, which, &value, sizeof value),
+               "cublasLtMatmulDescSetAttribute");
+  };
+  turn(CUBLASLT_MATMUL_DESC_TRANSA, shape.b->turned);
+  turn(CUBLASLT_MATMUL_DESC_TRANSB, shape.a->turned);
+  return owned;
+}
+
+BlasObject<cublasLtMatmulPreference_t> preference(bool may_split, uint64_t workspace,
+                                                  int64_t alignment) {
+  cublasLtMatmulPreference_t made = nullptr;
+  check_blas(blas().cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
+  BlasObject owned(made, blas().cublasLtMatmulPreferenceDestroy);
+  const auto set = [&](cublasLtMatmulPreferenceAttributes_t which, const auto& value) {
+    check_blas(blas().cublasLtMatmulPreferenceSetAttribute(made, which, &value, sizeof value),
+               "cublasLtMatmulPreferenceSetAttribute");
+  };
+  const uint32_t schemes =
+      may_split ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_NONE;
+  const auto bytes = static_cast<uint32_t>(alignment);
+  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace);
+  set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, bytes);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, bytes);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, bytes);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, bytes);
+  return owned;
+}
+
+int32_t parts_of(const cublasLtMatmulAlgo_t& algorithm) {
+  int32_t parts = 0;
+  size_t written = 0;
+  check_blas(blas().cublasLtMatmulAlgoConfigGetAttribute(
+                 &algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &parts, sizeof parts, &written),
+             "cublasLtMatmulAlgoConfigGetAttribute");
+  return parts;
+}
+
+// The steps keep their alignment.
+void widen(int64_t& rows, int64_t& leading) {
+  rows = nominal_cols;
+  leading = nominal_cols + leading % 16;
+}
+
+// REQUIRES: a is not turned.
+void make_nominal(Matrix& a, Matrix& b, Matrix& y) {
+  a.cols = y.cols = nominal_rows;
+  widen(y.rows, y.leading);
+  if (b.turned)
+    b.cols = nominal_cols;
+  else
+    widen(b.rows, b.leading);
+}
+
+}  // namespace
+
+size_t blas_workspace(const MatmulShape& shape) {
+  constexpr size_t least = size_t{1} << 20, most = size_t{32} << 20;
+  if (!shape.rows_summed) return least;
+  const auto parts = static_cast<size_t>(8 * shape.m * shape.n * orr_dtype_bytes(ORR_F32));
+  return std::clamp(parts / 256 * 256, least, most);
+}
+
+Product::Layouts Product::layouts(const MatmulShape& shape, int64_t depth, bool nominal) {
+  const cudaDataType_t type = data_type(shape.dtype);
+  const auto batch = static_cast<int32_t>(nominal ? 1 : shape.g);
+  Matrix a = *shape.a, b = *shape.b, y = *shape.y;
+  (a.turned ? a.cols : a.rows) = depth;
+  (b.turned ? b.rows : b.cols) = depth;
+  if (nominal && !shape.rows_summed) make_nominal(a, b, y);
+  return {layout(a, type, batch), layout(b, type, batch), layout(y, type, batch)};
+}
+
+Product::Product(const MatmulShape& shape, int64_t depth, int64_t alignment)
+    : f64_(shape.dtype == ORR_F64),
+      workspace_(blas_workspace(shape)),
+      product_(description(shape)),
+      layouts_(layouts(shape, depth, false)) {
+  choose(shape, depth, alignment);
+}
+
+void Product::choose(const MatmulShape& shape, int64_t depth, int64_t alignment) {
+  const Layouts nominal = layouts(shape, depth, true);
+  const auto wishes = preference(shape.rows_summed, workspace_, alignment);
+  cublasLtMatmulHeuristicResult_t found[candidates];
+  int count = 0;
+  const cublasStatus_t status = blas().cublasLtMatmulAlgoGetHeuristic(
+      blas().handle, product_.get(), nominal.b.get(), nominal.a.get(), nominal.y.get(),
+      nominal.y.get(), wishes.get(), candidates, found, &count);
+  if (status != CUBLAS_STATUS_NOT_SUPPORTED) check_blas(status, "cublasLtMatmulAlgoGetHeuristic");
+  for (int i = 0; i < count; ++i) {
+    if (found[i].state != CUBLAS_STATUS_SUCCESS) continue;
+    if (!shape.rows_summed && parts_of(found[i].algo) > 1) continue;
+    cublasLtMatmulHeuristicResult_t real{};
+    if (blas().cublasLtMatmulAlgoCheck(blas().handle, product_.get(), layouts_.b.get(),
+                                       layouts_.a.get(), layouts_.y.get(), layouts_.y.get(),
+                                       &found[i].algo, &real) != CUBLAS_STATUS_SUCCESS ||
+        real.workspaceSize > workspace_)
+      continue;
+    algorithm_ = found[i].algo;
+    return;
+  }
+  throw orr::Error(ORR_FAILED, "cuBLASLt has no algorithm for [" + std::to_string(shape.m) + ", " +
+                                   std::to_string(depth) + "] x [" + std::to_string(depth) + ", " +
+                                   std::to_string(shape.n) + "]");
+}
+
+void Product::launch(CUstream stream, CUdeviceptr a, CUdeviceptr b, CUdeviceptr y,
+                     CUdeviceptr workspace) const {
+  const auto at = [](CUdeviceptr p) { return reinterpret_cast<void*>(p); };
+  const double one64 = 1, zero64 = 0;
+  const float one32 = 1, zero32 = 0;
+  const void* one = f64_ ? static_cast<const void*>(&one64) : &one32;
+  const void* zero = f64_ ? static_cast<const void*>(&zero64) : &zero32;
+  check_blas(blas().cublasLtMatmul(blas().handle, product_.get(), one, at(b), layouts_.b.get(),
+                                   at(a), layouts_.a.get(), zero, at(y), layouts_.y.get(), at(y),
+                                   layouts_.y.get(), &algorithm_, at(workspace), workspace_,
+                                   reinterpret_cast<cudaStream_t>(stream)),
+             "cublasLtMatmul");
+}
+
+}  // namespace orr_cuda

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stream.h"
+
+#include <chrono>
+#include <thread>
+
+#include <orrery/sdk/plugin.hpp>
+
+#include "device.h"
+#include "late.h"
+
+namespace orr_cuda {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Steps of small models end within this time: waiting awake costs less than waking.
+constexpr std::chrono::microseconds awake{200}, nap{20};
+
+CUstream of(orr_stream* stream) { return reinterpret_cast<CUstream>(stream); }
+CUevent of(orr_event* event) { return reinterpret_cast<CUevent>(event); }
+
+}  // namespace
+
+void await(CUevent event, int64_t deadline_ns) {
+  const auto start = Clock::now();
+  for (;;) {
+    const CUresult state = driver().cuEventQuery(event);
+    if (state == CUDA_SUCCESS) return;
+    if (state != CUDA_ERROR_NOT_READY) check(state, "work on the GPU");
+    const auto waited = Clock::now() - start;
+    if (waited > std::chrono::nanoseconds(deadline_ns))
+      throw orr::Error(ORR_DEADLINE, "the GPU has not finished its work within " +
+                                         std::to_string(static_cast<double>(deadline_ns) * 1e-9) +
+                                         " s");
+    if (waited < awake)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(nap);
+  }
+}
+
+orr_status* stream_create(void*, orr_stream** out) {
+  return orr::guard([&] {
+    enter();
+    CUstream stream = nullptr;
+    check(driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    *out = reinterpret_cast<orr_stream*>(stream);
+  });
+}
+
+void stream_destroy(void*, orr_stream* stream) {
+  if (stream) driver().cuStreamDestroy(of(stream));
+}
+
+orr_status* event_create(void*, orr_event** out) {
+  return orr::guard([&] {
+    enter();
+    CUevent event = nullptr;
+    check(driver().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+    *out = reinterpret_cast<orr_event*>(event);
+  });
+}
+
+void event_destroy(void*, orr_event* event) {
+  if (event) driver().cuEventDestroy(of(event));
+}
+
+orr_status* event_record(void*, orr_event* event, orr_stream* stream) {
+  return orr::guard([&] {
+    enter();
+    check(driver().cuEventRecord(of(event), of(stream)), "cuEventRecord");
+  });
+}
+
+orr_status* stream_wait(void*, orr_stream* stream, orr_event* event) {
+  return orr::guard([&] {
+    enter();
+    check(driver().cuStreamWaitEvent(of(stream), of(event), 0), "cuStreamWaitEvent");
+  });
+}
+
+orr_status* event_sync(void*, orr_event* event, int64_t deadline_ns) {
+  return orr::guard([&] {
+    enter();
+    await(of(event), deadline_ns);
+    throw_late();
+  });
+}
+
+OwnStream::OwnStream() {
+  check(driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  check(driver().cuEventCreate(&event_, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+}
+
+OwnStream::~OwnStream() {
+  driver().cuEventDestroy(event_);
+  driver().cuStreamDestroy(stream_);
+}
+
+void OwnStream::drain(int64_t deadline_ns) const {
+  check(driver().cuEventRecord(event_, stream_), "cuEventRecord");
+  await(event_, deadline_ns);
+}
+
+}  // namespace orr_cuda

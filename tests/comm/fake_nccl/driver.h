@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the parts of the fake driver share.
+#pragma once
+
+#include <cuda.h>
+
+#include "stream.h"
+
+struct CUstream_st : fake::Stream {};
+
+namespace fake {
+
+// What every call does first: counts itself and looks for a context.
+CUresult enter_driver(const char* what);
+
+// How many captures the calling thread has begun.
+extern thread_local int captures;
+// misuse if there is one.
+void forbid_in_capture(const char* what);
+
+Stream& stream_of(CUstream stream);
+
+}  // namespace fake

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "direct.h"
+
+#include <memory>
+
+#include "check/kernel/buffer.h"
+#include "emulator/block.h"
+#include "late.h"
+#include "op.h"
+
+namespace orr_cuda {
+// clang-format off
+#define ORR_FAMILIES(X)                                                                           \
+  X(argmax) X(attention) X(attention_grad) X(categorical) X(cross_entropy) X(cross_entropy_grad)  \
+  X(gather) X(iota) X(layernorm) X(layernorm_grad) X(norm_param_grad) X(reduce) X(rmsnorm)        \
+  X(rmsnorm_grad) X(scatter_add) X(slice_at) X(softmax) X(softmax_grad) X(topk) X(update_slice)
+// clang-format on
+#define ORR_DECLARE(kind) extern const Family kind##_family;
+ORR_FAMILIES(ORR_DECLARE)
+}  // namespace orr_cuda
+
+namespace emulated {
+namespace {
+
+using namespace kernel_suite;
+using orr_cuda::Family;
+
+const Family* find(const std::string& kind) {
+#define ORR_ADDRESS(kind) &orr_cuda::kind##_family,
+  for (const Family* f : {ORR_FAMILIES(ORR_ADDRESS)})
+    if (kind == f->kind) return f;
+  return nullptr;
+}
+
+// The reason why the family does not take the op, or "".
+std::string refusal(const Family* family, const orr_op& op, orr_support& out) {
+  if (!family) return "no such family";
+  try {
+    out.score = 100;
+    family->supports(op, out);
+    for (int i = 0; i < op.n_in; ++i)
+      orr_cuda::require((out.strided_in >> i & 1) || orr_cuda::is_contiguous(op.in[i]), "strided");
+    return "";
+  } catch (const orr_cuda::Unsupported& e) {
+    return e.what();
+  }
+}
+
+CUdeviceptr address(const Buffer& b) {
+  const orr_buffer view = b.view();
+  return reinterpret_cast<CUdeviceptr>(orr_buffer_host(&view));
+}
+
+using Buffers = std::vector<std::unique_ptr<Buffer>>;
+
+std::vector<CUdeviceptr> addresses(const Buffers& buffers) {
+  std::vector<CUdeviceptr> all;
+  for (const auto& b : buffers) all.push_back(address(*b));
+  return all;
+}
+
+std::string launch(const Family& family, const orr_op& op, const std::vector<CUdeviceptr>& in,
+                   const std::vector<CUdeviceptr>& out, RunResult& result) {
+  const uint64_t bytes = family.measure ? family.measure(op) : 0;
+  Buffer workspace(Device::host(), bytes);
+  try {
+    family.prepare(op)->launch(nullptr, {in.data(), out.data(), bytes ? address(workspace) : 0});
+    if (!workspace.intact()) result.damage += "bytes beside the workspace were written; ";
+    orr_cuda::throw_late();
+    return "";
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+}  // namespace
+
+RunResult run(const Case& c, const std::vector<Values>& inputs, const RunOptions& options,
+              uint64_t order) {
+  const Family* family = find(c.kind);
+  AbiOp op(c);
+  RunResult result;
+  result.unsupported = refusal(family, op.op, result.support);
+  if (!result.unsupported.empty()) return result;
+  Buffers in, out;
+  for (size_t i = 0; i < c.in.size(); ++i) {
+    in.push_back(std::make_unique<Buffer>(Device::host(), c.in[i], options.misalign));
+    in.back()->write(inputs[i]);
+  }
+  for (const orr_tensor& t : c.out)
+    out.push_back(std::make_unique<Buffer>(Device::host(), t, options.misalign));
+  std::vector<CUdeviceptr> from = addresses(in), to = addresses(out);
+  if (options.inplace) {
+    const size_t shared = size_t(options.inplace - 1);
+    std::swap(out[0], in[shared]);
+    to[0] = from[shared];
+  }
+  emulator::set_order(order);
+  result.error = launch(*family, op.op, from, to, result);
+  for (size_t i = 0; i < in.size(); ++i)
+    if (int(i) + 1 != options.inplace && in[i]->read() != inputs[i] && inputs[i] == inputs[i])
+      result.damage += "input " + std::to_string(i) + " was written; ";
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (!out[i]->intact())
+      result.damage += "bytes beside output " + std::to_string(i) + " were written; ";
+    result.values.push_back(out[i]->read());
+    result.bits.push_back(out[i]->bits());
+  }
+  return result;
+}
+
+}  // namespace emulated

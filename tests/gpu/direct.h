@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Op families of the cuda plugin called without the plugin, on emulated device code. Every result
+// here is emulated: it says what the code computes, not what a GPU does.
+#pragma once
+
+#include "check/kernel/harness.h"
+
+namespace emulated {
+
+// As kernel_suite::run, for the family of c.kind; unsupported if there is none. `order` is the seed
+// of the order in which the threads of a block run.
+kernel_suite::RunResult run(const kernel_suite::Case& c,
+                            const std::vector<kernel_suite::Values>& inputs,
+                            const kernel_suite::RunOptions& options = {}, uint64_t order = 0);
+
+}  // namespace emulated

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Captures of one stream and their graphs, which run as they were recorded.
+#include <cuda.h>
+
+#include "fake_nccl/driver.h"
+#include "fake_nccl/misuse.h"
+
+struct CUgraph_st {
+  std::vector<fake::Stream::Operation> operations;
+};
+struct CUgraphExec_st : CUgraph_st {};
+
+using namespace fake;
+
+extern "C" {
+
+CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode) {
+  if (const CUresult r = enter_driver("cuStreamBeginCapture")) return r;
+  if (!stream) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (stream->captured()) return CUDA_ERROR_ILLEGAL_STATE;
+  ++captures;
+  stream->begin_capture();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  if (const CUresult r = enter_driver("cuStreamEndCapture")) return r;
+  if (!stream->captured() || captures == 0) return CUDA_ERROR_ILLEGAL_STATE;
+  --captures;
+  *graph = new CUgraph_st{stream->end_capture()};
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, unsigned long long) {
+  *exec = new CUgraphExec_st{{graph->operations}};
+  return enter_driver("cuGraphInstantiate");
+}
+
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+  if (const CUresult r = enter_driver("cuGraphLaunch")) return r;
+  for (const Stream::Operation& op : exec->operations)
+    stream_of(stream).enqueue(op.what, op.ranges, op.run);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphDestroy(CUgraph graph) {
+  delete graph;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec exec) {
+  delete exec;
+  return CUDA_SUCCESS;
+}
+
+}  // extern "C"

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The products of the fake cuBLASLt, in the order of each algorithm.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <vector>
+
+#include "lt.h"
+
+namespace fake {
+namespace {
+
+float get(float x) { return x; }
+double get(double x) { return x; }
+float get(__nv_bfloat16 x) { return __bfloat162float(x); }
+float get(__half x) { return __half2float(x); }
+
+void put(float& to, float x) { to = x; }
+void put(double& to, double x) { to = x; }
+void put(__nv_bfloat16& to, float x) { to = __float2bfloat16_rn(x); }
+void put(__half& to, float x) { to = __float2half_rn(x); }
+
+// Column-major [rows, cols] of op(x), widened.
+template <class A, class T>
+std::vector<A> dense(const T* x, const Layout& l, bool turned) {
+  const uint64_t rows = turned ? l.cols : l.rows, cols = turned ? l.rows : l.cols;
+  std::vector<A> all(rows * cols);
+  for (uint64_t j = 0; j < l.cols; ++j)
+    for (uint64_t i = 0; i < l.rows; ++i)
+      all[turned ? j + i * rows : i + j * rows] = get(x[i + j * static_cast<uint64_t>(l.leading)]);
+  return all;
+}
+
+// column[i] += sum over k in [from, to) of a[i,k] * b[k].
+template <class A>
+void add_terms(const A* a, const A* b, uint64_t m, uint64_t from, uint64_t to, bool backward,
+               A* column) {
+  for (uint64_t n = from; n < to; ++n) {
+    const uint64_t k = backward ? to - 1 - (n - from) : n;
+    for (uint64_t i = 0; i < m; ++i) column[i] += a[i + k * m] * b[k];
+  }
+}
+
+template <class A>
+std::vector<A> column_of(Order order, const std::vector<A>& a, const A* b, uint64_t m, uint64_t k) {
+  std::vector<A> sum(m), rest(m);
+  if (order == Order::forward || order == Order::backward) {
+    add_terms(a.data(), b, m, 0, k, order == Order::backward, sum.data());
+    return sum;
+  }
+  add_terms(a.data(), b, m, 0, k / 2, order == Order::split, sum.data());
+  add_terms(a.data(), b, m, k / 2, k, false, rest.data());
+  for (uint64_t i = 0; i < m; ++i) sum[i] += rest[i];
+  return sum;
+}
+
+template <class T, class A>
+void multiply_as(const Product& p, const char* a, const char* b, const char* c, char* d) {
+  const uint64_t m = p.d.rows, k = p.description.turn_a ? p.a.rows : p.a.cols;
+  for (int32_t g = 0; g < p.d.batch; ++g) {
+    const auto of = [g](auto* base, const Layout& l) { return base + g * l.batch_stride; };
+    const auto wide_a = dense<A>(of(reinterpret_cast<const T*>(a), p.a), p.a, p.description.turn_a);
+    const auto wide_b = dense<A>(of(reinterpret_cast<const T*>(b), p.b), p.b, p.description.turn_b);
+    const T* from = of(reinterpret_cast<const T*>(c), p.c);
+    T* to = of(reinterpret_cast<T*>(d), p.d);
+    for (uint64_t j = 0; j < p.d.cols; ++j) {
+      const std::vector<A> sum = column_of(p.algorithm.order, wide_a, &wide_b[j * k], m, k);
+      for (uint64_t i = 0; i < m; ++i) {
+        const uint64_t at = i + j * static_cast<uint64_t>(p.d.leading);
+        const A scaled = static_cast<A>(p.alpha) * sum[i];
+        put(to[at], p.beta == 0 ? scaled : scaled + static_cast<A>(p.beta) * get(from[at]));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+uint64_t bytes_of(cudaDataType type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2; }
+
+uint64_t extent(const Layout& x) {
+  const uint64_t last = (x.cols - 1) * static_cast<uint64_t>(x.leading) + x.rows +
+                        static_cast<uint64_t>(x.batch - 1) * static_cast<uint64_t>(x.batch_stride);
+  return last * bytes_of(x.type);
+}
+
+void multiply(const Product& p, const char* a, const char* b, const char* c, char* d) {
+  switch (p.d.type) {
+    case CUDA_R_64F: return multiply_as<double, double>(p, a, b, c, d);
+    case CUDA_R_16BF: return multiply_as<__nv_bfloat16, float>(p, a, b, c, d);
+    case CUDA_R_16F: return multiply_as<__half, float>(p, a, b, c, d);
+    default: return multiply_as<float, float>(p, a, b, c, d);
+  }
+}
+
+}  // namespace fake

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Modules and launches. An image of nvcc stands for the emulated kernels, all of them; one of the
+// fake NVRTC for the library that it names. A launch copies its arguments, as the driver does, and
+// turns each device address in them into that of the bytes behind it.
+#include <cuda.h>
+#include <dlfcn.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+
+#include "emulator/block.h"
+#include "fake_nccl/driver.h"
+#include "fake_nccl/memory.h"
+#include "fake_nccl/misuse.h"
+#include "function.h"
+
+struct CUmod_st {
+  void* library = nullptr;
+  std::map<std::string, std::unique_ptr<CUfunc_st>> functions;
+};
+
+namespace fake {
+namespace {
+
+std::unique_ptr<CUfunc_st> emulated(const char* name) {
+  const emulator::Kernel* kernel = emulator::find(name);
+  if (!kernel) return nullptr;
+  auto function = std::make_unique<CUfunc_st>();
+  function->name = name;
+  function->sizes = {kernel->argument_bytes};
+  function->run = [kernel](dim3 grid, dim3 block, size_t shared, void** arguments) {
+    emulator::run(*kernel, grid, block, shared, arguments);
+  };
+  return function;
+}
+
+std::unique_ptr<CUfunc_st> compiled(void* library, const char* name) {
+  const auto* kernel = static_cast<const CompiledKernel*>(
+      dlsym(library, (std::string("fake_kernel_") + name).c_str()));
+  if (!kernel) return nullptr;
+  auto function = std::make_unique<CUfunc_st>();
+  function->name = name;
+  function->sizes.assign(kernel->sizes, kernel->sizes + kernel->arguments);
+  function->run = [kernel](dim3 grid, dim3 block, size_t, void** arguments) {
+    kernel->run(grid.x, block.x, arguments);
+  };
+  return function;
+}
+
+struct Arguments {
+  std::vector<std::vector<char>> copies;
+  std::vector<Range> ranges;  // the first byte behind each address: copies may not write there
+
+  Arguments(const CUfunc_st& function, void** given) {
+    for (size_t i = 0; i < function.sizes.size(); ++i) {
+      const char* bytes = static_cast<const char*>(given[i]);
+      copies.emplace_back(bytes, bytes + function.sizes[i]);
+      translate(copies.back());
+    }
+  }
+  void translate(std::vector<char>& bytes) {
+    for (size_t at = 0; at + sizeof(void*) <= bytes.size(); at += sizeof(void*)) {
+      void* word = nullptr;
+      std::memcpy(&word, &bytes[at], sizeof word);
+      char* place = look_at(word);
+      if (!place) continue;
+      std::memcpy(&bytes[at], &place, sizeof place);
+      ranges.push_back({place, 1, false});
+    }
+  }
+  static char* look_at(void* word) { return memory::look_behind(word, 1); }
+};
+
+void check_launch(const CUfunc_st& function, dim3 grid, dim3 block, size_t shared) {
+  const size_t threads = size_t{block.x} * block.y * block.z;
+  if (threads == 0 || threads > 1024 || grid.x == 0 || grid.y == 0 || grid.z == 0)
+    misuse("launch that no device takes", function.name);
+  if (shared > function.allowed_shared)
+    misuse("more shared memory than was allowed",
+           function.name + " asks for " + std::to_string(shared));
+}
+
+}  // namespace
+}  // namespace fake
+
+using namespace fake;
+
+extern "C" {
+
+CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+  if (const CUresult r = enter_driver("cuModuleLoadData")) return r;
+  forbid_in_capture("cuModuleLoadData");
+  *module = new CUmod_st;
+  const auto* text = static_cast<const char*>(image);
+  const size_t length = std::strlen(compiled_magic);
+  if (std::strncmp(text, compiled_magic, length) != 0) return CUDA_SUCCESS;
+  (*module)->library = dlopen(text + length, RTLD_NOW | RTLD_LOCAL);
+  return (*module)->library ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+}
+
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
+  if (const CUresult r = enter_driver("cuModuleGetFunction")) return r;
+  auto& kept = module->functions[name];
+  if (!kept) kept = module->library ? compiled(module->library, name) : emulated(name);
+  *function = kept.get();
+  return kept ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute which, int value) {
+  if (which == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+    function->allowed_shared = static_cast<size_t>(value);
+  return value <= 227 << 10 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                        unsigned by, unsigned bz, unsigned shared, CUstream stream,
+                        void** arguments, void**) {
+  if (const CUresult r = enter_driver("cuLaunchKernel")) return r;
+  const dim3 grid(gx, gy, gz), block(bx, by, bz);
+  check_launch(*function, grid, block, shared);
+  auto copies = std::make_shared<Arguments>(*function, arguments);
+  stream_of(stream).enqueue(function->name, copies->ranges, [=] {
+    std::vector<std::vector<char>> own = copies->copies;
+    std::vector<void*> pointers;
+    for (std::vector<char>& bytes : own) pointers.push_back(bytes.data());
+    try {
+      function->run(grid, block, shared, pointers.data());
+    } catch (const std::exception& e) {
+      misuse("kernel that breaks a rule", e.what());
+    }
+  });
+  return CUDA_SUCCESS;
+}
+
+}  // extern "C"

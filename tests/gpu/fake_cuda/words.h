@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Put before a generated source when the fake NVRTC has the host's compiler compile it: the words
+// of CUDA that such sources use. Includes nothing, so that it compiles quickly.
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(n)
+
+struct FakeIndex {
+  unsigned x, y, z;
+};
+static FakeIndex threadIdx, blockIdx;
+
+extern "C" {
+float expf(float), logf(float), tanhf(float), erff(float), sinf(float), cosf(float),
+    powf(float, float);
+float floorf(float), ceilf(float), rintf(float), fabsf(float), sqrtf(float),
+    fmaf(float, float, float);
+double exp(double), log(double), tanh(double), erf(double), sin(double), cos(double);
+double pow(double, double), floor(double), ceil(double), rint(double), fabs(double), sqrt(double);
+double fma(double, double, double);
+}
+
+inline float __uint_as_float(unsigned bits) { return __builtin_bit_cast(float, bits); }
+inline double __longlong_as_double(long long bits) { return __builtin_bit_cast(double, bits); }
+
+// As the hardware converts, by the compiler's own 16-bit types.
+inline float half_to_float(unsigned short bits) { return __builtin_bit_cast(_Float16, bits); }
+inline unsigned short float_to_half(float x) {
+  return __builtin_bit_cast(unsigned short, static_cast<_Float16>(x));
+}
+inline unsigned short float_to_bfloat(float x) {
+  const unsigned bits = __builtin_bit_cast(unsigned, x);
+  if (x != x) return 0x7fff;
+  return static_cast<unsigned short>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+// What fake_cuda/function.h calls a CompiledKernel.
+struct FakeKernel {
+  int arguments;
+  unsigned long sizes[4];
+  void (*run)(unsigned, unsigned, void**);
+};
+template <auto kernel>
+struct FakeRun;
+template <class Args, class Count, void (*kernel)(Args, Count)>
+struct FakeRun<kernel> {
+  static void run(unsigned grid, unsigned block, void** arguments) {
+    for (blockIdx.x = 0; blockIdx.x < grid; ++blockIdx.x)
+      for (threadIdx.x = 0; threadIdx.x < block; ++threadIdx.x)
+        kernel(*static_cast<const Args*>(arguments[0]), *static_cast<const Count*>(arguments[1]));
+  }
+  static constexpr FakeKernel value{2, {sizeof(Args), sizeof(Count)}, run};
+};
+#define FAKE_KERNEL(name)                                                                \
+  extern "C" __attribute__((visibility("default"))) const FakeKernel fake_kernel_##name; \
+  const FakeKernel fake_kernel_##name = FakeRun<name>::value;

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The generated pointwise kernels through the real NVRTC: they compile without a warning for every
+// architecture that the plugin is built for. Needs no GPU.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+#include "check/kernel/cases.h"
+#include "compiler.h"
+#include "pointwise_source.h"
+
+namespace {
+
+using kernel_suite::Case;
+
+std::string source_of(const Case& c) {
+  const kernel_suite::AbiOp abi(c);
+  return orr_cuda::pointwise_source(abi.op, orr_cuda::Walk(abi.op));
+}
+
+// The sources of the suite's cases; cases of one expression and layout class share one.
+std::map<std::string, std::string> sources() {
+  std::map<std::string, std::string> all;
+  for (const Case& c : kernel_suite::pointwise_cases())
+    if (kernel_suite::elements(c.out[0]) > 0) all.try_emplace(source_of(c), c.name());
+  return all;
+}
+
+class Generated : public ::testing::TestWithParam<int> {};
+
+TEST_P(Generated, CompileToPtx) {
+  const auto all = sources();
+  ASSERT_GT(all.size(), 200u);
+  for (const auto& [source, name] : all) {
+    SCOPED_TRACE(name);
+    const auto [ptx, log] = orr_cuda::compile(source, GetParam(), true);
+    EXPECT_EQ(log, "");
+    EXPECT_NE(ptx.find(".target sm_" + std::to_string(GetParam())), std::string::npos);
+    if (name.find("_bias") != std::string::npos) {
+      EXPECT_EQ(ptx.find("fma.rn.f"), ptx.npos);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, Generated, ::testing::Values(80, 90));
+
+TEST(Compiler, TellsOfErrorsAndWarnings) {
+  EXPECT_NE(orr_cuda::compile("__global__ void f() { int unused; }", 90, true).log, "");
+  try {
+    orr_cuda::compile("__global__ void f() { missing(); }", 90, true);
+    FAIL() << "an error passed";
+  } catch (const std::exception& e) {
+    EXPECT_NE(std::string(e.what()).find("missing"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  if (std::getenv("ORRERY_NVRTC_LIBRARY")) return RUN_ALL_TESTS();
+  std::printf("skipped: the CUDA toolkit has no libnvrtc\n");
+  return 77;
+}

@@ -18,7 +18,7 @@ from program import BUILD, SOURCE
 
 GPT = ["examples/gpt.lua", "data=examples/gpt.lua", "dim=32", "layers=2", "heads=2", "ctx=16", "batch=12",
        "microbatches=12", "steps=6", "dropout=0.1", "clip=1", "eval=3", "sample=5"]
-MLP = ["examples/mlp.lua", "steps=60", "microbatches=4"]
+MLP = ["examples/mlp.lua", "steps=100", "microbatches=4"]
 
 
 def platforms():

@@ -113,7 +113,7 @@ void deadline(const Subject& subject) {
   const int32_t code = host_table().error_code(status);
   host_table().error_release(status);
   if (code != ORR_OK && code != ORR_DEADLINE)
-    throw Fault("device.h: event_sync, \"at most deadline_ns (then ORR_DEADLINE)\"", "success or ORR_DEADLINE after 1 ns",
+    throw Fault("device.h: event_sync, \"at most deadline_ns (then ORR_DEADLINE\"", "success or ORR_DEADLINE after 1 ns",
                 fmt::format("code {}", code));
   bench.sync(event);
   const std::string fault = first_difference(b.get(), want);

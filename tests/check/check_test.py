@@ -26,7 +26,9 @@ class Check(unittest.TestCase):
                 # 69: what it needs is not on this machine.
                 self.assertEqual((done.returncode in (0, 69), failed), (True, []))
                 self.assertEqual(report["seed"], 3)
-                self.assertEqual(done.returncode == 0, report["passed"] > 7)
+                judged = [test for test in report["tests"]
+                          if test["state"] == "ok" and not test["test"].startswith("plugin.")]
+                self.assertEqual(done.returncode == 0, judged != [])
 
     def test_a_plugin_that_carries_nothing_fails(self):
         done = orrery("check", BUILD / "plugins/orrery-comm-null.so", "--only", "comm.messages")

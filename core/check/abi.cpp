@@ -13,7 +13,9 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "check/loaded.h"
+#include "plugin/elf.h"
 
 namespace orrery::judge {
 namespace {
@@ -40,6 +42,19 @@ void descriptor(const Subject& subject) {
                   fmt::format("{0}/1 among its interfaces, since its kinds have ORR_KIND of {0}", kind_name(kind)),
                   fmt::format("{} interfaces without it", d.n_interfaces));
   }
+}
+
+// Others would take the place of equal names in the host and in other plugins.
+void exports(const Subject& subject) {
+  std::vector<std::string> names = exported_symbols(subject.path);
+  if (names == std::vector<std::string>{"orrery_plugin"}) return;
+  const auto own = std::find(names.begin(), names.end(), "orrery_plugin");
+  if (own != names.end()) names.erase(own);
+  const size_t n = names.size();
+  names.resize(std::min<size_t>(n, 3));
+  throw Fault("plugin.h: \"A plugin exports exactly one symbol\"",
+              "`orrery_plugin` alone; link with the version script that pkg-config orrery names",
+              n == 0 ? "no exported symbol" : fmt::format("{} others: {}{}", n, join(names, ", "), n > 3 ? ", ..." : ""));
 }
 
 void load_under(const Subject& subject, Fit fit) {
@@ -156,7 +171,7 @@ void lifetime(const Subject& subject) {
 }  // namespace
 
 std::vector<Test> plugin_tests() {
-  return {{"plugin.descriptor", 10, descriptor}, {"plugin.load", 10, load},
+  return {{"plugin.descriptor", 10, descriptor}, {"plugin.exports", 10, exports}, {"plugin.load", 10, load},
           {"plugin.newer_host", 10, newer_host}, {"plugin.unknown_interfaces", 10, unknown_interfaces},
           {"plugin.slots", 10, slots},           {"plugin.process", 10, process},
           {"plugin.lifetime", 10, lifetime}};

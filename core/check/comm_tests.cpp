@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <cstdio>
+#include <orrery/sdk/descriptor.hpp>
 #include <set>
 #include <sstream>
 
@@ -32,11 +33,31 @@ orr_comm_caps caps_of(const Subject& subject) {
 
 void probe(const Subject& subject) {
   const orr_comm_caps caps = caps_of(subject);
-  for (int op = ORR_COLL_BARRIER; op <= ORR_COLL_REDUCE; ++op)
-    if (!(caps.ops >> op & 1))
-      throw Fault("comm.h: orr_comm_caps.ops", "every operation but the tree's, which are optional",
+  bool adds = false;
+  for (int op = ORR_COLL_BARRIER; op <= ORR_COLL_TREE_REDUCE_SCATTER; ++op) {
+    const bool has = caps.ops >> op & 1;
+    if (orr::is_paired(op) && !has)
+      throw Fault("comm.h: orr_comm_caps.ops", "sends and receives, of which all else can be composed",
                   fmt::format("bit {} is not set", op));
-  if (caps.dtypes == 0) throw Fault("comm.h: orr_comm_caps.dtypes", "dtypes that it adds", "none");
+    adds = adds || (has && orr::adds(op));
+  }
+  if (adds && caps.dtypes == 0) throw Fault("comm.h: orr_comm_caps.dtypes", "dtypes that it adds", "none");
+}
+
+// A sum of one rank.
+void add_alone(const orr_comm_api& api, orr_comm* comm, Fit fit) {
+  float numbers[2] = {1, 2};
+  Guarded<orr_memory> memory({sizeof(orr_memory), ORR_TIER_HOST, sizeof numbers, numbers, numbers, "host", nullptr}, fit);
+  orr_coll plain = comm_suite::Peer::make(ORR_COLL_ALL_REDUCE);
+  plain.count = 2;
+  plain.send = plain.recv = {memory.get(), 0, sizeof numbers};
+  plain.name = plain.where = "alone";
+  Guarded<orr_coll> coll(plain, fit);
+  orr_work* work = nullptr;
+  check(api.post(comm, coll.get(), 1, &work));
+  check(api.wait(comm, work));
+  if (numbers[0] != 1 || numbers[1] != 2)
+    throw Fault("comm.h: ORR_COLL_ALL_REDUCE", "1, 2 of one rank alone", fmt::format("{}, {}", numbers[0], numbers[1]));
 }
 
 // One rank alone, with structs of other hosts.
@@ -51,19 +72,8 @@ void structs(const Subject& subject, Fit fit) {
   Guarded<orr_comm_boot> boot(store->boot(world), fit);
   orr_comm* comm = nullptr;
   check(api.world(api.self, boot.get(), &comm));
-  float numbers[2] = {1, 2};
-  Guarded<orr_memory> memory({sizeof(orr_memory), ORR_TIER_HOST, sizeof numbers, numbers, numbers, "host", nullptr}, fit);
-  orr_coll plain = comm_suite::Peer::make(ORR_COLL_ALL_REDUCE);
-  plain.count = 2;
-  plain.send = plain.recv = {memory.get(), 0, sizeof numbers};
-  plain.name = plain.where = "alone";
-  Guarded<orr_coll> coll(plain, fit);
-  orr_work* work = nullptr;
-  check(api.post(comm, coll.get(), 1, &work));
-  check(api.wait(comm, work));
+  if (caps.get()->ops >> ORR_COLL_ALL_REDUCE & 1) add_alone(api, comm, fit);
   api.destroy(comm);
-  if (numbers[0] != 1 || numbers[1] != 2)
-    throw Fault("comm.h: ORR_COLL_ALL_REDUCE", "1, 2 of one rank alone", fmt::format("{}, {}", numbers[0], numbers[1]));
   if (!caps.tail_intact())
     throw Fault("types.h: structs carry their size", "nothing written beyond what the plugin knows",
                 "bytes of a newer host's were overwritten");
@@ -74,7 +84,7 @@ void longer_structs(const Subject& subject) { structs(subject, Fit::kLonger); }
 Ended run_ranks(const Subject& subject, int ranks, const char* body, const std::string& argument,
                 const std::string& deadline, int seconds) {
   return run_self({"check", subject.path.string(), "--ranks", std::to_string(ranks), "--body", body, "--argument",
-                   argument},
+                   argument, "--seed", std::to_string(subject.seed)},
                   {"ORRERY_DEADLINE=" + deadline}, seconds);
 }
 
@@ -184,11 +194,13 @@ std::vector<Test> comm_tests() {
 }
 
 int start_ranks(const Subject& subject, int ranks, const std::string& body, const std::string& argument) {
-  return launch({ranks, {"orrery", "check", subject.path.string(), "--body", body, "--argument", argument}, "", 0});
+  return launch({ranks, {"orrery", "check", subject.path.string(), "--body", body, "--argument", argument, "--seed",
+                         std::to_string(subject.seed)}, "", 0});
 }
 
 int run_body(const Subject& subject, const std::string& name, const std::string& argument) {
   registry_with(subject);
+  comm_suite::data_seed = subject.seed;
   for (const comm_suite::NamedBody& body : comm_suite::all_bodies()) {
     if (body.name != name) continue;
     try {

@@ -9,6 +9,7 @@
 #include "check/kernel/cases.h"
 #include "check/kernel/compare.h"
 #include "check/kernel/device.h"
+#include "check/kernel/leaves.h"
 #include "check/kernel_parts.h"
 #include "check/loaded.h"
 #include "run/thread_pool.h"
@@ -97,6 +98,18 @@ void rows(const Subject& subject, const Case& c) {
       }
 }
 
+// An op without its leaves would break data parallelism: claimed is claimed with them.
+void leaves(const Subject& subject, const Case& c) {
+  const auto seed = static_cast<uint32_t>(subject.seed);
+  const char* tree = "ops.h: \"added in the binary tree over the leaf index\"";
+  for (int64_t total : {1, 2, 3, 5, 8, 13})
+    expect(tree, c, "leaves of one call as of single calls", leaves_of_one_call(subject.name(), c, total, seed));
+  for (int64_t total : {6, 13})
+    for (int64_t ranks : {2, 3, 5})
+      expect("ops.h: \"The op writes every maximal node that the range completes\"", c, "nodes of ranks that give the sum of one",
+             leaves_of_ranks(subject.name(), c, total, ranks, seed));
+}
+
 // All cases of one op that the plugin claims; Skip if there are none.
 std::vector<Case> claimed(const Subject& subject, const std::string& kind, bool (*wanted)(const Case&)) {
   std::vector<Case> found;
@@ -108,6 +121,7 @@ std::vector<Case> claimed(const Subject& subject, const std::string& kind, bool 
 
 bool any(const Case&) { return true; }
 bool has_axis(const Case& c) { return !c.axes.empty(); }
+bool has_leaves(const Case& c) { return !c.leaf_in.empty(); }
 
 using CaseTest = void (*)(const Subject&, const Case&);
 
@@ -183,12 +197,16 @@ bool takes(const orr_kernel_api& api, const Case& c) {
 std::vector<Test> kernel_tests() {
   std::vector<Test> tests = {{"kernel.probe", 10, probe}, {"kernel.claims", 60, claims}, {"kernel.refusals", 30, refusals}};
   for (Test& test : kernel_contract_tests()) tests.push_back(std::move(test));
-  std::map<std::string, bool> kinds;  // whether rows are its own
-  for (const Case& c : all_cases()) kinds[c.kind] |= has_axis(c);
-  for (const auto& [kind, has_rows] : kinds) {
+  struct Has {
+    bool rows = false, leaves = false;
+  };
+  std::map<std::string, Has> kinds;
+  for (const Case& c : all_cases()) kinds[c.kind].rows |= has_axis(c), kinds[c.kind].leaves |= has_leaves(c);
+  for (const auto& [kind, has] : kinds) {
     tests.push_back({"kernel.values." + kind, 120, over_cases(kind, any, values)});
     tests.push_back({"kernel.bits." + kind, 120, over_cases(kind, any, bits)});
-    if (has_rows) tests.push_back({"kernel.rows." + kind, 120, over_cases(kind, has_axis, rows)});
+    if (has.rows) tests.push_back({"kernel.rows." + kind, 120, over_cases(kind, has_axis, rows)});
+    if (has.leaves) tests.push_back({"kernel.leaves." + kind, 120, over_cases(kind, has_leaves, leaves)});
   }
   for (auto family : {gradient_tests, bad_data_tests})
     for (Test& test : family()) tests.push_back(std::move(test));

@@ -56,7 +56,7 @@ std::vector<Test> device_tests();
 std::vector<Test> tests_of(const orr_plugin& descriptor);
 
 // Tests of several ranks start this program as `orrery check FILE --ranks N --body NAME --argument
-// WORDS`, which launches N ranks, `orrery check FILE --body NAME --argument WORDS`.
+// WORDS --seed S`, which launches N ranks, `orrery check FILE --body NAME --argument WORDS --seed S`.
 int start_ranks(const Subject& subject, int ranks, const std::string& body, const std::string& argument);
 // What one rank does; an Error that it throws is told and becomes its code.
 int run_body(const Subject& subject, const std::string& body, const std::string& argument);

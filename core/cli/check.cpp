@@ -82,18 +82,11 @@ std::vector<Result> try_all(const judge::Subject& subject, const Choice& choice)
   return results;
 }
 
-std::string kinds_of(const orr_plugin& descriptor) {
-  std::string text;
-  for (uint32_t kind = ORR_KIND_KERNEL; kind <= ORR_KIND_DEVICE; kind *= 2)
-    if (descriptor.kinds & kind) text += (text.empty() ? "" : "+") + std::string(kind_name(kind));
-  return text;
-}
-
 int judge_plugin(const Choice& choice) {
   const judge::Subject subject = judge::examine(choice.file, choice.seed);
   const orr_plugin& d = subject.descriptor;
   if (!choice.json)
-    fmt::print("{}: {} '{}' {}, seed {}\n", choice.file, kinds_of(d), d.name, d.version, choice.seed);
+    fmt::print("{}: {} '{}' {}, seed {}\n", choice.file, kinds_text(d.kinds), d.name, d.version, choice.seed);
   const std::vector<Result> results = try_all(subject, choice);
   const auto count = [&](State s) {
     return std::count_if(results.begin(), results.end(), [&](const Result& r) { return r.state == s; });
@@ -102,7 +95,7 @@ int judge_plugin(const Choice& choice) {
   if (choice.json) {
     nlohmann::json list = nlohmann::json::array();
     for (const Result& r : results) list.push_back(to_json(r));
-    fmt::print("{}\n", nlohmann::json{{"plugin", d.name}, {"kind", kinds_of(d)}, {"seed", choice.seed},
+    fmt::print("{}\n", nlohmann::json{{"plugin", d.name}, {"kind", kinds_text(d.kinds)}, {"seed", choice.seed},
                                       {"passed", passed}, {"failed", failed}, {"skipped", skipped},
                                       {"tests", list}}.dump(2));
   } else {

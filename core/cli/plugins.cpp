@@ -42,7 +42,7 @@ void add_plugins(CLI::App& app, int&) {
   CLI::App* command = app.add_subcommand(
       "plugins",
       "List the plugins found, on or off, with the reason.\n\n"
-      "Examples:\n  orrery plugins\n  ORRERY_PLUGIN_PATH=./build orrery plugins --json\n");
+      "Examples:\n  orrery plugins\n  ORRERY_PLUGIN_PATH=$PWD/build orrery plugins --json\n");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "print JSON");
   command->callback([json] {

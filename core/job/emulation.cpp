@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <functional>
+#include <orrery/sdk/descriptor.hpp>
 #include <orrery/sdk/exchange.hpp>
 #include <string>
 #include <string_view>
@@ -23,11 +24,6 @@ int32_t tag_of(const orr_coll& c) {
   size_t h = 0;
   for (size_t fact : facts) h = (h ^ fact) * 0x100000001b3;
   return static_cast<int32_t>(0x4000 | (h >> 20 & 0x3fff));
-}
-
-bool adds(const orr_coll& c) {
-  return orr::traffic::is_tree(c.op) || c.op == ORR_COLL_ALL_REDUCE || c.op == ORR_COLL_REDUCE ||
-         c.op == ORR_COLL_REDUCE_SCATTER;
 }
 
 // Memory of a device: what to do with it only the plugin knows.
@@ -81,18 +77,18 @@ void barrier(int rank, int ranks, Messages& messages) {
 }  // namespace
 
 bool is_native(const orr_comm_caps& caps, const orr_coll& c) {
-  if (c.op == ORR_COLL_SEND || c.op == ORR_COLL_RECV || is_away(c.send) || is_away(c.recv)) return true;
-  return (caps.ops >> c.op & 1) && (!adds(c) || (caps.dtypes >> c.dtype & 1));
+  if (orr::is_paired(c.op) || is_away(c.send) || is_away(c.recv)) return true;
+  return (caps.ops >> c.op & 1) && (!orr::adds(c.op) || (caps.dtypes >> c.dtype & 1));
 }
 
 void emulate(const orr_coll& c, int rank, int ranks, const PostMessages& post) {
+  if (c.op < ORR_COLL_BARRIER || c.op > ORR_COLL_TREE_REDUCE_SCATTER)
+    fail(ORR_UNIMPLEMENTED, "there is no operation {}", c.op);
+  if (const std::string why = orr::refusal(c, rank, ranks, false); !why.empty()) throw Error(ORR_INVALID, why);
   Messages messages(c, post);
   if (c.op == ORR_COLL_BARRIER) return barrier(rank, ranks, messages);
-  if (!adds(c)) return orr::exchange::move(c, rank, ranks, messages);
-  if (!orr::fold_for(c.dtype, orr::traffic::is_tree(c.op) ? int32_t{ORR_RED_SUM} : c.redop))
-    fail(ORR_INVALID, "{}{}: there is no sum of dtype {} by redop {}", c.name ? c.name : orr::traffic::name(c.op),
-         c.where ? fmt::format(" ({})", c.where) : "", c.dtype, c.redop);
-  orr::exchange::reduce(c, rank, ranks, messages);
+  if (orr::adds(c.op)) return orr::exchange::reduce(c, rank, ranks, messages);
+  orr::exchange::move(c, rank, ranks, messages);
 }
 
 }  // namespace orrery

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "plugin/descriptor.h"
 
 namespace orrery {
 namespace {
@@ -29,7 +30,12 @@ constexpr const char* section_name = ".orrery_plugin";
 
 class ElfFile {
  public:
-  explicit ElfFile(const std::filesystem::path& file) : in_(file, std::ios::binary) {
+  explicit ElfFile(const std::filesystem::path& file) {
+    // A pipe would be waited for, a directory has a length and no bytes.
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(file, error) && !error)
+      fail(ORR_UNAVAILABLE, "is not a regular file; name a plugin's .so file");
+    in_.open(file, std::ios::binary);
     if (!in_) fail(ORR_UNAVAILABLE, "cannot be read ({}); check its permissions", strerror(errno));
     in_.seekg(0, std::ios::end);
     length_ = static_cast<uint64_t>(in_.tellg());
@@ -50,7 +56,34 @@ class ElfFile {
     return plugin;
   }
 
+  std::vector<std::string> exported() {
+    std::vector<std::string> names;
+    for (int i = 0; i < header_.e_shnum; ++i) {
+      const Elf64_Shdr symbols = section(i);
+      if (symbols.sh_type != SHT_DYNSYM || symbols.sh_link >= header_.e_shnum) continue;
+      const Elf64_Shdr texts = section(int(symbols.sh_link));
+      Elf64_Sym symbol;
+      for (uint64_t at = 0; at + sizeof symbol <= symbols.sh_size; at += sizeof symbol) {
+        read(symbols.sh_offset + at, &symbol, sizeof symbol);
+        const int binding = ELF64_ST_BIND(symbol.st_info);
+        if (binding != STB_LOCAL && symbol.st_shndx != SHN_UNDEF)
+          names.push_back(text(texts, symbol.st_name));
+      }
+      break;  // there is one
+    }
+    return names;
+  }
+
  private:
+  std::string text(const Elf64_Shdr& texts, uint64_t at) {
+    std::string name;
+    for (char c = 0; at < texts.sh_size && name.size() < 256; name += c) {
+      read(texts.sh_offset + at++, &c, 1);
+      if (c == 0) break;
+    }
+    return name;
+  }
+
   void read(uint64_t offset, void* to, uint64_t bytes) {
     if (offset > length_ || bytes > length_ - offset)
       fail(ORR_UNAVAILABLE, "is truncated: byte {} is needed and it has {}; copy it again",
@@ -126,26 +159,6 @@ void terminate(char (&text)[N]) {
   text[N - 1] = 0;
 }
 
-void check_descriptor(const orr_plugin& plugin) {
-  if (plugin.magic != ORR_PLUGIN_MAGIC)
-    fail(ORR_UNAVAILABLE, "its descriptor has the wrong magic {:#x}; rebuild it with ORR_PLUGIN",
-         plugin.magic);
-  if (plugin.bootstrap != ORR_BOOTSTRAP)
-    fail(ORR_UNAVAILABLE,
-         "speaks plugin bootstrap {} and this program speaks {}; rebuild it with this version's "
-         "headers",
-         plugin.bootstrap, int(ORR_BOOTSTRAP));
-  if (plugin.size < sizeof plugin)
-    fail(ORR_UNAVAILABLE, "its descriptor says {} bytes where {} are needed; rebuild it",
-         plugin.size, sizeof plugin);
-  if (plugin.n_interfaces == 0 || plugin.n_interfaces > ORR_MAX_INTERFACES)
-    fail(ORR_UNAVAILABLE, "its descriptor lists {} interfaces; 1 to {} are allowed",
-         plugin.n_interfaces, int(ORR_MAX_INTERFACES));
-  if (plugin.name[0] == 0 || plugin.kinds == 0)
-    fail(ORR_UNAVAILABLE, "its descriptor has no {}; give ORR_PLUGIN one",
-         plugin.name[0] == 0 ? "name" : "kind");
-}
-
 }  // namespace
 
 orr_plugin read_descriptor(const std::filesystem::path& file) {
@@ -157,6 +170,10 @@ orr_plugin read_descriptor(const std::filesystem::path& file) {
   for (orr_interface_id& interface : plugin.interfaces) terminate(interface.id);
   check_descriptor(plugin);
   return plugin;
+}
+
+std::vector<std::string> exported_symbols(const std::filesystem::path& file) {
+  return ElfFile(file).exported();
 }
 
 }  // namespace orrery

@@ -10,8 +10,9 @@
 
 namespace orrery {
 
-// Throws Error(ORR_UNAVAILABLE) if the file or its directory could have been written by somebody
-// other than root or this user. One sentence, without the path.
+// Throws Error(ORR_UNAVAILABLE) if the file, its directory or one above could have been written or
+// replaced by somebody other than root or this user. One sentence, without the path. REQUIRES: an
+// absolute path.
 void check_trusted(const std::filesystem::path& file);
 
 // Loads the file, finds the descriptor that `expected` was read from, and calls its entry. The

@@ -32,12 +32,22 @@ std::vector<fs::path> objects(const fs::path& place) {
   return found;
 }
 
+// What lies in the current directory is not looked at, whoever has put it there.
+fs::path listed_place(const std::string& place) {
+  if (place[0] != '/')
+    fail(ORR_INVALID, "ORRERY_PLUGIN_PATH: '{}' would be looked up in the current directory; write {}", place,
+         (fs::current_path() / place).lexically_normal().string());
+  if (std::error_code error; !fs::exists(place, error))
+    fail(ORR_INVALID, "ORRERY_PLUGIN_PATH: {} does not exist; take it out, or name a directory or a .so file", place);
+  return place;
+}
+
 std::vector<fs::path> search_path(const std::vector<fs::path>& added) {
   std::vector<fs::path> places = added;
   if (const char* listed = std::getenv("ORRERY_PLUGIN_PATH")) {
     std::istringstream list(listed);
     for (std::string place; std::getline(list, place, ':');)
-      if (!place.empty()) places.push_back(place);
+      if (!place.empty()) places.push_back(listed_place(place));
   }
   if (const fs::path& tree = build_tree(); !tree.empty()) {
     places.push_back(tree / "kernels");
@@ -59,10 +69,31 @@ PluginFile examine(const fs::path& path) {
   return file;
 }
 
-// Comm plugins side by side; of other kinds there is one build each.
-bool same_place(const PluginFile& a, const PluginFile& b) {
-  return a.descriptor.kinds == ORR_KIND_COMM && b.descriptor.kinds == ORR_KIND_COMM &&
-         a.path.parent_path() == b.path.parent_path();
+bool side_by_side(const PluginFile& a, const PluginFile& b) { return a.path.parent_path() == b.path.parent_path(); }
+
+bool same_name(const PluginFile& a, const PluginFile& b) {
+  return (a.descriptor.kinds & b.descriptor.kinds) && std::string_view(a.descriptor.name) == b.descriptor.name;
+}
+
+// Builds of one backend; of other kinds there is one build each.
+bool are_builds(const PluginFile& a, const PluginFile& b) {
+  return a.descriptor.kinds == ORR_KIND_COMM && b.descriptor.kinds == ORR_KIND_COMM && side_by_side(a, b);
+}
+
+// Two files of one name: the earlier place of the search path hides the later; of one place neither is
+// the one that the user meant.
+void settle(PluginFile& first, PluginFile& second) {
+  if (!second.refusal.empty() || !same_name(first, second) || are_builds(first, second)) return;
+  if (!side_by_side(first, second)) {
+    second.refusal = fmt::format("hidden by {}, which comes first in the search path", first.path.string());
+    return;
+  }
+  const auto beside = [](const PluginFile& other) {
+    return fmt::format("{} beside it has the same name '{}'; remove one of the two", other.path.filename().string(),
+                       other.descriptor.name);
+  };
+  if (first.refusal.empty()) first.refusal = beside(second);
+  second.refusal = beside(first);
 }
 
 // A file whose descriptor cannot be read is still recognised by its name, orrery-<kind>-<name>.so,
@@ -99,6 +130,13 @@ const char* kind_name(uint32_t kind) {
   }
 }
 
+std::string kinds_text(uint32_t kinds) {
+  std::string text;
+  for (uint32_t kind = ORR_KIND_KERNEL; kind <= ORR_KIND_DEVICE; kind *= 2)
+    if (kinds & kind) text += (text.empty() ? "" : "+") + std::string(kind_name(kind));
+  return text;
+}
+
 Registry& Registry::get() {
   // Never destroyed: plugins may still be called while the process exits.
   static Registry& registry = *[] {
@@ -126,15 +164,8 @@ void Registry::scan() {
       if (std::none_of(files_.begin(), files_.end(), same)) files_.push_back(examine(path));
     }
   }
-  for (size_t i = 0; i < files_.size(); ++i) {
-    for (size_t j = 0; j < i && files_[i].refusal.empty(); ++j) {
-      const orr_plugin &first = files_[j].descriptor, &second = files_[i].descriptor;
-      if (files_[j].refusal.empty() && (first.kinds & second.kinds) &&
-          std::string(first.name) == second.name && !same_place(files_[j], files_[i]))
-        files_[i].refusal = fmt::format("hidden by {}, which comes first in the search path",
-                                        files_[j].path.string());
-    }
-  }
+  for (size_t i = 0; i < files_.size(); ++i)
+    for (size_t j = 0; j < i; ++j) settle(files_[j], files_[i]);
 }
 
 std::vector<std::string> Registry::names(uint32_t kind) const {
@@ -148,16 +179,21 @@ std::vector<std::string> Registry::names(uint32_t kind) const {
 }
 
 const PluginFile& Registry::find(uint32_t kind, const std::string& name) const {
-  const PluginFile* refused = nullptr;
+  const PluginFile* other = nullptr;
   for (const PluginFile& file : files_) {
+    if (name == file.descriptor.name) other = &file;
     if (!answers_to(file, kind, name)) continue;
-    if (file.refusal.empty()) return file;
-    if (!refused) refused = &file;
+    // One further on in the search path would take its place in silence.
+    if (!file.refusal.empty())
+      fail(ORR_UNAVAILABLE, "{} '{}': plugin {}: file: {}", kind_name(kind), name,
+           file.path.string(), file.refusal);
+    return file;
   }
-  if (refused)
-    fail(ORR_UNAVAILABLE, "{} '{}': plugin {}: file: {}", kind_name(kind), name,
-         refused->path.string(), refused->refusal);
   const std::vector<std::string> known = names(kind);
+  if (other)
+    fail(ORR_INVALID, "{} '{}': plugin {}: kind: it is a {} plugin, not {}; name one of: {}", kind_name(kind), name,
+         other->path.string(), kinds_text(other->descriptor.kinds), kind_name(kind),
+         known.empty() ? "none found" : join(known, ", "));
   fail(ORR_INVALID, "no plugin provides {} '{}'{}; found: {}", kind_name(kind), name,
        did_you_mean(name, known), known.empty() ? "none" : join(known, ", "));
 }

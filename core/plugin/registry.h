@@ -67,5 +67,7 @@ class Registry {
 
 // "kernel" for ORR_KIND_KERNEL; also the id of the interface of that kind.
 const char* kind_name(uint32_t kind);
+// "kernel+device" for a mask of them.
+std::string kinds_text(uint32_t kinds);
 
 }  // namespace orrery

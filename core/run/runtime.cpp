@@ -150,6 +150,8 @@ void Runtime::report(const std::string& error) {
 void Runtime::close() {
   if (begun_) observers_.stop();
   begun_ = false, planned_steps_ = 0;
+  if (const std::string names = comm_ ? comm_->composed() : ""; !names.empty())
+    Profile::get().note(fmt::format("comm '{}' has no {}: composed of its messages", runtime_options().comm, names));
   comm_.reset();
   groups_.clear();
 }

@@ -3,35 +3,25 @@
 
 Arguments: the build tree, then good plugins of the museum.
 """
-import json
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 import unittest
 
-BUILD = pathlib.Path(sys.argv[1])
+from trials import BUILD, OURS, check, orrery
+
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
-# `null` moves nothing, by design.
-OURS = sorted(p for room in ("plugins", "kernels") for p in (BUILD / room).rglob("*.so")
-              if p.stem != "orrery-comm-null") + [pathlib.Path(p) for p in sys.argv[2:]]
-
-
-def orrery(*words, cwd="/"):
-    return subprocess.run([BUILD / "orrery", *map(str, words)], cwd=cwd, env=ENVIRONMENT,
-                          capture_output=True, text=True, timeout=300)
+GOOD = OURS + [pathlib.Path(p) for p in sys.argv[2:]]
 
 
 class Check(unittest.TestCase):
     def test_our_plugins_pass(self):
-        self.assertGreater(len(OURS), 8)
-        for plugin in OURS:
+        self.assertGreater(len(GOOD), 8)
+        for plugin in GOOD:
             with self.subTest(plugin=plugin.name):
-                done = orrery("check", plugin, "--seed", "3", "--json")
-                report = json.loads(done.stdout)
+                done, report = check(plugin, "--seed", 3)
                 failed = [test for test in report["tests"] if test["state"] == "FAILED"]
                 # 69: what it needs is not on this machine.
                 self.assertEqual((done.returncode in (0, 69), failed), (True, []))

@@ -9,37 +9,16 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import unittest
 
-BUILD = pathlib.Path(sys.argv[1])
+from installed import Installed, words_of
+
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs/plugins.md"
 
 
-def words_of(command, **options):
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
-
-
-class Kit(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.place = tempfile.mkdtemp()
-        cls.addClassCleanup(shutil.rmtree, cls.place)
-        done = words_of(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet"],
-                        env=os.environ | {"DESTDIR": cls.place})
-        assert done.returncode == 0, done.stdout + done.stderr
-        [program] = pathlib.Path(cls.place).rglob("bin/orrery")
-        [packages] = pathlib.Path(cls.place).rglob("pkgconfig")
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
-        cls.environment = kept | {"PATH": f"{program.parent}:{kept['PATH']}", "PKG_CONFIG_PATH": str(packages)}
-
-    def call(self, command, folder):
-        done = words_of(command, cwd=folder, env=self.environment)
-        self.assertEqual(done.returncode, 0, f"{command}:\n{done.stdout}{done.stderr}")
-        return done.stdout
-
+class Kit(Installed):
     def test_every_template_builds_and_passes(self):
         for kind in ("kernel", "comm", "strategy", "observer"):
             for flags in ([], ["--c"]):

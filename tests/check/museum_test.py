@@ -1,32 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """The judge catches every bad plugin by the test that is there for its fault.
 
-Arguments: the build tree, then PLUGIN=TEST of each.
+Arguments: the build tree, then PLUGIN=TEST, or PLUGIN=TEST@SEED, of each.
 """
-import json
-import os
-import pathlib
-import subprocess
 import sys
 import unittest
 
-BUILD = pathlib.Path(sys.argv[1])
-TRIALS = [argument.rsplit("=", 1) for argument in sys.argv[2:]]
-ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
+from trials import Trial
+
+TRIALS = [Trial(argument) for argument in sys.argv[2:]]
 
 
 class Museum(unittest.TestCase):
     def test_every_fault_is_caught(self):
         self.assertGreaterEqual(len(TRIALS), 24)
-        for plugin, trial in TRIALS:
-            with self.subTest(plugin=pathlib.Path(plugin).stem):
-                done = subprocess.run([BUILD / "orrery", "check", plugin, "--only", trial, "--json"],
-                                      env=ENVIRONMENT, capture_output=True, text=True, timeout=200)
+        for trial in TRIALS:
+            with self.subTest(plugin=trial.name):
+                done, report = trial.run(trial.seed)
                 self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-                [test] = json.loads(done.stdout)["tests"]
-                self.assertEqual((test["test"], test["state"]), (trial, "FAILED"))
+                [test] = report["tests"]
+                self.assertEqual((test["test"], test["state"]), (trial.test, "FAILED"))
                 for what in ("contract", "expected", "got"):
                     self.assertNotEqual(test[what], "", what)
+
+    def test_a_seed_gives_its_own_numbers(self):
+        [picky] = [trial for trial in TRIALS if trial.seed != 1]
+        self.assertEqual(picky.run(1)[1]["passed"], 1)
 
 
 if __name__ == "__main__":

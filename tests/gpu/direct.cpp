@@ -62,7 +62,7 @@ std::vector<CUdeviceptr> addresses(const Buffers& buffers) {
 std::string launch(const Family& family, const orr_op& op, const std::vector<CUdeviceptr>& in,
                    const std::vector<CUdeviceptr>& out, RunResult& result) {
   const uint64_t bytes = family.measure ? family.measure(op) : 0;
-  Buffer workspace(bytes);
+  Buffer workspace(Device::host(), bytes);
   try {
     family.prepare(op)->launch(nullptr, {in.data(), out.data(), bytes ? address(workspace) : 0});
     if (!workspace.intact()) result.damage += "bytes beside the workspace were written; ";
@@ -84,10 +84,11 @@ RunResult run(const Case& c, const std::vector<Values>& inputs, const RunOptions
   if (!result.unsupported.empty()) return result;
   Buffers in, out;
   for (size_t i = 0; i < c.in.size(); ++i) {
-    in.push_back(std::make_unique<Buffer>(c.in[i], options.misalign));
+    in.push_back(std::make_unique<Buffer>(Device::host(), c.in[i], options.misalign));
     in.back()->write(inputs[i]);
   }
-  for (const orr_tensor& t : c.out) out.push_back(std::make_unique<Buffer>(t, options.misalign));
+  for (const orr_tensor& t : c.out)
+    out.push_back(std::make_unique<Buffer>(Device::host(), t, options.misalign));
   std::vector<CUdeviceptr> from = addresses(in), to = addresses(out);
   if (options.inplace) {
     const size_t shared = size_t(options.inplace - 1);

@@ -8,8 +8,8 @@
 
 namespace emulated {
 
-// As kernel_suite::run, for the family of c.kind; unsupported if there is none. `order` is the seed of
-// the order in which the threads of a block run.
+// As kernel_suite::run, for the family of c.kind; unsupported if there is none. `order` is the seed
+// of the order in which the threads of a block run.
 kernel_suite::RunResult run(const kernel_suite::Case& c,
                             const std::vector<kernel_suite::Values>& inputs,
                             const kernel_suite::RunOptions& options = {}, uint64_t order = 0);

@@ -21,13 +21,6 @@ class Elf : public PluginDirectory {
     std::string text = refusal(file);
     EXPECT_NE(text.find(part), std::string::npos) << text;
   }
-  // Where the descriptor lies in the file: the magic occurs once.
-  static long descriptor_at(const std::filesystem::path& file) {
-    std::ifstream in(file, std::ios::binary);
-    std::string all((std::istreambuf_iterator<char>(in)), {});
-    const uint64_t magic = ORR_PLUGIN_MAGIC;
-    return long(all.find(std::string(reinterpret_cast<const char*>(&magic), sizeof magic)));
-  }
 };
 
 TEST_F(Elf, ReadsDescriptorWithoutLoading) {
@@ -84,6 +77,10 @@ TEST_F(Elf, RefusesShortDescriptor) {
   overwrite(file, descriptor_at(file) + long(offsetof(orr_plugin, size)),
             std::string("\x10\x00", 2));
   expect_refusal(file, "says 16 bytes");
+}
+
+TEST_F(Elf, ListsWhatOthersSee) {
+  EXPECT_EQ(exported_symbols(copy("orrery-test-none.so", "a.so")), std::vector<std::string>{"orrery_not_a_plugin"});
 }
 
 TEST_F(Elf, TerminatesNamesThatFillTheirArray) {

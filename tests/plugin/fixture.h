@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <orrery/plugin.h>
 #include <stdlib.h>
 
 #include <filesystem>
@@ -34,6 +35,16 @@ class PluginDirectory : public ::testing::Test {
     out.seekp(offset);
     out.write(bytes.data(), std::streamsize(bytes.size()));
     ASSERT_TRUE(out.good());
+  }
+
+  static std::string contents(const std::filesystem::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  // Where the descriptor lies in the file: the magic occurs once.
+  static long descriptor_at(const std::filesystem::path& file) {
+    const uint64_t magic = ORR_PLUGIN_MAGIC;
+    return long(contents(file).find(std::string(reinterpret_cast<const char*>(&magic), sizeof magic)));
   }
 
   // The text of the Error that `body` throws, with its code checked.

@@ -112,9 +112,12 @@ class Slab {
   const orr_memory* memory_ = nullptr;
 };
 
+// Of all data; equal on every rank.
+inline uint64_t data_seed = 1;
+
 // Element i of sequence s as an element of the dtype: numbers whose sums depend on their order.
 inline double number(uint64_t s, uint64_t i) {
-  uint64_t h = (s + 1) * 0x9E3779B97F4A7C15 + i * 0xBF58476D1CE4E5B9;
+  uint64_t h = (s + 1) * 0x9E3779B97F4A7C15 + i * 0xBF58476D1CE4E5B9 + (data_seed - 1) * 0xD6E8FEB86659FD93;
   h = (h ^ (h >> 31)) * 0x94D049BB133111EB;
   h ^= h >> 29;
   return std::ldexp(static_cast<double>(h >> 40) - 8388608.0, -22 - static_cast<int>(h & 3));

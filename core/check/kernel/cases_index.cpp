@@ -103,6 +103,7 @@ Case slice_at(int32_t dtype, int64_t o, int64_t d, int64_t i, int64_t n, int64_t
   c.fills = {normal(), values({double(at)})};
   c.oracle = slice_oracle;
   c.exact = true;
+  if (o == 256) c.axes = {{{0, -1}, {0}}};
   return c;
 }
 
@@ -113,6 +114,7 @@ Case update_slice(const Case& s) {
   c.out = {s.in[0]};
   c.fills = {normal(), normal(), s.fills[1]};
   c.oracle = update_oracle;
+  for (Axis& a : c.axes) a = {{0, 0, -1}, {0}};
   return c;
 }
 
@@ -150,7 +152,8 @@ std::vector<Case> index_cases() {
       for (int64_t n : {0, 1, 33, 256}) cases.push_back(gather(dtype, index, 17, n, 9));
     for (Case& c :
          std::vector<Case>{slice_at(dtype, 2, 7, 3, 2, 4), slice_at(dtype, 1, 5, 1, 5, 0),
-                           slice_at(dtype, 3, 64, 33, 1, 63), slice_at(dtype, 1, 4, 2, 0, 4)})
+                           slice_at(dtype, 3, 64, 33, 1, 63), slice_at(dtype, 1, 4, 2, 0, 4),
+                           slice_at(dtype, 256, 5, 3, 2, 1)})
       cases.push_back(c), cases.push_back(update_slice(c));
     if (dtype == ORR_BOOL) continue;
     for (int64_t n : {0, 1, 129}) cases.push_back(iota(dtype, n, 3));

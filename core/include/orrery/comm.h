@@ -18,7 +18,8 @@
 extern "C" {
 #endif
 
-/* Operations. Counts are in elements of `dtype`. All may be in place (send.memory == recv.memory and
+/* Operations. SEND and RECV every backend has; what else is not among its orr_comm_caps.ops, or adds in a
+ * dtype that is not among its dtypes, the core composes of these. Counts are in elements of `dtype`. All may be in place (send.memory == recv.memory and
  * equal offset, or the rank's own part of recv for all_gather and reduce_scatter). */
 enum {
   ORR_COLL_BARRIER = 1,
@@ -105,7 +106,8 @@ typedef struct orr_comm_api {
   uint32_t size;
   void* self;
 
-  /* Static facts, and whether the backend works here (0 and a reason if not). No side effects. */
+  /* Static facts, and whether the backend works here (0 and a reason if not). No side effects. The host
+   * has zeroed `out` and set its size: write no field that lies behind. [main thread] */
   int32_t (*probe)(void* self, orr_comm_caps* out, char* reason, uint32_t reason_bytes);
 
   /* Collective over all ranks of the job. [main thread] */
@@ -113,6 +115,7 @@ typedef struct orr_comm_api {
   /* Collective over `parent`: ranks with equal color >= 0 form one communicator, ordered by key then
    * rank; color -1 gets *out = NULL. [communication thread] */
   orr_status* (*split)(orr_comm* parent, int32_t color, int32_t key, orr_comm** out);
+  /* This process's rank in the communicator, and how many there are; fixed. [any thread] */
   int32_t (*rank)(orr_comm*);
   int32_t (*world_size)(orr_comm*);
 
@@ -126,16 +129,20 @@ typedef struct orr_comm_api {
    * bytes on all ranks. Backends without REGISTERED or DEVICE_MEMORY return ORR_UNIMPLEMENTED.
    * [main thread] */
   orr_status* (*allocate)(orr_comm*, uint64_t bytes, orr_memory** out);
-  void (*free)(orr_comm*, orr_memory*); /* collective [main thread] */
+  /* Gives it back. Collective. REQUIRES: no work on it is pending. [main thread] */
+  void (*free)(orr_comm*, orr_memory*);
 
   /* Poisons the communicator here and, where possible, on its peers: pending and later calls end
    * with ORR_RETRY and `reason`. [any thread] */
   void (*abort)(orr_comm*, const char* reason);
   /* NULL while healthy; else a new status naming the culprit. [any thread] */
   orr_status* (*async_error)(orr_comm*);
-  void (*destroy)(orr_comm*); /* REQUIRES: no work pending. Local, never waits. [main thread] */
+  /* Ends the communicator, healthy or not. REQUIRES: no work pending, and its children
+   * and memory are gone. Local, never waits. [main thread] */
+  void (*destroy)(orr_comm*);
 
-  /* Bytes this rank has sent since creation, by the operation's own definition of its traffic. */
+  /* Bytes this rank has sent since creation, by the operation's own definition of its traffic
+   * (sdk/traffic.hpp). [any thread] */
   uint64_t (*bytes_sent)(orr_comm*);
 } orr_comm_api;
 

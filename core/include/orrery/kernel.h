@@ -5,6 +5,11 @@
  * called once per op of a program, `launch` once per step.
  *
  * The catalogue of ops, with shapes, attributes and the order of every sum, is ops.h.
+ *
+ * Several plugins may serve one device, and one op is a whole plugin: what it does not claim others
+ * have. A claim holds for every call with those shapes, attributes and strides; an op that sums over the
+ * batch is claimed with its leaves. Ops, dtypes, attributes and functions that a plugin does not know
+ * come from newer hosts: it refuses them with score 0 and a reason.
  */
 #ifndef ORRERY_KERNEL_H
 #define ORRERY_KERNEL_H
@@ -16,29 +21,31 @@
 extern "C" {
 #endif
 
-/* An attribute of an op: a named integer, real, string or list of integers. */
+/* An attribute of an op: a named integer, real, string or list of integers. One that is absent has the
+ * value that ops.h gives. */
 enum { ORR_ATTR_INT = 1, ORR_ATTR_REAL = 2, ORR_ATTR_TEXT = 3, ORR_ATTR_INTS = 4 };
 typedef struct orr_attr {
-  const char* name;
-  int32_t type;
+  const char* name;     /* "eps" */
+  int32_t type;         /* ORR_ATTR_INT ...: which of the fields below is set */
   int32_t count;        /* of `ints` */
   int64_t i;
   double f;
-  const char* text;
+  const char* text;     /* borrowed, as is `ints` */
   const int64_t* ints;
 } orr_attr;
 
 /* One instruction of a pointwise expression; instruction k defines register k. a, b, c are earlier
  * registers (or an input number), by function; see ops.h. The result has dtype `dtype`. */
 typedef struct orr_instr {
-  int32_t fn;
-  int32_t dtype;
-  int32_t a, b, c;
-  int32_t reserved;
-  double imm;
+  int32_t fn;       /* ORR_FN_ADD ... (ops.h) */
+  int32_t dtype;    /* of the register that it defines, rounded to it at once */
+  int32_t a, b, c;  /* operands; those that the function does not take are not looked at */
+  int32_t reserved; /* 0 */
+  double imm;       /* of CONST and RAND */
 } orr_instr;
 
-/* A pointwise expression. outputs[j] is the register stored to output j. */
+/* A pointwise expression: straight-line code, run for each element. outputs[j] is the register stored to
+ * output j; its dtype is the output's. Borrowed for the call, with its lists. */
 typedef struct orr_expr {
   uint32_t size;
   int32_t n_instrs;
@@ -48,19 +55,21 @@ typedef struct orr_expr {
   const int32_t* outputs;
 } orr_expr;
 
-/* An op with the shapes and strides of one place in one program. Borrowed for the call. */
+/* An op with the shapes and strides of one place in one program. Borrowed for the call, with all that it
+ * points to. */
 typedef struct orr_op {
   uint32_t size;
   int32_t n_in, n_out, n_attrs;
   const char* kind; /* "matmul", "pointwise", ... */
-  const orr_tensor* in;
-  const orr_tensor* out;
+  const orr_tensor* in;  /* n_in of them, in the order of ops.h */
+  const orr_tensor* out; /* n_out */
   const orr_attr* attrs;
   const orr_expr* expr; /* pointwise only, else NULL */
   const char* where;    /* module path and Lua line, for messages */
 } orr_op;
 
-/* Answer of `supports`. Score 0 means no, with the reason. */
+/* Answer of `supports`. Score 0 means no, with the reason. The host has zeroed it and set `size`; write
+ * no field that lies behind. */
 typedef struct orr_support {
   uint32_t size;
   int32_t score;      /* reference 1, a tuned library 50, own kernel for this machine 100 */
@@ -72,31 +81,39 @@ typedef struct orr_support {
   int32_t capturable; /* 1: a launch may be recorded (device.h, capture_begin); 0: never */
 } orr_support;
 
+/* Answer of `measure`. */
 typedef struct orr_kernel_size {
   uint32_t size;
   uint64_t workspace; /* bytes of scratch that launch needs; contents need not survive a launch */
 } orr_kernel_size;
 
+/* A prepared op: the plugin's own. */
 typedef struct orr_kernel orr_kernel;
 
 typedef struct orr_kernel_api {
   uint32_t size;
-  void* self;
+  void* self;      /* given back with the calls that take it */
   char device[16]; /* the device it works on: "host" or the name of a device/1 table */
 
-  /* Whether and how well this machine can run the plugin at all; without side effects. score 0 with
-   * a reason ("no NVIDIA driver here") turns it off. [main thread] */
+  /* Whether and how well this machine can run the plugin at all; without side effects, and without
+   * opening the device. score 0 with a reason ("no NVIDIA driver here"), cut to reason_bytes with its
+   * end, turns it off. [main thread] */
   int32_t (*probe)(void* self, char* reason, uint32_t reason_bytes);
 
-  /* [main thread] */
+  /* Whether the plugin takes the op, and what it asks for. Pure: the same answer for the same op, and
+   * no device needed, so that a plan is the run's. [main thread] */
   void (*supports)(void* self, const orr_op*, orr_support* out);
 
-  /* Pure: needs no device. [main thread] */
+  /* What a launch of the op needs beside its tensors. Pure: needs no device. REQUIRES: `supports` says
+   * yes. [main thread] */
   orr_status* (*measure)(void* self, const orr_op*, orr_kernel_size* out);
 
   /* Makes a launchable kernel that needs no more than `measure` said. The op is borrowed: copy what
-   * you keep. Owned by the caller until `release`. [main thread] */
+   * you keep. Owned by the caller until `release`, which comes when no launch is pending, and not more
+   * than once. Nothing that a launch does allocates or waits. REQUIRES: `supports` says yes, and the
+   * device is open. [main thread] */
   orr_status* (*prepare)(void* self, const orr_op*, orr_kernel** out);
+  /* Frees what `prepare` made. [main thread] */
   void (*release)(void* self, orr_kernel*);
 
   /* Runs or enqueues the kernel. in, out: one buffer per tensor of the op, in order, borrowed until

@@ -6,6 +6,17 @@
  * A plugin exports exactly one symbol, the data object `orrery_plugin`, placed in the ELF section
  * ".orrery_plugin". All but its last field are integers and char arrays, so that the host reads who
  * the plugin is from the file, before any of its code runs.
+ *
+ * Loading. The host looks for files in the places of ORRERY_PLUGIN_PATH, which are absolute, and where
+ * it was installed; checks that the file is whole, for this machine, and that nobody but its user or
+ * root can have written it; reads the descriptor; opens the file by its canonical path with all symbols
+ * resolved and none shared; calls the entry once; asks for tables. It never unloads. Loading and asking
+ * for tables has no side effects on the process: no signal handlers, locale, rounding or directory.
+ *
+ * Growth. Within a version tables and structs with a `size` grow at their end alone. A table's `size`
+ * is the sizeof of the header that its plugin was built with, and slots behind it count as missing; the
+ * host fills what is missing with functions that answer ORR_UNIMPLEMENTED, do nothing, or say no. A
+ * plugin reads and writes no more of a host's struct than its own header knows, nor than its `size` says.
  */
 #ifndef ORRERY_PLUGIN_H
 #define ORRERY_PLUGIN_H
@@ -17,51 +28,59 @@ extern "C" {
 #endif
 
 #define ORR_PLUGIN_MAGIC 0x0159524552524fULL /* "ORRERY\1", little-endian */
+/* Version of this page, which stays 1; and how many interfaces a plugin can serve. */
 enum { ORR_BOOTSTRAP = 1, ORR_MAX_INTERFACES = 8 };
 
-/* Bits of orr_descriptor.kinds. */
+/* Bits of orr_plugin.kinds: what the plugin is, each with an interface of that name. A kernel plugin may
+ * serve the device that its kernels work on as well; then both have the plugin's name. */
 enum { ORR_KIND_KERNEL = 1, ORR_KIND_COMM = 2, ORR_KIND_STRATEGY = 4, ORR_KIND_OBSERVER = 8,
        ORR_KIND_DEVICE = 16 };
 
-/* An interface that the plugin serves: "kernel", versions min..max. */
+/* An interface that the plugin serves: "kernel", versions min..max. The host asks for the newest that
+ * both know, and refuses the plugin, before its code runs, where there is none. */
 typedef struct orr_interface_id {
-  char id[16];
-  uint32_t min, max;
+  char id[16];       /* a name, then zeros */
+  uint32_t min, max; /* both included */
 } orr_interface_id;
 
 /* What the host offers at load. `host(id, version)` returns a table that lives as long as the
- * process, or NULL when it has no such table. [main thread] */
+ * process, or NULL when it has no such table. Borrowed for the entry's call; the tables may be kept.
+ * [main thread] */
 typedef struct orr_bootstrap {
-  uint32_t size;
+  uint32_t size; /* of this struct, as the host knows it */
   const void* (*host)(const char* id, uint32_t version);
 } orr_bootstrap;
 
-/* What the plugin answers. `get(self, id, version)` returns its table or NULL; tables live until
+/* What the plugin answers, filled by its entry: `get`, and the rest if it wants. `get(self, id,
+ * version)` returns its table or NULL, the same table each time; tables live until
  * `shutdown(self)`, which may be NULL. [main thread] */
 typedef struct orr_exports {
-  uint32_t size;
-  void* self;
+  uint32_t size; /* set by the host: write no more than this */
+  void* self;    /* given back with every call */
   const void* (*get)(void* self, const char* id, uint32_t version);
   void (*shutdown)(void* self);
 } orr_exports;
 
+/* Called once per process, before anything else of the plugin. An error refuses the plugin with its
+ * words. What is slow, or needs a device, belongs into the kinds' own `probe` and `open`. [main thread] */
 typedef orr_status* (*orr_entry)(const orr_bootstrap* boot, orr_exports* out);
 
 /* The exported object. `size` is sizeof(orr_plugin), stamped by ORR_PLUGIN below. */
 typedef struct orr_plugin {
-  uint64_t magic;
+  uint64_t magic;        /* ORR_PLUGIN_MAGIC */
   uint32_t size;
-  uint32_t bootstrap;
-  uint32_t kinds;
-  uint32_t n_interfaces;
-  char name[32];    /* what the user types: "local", "cpu", "data" */
-  char version[16]; /* of the plugin, "1.2.0" */
-  char build[64];   /* compiler and flags, for people */
-  char summary[96]; /* one line for `orrery plugins` */
+  uint32_t bootstrap;    /* ORR_BOOTSTRAP */
+  uint32_t kinds;        /* ORR_KIND_KERNEL ... */
+  uint32_t n_interfaces; /* used of the list below, at least 1 */
+  char name[32];         /* what the user types: "local", "cpu", "data"; of a-z, 0-9, _ and - */
+  char version[16];      /* of the plugin, "1.2.0" */
+  char build[64];        /* compiler and flags, for people */
+  char summary[96];      /* one line for `orrery plugins` */
   orr_interface_id interfaces[ORR_MAX_INTERFACES];
-  orr_entry entry;
+  orr_entry entry;       /* the one pointer: the loader sets it, no reader of the file looks at it */
 } orr_plugin;
 
+/* What stands in `build`. */
 #if defined(__clang__)
 #define ORR_BUILD_TEXT "clang " __clang_version__
 #elif defined(__GNUC__)
@@ -70,14 +89,18 @@ typedef struct orr_plugin {
 #define ORR_BUILD_TEXT "unknown compiler"
 #endif
 
+/* The symbol has C's name in both languages. */
 #ifdef __cplusplus
 #define ORR_EXTERN_C extern "C"
 #else
 #define ORR_EXTERN_C extern
 #endif
 
-/* Defines the one exported symbol. Use once per plugin, at file scope:
- *   ORR_PLUGIN(ORR_KIND_COMM, "mine", "1.0.0", "What it is in one line", entry, 1, {{"comm", 1, 1}}) */
+/* Defines the one exported symbol; sizes and versions are stamped here and never typed by an author. Use
+ * once per plugin, at file scope:
+ *   ORR_PLUGIN(ORR_KIND_COMM, "mine", "1.0.0", "What it is in one line", entry, 1, {{"comm", 1, 1}})
+ * Link with -fvisibility=hidden and the version script that pkg-config orrery names: all else that a
+ * compiler would export, the C++ library's templates among it, could take another plugin's place. */
 #define ORR_PLUGIN(kinds_, name_, version_, summary_, entry_, n_, ...)                           \
   ORR_EXTERN_C orr_plugin orrery_plugin;                                                         \
   __attribute__((visibility("default"), section(".orrery_plugin"), used))                         \

@@ -87,7 +87,10 @@ typedef struct orr_serve {
   const char* replay; /* file whose arrivals are followed, "" none */
 } orr_serve;
 
-/* The host's editing calls. Only what a strategy of this revision needs has a slot; the table grows. */
+/* The host's editing calls. Only what a strategy of this revision needs has a slot; the table grows.
+ * Texts and structs that a strategy hands over are copied. An edit that cannot be is an error that says
+ * why, for the strategy to return; the program is then given up. Valid during `transform` and
+ * `transform_forward`. [main thread] */
 typedef struct orr_edit {
   uint32_t size;
   /* Calls visit(arg, value, info) for every value with one of the roles (bit mask of 1 << role), in the
@@ -206,7 +209,8 @@ typedef struct orr_prediction {
 typedef struct orr_strategy_api {
   uint32_t size;
   void* self;
-  orr_status* (*describe)(void* self, orr_strategy_info* out); /* pure [main thread] */
+  /* Who the strategy is. Pure; texts and options live as long as the table. [main thread] */
+  orr_status* (*describe)(void* self, orr_strategy_info* out);
   /* Edits the differentiated program. All ranks call it with equal arguments. [main thread] */
   orr_status* (*transform)(void* self, orr_program*, const orr_edit*, const orr_options*);
   /* Pure. Compared by the core with the counted program. [main thread] */

@@ -16,7 +16,9 @@
 extern "C" {
 #endif
 
-/* Element types. Values are part of the ABI. BOOL is one byte, 0 or 1. */
+/* Element types. Values are part of the ABI; new ones are appended, and a plugin refuses those that it
+ * does not know. Reals are IEEE 754 in the machine's byte order, BF16 the upper half of an F32, integers
+ * two's complement. BOOL is one byte, 0 or 1. */
 enum {
   ORR_F32 = 1,
   ORR_F64 = 2,
@@ -28,7 +30,7 @@ enum {
   ORR_BOOL = 8
 };
 
-/* Bytes of one element of `dtype`; 0 for an unknown dtype. [any thread] */
+/* Bytes of one element of `dtype`; 0 for an unknown dtype, of which no buffer can be sized. [any thread] */
 static inline int64_t orr_dtype_bytes(int32_t dtype) {
   switch (dtype) {
     case ORR_F32: case ORR_I32: return 4;
@@ -45,33 +47,38 @@ static inline int64_t orr_dtype_bytes(int32_t dtype) {
 enum { ORR_TIER_HOST = 0, ORR_TIER_COMM = 1, ORR_TIER_PINNED = 2, ORR_TIER_DEVICE = 3,
        ORR_TIER_DISK = 4 };
 
+/* Dims that a tensor has at most. */
 enum { ORR_MAX_RANK = 8 };
 
-/* A tensor's type and layout. Strides are in elements; 0 repeats one element along that dim. */
+/* A tensor's type and layout, without its place. Strides are in elements, never negative; 0 repeats one
+ * element along that dim. A dim of 0 elements makes the tensor empty: it has no bytes, and nothing of it
+ * is read. Entries behind `rank` are not looked at. */
 typedef struct orr_tensor {
-  int32_t dtype;
-  int32_t rank; /* 0 .. ORR_MAX_RANK; rank 0 is a scalar */
-  int64_t dims[ORR_MAX_RANK];
-  int64_t strides[ORR_MAX_RANK];
+  int32_t dtype;                 /* ORR_F32 ... */
+  int32_t rank;                  /* 0 .. ORR_MAX_RANK; rank 0 is a scalar */
+  int64_t dims[ORR_MAX_RANK];    /* elements along each dim, outermost first */
+  int64_t strides[ORR_MAX_RANK]; /* contiguous row-major: the product of the dims behind */
 } orr_tensor;
 
 /* One allocation. Made and freed by a device (or by a comm backend, tier COMM); read by everyone.
  * `host` is its address when the CPU may touch it, else NULL. `native` is the device's own handle
  * (CUDA device pointer, cl_mem), of the kind named by `native_kind`. */
 typedef struct orr_memory {
-  uint32_t size; /* of this struct */
-  int32_t tier;
-  uint64_t bytes;
-  void* host;
-  void* native;
-  char native_kind[16]; /* "host", "cuda", "opencl" */
+  uint32_t size;        /* of this struct */
+  int32_t tier;         /* ORR_TIER_HOST ... */
+  uint64_t bytes;       /* from the beginning; a buffer ends at or before them */
+  void* host;           /* for the CPU, else NULL */
+  void* native;         /* for the device's own calls; may be a host address */
+  char native_kind[16]; /* "host", "cuda", "opencl": who may use `native` */
   void* owner;          /* private to the maker */
 } orr_memory;
 
-/* A piece of an allocation: what kernels and collectives read and write. Never a bare pointer. */
+/* A piece of an allocation: what kernels and collectives read and write. Never a bare pointer, for not
+ * every device has them. Whoever is handed one borrows it: for the call, or, where the call enqueues
+ * work, until that work is done. The struct itself is read during the call alone. */
 typedef struct orr_buffer {
-  const orr_memory* memory;
-  uint64_t offset; /* bytes */
+  const orr_memory* memory; /* outlives the borrowing; NULL only where bytes is 0 */
+  uint64_t offset;          /* bytes from its beginning */
   uint64_t bytes;
 } orr_buffer;
 
@@ -81,10 +88,13 @@ static inline void* orr_buffer_host(const orr_buffer* b) {
 }
 
 /* What went wrong. NULL is success. Made by the host's `error` (host.h) and released by the host;
- * a plugin that receives one from a host call hands it on or releases it. */
+ * a plugin that receives one from a host call hands it on or releases it. A call that fails has made
+ * nothing that its caller must release, and its out parameters are not to be used. Nothing is thrown
+ * across the border, in neither direction: a function that returns no status cannot fail. */
 typedef struct orr_status orr_status;
 
-/* Status codes. The values are the process exit codes of design section 9 where one applies. */
+/* Status codes. They are the exit code of a program that ends by them. A host treats one that it does
+ * not know as ORR_FAILED. */
 enum {
   ORR_OK = 0,
   ORR_FAILED = 1,          /* the operation was tried and failed */

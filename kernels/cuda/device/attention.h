@@ -23,9 +23,9 @@ struct AttentionArgs {
   bool packets;   // all rows lie on 16 bytes
 };
 
-// Plain kernels work on tiles of kPlainTile queries by as many keys, on the tensor cores it is
-// kFlashQueries by kFlashKeys. The sizes are part of the order of sums.
-enum { kPlainTile = 16, kPlainThreads = 128 };
+// Plain kernels work on tiles of 32 queries by as many keys, or of 16 where heads are deep; on the
+// tensor cores it is kFlashQueries by kFlashKeys. The sizes are part of the order of sums.
+enum { kPlainThreads = 128 };
 enum { kFlashQueries = 64, kFlashKeys = 64, kFlashThreads = 128 };
 
 }  // namespace orr_cuda

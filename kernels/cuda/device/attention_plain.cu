@@ -1,43 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention without tensor cores, for f32, f64 and heads of any size: a block takes 16 queries and
-// goes over the keys 16 at a time with a running maximum. No product is fused with a sum.
+// attention without tensor cores, for f32, f64 and heads of any size: a block takes 32
+// queries and goes over the keys 32 at a time with a running maximum, or 16 and 16 where heads are
+// deep. No product is fused with a sum.
 #include "attention_place.h"
 #include "attention_plain.h"
 
 namespace orr_cuda {
 namespace {
 
-constexpr int kTile = kPlainTile;
-
-template <class T>
+template <class T, int tile>
 __device__ void attention(const AttentionArgs& a) {
   using A = Acc<T>;
-  const PlainTiles<A> tiles(a.depth);
+  using Tiles = PlainTiles<A, tile>;
+  constexpr int stride = Tiles::square_stride;
+  const Tiles tiles(a.depth);
   A *q = tiles.rows(0), *k = tiles.rows(1), *v = tiles.rows(2), *o = tiles.rows(3);
-  A *p = tiles.square(4, 0);
-  __shared__ A top[kTile], sum[kTile], factor[kTile];
-  const int t0 = int(blockIdx.x) * kTile, rank = int(threadIdx.x);
+  A* p = tiles.square(4, 0);
+  __shared__ A top[tile], sum[tile], factor[tile];
+  const int t0 = int(blockIdx.x) * tile, rank = int(threadIdx.x);
   load_tile<T>(tiles, a, a.q, t0, a.queries, q);
   clear_tile(tiles, o);
-  if (rank < kTile) top[rank] = A(-HUGE_VALF), sum[rank] = 0;
-  const int last = seen(a, t0 + kTile - 1 < a.queries ? t0 + kTile - 1 : a.queries - 1);
-  for (int s0 = 0; s0 < last; s0 += kTile) {
+  if (rank < tile) top[rank] = A(-HUGE_VALF), sum[rank] = 0;
+  const int last = seen(a, t0 + tile - 1 < a.queries ? t0 + tile - 1 : a.queries - 1);
+  for (int s0 = 0; s0 < last; s0 += tile) {
     __syncthreads();
     load_tile<T>(tiles, a, a.k, s0, a.keys, k);
     load_tile<T>(tiles, a, a.v, s0, a.keys, v);
     __syncthreads();
     dot_tiles(tiles, q, k, [&](int i, int j, A x) {
-      p[i * kSquare + j] = s0 + j < seen(a, t0 + i) ? x * A(a.scale) : A(-HUGE_VALF);
+      p[i * stride + j] = s0 + j < seen(a, t0 + i) ? x * A(a.scale) : A(-HUGE_VALF);
     });
     __syncthreads();
-    if (rank < kTile) {
+    if (rank < tile) {
       A best = top[rank], total = 0;
-      for (int j = 0; j < kTile; ++j) best = larger(best, p[rank * kSquare + j]);
+      for (int j = 0; j < tile; ++j) best = larger(best, p[rank * stride + j]);
       const A base = best == A(-HUGE_VALF) ? A(0) : best;
-      for (int j = 0; j < kTile; ++j) {
-        const A e = exp_of(p[rank * kSquare + j] - base);
-        p[rank * kSquare + j] = e;
+      for (int j = 0; j < tile; ++j) {
+        const A e = exp_of(p[rank * stride + j] - base);
+        p[rank * stride + j] = e;
         total += e;
       }
       factor[rank] = exp_of(top[rank] - base);
@@ -45,11 +46,9 @@ __device__ void attention(const AttentionArgs& a) {
       top[rank] = best;
     }
     __syncthreads();
-    each_element(tiles, [&](int i, int c) {
-      A x = o[i * tiles.stride + c] * factor[i];
-      for (int j = 0; j < kTile; ++j) x += p[i * kSquare + j] * v[j * tiles.stride + c];
-      o[i * tiles.stride + c] = x;
-    });
+    add_rows(
+        tiles, o, [=](int i) { return factor[i]; }, [=](int i, int j) { return p[i * stride + j]; },
+        v);
   }
   __syncthreads();
   each_element(tiles, [&](int i, int c) {
@@ -57,12 +56,23 @@ __device__ void attention(const AttentionArgs& a) {
     const A inverse = sum[i] > A(0) || sum[i] != sum[i] ? A(1) / sum[i] : A(0);
     head_row<T>(a, a.o, t0 + i)[c] = rounded<T>(o[i * tiles.stride + c] * inverse);
   });
-  if (rank < kTile && t0 + rank < a.queries)
-    store_statistic(a.lse, a.wide_lse, first_statistic(a) + t0 + rank, top[rank] + log_of(sum[rank]));
+  if (rank < tile && t0 + rank < a.queries)
+    store_statistic(a.lse, a.wide_lse, first_statistic(a) + t0 + rank,
+                    top[rank] + log_of(sum[rank]));
 }
 
 }  // namespace
 
-ORR_REAL_KERNELS(attention, kPlainThreads, AttentionArgs)
+template <class T>
+__device__ void attention_16(const AttentionArgs& a) {
+  attention<T, 16>(a);
+}
+template <class T>
+__device__ void attention_32(const AttentionArgs& a) {
+  attention<T, 32>(a);
+}
+
+ORR_REAL_KERNELS(attention_16, kPlainThreads, AttentionArgs)
+ORR_REAL_KERNELS(attention_32, kPlainThreads, AttentionArgs)
 
 }  // namespace orr_cuda

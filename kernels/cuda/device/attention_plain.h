@@ -1,57 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tiles of 16 rows in shared memory, as accumulators, and the products of them that plain attention
-// takes.
+// Tiles of 16 or 32 rows in shared memory, as accumulators, and the products of them that plain
+// attention takes: each thread makes a small block of a product, so that what it loads serves
+// twice.
 #pragma once
 
 #include "attention_place.h"
 
 namespace orr_cuda {
 
-enum { kSquare = kPlainTile + 1 };  // row stride of a tile of scores
-
 // Tiles of rows come first, then tiles of scores.
-template <class A>
+template <class Number, int tile_rows>
 struct PlainTiles {
+  using A = Number;
+  enum { tile = tile_rows, square_stride = tile + 1 };
   int depth, stride;
 
   __device__ explicit PlainTiles(int depth) : depth(depth), stride(depth + 1) {}
   __device__ A* rows(int i) const {
-    return reinterpret_cast<A*>(dynamic_shared()) + i * kPlainTile * stride;
+    return reinterpret_cast<A*>(dynamic_shared()) + i * tile * stride;
   }
   // The i-th tile of scores behind `tiles` tiles of rows.
-  __device__ A* square(int tiles, int i) const { return rows(tiles) + i * kPlainTile * kSquare; }
+  __device__ A* square(int tiles, int i) const { return rows(tiles) + i * tile * square_stride; }
 };
 
 // f(row, column) of a tile of rows, each by one thread.
-template <class A, class F>
-__device__ void each_element(const PlainTiles<A>& t, F f) {
-  for (int e = int(threadIdx.x); e < kPlainTile * t.depth; e += kPlainThreads)
+template <class Tiles, class F>
+__device__ void each_element(const Tiles& t, F f) {
+  for (int e = int(threadIdx.x); e < Tiles::tile * t.depth; e += kPlainThreads)
     f(e / t.depth, e % t.depth);
 }
 
-template <class A>
-__device__ void clear_tile(const PlainTiles<A>& t, A* to) {
-  each_element(t, [=](int i, int c) { to[i * t.stride + c] = A(0); });
+template <class Tiles>
+__device__ void clear_tile(const Tiles& t, typename Tiles::A* to) {
+  each_element(t, [=](int i, int c) { to[i * t.stride + c] = 0; });
 }
 
-// Rows [first, first + 16) of a head; zeros beyond `count` rows.
-template <class T, class A>
-__device__ void load_tile(const PlainTiles<A>& t, const AttentionArgs& a, const Heads& x, int first,
-                          int count, A* to) {
+// Rows from `first` on of a head; zeros beyond `count` rows.
+template <class T, class Tiles>
+__device__ void load_tile(const Tiles& t, const AttentionArgs& a, const Heads& x, int first,
+                          int count, typename Tiles::A* to) {
   each_element(t, [&](int i, int c) {
-    to[i * t.stride + c] = first + i < count ? get(head_row<const T>(a, x, first + i)[c]) : A(0);
+    to[i * t.stride + c] =
+        first + i < count ? get(head_row<const T>(a, x, first + i)[c]) : typename Tiles::A(0);
   });
 }
 
 // f(i, j, x[i] . y[j]) for the rows of two tiles, the products added in order.
-template <class A, class F>
-__device__ void dot_tiles(const PlainTiles<A>& t, const A* x, const A* y, F f) {
-  for (int e = int(threadIdx.x); e < kPlainTile * kPlainTile; e += kPlainThreads) {
-    const int i = e / kPlainTile, j = e % kPlainTile;
-    A sum = 0;
-    for (int c = 0; c < t.depth; ++c) sum += x[i * t.stride + c] * y[j * t.stride + c];
-    f(i, j, sum);
+template <class Tiles, class F>
+__device__ void dot_tiles(const Tiles& t, const typename Tiles::A* x, const typename Tiles::A* y,
+                          F f) {
+  constexpr int high = Tiles::tile / 16, wide = Tiles::tile / 8;
+  static_assert(16 * 8 == kPlainThreads);
+  const int i0 = int(threadIdx.x) / 8, j0 = int(threadIdx.x) % 8;
+  typename Tiles::A sum[high][wide] = {};
+  for (int c = 0; c < t.depth; ++c) {
+#pragma unroll
+    for (int i = 0; i < high; ++i)
+#pragma unroll
+      for (int j = 0; j < wide; ++j)
+        sum[i][j] += x[(i0 + 16 * i) * t.stride + c] * y[(j0 + 8 * j) * t.stride + c];
+  }
+#pragma unroll
+  for (int i = 0; i < high; ++i)
+#pragma unroll
+    for (int j = 0; j < wide; ++j) f(i0 + 16 * i, j0 + 8 * j, sum[i][j]);
+}
+
+// to[i] = to[i] * factor(i) + the sum over j, in order, of weight(i, j) * y[j].
+template <class Tiles, class Factor, class Weight>
+__device__ void add_rows(const Tiles& t, typename Tiles::A* to, Factor factor, Weight weight,
+                         const typename Tiles::A* y) {
+  constexpr int high = Tiles::tile / 4;
+  for (int e = int(threadIdx.x); e < 4 * t.depth; e += kPlainThreads) {
+    const int i0 = e / t.depth * high, c = e % t.depth;
+    typename Tiles::A x[high];
+#pragma unroll
+    for (int i = 0; i < high; ++i) x[i] = to[(i0 + i) * t.stride + c] * factor(i0 + i);
+    for (int j = 0; j < Tiles::tile; ++j) {
+      const typename Tiles::A row = y[j * t.stride + c];
+#pragma unroll
+      for (int i = 0; i < high; ++i) x[i] += weight(i0 + i, j) * row;
+    }
+#pragma unroll
+    for (int i = 0; i < high; ++i) to[(i0 + i) * t.stride + c] = x[i];
   }
 }
 

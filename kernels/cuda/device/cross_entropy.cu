@@ -43,11 +43,10 @@ __device__ void cross_entropy_grad(const CrossEntropyArgs& a) {
   const A w = static_cast<const A*>(a.w)[team.row], lse = static_cast<const A*>(a.lse)[team.row];
   const int label = checked_label(team, a, w != A(0));
   const A scale = static_cast<const A*>(a.loss)[team.row] * w;
-  map_row(team, n, static_cast<T*>(a.dlogits) + team.row * n,
-          [=](int c, A x) {
-            return w == A(0) ? A(0) : scale * (exp_for<T>(x - lse) - A(c == label));
-          },
-          static_cast<const T*>(a.logits) + team.row * n);
+  map_row(
+      team, n, static_cast<T*>(a.dlogits) + team.row * n,
+      [=](int c, A x) { return w == A(0) ? A(0) : scale * (exp_for<T>(x - lse) - A(c == label)); },
+      static_cast<const T*>(a.logits) + team.row * n);
 }
 
 }  // namespace

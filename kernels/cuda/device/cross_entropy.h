@@ -6,8 +6,8 @@
 
 namespace orr_cuda {
 
-// cross_entropy: logits, labels, w -> loss, lse. cross_entropy_grad: dloss = loss, logits, labels, w,
-// lse -> dlogits. All but logits, labels and dlogits are accumulators.
+// cross_entropy: logits, labels, w -> loss, lse. cross_entropy_grad: dloss = loss, logits, labels,
+// w, lse -> dlogits. All but logits, labels and dlogits are accumulators.
 struct CrossEntropyArgs {
   Rows rows;
   const void *logits, *labels, *w;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention on tensor cores: a warp keeps 16 queries' sums in registers while keys and values go by,
-// 64 at a time, the next ones on their way. Probabilities are rounded to elements for their product
-// with the values; their sum is not.
+// attention on tensor cores: a warp keeps 16 queries' sums in registers while keys and values go
+// by, 64 at a time, the next ones on their way. Probabilities are rounded to elements for their
+// product with the values; their sum is not.
 #include "flash_tile.h"
 
 namespace orr_cuda {
@@ -37,8 +37,7 @@ __device__ void soften(Running& run, float scale, Result* s, Result* o) {
   for (int h = 0; h < 2; ++h) {
     float top = run.top[h];
 #pragma unroll
-    for (int n = 0; n < kKeys / 8; ++n)
-      top = larger(top, larger(s[n].x[2 * h], s[n].x[2 * h + 1]));
+    for (int n = 0; n < kKeys / 8; ++n) top = larger(top, larger(s[n].x[2 * h], s[n].x[2 * h + 1]));
     top = fold_row(top, [](float x, float y) { return larger(x, y); });
     const float base = top == -HUGE_VALF ? 0.0f : top * scale;
     factor[h] = exp2_fast(fmaf(run.top[h], scale, -base));
@@ -64,7 +63,9 @@ __device__ void flash(const AttentionArgs& a) {
   using Rows = Tile<T, width>;
   T* shared = reinterpret_cast<T*>(dynamic_shared());
   const Rows q{shared};
-  const auto buffer = [&](int i) { return Rows{shared + (kFlashQueries + i * kKeys) * Rows::stride}; };
+  const auto buffer = [&](int i) {
+    return Rows{shared + (kFlashQueries + i * kKeys) * Rows::stride};
+  };
   const int t0 = int(gridDim.x - 1 - blockIdx.x) * kFlashQueries;  // the longest rows first
   const int r = int(threadIdx.x) / 32 * 16, lane = int(threadIdx.x) % 32, t = t0 + r + lane / 4;
   const int last = t0 + kFlashQueries < a.queries ? t0 + kFlashQueries : a.queries;
@@ -105,8 +106,8 @@ __device__ void flash(const AttentionArgs& a) {
 
 }  // namespace
 
-#define ORR_FLASH(width)                                                               \
-  ORR_KERNEL(flash_##width##_bf16, kFlashThreads, AttentionArgs, flash<Bf16, width>)   \
+#define ORR_FLASH(width)                                                             \
+  ORR_KERNEL(flash_##width##_bf16, kFlashThreads, AttentionArgs, flash<Bf16, width>) \
   ORR_KERNEL(flash_##width##_f16, kFlashThreads, AttentionArgs, flash<F16, width>)
 ORR_FLASH(32)
 ORR_FLASH(64)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The gradient of attention on tensor cores. One launch has a block for each 64 queries and makes
-// dq, another has one for each 64 keys and makes dk and dv: scores are made twice, and every sum has
-// one order and no atomics. Rows are queries in the first, keys in the second.
+// dq, another has one for each 64 keys and makes dk and dv: scores are made twice, and every sum
+// has one order and no atomics. Rows are queries in the first, keys in the second.
 #include "flash_tile.h"
 
 namespace orr_cuda {
@@ -124,8 +124,8 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
 
 }  // namespace
 
-#define ORR_FLASH(name, width)                                                         \
-  ORR_KERNEL(name##_##width##_bf16, kFlashThreads, AttentionArgs, name<Bf16, width>)   \
+#define ORR_FLASH(name, width)                                                       \
+  ORR_KERNEL(name##_##width##_bf16, kFlashThreads, AttentionArgs, name<Bf16, width>) \
   ORR_KERNEL(name##_##width##_f16, kFlashThreads, AttentionArgs, name<F16, width>)
 ORR_FLASH(flash_grad_q, 32)
 ORR_FLASH(flash_grad_q, 64)

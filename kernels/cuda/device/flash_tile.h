@@ -18,7 +18,8 @@ struct Tile {
   __device__ T* row(int r) const { return at + r * stride; }
 
   // Starts to load rows [first, first + count) of a head of which `all` exist; zeros for others.
-  __device__ void load(const AttentionArgs& a, const Heads& x, int first, int count, int all) const {
+  __device__ void load(const AttentionArgs& a, const Heads& x, int first, int count,
+                       int all) const {
     constexpr int packets = width / 8;
     for (int e = int(threadIdx.x); e < count * packets; e += kFlashThreads) {
       const int r = e / packets, c = e % packets * 8;
@@ -61,7 +62,8 @@ struct Tile {
 
 // to[n] = 16 rows of `a` from row r on times the rows of b, columns of the product 8 by 8.
 template <int rows, class T, int width>
-__device__ void product_of_rows(const Tile<T, width>& a, int r, const Tile<T, width>& b, Result* to) {
+__device__ void product_of_rows(const Tile<T, width>& a, int r, const Tile<T, width>& b,
+                                Result* to) {
 #pragma unroll
   for (int n = 0; n < rows / 8; ++n) to[n] = Result{};
 #pragma unroll

@@ -32,7 +32,8 @@ __device__ void fold_with(const FoldArgs& a) {
   if (place.y < rows && place.column < a.columns) {
     const int64_t first = place.entry * 64 + place.y * 8, n = a.entries - first;
     const int64_t at = (place.segment * a.entries + first) * a.columns + place.column;
-    mine = fold_eight<Fn>(static_cast<const A*>(a.in[blockIdx.y]) + at, n < 8 ? int(n) : 8, a.columns);
+    mine =
+        fold_eight<Fn>(static_cast<const A*>(a.in[blockIdx.y]) + at, n < 8 ? int(n) : 8, a.columns);
   }
   mine = fold_rows<Fn>(place, mine, rows);
   if (place.y == 0 && place.column < a.columns)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sums in stages: what the stages hand on. An array of partial results is [segments, entries,
-// columns] of accumulators; entries are added in the binary tree of ops.h, 64 at a time; segments are
-// leaves or outer rows. Up to two arrays of one shape go together, blockIdx.y says which.
+// columns] of accumulators; entries are added in the binary tree of ops.h, 64 at a time; segments
+// are leaves or outer rows. Up to two arrays of one shape go together, blockIdx.y says which.
 #pragma once
 
 #include <stdint.h>

@@ -4,32 +4,62 @@
 // functions that reduce knows.
 #pragma once
 
+#include <orrery/ops.h>
+
 #include "fold.h"
 #include "kernel.h"
 
 namespace orr_cuda {
 
 template <class A>
-__device__ inline A lowest() { return -HUGE_VAL; }
+__device__ inline A lowest() {
+  return -HUGE_VAL;
+}
 template <>
-__device__ inline int64_t lowest<int64_t>() { return INT64_MIN; }
+__device__ inline int64_t lowest<int64_t>() {
+  return INT64_MIN;
+}
 
 struct Sum {
-  template <class A> __device__ static A start() { return A(0); }
-  template <class A> __device__ static A term(A x) { return x; }
-  template <class A> __device__ static A fold(A a, A b) { return plus(a, b); }
+  template <class A>
+  __device__ static A start() {
+    return A(0);
+  }
+  template <class A>
+  __device__ static A term(A x) {
+    return x;
+  }
+  template <class A>
+  __device__ static A fold(A a, A b) {
+    return plus(a, b);
+  }
 };
 struct SumOfSquares : Sum {
-  template <class A> __device__ static A term(A x) { return x * x; }
+  template <class A>
+  __device__ static A term(A x) {
+    return x * x;
+  }
   __device__ static int64_t term(int64_t x) { return int64_t(uint64_t(x) * uint64_t(x)); }
 };
 struct Max : Sum {
-  template <class A> __device__ static A start() { return lowest<A>(); }
-  template <class A> __device__ static A fold(A a, A b) { return larger(a, b); }
+  template <class A>
+  __device__ static A start() {
+    return lowest<A>();
+  }
+  template <class A>
+  __device__ static A fold(A a, A b) {
+    return larger(a, b);
+  }
 };
 struct Min : Sum {
-  template <class A> __device__ static A start() { return A(-1) - lowest<A>(); }
-  template <class A> __device__ static A fold(A a, A b) { return smaller(a, b); }
+  template <class A>
+  __device__ static A start() {
+    return A(-1) - lowest<A>();
+  }
+  template <class A>
+  __device__ static A fold(A a, A b) {
+    return smaller(a, b);
+  }
 };
 
 // Calls f with the function of this number.
@@ -67,7 +97,8 @@ struct FoldPlace {
   }
 };
 
-// The tree over the first `count` rows of threads; row 0 has the result. For all threads of a block.
+// The tree over the first `count` rows of threads; row 0 has the result. For all threads of a
+// block.
 template <class Fn, class A>
 __device__ A fold_rows(const FoldPlace& place, A mine, int count) {
   __shared__ A part[kFoldRows][kFoldColumns];
@@ -80,6 +111,21 @@ __device__ A fold_rows(const FoldPlace& place, A mine, int count) {
   }
   return part[place.y][place.x];
 }
+
+// The rows [first, end) of a segment that this row of threads adds in a first stage, and how many
+// rows of threads have any.
+struct ColumnRows {
+  int64_t first, end;
+  int count;
+
+  __device__ ColumnRows(const FoldPlace& place, int64_t length) {
+    const int64_t blocks = (length + ORR_SUM_ROWS - 1) / ORR_SUM_ROWS;
+    const int64_t left = blocks - place.entry * kFoldRows;
+    first = (place.entry * kFoldRows + place.y) * ORR_SUM_ROWS;
+    end = first + ORR_SUM_ROWS < length ? first + ORR_SUM_ROWS : length;
+    count = left < kFoldRows ? int(left) : kFoldRows;
+  }
+};
 
 // The sum in row order of term(r) for rows [first, end); +0 if there are none.
 template <class Fn, class A, class Term>

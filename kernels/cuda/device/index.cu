@@ -11,10 +11,15 @@ namespace {
 __device__ int64_t thread_number() { return int64_t(blockIdx.x) * blockDim.x + threadIdx.x; }
 __device__ int64_t thread_count() { return int64_t(gridDim.x) * blockDim.x; }
 
+// a / b, in 32 bits where they suffice: that takes a quarter of the time.
+__device__ int64_t quotient(int64_t a, int64_t b) {
+  return (uint64_t(a) | uint64_t(b)) >> 32 ? a / b : int64_t(uint32_t(a) / uint32_t(b));
+}
+
 template <class Unit>
 __device__ void gather(const GatherArgs& a) {
   for (int64_t i = thread_number(); i < a.n * a.units; i += thread_count()) {
-    const int64_t row = i / a.units, unit = i - row * a.units;
+    const int64_t row = quotient(i, a.units), unit = i - row * a.units;
     const int64_t index = index_at(a.index, a.wide_index, row);
     if (index >= 0 && index < a.rows)
       static_cast<Unit*>(a.y)[i] = static_cast<const Unit*>(a.table)[index * a.units + unit];
@@ -36,8 +41,10 @@ __device__ void slice_at(const SliceArgs& a) {
   if (!checked_at(a)) return;
   const int64_t slab = a.length * a.units, skipped = *a.at * a.units;
   const Unit* from = static_cast<const Unit*>(a.whole);
-  for (int64_t i = thread_number(); i < a.outer * slab; i += thread_count())
-    static_cast<Unit*>(a.y)[i] = from[i / slab * a.dim * a.units + skipped + i % slab];
+  for (int64_t i = thread_number(); i < a.outer * slab; i += thread_count()) {
+    const int64_t o = quotient(i, slab);
+    static_cast<Unit*>(a.y)[i] = from[i + o * (a.dim - a.length) * a.units + skipped];
+  }
 }
 
 template <class Unit>
@@ -48,11 +55,11 @@ __device__ void update_slice(const SliceArgs& a) {
   Unit* y = static_cast<Unit*>(a.y);
   if (x == y) {
     for (int64_t i = thread_number(); i < a.outer * slab; i += thread_count())
-      y[i / slab * whole + skipped + i % slab] = part[i];
+      y[i + quotient(i, slab) * (whole - slab) + skipped] = part[i];
     return;
   }
   for (int64_t i = thread_number(); i < a.outer * whole; i += thread_count()) {
-    const int64_t o = i / whole, inside = i - o * whole - skipped;
+    const int64_t o = quotient(i, whole), inside = i - o * whole - skipped;
     y[i] = inside >= 0 && inside < slab ? part[o * slab + inside] : x[i];
   }
 }
@@ -65,11 +72,11 @@ __device__ void iota(const IotaArgs& a) {
 
 }  // namespace
 
-#define ORR_UNIT_KERNELS(name, Args)                              \
-  ORR_KERNEL(name##_1, kIndexThreads, Args, name<uint8_t>)        \
-  ORR_KERNEL(name##_2, kIndexThreads, Args, name<uint16_t>)       \
-  ORR_KERNEL(name##_4, kIndexThreads, Args, name<uint32_t>)       \
-  ORR_KERNEL(name##_8, kIndexThreads, Args, name<uint2>)          \
+#define ORR_UNIT_KERNELS(name, Args)                        \
+  ORR_KERNEL(name##_1, kIndexThreads, Args, name<uint8_t>)  \
+  ORR_KERNEL(name##_2, kIndexThreads, Args, name<uint16_t>) \
+  ORR_KERNEL(name##_4, kIndexThreads, Args, name<uint32_t>) \
+  ORR_KERNEL(name##_8, kIndexThreads, Args, name<uint2>)    \
   ORR_KERNEL(name##_16, kIndexThreads, Args, name<uint4>)
 
 ORR_UNIT_KERNELS(gather, GatherArgs)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every device function shares: how one is declared, and element types with their accumulators.
-// A function takes one struct of arguments, declared in a header that the host reads too. The tests
-// compile these files for the host as well (tests/gpu/emulator), with their own ORR_KERNEL.
+// What every device function shares: how one is declared, and element types with their
+// accumulators. A function takes one struct of arguments, declared in a header that the host reads
+// too. The tests compile these files for the host as well (tests/gpu/emulator), with their own
+// ORR_KERNEL.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -10,12 +11,12 @@
 #include <math.h>
 #include <stdint.h>
 
-// extern "C" name(Args) with at most `threads` threads in a block; what follows is the template that
-// does the work.
+// extern "C" name(Args) with at most `threads` threads in a block; what follows is the template
+// that does the work.
 #ifndef ORR_KERNEL
-#define ORR_KERNEL(name, threads, Args, ...)                                                  \
+#define ORR_KERNEL(name, threads, Args, ...)                                                      \
   extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Args args) { \
-    __VA_ARGS__(args);                                                                        \
+    __VA_ARGS__(args);                                                                            \
   }
 namespace orr_cuda {
 // The block's dynamic shared memory, aligned to 16 bytes.
@@ -27,15 +28,15 @@ __device__ inline char* dynamic_shared() {
 #endif
 
 // The function for each real dtype, and for each dtype that holds numbers.
-#define ORR_REAL_KERNELS(name, threads, Args)            \
-  ORR_KERNEL(name##_f32, threads, Args, name<float>)     \
-  ORR_KERNEL(name##_f64, threads, Args, name<double>)    \
-  ORR_KERNEL(name##_bf16, threads, Args, name<Bf16>)     \
+#define ORR_REAL_KERNELS(name, threads, Args)         \
+  ORR_KERNEL(name##_f32, threads, Args, name<float>)  \
+  ORR_KERNEL(name##_f64, threads, Args, name<double>) \
+  ORR_KERNEL(name##_bf16, threads, Args, name<Bf16>)  \
   ORR_KERNEL(name##_f16, threads, Args, name<F16>)
-#define ORR_NUMBER_KERNELS(name, threads, Args)          \
-  ORR_REAL_KERNELS(name, threads, Args)                  \
-  ORR_KERNEL(name##_i32, threads, Args, name<int32_t>)   \
-  ORR_KERNEL(name##_i64, threads, Args, name<int64_t>)   \
+#define ORR_NUMBER_KERNELS(name, threads, Args)        \
+  ORR_REAL_KERNELS(name, threads, Args)                \
+  ORR_KERNEL(name##_i32, threads, Args, name<int32_t>) \
+  ORR_KERNEL(name##_i64, threads, Args, name<int64_t>) \
   ORR_KERNEL(name##_u8, threads, Args, name<uint8_t>)
 
 namespace orr_cuda {
@@ -43,13 +44,30 @@ namespace orr_cuda {
 using Bf16 = __nv_bfloat16;
 using F16 = __half;
 
-// The accumulator of each element type: f32 for f32 and 16-bit reals, f64 for f64, i64 for integers.
-template <class T> struct AccumulatorOf { using type = int64_t; };
-template <> struct AccumulatorOf<float> { using type = float; };
-template <> struct AccumulatorOf<double> { using type = double; };
-template <> struct AccumulatorOf<Bf16> { using type = float; };
-template <> struct AccumulatorOf<F16> { using type = float; };
-template <class T> using Acc = typename AccumulatorOf<T>::type;
+// The accumulator of each element type: f32 for f32 and 16-bit reals, f64 for f64, i64 for
+// integers.
+template <class T>
+struct AccumulatorOf {
+  using type = int64_t;
+};
+template <>
+struct AccumulatorOf<float> {
+  using type = float;
+};
+template <>
+struct AccumulatorOf<double> {
+  using type = double;
+};
+template <>
+struct AccumulatorOf<Bf16> {
+  using type = float;
+};
+template <>
+struct AccumulatorOf<F16> {
+  using type = float;
+};
+template <class T>
+using Acc = typename AccumulatorOf<T>::type;
 
 __device__ inline float get(float x) { return x; }
 __device__ inline double get(double x) { return x; }
@@ -60,17 +78,32 @@ __device__ inline int64_t get(int64_t x) { return x; }
 __device__ inline int64_t get(uint8_t x) { return x; }
 
 // Rounded to nearest even; integers wrap.
-template <class T> __device__ inline T rounded(Acc<T> x) { return T(x); }
-template <> __device__ inline Bf16 rounded<Bf16>(float x) { return __float2bfloat16_rn(x); }
-template <> __device__ inline F16 rounded<F16>(float x) { return __float2half_rn(x); }
+template <class T>
+__device__ inline T rounded(Acc<T> x) {
+  return T(x);
+}
+template <>
+__device__ inline Bf16 rounded<Bf16>(float x) {
+  return __float2bfloat16_rn(x);
+}
+template <>
+__device__ inline F16 rounded<F16>(float x) {
+  return __float2half_rn(x);
+}
 
 __device__ inline float plus(float a, float b) { return a + b; }
 __device__ inline double plus(double a, double b) { return a + b; }
 __device__ inline int64_t plus(int64_t a, int64_t b) { return int64_t(uint64_t(a) + uint64_t(b)); }
 
 // NaN wins.
-template <class A> __device__ inline A larger(A a, A b) { return a >= b || a != a ? a : b; }
-template <class A> __device__ inline A smaller(A a, A b) { return a <= b || a != a ? a : b; }
+template <class A>
+__device__ inline A larger(A a, A b) {
+  return a >= b || a != a ? a : b;
+}
+template <class A>
+__device__ inline A smaller(A a, A b) {
+  return a <= b || a != a ? a : b;
+}
 
 __device__ inline float exp_of(float x) { return expf(x); }
 __device__ inline double exp_of(double x) { return exp(x); }
@@ -80,9 +113,18 @@ __device__ inline float root_of(float x) { return sqrtf(x); }
 __device__ inline double root_of(double x) { return sqrt(x); }
 
 // exp of a number made of elements T: those of 16 bits need no more than 2^-20 of it.
-template <class T> __device__ inline Acc<T> exp_for(Acc<T> x) { return exp_of(x); }
-template <> __device__ inline float exp_for<Bf16>(float x) { return exp2f(x * 1.44269504f); }
-template <> __device__ inline float exp_for<F16>(float x) { return exp2f(x * 1.44269504f); }
+template <class T>
+__device__ inline Acc<T> exp_for(Acc<T> x) {
+  return exp_of(x);
+}
+template <>
+__device__ inline float exp_for<Bf16>(float x) {
+  return exp2f(x * 1.44269504f);
+}
+template <>
+__device__ inline float exp_for<F16>(float x) {
+  return exp2f(x * 1.44269504f);
+}
 
 // An index, i64 if `wide`, else i32.
 __device__ inline int64_t index_at(const void* list, bool wide, int64_t i) {

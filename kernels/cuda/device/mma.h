@@ -2,8 +2,8 @@
 //
 // What a warp does with the tensor cores, for 16-bit elements: products of 16x16 by 16x8 with f32
 // sums, their operands from shared memory, and copies into it that run beside. Lane l holds of a
-// 16x8 result the rows l/4 (x[0], x[1]) and l/4 + 8 (x[2], x[3]) at the columns 2*(l%4) and the next;
-// operands lie alike, two elements in a word.
+// 16x8 result the rows l/4 (x[0], x[1]) and l/4 + 8 (x[2], x[3]) at the columns 2*(l%4) and the
+// next; operands lie alike, two elements in a word.
 #pragma once
 
 #include "kernel.h"
@@ -20,9 +20,9 @@ struct Result {
   float x[4];
 };
 
-#ifdef ORR_EMULATED
+#ifdef ORR_TENSOR_CORE  // the tests' stand-in
 }  // namespace orr_cuda
-#include "emulator/tensor_core.h"
+#include ORR_TENSOR_CORE
 namespace orr_cuda {
 #else
 
@@ -30,19 +30,24 @@ namespace orr_cuda {
 __device__ inline void load_matrices(uint32_t* x, const void* row) {
   const unsigned at = unsigned(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(at) : "memory");
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+               : "r"(at)
+               : "memory");
 }
 // The same, each transposed.
 __device__ inline void load_transposed(uint32_t* x, const void* row) {
   const unsigned at = unsigned(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(at) : "memory");
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+               : "r"(at)
+               : "memory");
 }
 
-#define ORR_MULTIPLY(type)                                                                      \
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0,%1,%2,%3}, "    \
-               "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                                         \
-               : "+f"(c.x[0]), "+f"(c.x[1]), "+f"(c.x[2]), "+f"(c.x[3])                         \
+#define ORR_MULTIPLY(type)                                              \
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type   \
+               ".f32 {%0,%1,%2,%3}, "                                   \
+               "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                 \
+               : "+f"(c.x[0]), "+f"(c.x[1]), "+f"(c.x[2]), "+f"(c.x[3]) \
                : "r"(a.x[0]), "r"(a.x[1]), "r"(a.x[2]), "r"(a.x[3]), "r"(b.x[0]), "r"(b.x[1]))
 
 // c += a * b
@@ -61,8 +66,9 @@ __device__ inline void multiply<F16>(Result& c, const OperandA& a, const Operand
 // 16 bytes from global to shared memory, or zeros. REQUIRES: both lie on 16 bytes.
 __device__ inline void copy_async(void* to, const void* from, bool present) {
   const unsigned at = unsigned(__cvta_generic_to_shared(to));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-               ::"r"(at), "l"(from), "r"(present ? 16 : 0) : "memory");
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from),
+               "r"(present ? 16 : 0)
+               : "memory");
 }
 // Ends a group of copies of this thread.
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }

@@ -23,12 +23,13 @@ __device__ void layernorm(const NormArgs& a) {
   team.sync();
   const A inverse = A(1) / A(n);
   const A mean = row_sum<A>(team, n, [=](int c) { return get(x[c]); }) * inverse;
-  const A squares = row_sum<A>(
-      team, n, [=](int c) { return (get(x[c]) - mean) * (get(x[c]) - mean); });
+  const A squares =
+      row_sum<A>(team, n, [=](int c) { return (get(x[c]) - mean) * (get(x[c]) - mean); });
   const A rstd = A(1) / root_of(squares * inverse + A(a.eps));
-  map_row(team, n, static_cast<T*>(a.y) + team.row * n,
-          [=](int, A v, A w, A b) { return (v - mean) * rstd * w + b; }, x,
-          static_cast<const T*>(a.w), static_cast<const T*>(a.b));
+  map_row(
+      team, n, static_cast<T*>(a.y) + team.row * n,
+      [=](int, A v, A w, A b) { return (v - mean) * rstd * w + b; }, x, static_cast<const T*>(a.w),
+      static_cast<const T*>(a.b));
   if (team.rank != 0) return;
   static_cast<A*>(a.mean)[team.row] = mean;
   static_cast<A*>(a.rstd)[team.row] = rstd;
@@ -47,14 +48,16 @@ __device__ void layernorm_grad(const NormArgs& a) {
   const A rstd = static_cast<const A*>(a.rstd)[team.row];
   team.sync();
   const A g_mean = row_sum<A>(team, n, [=](int c) { return get(dy[c]) * get(w[c]); }) / A(n);
-  const A gx_mean = row_sum<A>(team, n, [=](int c) {
-    return get(dy[c]) * get(w[c]) * ((get(x[c]) - mean) * rstd);
-  }) / A(n);
-  map_row(team, n, static_cast<T*>(a.y) + team.row * n,
-          [=](int, A d, A v, A weight) {
-            return rstd * (d * weight - g_mean - (v - mean) * rstd * gx_mean);
-          },
-          dy, x, w);
+  const A gx_mean =
+      row_sum<A>(team, n,
+                 [=](int c) { return get(dy[c]) * get(w[c]) * ((get(x[c]) - mean) * rstd); }) /
+      A(n);
+  map_row(
+      team, n, static_cast<T*>(a.y) + team.row * n,
+      [=](int, A d, A v, A weight) {
+        return rstd * (d * weight - g_mean - (v - mean) * rstd * gx_mean);
+      },
+      dy, x, w);
 }
 
 template <class T>
@@ -67,8 +70,9 @@ __device__ void rmsnorm(const NormArgs& a) {
   team.sync();
   const A squares = row_sum<A>(team, n, [=](int c) { return get(x[c]) * get(x[c]); });
   const A rstd = A(1) / root_of(squares / A(n) + A(a.eps));
-  map_row(team, n, static_cast<T*>(a.y) + team.row * n,
-          [=](int, A v, A w) { return v * rstd * w; }, x, static_cast<const T*>(a.w));
+  map_row(
+      team, n, static_cast<T*>(a.y) + team.row * n, [=](int, A v, A w) { return v * rstd * w; }, x,
+      static_cast<const T*>(a.w));
   if (team.rank == 0) static_cast<A*>(a.rstd)[team.row] = rstd;
 }
 
@@ -83,12 +87,12 @@ __device__ void rmsnorm_grad(const NormArgs& a) {
   const T* w = static_cast<const T*>(a.w);
   const A rstd = static_cast<const A*>(a.rstd)[team.row];
   team.sync();
-  const A gx_mean = row_sum<A>(team, n, [=](int c) {
-    return get(dy[c]) * get(w[c]) * (get(x[c]) * rstd);
-  }) / A(n);
-  map_row(team, n, static_cast<T*>(a.y) + team.row * n,
-          [=](int, A d, A v, A weight) { return rstd * (d * weight - v * rstd * gx_mean); }, dy, x,
-          w);
+  const A gx_mean =
+      row_sum<A>(team, n, [=](int c) { return get(dy[c]) * get(w[c]) * (get(x[c]) * rstd); }) /
+      A(n);
+  map_row(
+      team, n, static_cast<T*>(a.y) + team.row * n,
+      [=](int, A d, A v, A weight) { return rstd * (d * weight - v * rstd * gx_mean); }, dy, x, w);
 }
 
 }  // namespace

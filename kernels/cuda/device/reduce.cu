@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// First stage of reduce: half a warp takes one block of a row sum, a thread one block of a column's.
+// First stage of reduce: half a warp takes one block of a row sum, a thread one block of a
+// column's.
 #include "fold_block.h"
 #include "row_sum.h"
 
@@ -23,15 +24,13 @@ template <class T, class Fn>
 __device__ void reduce_columns_with(const ReduceArgs& a) {
   using A = Acc<T>;
   const FoldPlace place(a.entries, a.columns);
-  const int64_t blocks = (a.length + ORR_SUM_ROWS - 1) / ORR_SUM_ROWS;
-  const int64_t left = blocks - place.entry * kFoldRows;
-  const int64_t first = (place.entry * kFoldRows + place.y) * ORR_SUM_ROWS;
-  const int64_t end = first + ORR_SUM_ROWS < a.length ? first + ORR_SUM_ROWS : a.length;
+  const ColumnRows rows(place, a.length);
   const T* x = static_cast<const T*>(a.x) + place.segment * a.length * a.columns + place.column;
   A mine = Fn::template start<A>();
   if (place.column < a.columns)
-    mine = fold_column<Fn, A>(first, end, [=](int64_t r) { return get(x[r * a.columns]); });
-  mine = fold_rows<Fn>(place, mine, left < kFoldRows ? int(left) : kFoldRows);
+    mine =
+        fold_column<Fn, A>(rows.first, rows.end, [=](int64_t r) { return get(x[r * a.columns]); });
+  mine = fold_rows<Fn>(place, mine, rows.count);
   if (place.y == 0 && place.column < a.columns)
     store_fold<T>(a.out, 0, (place.segment * a.entries + place.entry) * a.columns + place.column,
                   mine);

@@ -31,8 +31,8 @@ struct Team {
   }
 };
 
-// The row of n elements at `from`, copied to the given slot, or `from` itself if rows are not staged.
-// The copy lies as the row does relative to 16 bytes. To be followed by team.sync().
+// The row of n elements at `from`, copied to the given slot, or `from` itself if rows are not
+// staged. The copy lies as the row does relative to 16 bytes. To be followed by team.sync().
 template <class T>
 __device__ const T* stage(const Team& team, const Rows& r, int slot, const T* from) {
   if (r.slot_bytes == 0) return from;
@@ -113,10 +113,12 @@ __device__ void map_row(const Team& team, int n, T* to, F f, const T* from, cons
   int head = (a ^ b) & 15 ? n : int((16 - (b & 15)) & 15) / int(sizeof(T));
   if (head > n) head = n;
   const int tail = n - (n - head) % Packet<T>::size;
-  for (int c = team.rank; c < head; c += team.size) to[c] = rounded<T>(f(c, get(from[c]), get(more[c])...));
+  for (int c = team.rank; c < head; c += team.size)
+    to[c] = rounded<T>(f(c, get(from[c]), get(more[c])...));
   for (int c = head + team.rank * Packet<T>::size; c < tail; c += team.size * Packet<T>::size)
     map_packet(to, c, f, load_packet(from + c), load_packet(more + c)...);
-  for (int c = tail + team.rank; c < n; c += team.size) to[c] = rounded<T>(f(c, get(from[c]), get(more[c])...));
+  for (int c = tail + team.rank; c < n; c += team.size)
+    to[c] = rounded<T>(f(c, get(from[c]), get(more[c])...));
 }
 
 }  // namespace orr_cuda

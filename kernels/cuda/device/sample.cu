@@ -26,7 +26,9 @@ __device__ bool before(const Best<A>& a, const Best<A>& b) {
 }
 
 template <class A>
-__device__ Best<A> better(const Best<A>& a, const Best<A>& b) { return before(a, b) ? a : b; }
+__device__ Best<A> better(const Best<A>& a, const Best<A>& b) {
+  return before(a, b) ? a : b;
+}
 
 // The best of the whole team's; every thread has it.
 template <class A>
@@ -99,7 +101,8 @@ __device__ void categorical(const CategoricalArgs& a) {
     if (rank == 0) {
       if (pass == 1)
         target = double(orr_uniform(uint64_t(*a.seed), a.rng_id, uint32_t(*a.step),
-                                    uint64_t(*a.base) + uint64_t(row))) * sum;
+                                    uint64_t(*a.base) + uint64_t(row))) *
+                 sum;
       sum = 0;
       chosen = -1;
     }

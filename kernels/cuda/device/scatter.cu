@@ -54,8 +54,12 @@ __device__ void scatter_rows(const ScatterArgs& a) {
   scatter_store<T, width>(a, at, sum);
 }
 
-template <class T> __device__ void scatter(const ScatterArgs& a) { scatter_rows<T, 1>(a); }
-template <class T> __device__ void scatter_packets(const ScatterArgs& a) {
+template <class T>
+__device__ void scatter(const ScatterArgs& a) {
+  scatter_rows<T, 1>(a);
+}
+template <class T>
+__device__ void scatter_packets(const ScatterArgs& a) {
   scatter_rows<T, 16 / int(sizeof(T))>(a);
 }
 

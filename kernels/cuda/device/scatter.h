@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// scatter_add sorts tokens by row: counts, where each row's tokens begin, the tokens of a row in any
-// order, then in ascending order; and adds each row's in that order.
+// scatter_add sorts tokens by row: counts, where each row's tokens begin, the tokens of a row in
+// any order, then in ascending order; and adds each row's in that order.
 #pragma once
 
 #include <stdint.h>

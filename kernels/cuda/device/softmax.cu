@@ -19,8 +19,8 @@ __device__ void softmax(const SoftmaxArgs& a) {
   const A top = row_max(team, n, x);
   const A sum = row_sum<A>(team, n, [=](int c) { return exp_for<T>(get(x[c]) - top); });
   const A scale = A(1) / sum;
-  map_row(team, n, static_cast<T*>(a.y) + at,
-          [=](int, A v) { return exp_for<T>(v - top) * scale; }, x);
+  map_row(
+      team, n, static_cast<T*>(a.y) + at, [=](int, A v) { return exp_for<T>(v - top) * scale; }, x);
 }
 
 template <class T>
@@ -34,7 +34,8 @@ __device__ void softmax_grad(const SoftmaxArgs& a) {
   const T* y = stage(team, a.rows, 1, static_cast<const T*>(a.other) + at);
   team.sync();
   const A sum = row_sum<A>(team, n, [=](int c) { return get(dy[c]) * get(y[c]); });
-  map_row(team, n, static_cast<T*>(a.y) + at, [=](int, A g, A v) { return v * (g - sum); }, dy, y);
+  map_row(
+      team, n, static_cast<T*>(a.y) + at, [=](int, A g, A v) { return v * (g - sum); }, dy, y);
 }
 
 }  // namespace

@@ -26,14 +26,21 @@ struct Shape {
     keys = q[1].dims[2];
     depth = q[0].dims[3];
     dtype = q[0].dtype;
+    scale = orr::attr_real(op, "scale", 1.0);
   }
 
-  bool flash() const { return orr_dtype_bytes(dtype) == 2 && depth <= kFlashDepth; }
+  // The largest score is found before it is scaled, which a negative scale would turn around.
+  bool flash() const { return orr_dtype_bytes(dtype) == 2 && depth <= kFlashDepth && scale > 0; }
+  int64_t bytes() const { return dtype == ORR_F64 ? 8 : 4; }
+  // Rows of a block: as many as six tiles of fit.
+  int64_t tile() const {
+    return flash() ? int64_t{kFlashQueries} : depth * bytes() <= 512 ? 32 : 16;
+  }
   int64_t width() const { return depth <= 32 ? 32 : depth <= 64 ? 64 : 128; }
   // Bytes of `tiles` tiles of rows and `squares` of scores.
   int64_t plain_shared(int tiles, int squares) const {
-    const int64_t floats = tiles * kPlainTile * (depth + 1) + squares * kPlainTile * (kPlainTile + 1);
-    return floats * (dtype == ORR_F64 ? 8 : 4);
+    const int64_t rows = tile();
+    return (tiles * rows * (depth + 1) + squares * rows * (rows + 1)) * bytes();
   }
   // Bytes of `fixed` rows and four buffers of `step` rows.
   int64_t flash_shared(int64_t fixed, int64_t step) const {
@@ -42,6 +49,7 @@ struct Shape {
 
   int64_t heads, queries, keys, depth;
   int32_t dtype;
+  double scale;
 };
 
 void require_like(const orr_tensor& t, const orr_tensor& x, const char* name) {
@@ -75,8 +83,9 @@ void require_operands(const orr_op& op, int first) {
 }
 
 void say_numerics(const orr_op& op, orr_support& out) {
-  orr::copy_text(out.numerics, Shape(op).flash() ? "cuda.attention.flash.1: tiles of 64, mma f32"
-                                                 : "cuda.attention.plain.1: tiles of 16, no fma");
+  orr::copy_text(out.numerics, Shape(op).flash()
+                                   ? "cuda.attention.flash.1: tiles of 64, mma f32"
+                                   : "cuda.attention.plain.1: tiles by depth, no fma");
 }
 
 void supports(const orr_op& op, orr_support& out) {
@@ -104,7 +113,7 @@ void supports_grad(const orr_op& op, orr_support& out) {
 // delta
 uint64_t measure_grad(const orr_op& op) {
   const Shape s(op);
-  return uint64_t(s.heads * s.queries) * (s.dtype == ORR_F64 ? 8 : 4);
+  return uint64_t(s.heads * s.queries * s.bytes());
 }
 
 // One device function with its launch, over tiles of `rows` rows.
@@ -132,11 +141,10 @@ struct AttentionBase : Prepared {
     args_.queries = int32_t(shape_.queries);
     args_.keys = int32_t(shape_.keys);
     args_.depth = int32_t(shape_.depth);
-    args_.scale = orr::attr_real(op, "scale", 1.0);
+    args_.scale = shape_.scale;
     args_.causal = orr::attr_int(op, "causal", 0) != 0;
     args_.packets = shape_.depth % 8 == 0;
-    if (shape_.flash())
-      suffix_ = "_" + std::to_string(shape_.width()) + suffix_;
+    suffix_ = "_" + std::to_string(shape_.flash() ? shape_.width() : shape_.tile()) + suffix_;
   }
 
   static Heads heads(const orr_tensor& t, CUdeviceptr at, AttentionArgs& args) {
@@ -145,10 +153,8 @@ struct AttentionBase : Prepared {
     return {pointer(at), t.strides[0], t.strides[1], t.strides[2]};
   }
 
-  int64_t tile() const { return shape_.flash() ? int64_t{kFlashQueries} : int64_t{kPlainTile}; }
-
   Shape shape_;
-  std::string suffix_;  // of device functions: "_f32", "_64_bf16"
+  std::string suffix_;  // of device functions: "_32_f32", "_64_bf16"
   AttentionArgs args_{};
 };
 
@@ -169,7 +175,7 @@ struct Attention : AttentionBase {
     args.v = heads(v_, b.in[2], args);
     args.o = heads(o_, b.out[0], args);
     args.lse = pointer(b.out[1]);
-    step_(stream, args, shape_.queries, tile(), shape_);
+    step_(stream, args, shape_.queries, shape_.tile(), shape_);
   }
 
   orr_tensor q_, k_, v_, o_;
@@ -201,8 +207,8 @@ struct AttentionGrad : AttentionBase {
     args.lse = pointer(b.in[5]);
     args.delta = pointer(b.workspace);
     delta_(stream, args, shape_.queries, kPlainThreads / 32, shape_);
-    q_(stream, args, shape_.queries, tile(), shape_);
-    kv_(stream, args, shape_.keys, tile(), shape_);
+    q_(stream, args, shape_.queries, shape_.tile(), shape_);
+    kv_(stream, args, shape_.keys, shape_.tile(), shape_);
   }
 
   std::vector<orr_tensor> in_, out_;

@@ -24,8 +24,12 @@ int fill_nodes(const Leaves& leaves, LeafNode* nodes) {
 
 FoldPlan::FoldPlan(const orr_op& op, int64_t outer, int64_t whole, int64_t columns, int arrays,
                    int64_t block)
-    : leaves(op), segments(outer * leaves.n), length(whole / leaves.n), columns(columns),
-      entries(std::max(int64_t{1}, divide_up(length, block))), arrays(arrays) {}
+    : leaves(op),
+      segments(outer * leaves.n),
+      length(whole / leaves.n),
+      columns(columns),
+      entries(std::max(int64_t{1}, divide_up(length, block))),
+      arrays(arrays) {}
 
 // Every stage writes elsewhere than it reads.
 uint64_t FoldPlan::workspace() const {
@@ -45,7 +49,9 @@ Extent FoldPlan::column_grid(int64_t groups) const {
 }
 
 FoldLaunch::FoldLaunch(const FoldPlan& plan, int32_t dtype, int32_t fn, bool rounded)
-    : plan_(plan), fn_(fn), rounded_(rounded),
+    : plan_(plan),
+      fn_(fn),
+      rounded_(rounded),
       fold_(find_function(std::string("fold_") + number_name(dtype))),
       tree_(find_function(std::string("leaf_tree_") + number_name(dtype))) {
   nodes_.nodes = fill_nodes(plan.leaves, nodes_.node);

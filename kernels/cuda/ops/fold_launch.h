@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The host's side of device/fold.h: after a first stage has left [segments, entries, columns] partial
-// results, folds them to one entry and the leaves to their nodes.
+// The host's side of device/fold.h: after a first stage has left [segments, entries, columns]
+// partial results, folds them to one entry and the leaves to their nodes.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,9 @@
 namespace orr_cuda {
 
 // "f32", "u8": of the device functions for a dtype that holds numbers; BOOL is one byte like U8.
-inline const char* number_name(int32_t dtype) { return dtype_name(dtype == ORR_BOOL ? ORR_U8 : dtype); }
+inline const char* number_name(int32_t dtype) {
+  return dtype_name(dtype == ORR_BOOL ? ORR_U8 : dtype);
+}
 
 // Blocks for `threads` threads of kFoldThreads.
 inline Extent fold_grid(int64_t threads) {

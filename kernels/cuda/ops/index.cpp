@@ -45,15 +45,19 @@ void supports_gather(const orr_op& op, orr_support& out) {
 
 struct Gather : Prepared {
   explicit Gather(const orr_op& op)
-      : move_("gather"), late_(op, bad_index(op.kind, op.in[0].dims[0])),
-        rows_(op.in[0].dims[0]), n_(op.in[1].dims[0]),
+      : move_("gather"),
+        late_(op, bad_index(op.kind, op.in[0].dims[0])),
+        rows_(op.in[0].dims[0]),
+        n_(op.in[1].dims[0]),
         bytes_(op.in[0].dims[1] * orr_dtype_bytes(op.in[0].dtype)),
         wide_(op.in[1].dtype == ORR_I64) {}
 
   void launch(CUstream stream, const Buffers& b) override {
     const int power = Mover::unit(uint64_t(bytes_) | b.in[0] | b.out[0]);
-    const GatherArgs args{pointer(b.in[0]), pointer(b.in[1]), pointer(b.out[0]), n_,
-                          bytes_ >> power,  rows_,            late_args(late_),  wide_};
+    const GatherArgs args{pointer(b.in[0]),  pointer(b.in[1]),
+                          pointer(b.out[0]), n_,
+                          bytes_ >> power,   rows_,
+                          late_args(late_),  wide_};
     enqueue(stream, move_.functions[power], grid_of(n_ * args.units), {kIndexThreads}, 0, args);
   }
 
@@ -98,21 +102,21 @@ LateSource::Text bad_slice(const std::string& kind, int64_t length, int64_t dim)
 
 struct Slice : Prepared {
   explicit Slice(const orr_op& op)
-      : update_(op.n_in == 3), x_(op.in[0]), length_((update_ ? op.in[1] : op.out[0]).dims[1]),
-        move_(op.kind), late_(op, bad_slice(op.kind, length_, x_.dims[1])) {}
+      : update_(op.n_in == 3),
+        x_(op.in[0]),
+        length_((update_ ? op.in[1] : op.out[0]).dims[1]),
+        move_(op.kind),
+        late_(op, bad_slice(op.kind, length_, x_.dims[1])) {}
 
   void launch(CUstream stream, const Buffers& b) override {
     const int64_t bytes = x_.dims[2] * orr_dtype_bytes(x_.dtype);
     const int power = Mover::unit(uint64_t(bytes) | b.in[0] | b.out[0] | (update_ ? b.in[1] : 0));
-    const SliceArgs args{pointer(b.in[0]),
-                         update_ ? pointer(b.in[1]) : nullptr,
-                         pointer(b.out[0]),
-                         static_cast<const int64_t*>(pointer(b.in[update_ ? 2 : 1])),
-                         x_.dims[0],
-                         x_.dims[1],
-                         length_,
-                         bytes >> power,
-                         late_args(late_)};
+    const SliceArgs args{
+        pointer(b.in[0]),  update_ ? pointer(b.in[1]) : nullptr,
+        pointer(b.out[0]), static_cast<const int64_t*>(pointer(b.in[update_ ? 2 : 1])),
+        x_.dims[0],        x_.dims[1],
+        length_,           bytes >> power,
+        late_args(late_)};
     // A slice without elements is checked too.
     const bool whole = update_ && b.in[0] != b.out[0];
     const int64_t units = args.outer * args.units * (whole ? args.dim : args.length);
@@ -137,7 +141,8 @@ void supports_iota(const orr_op& op, orr_support& out) {
 struct Iota : Prepared {
   explicit Iota(const orr_op& op)
       : function_(find_function(std::string("iota_") + dtype_name(op.out[0].dtype))),
-        n_(op.out[0].dims[0]), start_(orr::attr_int(op, "start", 0)) {}
+        n_(op.out[0].dims[0]),
+        start_(orr::attr_int(op, "start", 0)) {}
 
   void launch(CUstream stream, const Buffers& b) override {
     const IotaArgs args{pointer(b.out[0]), n_, start_};

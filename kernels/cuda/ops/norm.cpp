@@ -39,7 +39,9 @@ void supports_rmsnorm_grad(const orr_op& op, orr_support& out) { supports(op, ou
 
 struct Norm : Prepared {
   explicit Norm(const orr_op& op)
-      : rms_(op.kind[0] == 'r'), grad_(op.n_out == 1), rows_(function_name(op.kind, op.in[0].dtype), op.in[0], grad_ ? 2 : 1),
+      : rms_(op.kind[0] == 'r'),
+        grad_(op.n_out == 1),
+        rows_(function_name(op.kind, op.in[0].dtype), op.in[0], grad_ ? 2 : 1),
         eps_(orr::attr_real(op, "eps", 1e-5)) {}
 
   void launch(CUstream stream, const Buffers& b) override {

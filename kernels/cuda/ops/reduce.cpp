@@ -46,7 +46,8 @@ uint64_t measure(const orr_op& op) { return plan_of(op).workspace(); }
 
 struct Reduce : Prepared {
   explicit Reduce(const orr_op& op)
-      : plan_(plan_of(op)), rows_(plan_.columns == 1),
+      : plan_(plan_of(op)),
+        rows_(plan_.columns == 1),
         first_(find_function(std::string(rows_ ? "reduce_rows_" : "reduce_columns_") +
                              number_name(op.in[0].dtype))),
         fold_(plan_, op.in[0].dtype, fold_of(op), op.out[0].dtype == op.in[0].dtype),
@@ -54,10 +55,15 @@ struct Reduce : Prepared {
 
   void launch(CUstream stream, const Buffers& b) override {
     if (plan_.segments * plan_.columns == 0) return;
-    const ReduceArgs args{pointer(b.in[0]), fold_.first(b),  plan_.segments, plan_.length,
-                          plan_.columns,    plan_.entries, fn_};
-    const Extent grid = rows_ ? fold_grid(plan_.segments * plan_.entries * 16)
-                              : plan_.column_grid(plan_.entries);
+    const ReduceArgs args{pointer(b.in[0]),
+                          fold_.first(b),
+                          plan_.segments,
+                          plan_.length,
+                          plan_.columns,
+                          plan_.entries,
+                          fn_};
+    const Extent grid =
+        rows_ ? fold_grid(plan_.segments * plan_.entries * 16) : plan_.column_grid(plan_.entries);
     enqueue(stream, first_, grid, {kFoldThreads}, 0, args);
     fold_.rest(stream, b);
   }

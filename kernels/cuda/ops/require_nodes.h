@@ -9,8 +9,8 @@ namespace orr_cuda {
 
 // Throws Unsupported unless `t` ends in `dims` and what stands before is the number of nodes, or 1
 // where the op is declared as it would be without leaves.
-inline void require_nodes(const orr_op& op, const orr_tensor& t, std::initializer_list<int64_t> dims,
-                          const char* name) {
+inline void require_nodes(const orr_op& op, const orr_tensor& t,
+                          std::initializer_list<int64_t> dims, const char* name) {
   int at = t.rank - int(dims.size());
   bool ok = at >= 0;
   int64_t lead = 1;

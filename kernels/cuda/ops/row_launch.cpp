@@ -39,7 +39,8 @@ RowLaunch::RowLaunch(const std::string& name, const orr_tensor& x, int staged)
   rows.columns = int32_t(columns);
   rows.team = team_size(blocks);
   // A partial sum of 8 bytes for each block of sums, and for each warp where a fold needs it.
-  rows.partial_bytes = int32_t(rows.team == 16 ? 0 : round_up(8 * std::max(blocks, int64_t{16}), 16));
+  rows.partial_bytes =
+      int32_t(rows.team == 16 ? 0 : round_up(8 * std::max(blocks, int64_t{16}), 16));
   const int threads = std::max(rows.team, kSmallBlock), teams = threads / rows.team;
   const int64_t slot = round_up(columns * bytes, 16) + 16;
   const bool fits = teams * (rows.partial_bytes + staged * slot) <= kSharedLimit;

@@ -32,7 +32,8 @@ void supports_topk(const orr_op& op, orr_support& out) {
 
 struct Best : Prepared {
   explicit Best(const orr_op& op)
-      : rows_(std::string("topk_") + number_name(op.in[0].dtype), op.in[0], 1), k_(int32_t(orr::attr_int(op, "k", 1))),
+      : rows_(std::string("topk_") + number_name(op.in[0].dtype), op.in[0], 1),
+        k_(int32_t(orr::attr_int(op, "k", 1))),
         values_(op.n_out == 2) {}
 
   void launch(CUstream stream, const Buffers& b) override {
@@ -64,13 +65,20 @@ void supports_categorical(const orr_op& op, orr_support& out) {
 struct Categorical : Prepared {
   explicit Categorical(const orr_op& op)
       : function_(find_function(std::string("categorical_") + dtype_name(op.in[0].dtype))),
-        rows_(op.in[0].dims[0]), columns_(int32_t(op.in[0].dims[1])),
+        rows_(op.in[0].dims[0]),
+        columns_(int32_t(op.in[0].dims[1])),
         rng_id_(uint32_t(orr::attr_int(op, "rng_id", 0))) {}
 
   void launch(CUstream stream, const Buffers& b) override {
     const auto scalar = [&](int i) { return static_cast<const int64_t*>(pointer(b.in[i])); };
-    const CategoricalArgs args{pointer(b.in[0]), scalar(1), scalar(2), scalar(3),
-                               static_cast<int64_t*>(pointer(b.out[0])), rows_, columns_, rng_id_};
+    const CategoricalArgs args{pointer(b.in[0]),
+                               scalar(1),
+                               scalar(2),
+                               scalar(3),
+                               static_cast<int64_t*>(pointer(b.out[0])),
+                               rows_,
+                               columns_,
+                               rng_id_};
     enqueue(stream, function_, {unsigned(rows_)}, {kCategoricalThreads}, 0, args);
   }
 

@@ -46,9 +46,14 @@ Extent threads(int64_t n) { return {unsigned((n + kIndexThreads - 1) / kIndexThr
 
 struct Scatter : Prepared {
   explicit Scatter(const orr_op& op)
-      : leaves_(op), late_(op, bad_index(op.kind, rows_of(op))), tokens_(op.in[0].dims[0]),
-        rows_(rows_of(op)), columns_(op.in[1].dims[1]), dtype_(op.in[1].dtype),
-        wide_(op.in[0].dtype == ORR_I64), based_(op.n_in == 3) {
+      : leaves_(op),
+        late_(op, bad_index(op.kind, rows_of(op))),
+        tokens_(op.in[0].dims[0]),
+        rows_(rows_of(op)),
+        columns_(op.in[1].dims[1]),
+        dtype_(op.in[1].dtype),
+        wide_(op.in[0].dtype == ORR_I64),
+        based_(op.n_in == 3) {
     const char* const steps[] = {"clear", "count", "scan", "place", "rank"};
     for (int i = 0; i < 5; ++i) sort_[i] = find_function(std::string("scatter_sort_") + steps[i]);
     one_ = find_function(std::string("scatter_") + number_name(dtype_));
@@ -61,13 +66,13 @@ struct Scatter : Prepared {
     if (rows_ == 0 && tokens_ == 0) return;
     auto* start = static_cast<int32_t*>(pointer(b.workspace));
     int32_t *cursor = start + rows_ + 1, *loose = cursor + rows_, *order = loose + tokens_;
-    const ScatterSortArgs sort{pointer(b.in[0]), wide_, tokens_, rows_, start, cursor,
-                               loose,            order, late_args(late_)};
-    const Extent grids[] = {threads(rows_ + 1), threads(tokens_), {1}, threads(tokens_),
-                            threads(tokens_)};
+    const ScatterSortArgs sort{pointer(b.in[0]), wide_, tokens_, rows_,           start,
+                               cursor,           loose, order,   late_args(late_)};
+    const Extent grids[] = {
+        threads(rows_ + 1), threads(tokens_), {1}, threads(tokens_), threads(tokens_)};
     for (int i = 0; i < 5; ++i)
-      enqueue(stream, sort_[i], grids[i], {i == 2 ? unsigned(kScanThreads) : unsigned(kIndexThreads)},
-              0, sort);
+      enqueue(stream, sort_[i], grids[i],
+              {i == 2 ? unsigned(kScanThreads) : unsigned(kIndexThreads)}, 0, sort);
     add(stream, b, start, order);
   }
 
@@ -88,8 +93,11 @@ struct Scatter : Prepared {
     const int64_t width = 32 * (packets ? 16 / bytes : 1);
     const Extent grid{unsigned((rows_ + kScatterWarps - 1) / kScatterWarps),
                       unsigned((columns_ + width - 1) / width)};
-    enqueue(stream, leaves_.n > 1 ? leaf_tree_ : packets ? packets_ : one_, grid,
-            {32 * kScatterWarps}, 0, args);
+    enqueue(stream,
+            leaves_.n > 1 ? leaf_tree_
+            : packets     ? packets_
+                          : one_,
+            grid, {32 * kScatterWarps}, 0, args);
   }
 
   Leaves leaves_;

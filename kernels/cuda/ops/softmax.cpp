@@ -28,7 +28,8 @@ void supports_grad(const orr_op& op, orr_support& out) {
 }
 
 struct Softmax : Prepared {
-  explicit Softmax(const orr_op& op) : rows_(function_name(op.kind, op.in[0].dtype), op.in[0], op.n_in), grad_(op.n_in == 2) {}
+  explicit Softmax(const orr_op& op)
+      : rows_(function_name(op.kind, op.in[0].dtype), op.in[0], op.n_in), grad_(op.n_in == 2) {}
 
   void launch(CUstream stream, const Buffers& b) override {
     SoftmaxArgs args{.rows = {},

@@ -5,13 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
-#include <vector>
-
-#include <orrery/sdk/fold.hpp>
+#include <orrery/sdk/descriptor.hpp>
 #include <orrery/sdk/plugin.hpp>
 #include <orrery/sdk/traffic.hpp>
-
 
 namespace shared {
 namespace {
@@ -32,8 +28,6 @@ uint64_t digest_of(const orr_coll& c, int ranks) {
   return h;
 }
 
-bool has_root(int32_t op) { return op == ORR_COLL_BROADCAST || op == ORR_COLL_REDUCE; }
-
 std::string labelled(std::string text, const Label& label) {
   if (*label.name) text += std::string(" '") + label.name + "'";
   if (*label.where) text += std::string(" (") + label.where + ")";
@@ -42,45 +36,9 @@ std::string labelled(std::string text, const Label& label) {
 
 std::string said(const Card& card) {
   std::string text = labelled(orr::traffic::name(card.op), card.label);
-  text += " of " + std::to_string(card.count) + " " + dtype_name(card.dtype);
-  if (has_root(card.op)) text += ", root " + std::to_string(card.root);
+  text += " of " + std::to_string(card.count) + " " + orr::dtype_name(card.dtype);
+  if (orr::has_root(card.op)) text += ", root " + std::to_string(card.root);
   return text + ", operation " + std::to_string(card.sequence);
-}
-
-[[noreturn]] void invalid(const orr_coll& c, const std::string& why) {
-  throw orr::Error(ORR_INVALID, std::string(orr::traffic::name(c.op)) +
-                                    (c.name ? std::string(" '") + c.name + "'" : "") + ": " + why);
-}
-
-bool lies_on_device(const orr_buffer& b) { return b.memory && b.memory->tier == ORR_TIER_DEVICE; }
-
-void check_bytes(const orr_coll& c, const char* which, const orr_buffer& b, int64_t elements, bool device) {
-  const uint64_t need = static_cast<uint64_t>(elements * orr_dtype_bytes(c.dtype));
-  if (need == 0) return;
-  const bool reachable = b.memory && (b.memory->host || (device && lies_on_device(b)));
-  if (!reachable) invalid(c, std::string(which) + " has no host memory");
-  if (b.bytes < need)
-    invalid(c, std::string(which) + " holds " + std::to_string(b.bytes) + " bytes and needs " +
-                   std::to_string(need));
-}
-
-// Owners write while others read: no element has two.
-void check_slices(const orr_coll& c, int ranks) {
-  std::vector<std::pair<int64_t, int64_t>> slices;
-  for (int r = 0; r < ranks; ++r)
-    if (c.counts[r] > 0) slices.push_back({c.recv_counts[r], c.recv_counts[r] + c.counts[r]});
-  std::sort(slices.begin(), slices.end());
-  int64_t end = 0;
-  for (auto& [first, last] : slices) {
-    if (first < end || last > c.count) invalid(c, "its slices overlap or pass its end");
-    end = last;
-  }
-}
-
-void check_buffers(const orr_coll& c, int rank, int ranks, bool device) {
-  const orr::traffic::Extent elements = orr::traffic::extent(c, rank, ranks);
-  check_bytes(c, "send", c.send, elements.in, device);
-  check_bytes(c, "recv", c.recv, elements.out, device);
 }
 
 }  // namespace
@@ -97,7 +55,7 @@ Card card_of(const orr_coll& c, int ranks) {
   card.op = c.op;
   card.dtype = c.op == ORR_COLL_BARRIER ? 0 : c.dtype;
   card.redop = c.redop;
-  card.root = has_root(c.op) ? c.root_or_peer : 0;
+  card.root = orr::has_root(c.op) ? c.root_or_peer : 0;
   card.count = c.count;
   card.sequence = c.sequence;
   card.digest = digest_of(c, ranks);
@@ -120,28 +78,11 @@ std::string disagreement(const Card& a, int rank_of_a, const Card& b, int rank_o
 void check(const orr_coll& c, int rank, int ranks, bool any_source, bool device) {
   if (c.op < ORR_COLL_BARRIER || c.op > ORR_COLL_TREE_REDUCE_SCATTER)
     throw orr::Error(ORR_UNIMPLEMENTED, "there is no operation " + std::to_string(c.op));
-  if (c.op == ORR_COLL_BARRIER) return;
-  if (orr_dtype_bytes(c.dtype) == 0) invalid(c, "unknown dtype " + std::to_string(c.dtype));
-  const bool any = any_source && c.op == ORR_COLL_RECV && c.root_or_peer == -1;
-  if ((has_root(c.op) || paired(c)) && !any && (c.root_or_peer < 0 || c.root_or_peer >= ranks))
-    invalid(c, "no rank " + std::to_string(c.root_or_peer) + " among " + std::to_string(ranks));
-  const bool tree = orr::traffic::is_tree(c.op);
-  const bool adds = tree || c.op == ORR_COLL_ALL_REDUCE || c.op == ORR_COLL_REDUCE ||
-                    c.op == ORR_COLL_REDUCE_SCATTER;
-  if (adds && !orr::fold_for(c.dtype, tree ? ORR_RED_SUM : c.redop))
-    invalid(c, "cannot reduce " + std::string(dtype_name(c.dtype)) + " with redop " +
-                   std::to_string(c.redop));
-  if (tree && (!c.leaf_first || c.leaf_first[ranks] < 1)) invalid(c, "there are no leaves");
-  if (c.op == ORR_COLL_TREE_REDUCE_SCATTER) check_slices(c, ranks);
-  check_buffers(c, rank, ranks, device);
+  if (const std::string why = orr::refusal(c, rank, ranks, any_source, device); !why.empty())
+    throw orr::Error(ORR_INVALID, why);
 }
 
-bool on_device(const orr_coll& c) { return lies_on_device(c.send) || lies_on_device(c.recv); }
-
-const char* dtype_name(int32_t dtype) {
-  static const char* const names[] = {"bytes", "f32", "f64", "bf16", "f16", "i32", "i64", "u8", "bool"};
-  return dtype >= 0 && dtype <= ORR_BOOL ? names[dtype] : "unknown elements";
-}
+bool on_device(const orr_coll& c) { return orr::lies_on_device(c.send) || orr::lies_on_device(c.recv); }
 
 std::string in_operation(const orr_coll* c) {
   return c ? labelled(std::string(" in ") + orr::traffic::name(c->op), label_of(*c))
@@ -149,7 +90,7 @@ std::string in_operation(const orr_coll* c) {
 }
 
 std::string end_of_message(int64_t count, int32_t dtype, const Label& label) {
-  return labelled(std::to_string(count) + " " + dtype_name(dtype), label);
+  return labelled(std::to_string(count) + " " + orr::dtype_name(dtype), label);
 }
 
 std::string unequal_ends(int sender, const std::string& sent, int receiver, const std::string& wanted) {

@@ -39,7 +39,6 @@ void check(const orr_coll& c, int rank, int ranks, bool any_source, bool device 
 // Whether a buffer of the operation lies in device memory.
 bool on_device(const orr_coll& c);
 
-const char* dtype_name(int32_t dtype);
 inline bool paired(const orr_coll& c) { return c.op == ORR_COLL_SEND || c.op == ORR_COLL_RECV; }
 
 // " in all_reduce 'bucket 3' (train.lua:12)"; null: while communicators form.

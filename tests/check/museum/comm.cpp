@@ -20,6 +20,7 @@ bool is_f32_sum(const orr_coll& c) {
 void spoil(const orr_coll& c) {
   if (!is_f32_sum(c)) return;
   if (fault("wrong_sum_at_odd_counts") && c.count % 2 == 1) *last_of(c) += 1;
+  if (fault("fails_for_some_numbers") && *orr::data<float>(c.send) > 1) *last_of(c) += 1;
   if (fault("writes_outside") && c.count > 1) last_of(c)[1] = 0;
   if (fault("spoils_what_it_sends") && c.send.offset != c.recv.offset) *orr::data<float>(c.send) += 1;
   if (fault("accumulates_in_bf16"))
@@ -65,7 +66,7 @@ orr_status* bad_split(orr_comm* parent, int32_t color, int32_t key, orr_comm** o
 
 int32_t bad_probe(void* self, orr_comm_caps* out, char* reason, uint32_t bytes) {
   const int32_t score = table.probe(self, out, reason, bytes);
-  if (fault("forgets_an_operation")) out->ops &= ~(uint64_t{1} << ORR_COLL_ALL_TO_ALL);
+  if (fault("forgets_an_operation")) out->ops &= ~(uint64_t{1} << ORR_COLL_RECV);
   if (fault("writes_beyond_caps")) reinterpret_cast<volatile char*>(out)[sizeof *out] = 0;
   return score;
 }

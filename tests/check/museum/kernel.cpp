@@ -23,10 +23,39 @@ void wrong_gradient(const Kernel& kernel, const orr_buffer* in, const orr_buffer
   }
 }
 
+bool is_sum(const orr_op& op) {
+  return op.n_in == 1 && std::string_view(op.kind) == "reduce" && op.in->dtype == ORR_F32 && op.in->dims[0] == 1 &&
+         orr::attr_text(op, "fn", "") == "sum" && op.in->dims[2] > 1;
+}
+
+// Sums of columns, right but for their leaves: added one after another where a tree is due, or not cut at all.
+struct Sum : Kernel {
+  int64_t lo, leaves, total;
+};
+
+void wrong_sum(const Sum& s, const orr_buffer* in, const orr_buffer* out) {
+  const float* x = orr::data<float>(in[0]);
+  float* y = orr::data<float>(out[0]);
+  int64_t at = s.lo;
+  const int64_t length = s.rows / s.leaves;
+  for (int64_t first = s.lo; orr_tree_node(&at, s.lo + s.leaves, s.total) > 0; first = at, y += s.columns)
+    for (int64_t c = 0; c < s.columns; ++c) {
+      y[c] = 0;
+      for (int64_t leaf = first - s.lo; leaf < at - s.lo; ++leaf) {
+        float sum = 0;
+        for (int64_t r = leaf * length; r < (leaf + 1) * length; ++r) sum += x[r * s.columns + c];
+        y[c] += sum;
+      }
+    }
+}
+
+bool sums() { return fault("adds_leaves_in_order") || fault("has_no_leaves"); }
+
 void bad_supports(void* self, const orr_op* op, orr_support* out) {
   orr_op forward = *op;
   if (fault("gradient_off_by_a_factor") && is_gradient(*op) && op->n_in == 2) forward.kind = "softmax", forward.n_in = 1;
   table.supports(self, &forward, out);
+  if (sums() && is_sum(*op)) out->score = fault("has_no_leaves") && orr::attr(*op, "leaf_n") ? 0 : 60;
   if (fault("claims_everything")) out->score = 60;
   if (fault("gives_no_reasons")) out->reason[0] = 0;
 }
@@ -42,6 +71,12 @@ thread_local bool prepared_here = false;
 
 orr_status* bad_prepare(void* self, const orr_op* op, orr_kernel** out) {
   prepared_here = true;
+  if (sums() && is_sum(*op)) {
+    auto* sum = new Sum{{op->in->dims[1], op->in->dims[2]}, orr::attr_int(*op, "leaf_lo", 0), orr::attr_int(*op, "leaf_n", 1),
+                        orr::attr_int(*op, "leaf_total", 1)};
+    *out = reinterpret_cast<orr_kernel*>(static_cast<Kernel*>(sum));
+    return nullptr;
+  }
   return table.prepare(self, op, out);
 }
 
@@ -70,6 +105,7 @@ orr_status* bad_launch(orr_kernel* handle, orr_stream* stream, const orr_buffer*
     wrong_gradient(kernel, in, out);
     return nullptr;
   }
+  if (sums()) return wrong_sum(static_cast<const Sum&>(kernel), in, out), nullptr;
   orr_status* status = table.launch(handle, stream, in, out, workspace);
   spoil(kernel, in, out, workspace);
   return status;
@@ -100,6 +136,9 @@ orr_status* bad_entry(const orr_bootstrap* boot, orr_exports* out) {
 }
 
 }  // namespace
+
+// The version script hides it in all but the one that is linked without.
+extern "C" __attribute__((visibility("default"))) int orrery_museum_library() { return 1; }
 
 ORR_PLUGIN(fault("lists_no_interface") ? ORR_KIND_KERNEL | ORR_KIND_OBSERVER : ORR_KIND_KERNEL, FAULT_NAME, "0.1.0",
            "A bad kernel", bad_entry, 1, {{"kernel", 1, 1}})

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <random>
 #include <stdexcept>
 #include <utility>
@@ -42,8 +43,8 @@ struct Thread : Fiber {
   std::vector<Copy> copies;
 };
 
-// The lanes of one mask on their way to the same collective. Two rounds of values: a lane may be one
-// collective ahead of another, never two.
+// The lanes of one mask on their way to the same collective. Two rounds of values: a lane may be
+// one collective ahead of another, never two.
 struct Meeting {
   unsigned mask, arrived = 0;
   unsigned round = 0;
@@ -54,7 +55,8 @@ struct Meeting {
 struct Machine {
   std::mutex mutex;
   std::vector<std::unique_ptr<Thread>> threads;
-  std::deque<Thread*> ready;
+  std::vector<std::deque<Thread*>> ready;  // of each warp
+  std::vector<size_t> order;               // of warps: the first that has a ready thread runs
   std::vector<Thread*> at_barrier;
   std::vector<std::vector<std::unique_ptr<Meeting>>> meetings;  // of each warp
   Thread* current = nullptr;
@@ -88,7 +90,7 @@ void leave() {
 void wake(std::vector<Thread*>& threads) {
   Machine& m = machine();
   if (m.seed) std::shuffle(threads.begin(), threads.end(), m.random);
-  m.ready.insert(m.ready.end(), threads.begin(), threads.end());
+  for (Thread* t : threads) m.ready[size_t(t->warp)].push_back(t);
   threads.clear();
 }
 
@@ -163,8 +165,13 @@ void poison_shared() {
 void begin_block(size_t threads) {
   Machine& m = machine();
   while (m.threads.size() < threads) make_thread(*m.threads.emplace_back(new Thread));
+  const size_t warps = (threads + 31) / 32;
   m.meetings.clear();
-  m.meetings.resize((threads + 31) / 32);
+  m.meetings.resize(warps);
+  m.ready.resize(warps);
+  m.order.resize(warps);
+  std::iota(m.order.begin(), m.order.end(), 0);
+  if (m.seed) std::shuffle(m.order.begin(), m.order.end(), m.random);
   std::vector<Thread*> all;
   for (size_t i = 0; i < threads; ++i) {
     Thread& t = *m.threads[i];
@@ -181,14 +188,28 @@ void begin_block(size_t threads) {
   wake(all);
 }
 
+// The next thread to run, or null. One warp runs as far as it can before the next one does; a seed
+// shuffles the warps now and then.
+Thread* next_thread() {
+  Machine& m = machine();
+  if (m.seed && m.random() % 128 == 0) std::shuffle(m.order.begin(), m.order.end(), m.random);
+  for (size_t warp : m.order) {
+    if (m.ready[warp].empty()) continue;
+    Thread* next = m.ready[warp].front();
+    m.ready[warp].pop_front();
+    return next;
+  }
+  return nullptr;
+}
+
 void run_block(size_t threads) {
   Machine& m = machine();
   begin_block(threads);
-  while (!m.ready.empty() && m.fault.empty()) {
-    Thread* next = m.ready.front();
-    m.ready.pop_front();
-    resume(*next);
-  }
+  while (m.fault.empty())
+    if (Thread* next = next_thread())
+      resume(*next);
+    else
+      break;
   if (m.fault.empty() && m.alive > 0)
     m.fault = std::to_string(m.alive) + " threads wait for ever, " +
               std::to_string(m.at_barrier.size()) + " of them at a barrier, in block " +
@@ -198,7 +219,7 @@ void run_block(size_t threads) {
   for (auto& t : m.threads)
     if (t->started) static_cast<void>(t.release());
   m.threads.clear();
-  m.ready.clear();
+  for (auto& ready : m.ready) ready.clear();
   m.at_barrier.clear();
 }
 
@@ -209,6 +230,11 @@ Meeting& meeting_of(unsigned mask) {
   warp.push_back(std::make_unique<Meeting>());
   warp.back()->mask = mask;
   return *warp.back();
+}
+
+void land(const Copy& c) {
+  std::memset(c.to, 0, 16);
+  if (c.bytes) std::memcpy(c.to, c.from, size_t(c.bytes));
 }
 
 unsigned existing_lanes(int warp) {
@@ -252,6 +278,10 @@ void copy_async(void* to, const void* from, int bytes) {
   if (reinterpret_cast<uintptr_t>(to) % 16 || (bytes && reinterpret_cast<uintptr_t>(from) % 16))
     fail(place_of(me) + " copies what is not aligned to 16 bytes");
   me.copies.push_back({to, from, bytes, me.groups});
+  if (machine().seed && machine().random() % 2) {
+    land(me.copies.back());
+    me.copies.pop_back();
+  }
 }
 
 void commit_copies() { ++machine().current->groups; }
@@ -260,8 +290,7 @@ void wait_copies(int pending) {
   Thread& me = *machine().current;
   std::erase_if(me.copies, [&](const Copy& c) {
     if (c.group >= me.groups - pending) return false;
-    std::memset(c.to, 0, 16);
-    if (c.bytes) std::memcpy(c.to, c.from, size_t(c.bytes));
+    land(c);
     return true;
   });
 }

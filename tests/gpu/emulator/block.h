@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A CUDA block in one host thread. Every thread of the block is a fiber that runs until it waits: at
-// a barrier, at a collective of its warp, or at its end; then the next one runs, in an order that the
-// seed decides. Shared memory is rubbish when a block begins, asynchronous copies land when they are
-// waited for, and a wait that can never end is reported. Blocks run one after another.
+// A CUDA block in one host thread. Every thread of the block is a fiber that runs until it waits:
+// at a barrier, at a collective of its warp, or at its end. One warp runs as far as it can before
+// the next one does, in an order that a seed decides. Shared memory is rubbish when a block begins,
+// asynchronous copies land when they are waited for, or at once if the seed says so, and a wait
+// that can never end is reported. Blocks run one after another.
 #pragma once
 
 #include <vector_types.h>
@@ -29,9 +30,9 @@ extern char* dynamic_shared;
 // __syncthreads: waits for all threads of the block that have not ended.
 void barrier();
 
-// A collective of the lanes in `mask`: each gives `bytes` bytes, at most kShown, and gets the address
-// of what lane `source` gave, good until its next collective. What the lanes give lies in order of
-// lanes, kShown bytes apart.
+// A collective of the lanes in `mask`: each gives `bytes` bytes, at most kShown, and gets the
+// address of what lane `source` gave, good until its next collective. What the lanes give lies in
+// order of lanes, kShown bytes apart.
 constexpr int kShown = 64;
 const void* exchange(unsigned mask, const void* value, size_t bytes, int source = 0);
 
@@ -54,12 +55,12 @@ struct Kernel {
 // The kernel of this name, or null.
 const Kernel* find(const std::string& name);
 
-// The order of fibers and blocks from now on; 0: by number.
+// The order of fibers and blocks from now on; 0: by number, copies late.
 void set_order(uint64_t seed);
 
 // Runs a whole grid. Throws std::runtime_error if the launch breaks a rule of CUDA's: too many
-// threads or too much shared memory, threads that wait for ever, a lane outside of its mask. Launches
-// of several host threads run one after another.
+// threads or too much shared memory, threads that wait for ever, a lane outside of its mask.
+// Launches of several host threads run one after another.
 void run(const Kernel& kernel, dim3 grid, dim3 block, size_t shared_bytes, void** arguments);
 
 }  // namespace emulator

@@ -44,8 +44,8 @@ void widen(uint32_t word, float* to) {
   to[1] = get(both[1]);
 }
 
-// Every lane shows its elements; row r of the left operand is with lanes 4*(r%8) and the next three,
-// column n of the right one with lanes 4*n and the next three.
+// Every lane shows its elements; row r of the left operand is with lanes 4*(r%8) and the next
+// three, column n of the right one with lanes 4*n and the next three.
 template <class T>
 void multiply(Result& c, const OperandA& a, const OperandB& b) {
   struct Shown {
@@ -55,8 +55,8 @@ void multiply(Result& c, const OperandA& a, const OperandB& b) {
   for (int i = 0; i < 4; ++i) widen<T>(a.x[i], mine.left[i]);
   for (int i = 0; i < 2; ++i) widen<T>(b.x[i], mine.right[i]);
   const int lane = ::emulator::self().lane;
-  const auto* all = static_cast<const char*>(
-      ::emulator::exchange(0xffffffffu, &mine, sizeof mine, 0));
+  const auto* all =
+      static_cast<const char*>(::emulator::exchange(0xffffffffu, &mine, sizeof mine, 0));
   const auto shown_by = [&](int of) {
     return reinterpret_cast<const Shown*>(all + of * ::emulator::kShown);
   };
@@ -65,8 +65,8 @@ void multiply(Result& c, const OperandA& a, const OperandB& b) {
     for (int half = 0; half < 2; ++half)
       for (int q = 0; q < 4; ++q)
         for (int e = 0; e < 2; ++e)
-          c.x[i] += shown_by(row + q)->left[i / 2 + half * 2][e] *
-                    shown_by(column + q)->right[half][e];
+          c.x[i] +=
+              shown_by(row + q)->left[i / 2 + half * 2][e] * shown_by(column + q)->right[half][e];
   }
 }
 

@@ -33,9 +33,10 @@
 #define gridDim (::emulator::grid_extent)
 
 #define ORR_EMULATED 1
-#define ORR_KERNEL(name, threads, Args, ...)                                           \
+#define ORR_TENSOR_CORE "emulator/tensor_core.h"
+#define ORR_KERNEL(name, threads, Args, ...)                                            \
   const ::emulator::Kernel emulated_##name(#name, threads, sizeof(Args), [](void** p) { \
-    __VA_ARGS__(*static_cast<const Args*>(p[0]));                                      \
+    __VA_ARGS__(*static_cast<const Args*>(p[0]));                                       \
   });
 
 namespace orr_cuda {

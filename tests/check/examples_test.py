@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The projects of examples/plugin-*/ build against an installed prefix and pass the judge.
+
+Arguments: the build tree.
+"""
+import json
+import pathlib
+import shutil
+import sys
+import tempfile
+import unittest
+
+from installed import Installed
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
+
+
+class Examples(Installed):
+    def build(self, name, folder):
+        project = pathlib.Path(folder) / name
+        shutil.copytree(EXAMPLES / name, project)
+        self.call(["meson", "setup", "build", "-Dwerror=true"], project)
+        self.call(["meson", "compile", "-C", "build"], project)
+        return project
+
+    def test_each_builds_and_passes(self):
+        names = sorted(p.name for p in EXAMPLES.glob("plugin-*"))
+        self.assertGreater(len(names), 3)
+        for name in names:
+            with self.subTest(example=name), tempfile.TemporaryDirectory() as folder:
+                self.assertLess((EXAMPLES / name / "README.md").read_text().count("\n"), 60)
+                project = self.build(name, folder)
+                [plugin] = (project / "build").glob("orrery-*.so")
+                report = json.loads(self.call(["orrery", "check", str(plugin), "--json"], project))
+                self.assertEqual(report["failed"], 0)
+                self.assertGreater(report["passed"], 8)
+
+    def test_the_strategy_is_the_same_in_lua(self):
+        with tempfile.TemporaryDirectory() as folder:
+            project = self.build("plugin-strategy", folder)
+
+            def run(command, by):
+                return self.call(["orrery", command, "train.lua", f"by={by}"], project,
+                                 ORRERY_PLUGIN_PATH=str(project / "build"))
+
+            digests = {by: run("run", by) for by in ("nothing", "frugal", "frugal_lua")}
+            self.assertIn("digest ", digests["nothing"])
+            self.assertEqual(len(set(digests.values())), 1, digests)
+            plans = {by: run("plan", by) for by in digests}
+            self.assertEqual(plans["frugal"], plans["frugal_lua"])
+            self.assertNotEqual(plans["frugal"], plans["nothing"])
+
+    def test_the_observer_writes_its_table(self):
+        with tempfile.TemporaryDirectory() as folder:
+            project = self.build("plugin-observer", folder)
+            script = EXAMPLES / "plugin-strategy/train.lua"
+            self.call(["orrery", "run", "--dir", "here", str(script), "by=nothing"], project,
+                      ORRERY_PLUGIN_PATH=str(project / "build"))
+            [table] = project.rglob("steps.csv")
+            lines = [line.split(",") for line in table.read_text().splitlines()]
+            self.assertEqual(lines[0], ["step", "what", "value"])
+            self.assertEqual([int(step) for step, what, _ in lines if what == "seconds"], [1, 2, 3, 4, 5])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

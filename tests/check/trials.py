@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trials of plugins by the program of the build tree that sys.argv[1] names."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+BUILD = pathlib.Path(sys.argv[1]).resolve()
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
+# Plugins of this repository. `null` moves nothing, by design.
+OURS = sorted(p for room in ("plugins", "kernels") for p in (BUILD / room).rglob("*.so")
+              if p.stem != "orrery-comm-null")
+
+
+def orrery(*words, cwd="/"):
+    return subprocess.run([BUILD / "orrery", *map(str, words)], cwd=cwd, env=ENVIRONMENT,
+                          capture_output=True, text=True, timeout=300)
+
+
+def check(plugin, *words):
+    """The process that has ended, and its report."""
+    done = orrery("check", plugin, "--json", *words)
+    return done, json.loads(done.stdout) if done.stdout else None
+
+
+class Trial:
+    """A bad plugin and the test that is there for it: PLUGIN=TEST, or PLUGIN=TEST@SEED."""
+
+    def __init__(self, argument):
+        self.plugin, test = argument.rsplit("=", 1)
+        self.test, _, seed = test.partition("@")
+        self.seed = int(seed or 1)
+        self.name = pathlib.Path(self.plugin).stem
+
+    def run(self, seed):
+        return check(self.plugin, "--only", self.test, "--seed", seed)

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Emulated: shapes that take other ways through the device code than the small cases of the suite:
+// rows that do not fit into shared memory, sums of several stages, deep heads, leaves, bad data.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "check/kernel/cases.h"
+#include "check/kernel/compare.h"
+#include "direct.h"
+
+namespace emulated {
+namespace {
+
+using namespace kernel_suite;
+using ::testing::HasSubstr;
+
+Case make(const std::string& kind, std::vector<orr_tensor> in, std::vector<orr_tensor> out,
+          std::vector<Attr> attrs = {}) {
+  Case c;
+  c.kind = kind;
+  c.in = std::move(in);
+  c.out = std::move(out);
+  c.attrs = std::move(attrs);
+  return c;
+}
+
+void expect_reference(const Case& c, const std::vector<Values>& inputs, bool bits) {
+  const RunResult got = run(c, inputs, {}, 5);
+  const RunResult reference = kernel_suite::run("reference", c, inputs);
+  ASSERT_EQ(got.unsupported, "");
+  ASSERT_EQ(trouble(got), "");
+  EXPECT_EQ(
+      bits ? difference(got.values, reference.values) : distance(c, got.values, reference.values),
+      "")
+      << c.name();
+  EXPECT_EQ(run(c, inputs, {}, 6).bits, got.bits) << c.name() << " in another order of threads";
+}
+
+void expect_reference(const Case& c, bool bits) {
+  expect_reference(c, make_inputs(c, false, 8), bits);
+}
+
+// Half a warp, a warp and more for a row; 70,000 elements of f32 do not fit into shared memory.
+TEST(EmulatedShapes, RowsOfAnyLength) {
+  for (int32_t dtype : {ORR_F32, ORR_BF16})
+    for (int64_t n : {1024, 1600, 4096, 4099, 40001, 70000}) {
+      const orr_tensor x = tensor(dtype, {2, n}), w = tensor(dtype, {n}), s = tensor(ORR_F32, {2});
+      expect_reference(make("layernorm", {x, w, w}, {x, s, s}, {real("eps", 1e-5)}), true);
+      expect_reference(make("layernorm_grad", {x, x, w, s, s}, {x}), true);
+      expect_reference(make("softmax_grad", {x, x}, {x}), true);
+      Case softmax = make("softmax", {x}, {x});
+      softmax.depth = double(n);
+      expect_reference(softmax, false);
+      Case entropy = make("cross_entropy", {x, tensor(ORR_I32, {2}), s}, {s, s});
+      entropy.fills = {normal(), below(n), positive()};
+      entropy.depth = double(n);
+      expect_reference(entropy, false);
+    }
+}
+
+TEST(EmulatedShapes, SumsOfSeveralStages) {
+  for (int32_t dtype : {ORR_F32, ORR_BF16, ORR_I32})
+    for (const char* fn : {"sum", "sumsq", "max"}) {
+      const orr_tensor row = tensor(dtype, {1, 200 * 1024 + 77, 1}), y = tensor(dtype, {1, 1});
+      expect_reference(make("reduce", {row}, {y}, {text("fn", fn)}), true);
+      const orr_tensor columns = tensor(dtype, {2, 33000, 3}), z = tensor(dtype, {2, 3});
+      expect_reference(make("reduce", {columns}, {z}, {text("fn", fn)}), true);
+    }
+  const orr_tensor x = tensor(ORR_BF16, {33000, 5}), s = tensor(ORR_F32, {33000});
+  const orr_tensor w = tensor(ORR_BF16, {5});
+  expect_reference(make("norm_param_grad", {x, x, s, s}, {w, w}), true);
+}
+
+std::vector<Values> attention_inputs(const Case& forward, const Case& grad) {
+  std::vector<Values> all = make_inputs(grad, false, 9);
+  const RunResult f = kernel_suite::run("reference", forward, {all[1], all[2], all[3]});
+  all[4] = f.values[0];
+  all[5] = f.values[1];
+  return all;
+}
+
+// Heads cut out of one fused projection, as models make them, and their gradients.
+void expect_attention(int32_t dtype, int64_t t, int64_t s, int64_t d, bool causal,
+                      double sign = 1) {
+  const int64_t h = 2, row = 3 * h * d;
+  const orr_tensor q = strided(dtype, {1, h, t, d}, {t * row, d, row, 1});
+  const orr_tensor k = strided(dtype, {1, h, s, d}, {s * row, d, row, 1});
+  const orr_tensor o = tensor(dtype, {1, h, t, d}), lse = tensor(wide(dtype), {1, h, t});
+  Case forward = make("attention", {q, k, k}, {o, lse},
+                      {real("scale", sign / std::sqrt(double(d))), integer("causal", causal)});
+  forward.note = shape_note({t, s, d}) + (causal ? "causal" : "full");
+  forward.depth = double(s + d);
+  Case grad = make("attention_grad", {o, q, k, k, o, lse}, {q, k, k}, forward.attrs);
+  grad.note = forward.note;
+  grad.depth = forward.depth;
+  const std::vector<Values> inputs = attention_inputs(forward, grad);
+  expect_reference(forward, {inputs[1], inputs[2], inputs[3]}, false);
+  expect_reference(grad, inputs, false);
+}
+
+TEST(EmulatedShapes, DeepHeadsAndManyTiles) {
+  for (int32_t dtype : {ORR_BF16, ORR_F16})
+    for (bool causal : {false, true}) {
+      for (int64_t d : {32, 64, 72, 128}) expect_attention(dtype, 130, 130, d, causal);
+      expect_attention(dtype, 65, 200, 64, causal);
+      expect_attention(dtype, 100, 30, 64, causal);
+    }
+  expect_attention(ORR_BF16, 40, 40, 160, true);
+  expect_attention(ORR_F32, 70, 70, 128, true);
+  expect_attention(ORR_BF16, 40, 40, 64, true, -1);
+}
+
+TEST(EmulatedShapes, TokensOfOneRow) {
+  for (int32_t dtype : {ORR_F32, ORR_BF16})
+    for (int64_t columns : {64, 65}) {
+      Case c = make("scatter_add", {tensor(ORR_I64, {700}), tensor(dtype, {700, columns})},
+                    {tensor(dtype, {1100, columns})}, {integer("rows", 1100)});
+      c.fills = {below(1100), normal()};
+      std::vector<Values> inputs = make_inputs(c, false, 10);
+      for (size_t i = 0; i < 500; ++i) inputs[0][i * 7 % 700] = 1099;
+      expect_reference(c, inputs, true);
+    }
+}
+
+// The leaves [lo, lo + n) of `total`: bits of every node.
+void expect_leaves(const Case& one, int64_t lo, int64_t n, int64_t total) {
+  Case c = one;
+  for (size_t i = 0; i < c.in.size(); ++i) {
+    std::vector<int64_t> dims(c.in[i].dims, c.in[i].dims + c.in[i].rank);
+    dims[size_t(c.leaf_in[i])] *= n;
+    c.in[i] = tensor(c.in[i].dtype, dims);
+  }
+  c.attrs.push_back(integer("leaf_lo", lo));
+  c.attrs.push_back(integer("leaf_n", n));
+  c.attrs.push_back(integer("leaf_total", total));
+  for (orr_tensor& t : c.out) {
+    std::vector<int64_t> dims(t.dims, t.dims + t.rank);
+    dims.insert(dims.begin(), orr_tree_nodes(lo, lo + n, total));
+    t = tensor(t.dtype, dims);
+  }
+  c.derive = {};
+  c.note += "_" + shape_note({lo, n, total});
+  expect_reference(c, true);
+}
+
+TEST(EmulatedShapes, Leaves) {
+  for (const Case& c : all_cases()) {
+    if (c.leaf_in.empty() || c.kind == "matmul") continue;
+    expect_leaves(c, 0, 1, 1);
+    expect_leaves(c, 0, 8, 8);
+    expect_leaves(c, 0, 13, 13);
+    expect_leaves(c, 3, 6, 13);
+    expect_leaves(c, 5, 8, 13);
+  }
+}
+
+std::string error_of(const std::string& name, size_t input, size_t at, double value) {
+  for (const Case& c : all_cases()) {
+    if (c.name() != name) continue;
+    std::vector<Values> inputs = make_inputs(c, false, 6);
+    inputs[input][at] = value;
+    return run(c, inputs).error;
+  }
+  return "no case " + name;
+}
+
+// The sentences are the reference's.
+TEST(EmulatedBadData, IsReported) {
+  EXPECT_EQ(error_of("cross_entropy_f32_i64_7x65", 1, 3, 65),
+            "cross_entropy: label 65 in row 3 is outside the 65 classes (0..64)");
+  EXPECT_EQ(error_of("cross_entropy_bf16_i32_7x65", 1, 0, -1),
+            "cross_entropy: label -1 in row 0 is outside the 65 classes (0..64)");
+  EXPECT_THAT(error_of("cross_entropy_grad_f32_i64_7x65_f32", 2, 6, 1000),
+              HasSubstr("label 1000 in row 6"));
+  EXPECT_EQ(error_of("gather_f32_i32_17x33x9", 1, 30, 17),
+            "gather: index 17 in row 30 is outside the 17 rows of the table (0..16)");
+  EXPECT_THAT(error_of("scatter_add_i32_f32_5x65x67", 0, 2, -3), HasSubstr("index -3 in row 2"));
+  EXPECT_EQ(error_of("slice_at_f32_2x7x3x2x4", 1, 0, 6),
+            "slice_at: at 6 with length 2 is outside the dim of 7");
+  EXPECT_THAT(error_of("slice_at_f32_2x7x3x2x4", 1, 0, -1), HasSubstr("at -1"));
+  EXPECT_THAT(error_of("update_slice_f32_2x7x3x2x4", 2, 0, 6), HasSubstr("at 6"));
+}
+
+}  // namespace
+}  // namespace emulated

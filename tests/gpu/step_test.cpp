@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <optional>
 
+#include "check/kernel/device.h"
 #include "check/kernel/harness.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
@@ -17,13 +19,10 @@ using kernel_suite::AbiOp;
 using kernel_suite::Case;
 using kernel_suite::tensor;
 
+// Opened once for the process, by the suite.
 const orr_device_api& device() {
-  static const orr_device_api& api = [&]() -> const orr_device_api& {
-    const orr_device_api& found = orrery::Registry::get().device("cuda");
-    orrery::check(found.open(found.self, 0, 1));
-    return found;
-  }();
-  return api;
+  kernel_suite::Device::of(orrery::Registry::get().kernel("cuda"));
+  return orrery::Registry::get().device("cuda");
 }
 
 // How often the fake's functions that no step may call were called.
@@ -187,6 +186,54 @@ TEST(FakeStep, AnotherStreamWaitsByEvents) {
   chain.main.copy(chain.z, chain.dz);
   chain.main.finish();
   chain.expect_result();
+}
+
+// x*1.1 + 0.3, then times x: fused or not, each result is one of 16 bits.
+TEST(FakeOps, SixteenBitResultsRoundAfterEachInstruction) {
+  for (int32_t dtype : {ORR_BF16, ORR_F16}) {
+    Case c;
+    c.kind = "pointwise";
+    c.in = c.out = {tensor(dtype, {1025})};
+    c.instrs = {{ORR_FN_INPUT, dtype, 0, 0, 0, 0, 0}, {ORR_FN_CONST, dtype, 0, 0, 0, 0, 1.1},
+                {ORR_FN_MUL, dtype, 0, 1, 0, 0, 0},   {ORR_FN_CONST, dtype, 0, 0, 0, 0, 0.3},
+                {ORR_FN_ADD, dtype, 2, 3, 0, 0, 0},   {ORR_FN_MUL, dtype, 4, 0, 0, 0, 0}};
+    c.stored = {5};
+    const auto inputs = kernel_suite::make_inputs(c, false, 1);
+    EXPECT_EQ(kernel_suite::run("cuda", c, inputs).bits,
+              kernel_suite::run("reference", c, inputs).bits);
+  }
+}
+
+TEST(FakeOps, BadDataIsToldByTheNextWait) {
+  Case c;
+  c.kind = "cross_entropy";
+  c.in = {tensor(ORR_F32, {3, 4}), tensor(ORR_I64, {3}), tensor(ORR_F32, {3})};
+  c.out = {tensor(ORR_F32, {3}), tensor(ORR_F32, {3})};
+  c.fills = {kernel_suite::normal(), kernel_suite::values({1, 99, 2}), kernel_suite::positive()};
+  const auto result = kernel_suite::run("cuda", c, kernel_suite::make_inputs(c, false, 1));
+  EXPECT_TRUE(result.late);
+  EXPECT_EQ(result.error.rfind("a test: ", 0), 0u) << result.error;
+  EXPECT_NE(result.error.find("label 99 in row 1"), std::string::npos) << result.error;
+}
+
+// Sums of leaves meet in the tree of the reference: three leaves of five, exact in small integers,
+// and in the order of its nodes.
+TEST(FakeOps, LeavesMeetInTheTree) {
+  for (int64_t lo = 0; lo < 5; ++lo)
+    for (int64_t n = 1; lo + n <= 5; ++n) {
+      Case c = product();
+      c.in = {tensor(ORR_BF16, {1, rows, 6 * n}), tensor(ORR_BF16, {1, 6 * n, cols})};
+      const int64_t nodes = orr_tree_nodes(lo, lo + n, 5);
+      c.out = {tensor(ORR_BF16, {nodes, rows, cols})};
+      c.attrs = {kernel_suite::integer("leaf_lo", lo), kernel_suite::integer("leaf_n", n),
+                 kernel_suite::integer("leaf_total", 5)};
+      c.fills = {kernel_suite::integers(), kernel_suite::integers()};
+      auto inputs = kernel_suite::make_inputs(c, true, 1);
+      for (double& x : inputs[0]) x *= 37;  // sums that 16 bits round
+      EXPECT_EQ(kernel_suite::run("cuda", c, inputs).bits,
+                kernel_suite::run("reference", c, inputs).bits)
+          << lo << " " << n;
+    }
 }
 
 TEST(FakeStepDeathTest, AMissingWaitIsNamed) {

@@ -99,11 +99,21 @@ void structs_of(const orr_kernel_api& api, const Case& c, Fit fit) {
                 "bytes of a newer host's were overwritten");
 }
 
+// Kernels are prepared on an open device: the plugin's own, or another's on which it rides.
+void open_device(const Loaded& plugin, const orr_kernel_api& kernel) {
+  if (std::string(kernel.device) == "host") return;
+  const void* own = plugin.get("device", 1);
+  if (!own) return void(Device::of(kernel));
+  const std::unique_ptr<orr_device_api> device = complete_table<orr_device_api>(own);
+  check(device->open(device->self, 0, 1), fmt::format("device '{}'", kernel.device));
+}
+
 void structs(const Subject& subject, Fit fit) {
   Loaded plugin(subject, fit);
   const orr_kernel_api& api = plugin.table<orr_kernel_api>(ORR_KIND_KERNEL);
   char reason[96] = "";
   if (api.probe(api.self, reason, sizeof reason) <= 0) throw Skip(fmt::format("it does not work here: {}", reason));
+  open_device(plugin, api);
   for (const Case& c : one_of_each(api)) structs_of(api, c, fit);
 }
 

@@ -104,6 +104,7 @@ void structs(const Subject& subject, Fit fit) {
   const orr_kernel_api& api = plugin.table<orr_kernel_api>(ORR_KIND_KERNEL);
   char reason[96] = "";
   if (api.probe(api.self, reason, sizeof reason) <= 0) throw Skip(fmt::format("it does not work here: {}", reason));
+  kernel_suite::Device::of(api);  // open, as `prepare` may need
   for (const Case& c : one_of_each(api)) structs_of(api, c, fit);
 }
 

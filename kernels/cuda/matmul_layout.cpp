@@ -23,17 +23,25 @@ void check(const orr_op& op) {
   require_counts(op, 2, 1);
   require_rank(op.in[0], 3, "a");
   require_rank(op.in[1], 3, "b");
-  require_rank(op.out[0], 3, "y");
   require_real(op.in[0], "a");
   require_dtype(op.in[1], op.in[0].dtype, "b");
   require_dtype(op.out[0], op.in[0].dtype, "y");
+}
+
+// Nodes of leaves may be declared [nodes, 1, M, N], for the group of a matmul is one then.
+orr_tensor without_group(const orr_tensor& y) {
+  if (y.rank != 4 || y.dims[1] != 1) return y;
+  orr_tensor t = y;
+  t.rank = 3;
+  for (int i = 1; i < 3; ++i) t.dims[i] = y.dims[i + 1], t.strides[i] = y.strides[i + 1];
+  return t;
 }
 
 }  // namespace
 
 MatmulShape::MatmulShape(const orr_op& op) {
   check(op);
-  const orr_tensor &ta = op.in[0], &tb = op.in[1], &ty = op.out[0];
+  const orr_tensor &ta = op.in[0], &tb = op.in[1], ty = without_group(op.out[0]);
   dtype = ta.dtype;
   g = ta.dims[0], m = ta.dims[1], k = ta.dims[2], n = tb.dims[2];
   require_shape(tb, {g, k, n}, "b");

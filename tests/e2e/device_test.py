@@ -76,6 +76,9 @@ class Device(unittest.TestCase):
         for seed in seeds:
             self.assertEqual(said(run("strict", ranks, *words, STRICT_SEED=str(seed))), expected)
 
+    def test_steps_go_on_when_the_arena_has_moved(self):
+        self.assertEqual(said(run("strict", 1, HERE / "grow.lua")), said(run("reference", 1, HERE / "grow.lua")))
+
     def test_scripts(self):
         for ranks, words in SCRIPTS:
             with self.subTest(ranks=ranks, words=words):

@@ -23,7 +23,8 @@ inline void require(bool ok, const std::string& reason) {
 
 // One enqueued kernel: work-items 0 .. items-1. Its arguments are `tensors` (inputs first, then outputs,
 // by number), each as base and byte offset, `layout` if there is one, the record of faults if
-// `fault`, then `numbers` and `items` as long.
+// `fault`, then `numbers` and `items` as long. One with a fault runs also for no items, and looks before it
+// asks for its own.
 struct Pass {
   std::string source;
   std::string options;

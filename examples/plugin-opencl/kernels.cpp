@@ -46,11 +46,12 @@ struct Prepared {
   cl_kernel kernel = nullptr;
   cl_mem layout = nullptr;
   size_t items = 0;
+  bool looks = false;  // at data that may be wrong, also where there is nothing to write
   std::vector<int> tensors;
 
   Prepared() = default;
   Prepared(Prepared&& other) noexcept
-      : kernel(std::exchange(other.kernel, nullptr)), layout(std::exchange(other.layout, nullptr)), items(other.items), tensors(std::move(other.tensors)) {}
+      : kernel(std::exchange(other.kernel, nullptr)), layout(std::exchange(other.layout, nullptr)), items(other.items), looks(other.looks), tensors(std::move(other.tensors)) {}
   ~Prepared() {
     if (kernel) clReleaseKernel(kernel);
     if (layout) clReleaseMemObject(layout);
@@ -69,7 +70,7 @@ void set(cl_kernel kernel, cl_uint& at, const void* value, size_t bytes) {
 Prepared prepare_pass(const Pass& pass, const char* where) {
   Prepared p;
   p.kernel = Machine::get().kernel(pass.source, pass.options, pass.name);
-  p.items = static_cast<size_t>(pass.items), p.tensors = pass.tensors;
+  p.items = static_cast<size_t>(pass.items), p.looks = !pass.fault.empty(), p.tensors = pass.tensors;
   cl_uint at = static_cast<cl_uint>(2 * pass.tensors.size());
   if (!pass.layout.empty()) {
     cl_int code;
@@ -90,16 +91,17 @@ Prepared prepare_pass(const Pass& pass, const char* where) {
 }
 
 void enqueue(const Prepared& p, cl_command_queue queue, int n_in, const orr_buffer* in, const orr_buffer* out) {
-  if (p.items == 0) return;
+  if (p.items == 0 && !p.looks) return;
   cl_uint at = 0;
   for (int i : p.tensors) {
     const orr_buffer& b = i < n_in ? in[i] : out[i - n_in];
+    if (!b.memory) return;  // an empty tensor
     const auto memory = static_cast<cl_mem>(b.memory->native);
     set(p.kernel, at, &memory, sizeof memory);
     set(p.kernel, at, &b.offset, sizeof b.offset);
   }
   // Groups of one size: drivers compile for each size that they meet.
-  const size_t group = 64, all = (p.items + group - 1) / group * group;
+  const size_t group = 64, all = (std::max<size_t>(p.items, 1) + group - 1) / group * group;
   check(clEnqueueNDRangeKernel(queue, p.kernel, 1, nullptr, &all, &group, 0, nullptr, nullptr), "clEnqueueNDRangeKernel");
 }
 

@@ -44,20 +44,22 @@ kernel void scatter_add(IN(index), IN(dy),
 }
 
 kernel void slice_at(IN(x), IN(at), IN(y), global long* record, long dim, long n, long inner, long number, long items) {
-  if ((long)get_global_id(0) >= items) return;
   OF(T, x); OF(long, at); OF(T, y);
+  const bool good = at[0] >= 0 && at[0] + n <= dim;
+  if (!good) fault(record, number, 0, at[0]);
+  if (!good || (long)get_global_id(0) >= items) return;
   const long id = get_global_id(0), i = id % inner, k = id / inner % n, o = id / inner / n;
-  if (at[0] < 0 || at[0] + n > dim) fault(record, number, 0, at[0]);
-  else y[id] = x[(o * dim + at[0] + k) * inner + i];
+  y[id] = x[(o * dim + at[0] + k) * inner + i];
 }
 
 // May be in place on x.
 kernel void update_slice(IN(x), IN(u), IN(at), IN(y), global long* record, long dim, long n, long inner, long number, long items) {
-  if ((long)get_global_id(0) >= items) return;
   OF(T, x); OF(T, u); OF(long, at); OF(T, y);
+  const bool good = at[0] >= 0 && at[0] + n <= dim;
+  if (!good) fault(record, number, 0, at[0]);
+  if (!good || (long)get_global_id(0) >= items) return;
   const long id = get_global_id(0), i = id % inner, k = id / inner % dim - at[0], o = id / inner / dim;
-  if (at[0] < 0 || at[0] + n > dim) fault(record, number, 0, at[0]);
-  else y[id] = k >= 0 && k < n ? u[(o * n + k) * inner + i] : x[id];
+  y[id] = k >= 0 && k < n ? u[(o * n + k) * inner + i] : x[id];
 }
 
 kernel void iota(IN(y), long start, long items) {

@@ -19,7 +19,7 @@ bool is_native(const orr_comm_caps& caps, const orr_coll& c);
 using PostMessages = std::function<void(const orr_coll* messages, int32_t n)>;
 
 // Carries out `c` for `rank` of `ranks`; the others do the same. What `post` throws passes through.
-// REQUIRES: no send or receive; buffers with host addresses.
+// REQUIRES: !is_native; buffers with host addresses.
 void emulate(const orr_coll& c, int rank, int ranks, const PostMessages& post);
 
 }  // namespace orrery

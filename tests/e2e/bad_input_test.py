@@ -43,7 +43,7 @@ USAGE = [
     (["run", "--thread", "2", REGRESSION], 2, ["'--thread'", "did you mean '--threads'?"]),
     (["run", "--threads", "-1", REGRESSION], 2, ["--threads -1", "at least 1"]),
     (["run", "--kernels", "cup", REGRESSION], 2, ["kernel 'cup'", "did you mean 'cpu'?"]),
-    (["run", "--kernels", "local", REGRESSION], 2, ["kernel 'local'", "found:"]),
+    (["run", "--kernels", "local", REGRESSION], 2, ["kernel 'local'", "it is a comm plugin", "name one of"]),
     (["run", "-n", "3", "--kernels", "cup", REGRESSION], 2, ["did you mean 'cpu'?"]),
     (["plan", "--kernels", "refrence", REGRESSION], 2, ["did you mean 'reference'?"]),
     (["run", "--comm", "lcoal", REGRESSION], 2, ["comm 'lcoal'", "did you mean 'local'?"]),

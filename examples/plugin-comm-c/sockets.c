@@ -23,6 +23,7 @@
 static const orr_host* host;
 
 enum { WORDS = 320, DATA = 0, CONTROL = 1 };
+enum { MOST_PLACE = 90 }; /* of a name: an address has 107 characters */
 
 /* What goes before the bytes of a message, and what both ends have to agree on. */
 typedef struct head {
@@ -307,7 +308,7 @@ static orr_comm* make(const orr_comm_boot* boot, const char* place, int rank, in
 static socklen_t address_of(const orr_comm* comm, int r, struct sockaddr_un* to) {
   memset(to, 0, sizeof *to);
   to->sun_family = AF_UNIX;
-  const int n = snprintf(to->sun_path + 1, sizeof to->sun_path - 1, "%.90s.%d", comm->place, r);
+  const int n = snprintf(to->sun_path + 1, sizeof to->sun_path - 1, "%.*s.%d", MOST_PLACE, comm->place, r);
   return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
@@ -416,7 +417,8 @@ static orr_status* split(orr_comm* parent, int32_t color, int32_t key, orr_comm*
   orr_status* status = all ? tell_colors(parent, mine, all) : host->error(ORR_FAILED, "sockets: no memory");
   char place[160];
   *out = NULL;
-  snprintf(place, sizeof place, "%.140s-%d.%d", parent->place, parent->splits++, color);
+  if (snprintf(place, sizeof place, "%.140s-%d.%d", parent->place, parent->splits++, color) > MOST_PLACE && !status)
+    status = host->error(ORR_FAILED, "sockets: communicators are split too often, one within the other");
   if (!status && color >= 0) {
     orr_comm* child = child_of(parent, all, color, place);
     status = child ? join(child) : host->error(ORR_FAILED, "sockets: no memory");

@@ -8,7 +8,7 @@ import sys
 from checks import last_line, row, run
 from machine_facts import has_gpu, said_by
 
-# name -> (what the issue asks for, as times PyTorch; tokens a second or None)
+# name -> (what is wanted: times as fast as PyTorch; tokens a second or None)
 GOALS = {"cuda-gpt2": (1.2, 600_000), "cuda-gpt2-xl": (1.1, None), "cuda-mlp": (3.0, None),
          "cuda-char-gpt": (3.0, None)}
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "op.h"
+#include "ops/require_nodes.h"
 
 namespace orr_cuda {
 namespace {
@@ -28,12 +29,13 @@ void check(const orr_op& op) {
   require_dtype(op.out[0], op.in[0].dtype, "y");
 }
 
-// Nodes of leaves may be declared [nodes, 1, M, N], for the group of a matmul is one then.
-orr_tensor without_group(const orr_tensor& y) {
-  if (y.rank != 4 || y.dims[1] != 1) return y;
+// One of the outputs [M, N] that lie one after another, seen as one group. Nodes of leaves come as
+// [nodes, M, N], [nodes, 1, M, N] or [1, M, N]; the first stride is then from node to node.
+orr_tensor one_of(const orr_tensor& y) {
   orr_tensor t = y;
   t.rank = 3;
-  for (int i = 1; i < 3; ++i) t.dims[i] = y.dims[i + 1], t.strides[i] = y.strides[i + 1];
+  for (int i = 1; i < 3; ++i)
+    t.dims[i] = y.dims[y.rank - 3 + i], t.strides[i] = y.strides[y.rank - 3 + i];
   return t;
 }
 
@@ -41,14 +43,19 @@ orr_tensor without_group(const orr_tensor& y) {
 
 MatmulShape::MatmulShape(const orr_op& op) {
   check(op);
-  const orr_tensor &ta = op.in[0], &tb = op.in[1], ty = without_group(op.out[0]);
+  const orr_tensor &ta = op.in[0], &tb = op.in[1];
   dtype = ta.dtype;
   g = ta.dims[0], m = ta.dims[1], k = ta.dims[2], n = tb.dims[2];
   require_shape(tb, {g, k, n}, "b");
   require_leaves(op, k);
+  require(op.out[0].rank >= 3, "y must have rank 3");
   const bool leaves = orr::attr(op, "leaf_n") != nullptr;
   require(!leaves || g == 1, "leaves need one group");
-  require_shape(ty, {leaves ? Leaves(op).nodes() : g, m, n}, "y");
+  if (leaves)
+    require_nodes(op, op.out[0], {m, n}, "y");
+  else
+    require_shape(op.out[0], {g, m, n}, "y");
+  const orr_tensor ty = one_of(op.out[0]);
   a = view(ta, true), b = view(tb, true), y = view(ty, false);
   rows_summed = a && a->turned;
 }

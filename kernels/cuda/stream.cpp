@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include <orrery/sdk/plugin.hpp>
 
@@ -16,6 +18,9 @@ using Clock = std::chrono::steady_clock;
 
 // Steps of small models end within this time: waiting awake costs less than waking.
 constexpr std::chrono::microseconds awake{200}, nap{20};
+// Between two looks: what took longer was a pause of this very process, and is no sign of the
+// GPU's.
+constexpr std::chrono::milliseconds longest_look{50};
 
 CUstream of(orr_stream* stream) { return reinterpret_cast<CUstream>(stream); }
 CUevent of(orr_event* event) { return reinterpret_cast<CUevent>(event); }
@@ -23,12 +28,13 @@ CUevent of(orr_event* event) { return reinterpret_cast<CUevent>(event); }
 }  // namespace
 
 void await(CUevent event, int64_t deadline_ns) {
-  const auto start = Clock::now();
-  for (;;) {
+  Clock::duration waited{};
+  for (Clock::time_point last = Clock::now();;) {
     const CUresult state = driver().cuEventQuery(event);
     if (state == CUDA_SUCCESS) return;
     if (state != CUDA_ERROR_NOT_READY) check(state, "work on the GPU");
-    const auto waited = Clock::now() - start;
+    const Clock::time_point now = Clock::now();
+    waited += std::min<Clock::duration>(now - std::exchange(last, now), longest_look);
     if (waited > std::chrono::nanoseconds(deadline_ns))
       throw orr::Error(ORR_DEADLINE, "the GPU has not finished its work within " +
                                          std::to_string(static_cast<double>(deadline_ns) * 1e-9) +

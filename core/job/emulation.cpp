@@ -34,35 +34,24 @@ bool is_away(const orr_buffer& b) { return b.memory && !b.memory->host; }
 
 class Messages : public orr::exchange::Messenger {
  public:
-  Messages(const orr_coll& c, const PostMessages& post)
-      : c_(c), post_(post), tag_(tag_of(c)),
-        name_(fmt::format("{}{}{}", orr::traffic::name(c.op), c.name && *c.name ? " " : "", c.name ? c.name : "")) {}
+  Messages(const orr_coll& c, const PostMessages& post) : of_(c), post_(post) {}
 
   void exchange(const std::vector<orr::exchange::Message>& sends,
                 const std::vector<orr::exchange::Message>& recvs) override {
     std::deque<HostBuffer> buffers;
     std::vector<orr_coll> group;
-    for (auto& m : sends) group.push_back(message(ORR_COLL_SEND, m, buffers));
-    for (auto& m : recvs) group.push_back(message(ORR_COLL_RECV, m, buffers));
+    const auto add = [&](int32_t op, const orr::exchange::Message& m) {
+      buffers.emplace_back(m.data, static_cast<size_t>(m.bytes));
+      group.push_back(of_.one(op, m.peer, buffers.back().all()));
+    };
+    for (auto& m : sends) add(ORR_COLL_SEND, m);
+    for (auto& m : recvs) add(ORR_COLL_RECV, m);
     if (!group.empty()) post_(group.data(), static_cast<int32_t>(group.size()));
   }
 
  private:
-  orr_coll message(int32_t op, const orr::exchange::Message& m, std::deque<HostBuffer>& buffers) const {
-    orr_coll each{};
-    each.size = sizeof each, each.op = op, each.dtype = ORR_U8;
-    each.name = name_.c_str(), each.where = c_.where;
-    buffers.emplace_back(m.data, static_cast<size_t>(m.bytes));
-    (op == ORR_COLL_SEND ? each.send : each.recv) = buffers.back().all();
-    each.root_or_peer = m.peer, each.tag = tag_, each.count = m.bytes;
-    each.deadline_ns = c_.deadline_ns;
-    return each;
-  }
-
-  const orr_coll& c_;
+  const MessagesOf of_;
   const PostMessages& post_;
-  const int32_t tag_;
-  const std::string name_;
 };
 
 // Nobody leaves before all have come: a byte from each to each.
@@ -78,6 +67,19 @@ void barrier(int rank, int ranks, Messages& messages) {
 }
 
 }  // namespace
+
+MessagesOf::MessagesOf(const orr_coll& c)
+    : name_(fmt::format("{}{}{}", orr::traffic::name(c.op), c.name && *c.name ? " " : "", c.name ? c.name : "")) {
+  common_.size = sizeof common_, common_.dtype = ORR_U8, common_.tag = tag_of(c);
+  common_.where = c.where, common_.stream = c.stream, common_.deadline_ns = c.deadline_ns;
+}
+
+orr_coll MessagesOf::one(int32_t op, int peer, const orr_buffer& bytes) const {
+  orr_coll m = common_;
+  m.op = op, m.name = name_.c_str(), m.root_or_peer = peer;
+  (op == ORR_COLL_SEND ? m.send : m.recv) = bytes, m.count = static_cast<int64_t>(bytes.bytes);
+  return m;
+}
 
 bool is_native(const orr_comm_caps& caps, const orr_coll& c) {
   if (!is_known(c.op) || orr::is_paired(c.op) || is_away(c.send) || is_away(c.recv)) return true;

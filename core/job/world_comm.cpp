@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "job/composition.h"
 #include "job/emulation.h"
 #include "job/forming.h"
 #include "plugin/host.h"
@@ -104,10 +105,13 @@ bool WorldComm::on_streams() const {
   return api_ && (caps_.flags & ORR_COMM_STREAM_ORDERED) && (caps_.tiers >> ORR_TIER_DEVICE & 1);
 }
 
-WorldComm::Ticket WorldComm::enqueue(const orr_coll& op, int group, std::function<void()> before,
-                                     std::function<void()> after) {
-  return hand_over([this, op, &to = groups_[static_cast<size_t>(group)], before = std::move(before),
-                    after = std::move(after)] { before(), post_on_stream(op, to), after(); });
+WorldComm::Ticket WorldComm::enqueue(const orr_coll& op, int group, OnStream how) {
+  return hand_over([this, op = op, how = std::move(how), &to = groups_[static_cast<size_t>(group)]]() mutable {
+    how.before();
+    number(op, to);
+    how.composition ? compose_on_stream(op, how, to) : post_on_stream(&op, 1, to);
+    how.after();
+  });
 }
 
 WorldComm::Ticket WorldComm::finish() {
@@ -170,11 +174,27 @@ void WorldComm::number(orr_coll& op, Group& group) const {
   if (op.op != ORR_COLL_SEND && op.op != ORR_COLL_RECV) op.sequence = ++group.sequence;
 }
 
-void WorldComm::post_on_stream(orr_coll op, Group& group) {
-  number(op, group);
+void WorldComm::post_on_stream(const orr_coll* ops, size_t n, Group& group) {
+  if (n == 0) return;
   orr_work* work = nullptr;
-  check(api_->post(group.comm, &op, 1, &work));
+  check(api_->post(group.comm, ops, static_cast<int32_t>(n), &work));
   on_streams_.emplace_back(group.comm, work);
+}
+
+void WorldComm::compose_on_stream(const orr_coll& c, const OnStream& how, Group& group) {
+  const uint64_t before = api_->bytes_sent(group.comm);
+  const MessagesOf messages(c);
+  for (const Composition::Round& round : how.composition->rounds) {
+    std::vector<orr_coll> together;
+    const auto add = [&](int32_t op, const orr::exchange::MessageAt<Spot>& m) {
+      together.push_back(messages.one(op, m.peer, buffer_at(m.data, m.bytes, c, how.scratch)));
+    };
+    for (auto& m : round.sends) add(ORR_COLL_SEND, m);
+    for (auto& m : round.recvs) add(ORR_COLL_RECV, m);
+    post_on_stream(together.data(), together.size(), group);
+    if (round.fold) how.fold(*round.fold);
+  }
+  count_composed(c, group, before);
 }
 
 // After an error the rest ends at once, and is waited for to be freed.
@@ -216,12 +236,17 @@ void WorldComm::post_now(const orr_coll* ops, int32_t n, Group& group) {
   }
 }
 
-// The plugin counts its messages; the operation's own definition may be less, where it is small.
 void WorldComm::compose(const orr_coll& c, Group& group) {
   const uint64_t before = api_->bytes_sent(group.comm);
   emulate(c, group.rank, group.size, [&](const orr_coll* messages, int32_t n) { post_now(messages, n, group); });
   composed_ |= uint64_t{1} << c.op;
-  beyond_definition_ += api_->bytes_sent(group.comm) - before - orr::traffic::bytes_sent(c, group.rank, group.size);
+  count_composed(c, group, before);
+}
+
+// The plugin counts its messages; the operation's own definition may be less, where it is small.
+void WorldComm::count_composed(const orr_coll& c, const Group& group, uint64_t sent_before) {
+  const uint64_t sent = api_->bytes_sent(group.comm) - sent_before;
+  beyond_definition_ += sent - orr::traffic::bytes_sent(c, group.rank, group.size);
 }
 
 std::string WorldComm::composed() const {

@@ -25,6 +25,9 @@
 
 namespace orrery {
 
+struct Composition;  // job/composition.h
+struct SpotFold;
+
 class WorldComm {
  public:
   // Work submitted earlier has smaller tickets and is done earlier.
@@ -61,9 +64,17 @@ class WorldComm {
   Ticket submit(std::function<void(const Post& post)> work, int group = 0);
   // Whether the backend enqueues operations on memory of a device on a stream of that device.
   bool on_streams() const;
-  // For such: posts an operation whose `stream` is set, between `before` and `after`, which enqueue on the
-  // same stream, all on the lane. Done when it is enqueued; never blocks. [compute thread]
-  Ticket enqueue(const orr_coll& op, int group, std::function<void()> before, std::function<void()> after);
+  // What a backend enqueues, and what else goes on the same stream: `before` and `after` it and, where
+  // the operation is composed, the folds.
+  struct OnStream {
+    std::function<void()> before, after;
+    const Composition* composition = nullptr;  // null: the operation is the backend's own
+    orr_buffer scratch{};
+    std::function<void(const SpotFold& fold)> fold = nullptr;
+  };
+  // For such backends: posts an operation whose `stream` is set, all on the lane. Done when it is
+  // enqueued; never blocks. REQUIRES: the composition outlives the work. [compute thread]
+  Ticket enqueue(const orr_coll& op, int group, OnStream how);
   Ticket finish();  // done when all that was enqueued is over [compute thread]
   // The group's own way to post, for one other thread that drives it alone, not the lane. [main thread]
   Post direct(int group);
@@ -98,10 +109,12 @@ class WorldComm {
   };
   void execute(std::vector<orr_coll> ops, Group& group);
   void number(orr_coll& op, Group& group) const;
-  void post_on_stream(orr_coll op, Group& group);
+  void post_on_stream(const orr_coll* ops, size_t n, Group& group);
+  void compose_on_stream(const orr_coll& c, const OnStream& how, Group& group);
   void await_streams();
   void post_now(const orr_coll* ops, int32_t n, Group& group);
   void compose(const orr_coll& c, Group& group);
+  void count_composed(const orr_coll& c, const Group& group, uint64_t sent_before);
   std::chrono::nanoseconds time_on_link(const std::vector<orr_coll>& ops, const Group& group) const;
   std::string elsewhere(const orr_coll& here);
 

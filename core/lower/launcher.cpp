@@ -4,9 +4,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "lower/abi_op.h"
-#include "plugin/host.h"
-#include "plugin/registry.h"
+#include "lower/kernel_choice.h"
 
 namespace orrery {
 namespace {
@@ -42,7 +40,7 @@ void Launcher::add(const Op& op, std::vector<Place> in, const std::vector<Place>
     std::set<int> copies(form.copy.begin(), form.copy.end());
     if (copies.empty()) {
       launch.in = abi(form.in), launch.out = abi(form.out);
-      orr_support support = choose(launch);
+      orr_support support = choose_kernel(launch, plan_.kernel_names);
       for (size_t i = 0; i < form.in.size(); ++i)
         if (!form.in[i].is_contiguous() && !(support.strided_in >> i & 1)) copies.insert(static_cast<int>(i));
       bool out_fits = form.out_ok;
@@ -91,33 +89,9 @@ void Launcher::add_beside(const Op& op, const std::vector<Place>& in, const std:
     if (beside[i].storage != out[i].storage) copy(op, beside[i], out[i]);
 }
 
-// The best kernel plugin for the launch; an error that lists every plugin's reason if none.
-orr_support Launcher::choose(Launch& launch) {
-  orr_support best{};
-  std::string reasons;
-  AbiOp op(launch);
-  for (size_t k = 0; k < plan_.kernel_names.size(); ++k) {
-    const orr_kernel_api& api = Registry::get().kernel(plan_.kernel_names[k]);
-    orr_support s{};
-    s.size = sizeof s;
-    api.supports(api.self, op.get(), &s);
-    if (s.score > best.score) best = s, launch.kernels = static_cast<int>(k);
-    if (!s.score) reasons += fmt::format("\n  {}: {}", plan_.kernel_names[k], s.reason);
-  }
-  if (!best.score)
-    fail(ORR_UNAVAILABLE, "{}no kernel plugin computes {}{}", launch.op.site.prefix(), launch.op.kind, reasons);
-  launch.numerics = best.numerics, launch.capturable = best.capturable;
-  return best;
-}
-
 void Launcher::finish(Launch launch) {
-  const orr_kernel_api& api =
-      Registry::get().kernel(plan_.kernel_names[static_cast<size_t>(launch.kernels)]);
-  orr_kernel_size size{};
-  size.size = sizeof size;
-  AbiOp op(launch);
-  check(api.measure(api.self, op.get(), &size), launch.op.site.prefix() + launch.op.kind);
-  if (size.workspace) launch.workspace = new_storage(size.workspace, "workspace");
+  const uint64_t workspace = workspace_of(launch, plan_.kernel_names);
+  if (workspace) launch.workspace = new_storage(workspace, "workspace");
   OpArgs args{launch.op.kind, launch.op.attrs, launch.op.expr, {}};
   std::vector<Type> outs;
   for (const Place& x : launch.in_at) args.in.push_back({x.layout.dtype, x.layout.dims});

@@ -28,7 +28,6 @@ class Launcher {
 
  private:
   void add_beside(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out);
-  orr_support choose(Launch& launch);
   void finish(Launch launch);
 
   RankPlan& plan_;

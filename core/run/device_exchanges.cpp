@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/device_exchanges.h"
 
+#include <algorithm>
 #include <orrery/sdk/traffic.hpp>
 
 #include "base/error.h"
@@ -28,7 +29,7 @@ DeviceExchanges::DeviceExchanges(const RankPlan& plan, std::vector<Posted>& post
 DeviceExchanges::Carried DeviceExchanges::carry(const Exchange& e, const Posted& p) const {
   Carried c;
   if (e.axis.empty() && !e.is_copy()) return c;  // a sum of one rank's: nothing travels
-  c.way = way_of(e, p);
+  choose_way(c, e, p);
   for (size_t s = 0; s < p.tickets.size(); ++s) c.flights.push_back({Event(device_), Event(device_), Event(device_)});
   if (c.way == Way::filed) (e.leaves ? c.bytes.send : c.bytes.recv) = e.bytes();
   if (c.way != Way::staged) return c;
@@ -39,11 +40,16 @@ DeviceExchanges::Carried DeviceExchanges::carry(const Exchange& e, const Posted&
   return c;
 }
 
-// Trees promise an order of sums, which backends keep on the host; what the core composes, it adds there.
-DeviceExchanges::Way DeviceExchanges::way_of(const Exchange& e, const Posted& p) const {
-  if (e.is_copy()) return p.send_file || p.recv_file ? Way::filed : Way::moved;
-  const bool ordered = runtime_.comm().on_streams() && is_native(runtime_.comm().caps(), p.coll);
-  return ordered && !orr::traffic::is_tree(e.op) ? Way::ordered : Way::staged;
+// Trees promise an order of sums: the core keeps it, as in all that it composes.
+void DeviceExchanges::choose_way(Carried& c, const Exchange& e, const Posted& p) const {
+  if (e.is_copy()) c.way = p.send_file || p.recv_file ? Way::filed : Way::moved;
+  WorldComm& comm = runtime_.comm();
+  if (e.is_copy() || !comm.on_streams()) return;
+  orr_coll coll = p.coll;
+  coll.send = p.send.first, coll.recv = p.recv.first;
+  const bool native = !orr::traffic::is_tree(e.op) && is_native(comm.caps(), coll);
+  if (!native) c.sum = DeviceSum::make(coll, comm.rank(p.group), comm.size(p.group), runtime_.kernels());
+  if (native || c.sum) c.way = Way::ordered;
 }
 
 void DeviceExchanges::lay_staging() {
@@ -51,6 +57,9 @@ void DeviceExchanges::lay_staging() {
   for (const Carried& c : carried_) bytes.push_back(c.bytes);
   const StagingPlan staging = plan_staging(plan_, bytes);
   runtime_.staging().reserve(staging.bytes);
+  uint64_t scratch = 0;
+  for (const Carried& c : carried_) scratch = std::max(scratch, c.sum ? c.sum->scratch() : 0);
+  if (scratch) runtime_.sums().reserve(scratch);
   for (size_t i = 0; i < carried_.size(); ++i) {
     Carried& c = carried_[i];
     const Exchange& e = plan_.exchanges[i];
@@ -61,14 +70,17 @@ void DeviceExchanges::lay_staging() {
 }
 
 void DeviceExchanges::note() const {
-  bool staged = false, ordered = false;
-  for (const Carried& c : carried_)
-    (c.way == Way::staged ? staged : ordered) |= !c.flights.empty() && (c.way == Way::staged || c.way == Way::ordered);
-  const std::string& comm = runtime_options().comm;
-  if (ordered) Profile::get().note(fmt::format("comm '{}' works on memory of device '{}', in stream order", comm, device_.name()));
-  if (staged)
-    Profile::get().note(fmt::format("{} of comm '{}' are staged: device '{}' to pinned memory and back",
-                                    ordered ? "sums over leaves" : "exchanges", comm, device_.name()));
+  bool staged = false, ordered = false, summed = false;
+  for (const Carried& c : carried_) {
+    staged |= !c.flights.empty() && c.way == Way::staged;
+    ordered |= c.way == Way::ordered;
+    summed |= c.sum != nullptr;
+  }
+  const std::string &comm = runtime_options().comm, &device = device_.name();
+  const auto tell = [](const std::string& what) { Profile::get().note(what); };
+  if (ordered) tell(fmt::format("comm '{}' works on memory of device '{}', in stream order", comm, device));
+  if (summed) tell(fmt::format("sums over leaves are messages of comm '{}' and launches of device '{}'", comm, device));
+  if (staged) tell(fmt::format("exchanges of comm '{}' are staged: device '{}' to pinned memory and back", comm, device));
 }
 
 orr_buffer DeviceExchanges::on_host(orr_buffer b) const {
@@ -87,7 +99,7 @@ void DeviceExchanges::post(const Step& step) {
   Flight& f = c.flights[static_cast<size_t>(step.slice)];
   f.ready.record(compute_);
   if (c.way == Way::moved) move(step, p, f);
-  else if (c.way == Way::ordered) enqueue(step, p, f);
+  else if (c.way == Way::ordered) enqueue(step, c, p, f);
   else stage(step, c, p, f);
 }
 
@@ -120,11 +132,16 @@ void DeviceExchanges::stage(const Step& step, Carried& c, Posted& p, Flight& f) 
                                   p.group);
 }
 
-void DeviceExchanges::enqueue(const Step& step, Posted& p, Flight& f) {
+void DeviceExchanges::enqueue(const Step& step, Carried& c, Posted& p, Flight& f) {
   orr_coll coll = p.coll;
   coll.send = p.send.at(step), coll.recv = p.recv.at(step), coll.stream = lane_.get();
-  p.tickets[static_cast<size_t>(step.slice)] =
-      runtime_.comm().enqueue(coll, p.group, [this, &f] { lane_.wait(f.ready); }, [this, &f] { f.done.record(lane_); });
+  WorldComm::OnStream how{[this, &f] { lane_.wait(f.ready); }, [this, &f] { f.done.record(lane_); }};
+  if (c.sum) {
+    how.composition = &c.sum->composition();
+    how.scratch = {runtime_.sums().memory(), 0, c.sum->scratch()};
+    how.fold = [sum = c.sum.get(), coll, scratch = how.scratch](const SpotFold& fold) { sum->fold(fold, coll, scratch); };
+  }
+  p.tickets[static_cast<size_t>(step.slice)] = runtime_.comm().enqueue(coll, p.group, std::move(how));
   enqueued_ = sent_ = true;
 }
 

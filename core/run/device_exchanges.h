@@ -2,17 +2,20 @@
 //
 // Exchanges of tensors that lie on a device, beside its compute. Each goes one of four ways:
 // - staged: copied to pinned memory, sent and received there by the communication lane, copied back;
-// - ordered: enqueued on a stream by a backend that takes the device's memory;
+// - ordered: enqueued on a stream by a backend that takes the device's memory, sums over leaves as
+//   messages, with launches between them that fold;
 // - moved: copied between the device and memory of the host, in stream order;
 // - filed: staged on its way between the device and a file, by the copy lane.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "run/bound.h"
 #include "run/device.h"
+#include "run/device_sum.h"
 #include "run/runtime.h"
 #include "run/staging.h"
 
@@ -39,17 +42,18 @@ class DeviceExchanges {
   };
   struct Carried {
     Way way = Way::staged;
+    std::unique_ptr<DeviceSum> sum = nullptr;  // of an ordered one that the core composes
     Bound send, recv;  // in pinned memory, if it is staged
     StagedBytes bytes;
     std::vector<Flight> flights;
   };
   Carried carry(const Exchange& e, const Posted& p) const;
-  Way way_of(const Exchange& e, const Posted& p) const;
+  void choose_way(Carried& c, const Exchange& e, const Posted& p) const;
   void lay_staging();
   void note() const;
   orr_buffer on_host(orr_buffer b) const;
   void stage(const Step& step, Carried& c, Posted& p, Flight& f);
-  void enqueue(const Step& step, Posted& p, Flight& f);
+  void enqueue(const Step& step, Carried& c, Posted& p, Flight& f);
   void move(const Step& step, Posted& p, Flight& f);
 
   const RankPlan& plan_;

@@ -67,7 +67,8 @@ void SharedArena::reserve(uint64_t bytes) {
   Profile::Timer timer(Profile::get().once("memory of steps"));
   const Device& device = Runtime::get().device();
   owned_.reset();
-  owned_ = of_ == Of::tensors ? device.memory(bytes, "the arena") : device.pinned(bytes, "memory for exchanges");
+  if (of_ == Of::staging) owned_ = device.pinned(bytes, "memory for exchanges");
+  else owned_ = device.memory(bytes, of_ == Of::tensors ? "the arena" : "memory for sums over ranks");
   view_ = *owned_, ++moves_;
 }
 

@@ -25,7 +25,7 @@ namespace orrery {
 // when it grows, so that buffers into it stay valid.
 class SharedArena {
  public:
-  enum class Of { tensors, staging };  // staging: the host reaches it
+  enum class Of { tensors, sums, staging };  // staging: the host reaches it
   explicit SharedArena(Of of = Of::tensors) : of_(of) {}
   SharedArena(const SharedArena&) = delete;
   void reserve(uint64_t bytes);
@@ -66,6 +66,7 @@ class Runtime {
   Device& device();  // theirs; opened on first use
   SharedArena& arena() { return arena_; }
   SharedArena& staging() { return staging_; }  // of exchanges of a device
+  SharedArena& sums() { return sums_; }  // where operands of sums arrive that stay on the device
   // Memory of the device that ranks of a group exchange; where peers can read it, given back with the
   // communicator. Collective over the group.
   std::shared_ptr<const orr_memory> exchanged(uint64_t bytes, int group);
@@ -90,7 +91,7 @@ class Runtime {
   std::map<std::pair<int, int>, int> groups_;  // by size and distance of neighbours
   std::vector<std::string> kernels_;
   std::unique_ptr<Device> device_;
-  SharedArena arena_, staging_{SharedArena::Of::staging};
+  SharedArena arena_, staging_{SharedArena::Of::staging}, sums_{SharedArena::Of::sums};
   CopyLane copies_;
   Observers observers_;
   std::vector<std::shared_ptr<AtWork>> at_work_;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training with --kernels cuda: without a driver it says so; on the fake one (fake_cuda, found by
-LD_LIBRARY_PATH) its losses are those of the reference, and one process has the bits of two.
+LD_LIBRARY_PATH) its losses are those of the reference, and one process has the bits of two, also where
+NCCL (the fake one, over the same driver) carries what they exchange on the device's streams.
 
 Arguments: the build tree, the folder of the fake libraries. Every figure is a fake GPU's.
 """
@@ -9,6 +10,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 BUILD, FAKE = (pathlib.Path(p).resolve() for p in sys.argv[1:3])
@@ -18,6 +20,20 @@ TOLERANCE = 3e-4  # of a loss that is printed with four digits
 MLP = ["examples/mlp.lua", "steps=200"]
 GPT = ["examples/gpt.lua", "data=examples/gpt.lua", "dim=32", "layers=2", "heads=2", "ctx=16", "batch=12",
        "microbatches=4", "steps=8", "dropout=0.1", "clip=1", "eval=4", "sample=20"]
+
+STACKED = SOURCE / "tests/e2e/strategies.lua"
+ZERO3 = "strategy.data{}, strategy.zero{ stage = 3 }"
+# (ranks, stack, words of strategies.lua): held against the same stack over host memory.
+STACKS = [
+    (3, "{ strategy.data{} }", ()),
+    (2, "{ strategy.data{} }", ("model=mlp", "half=1")),
+    (3, "{ strategy.data{}, strategy.accumulate{} }", ()),
+    (2, "{ strategy.data{}, strategy.zero{} }", ()),
+    (3, f"{{ {ZERO3}, strategy.accumulate{{}} }}", ()),
+    (2, '{ strategy.pipeline{ schedule = "1f1b" } }', ()),
+    (4, "{ strategy.data{ size = 2 }, strategy.pipeline{} }", ()),
+    (2, "{ strategy.tensor{ size = 2 } }", ()),
+]
 
 
 def orrery(*words, fake=True):
@@ -42,8 +58,14 @@ def losses(done):
     return found
 
 
-def train(kernels, *words, ranks=1):
-    return orrery("run", "-n", ranks, "--threads", 1, "--kernels", kernels, *words)
+def train(kernels, *words, ranks=1, comm="local"):
+    return orrery("run", "-n", ranks, "--threads", 1, "--kernels", kernels, "--comm", comm, *words)
+
+
+def near_the_reference(test, *words, ranks=1, comm="local"):
+    mine, reference = train("cuda", *words, ranks=ranks, comm=comm), train("reference", *words, ranks=ranks)
+    for found, wanted in zip(losses(mine), losses(reference), strict=True):
+        test.assertAlmostEqual(found, wanted, delta=TOLERANCE * max(1, abs(wanted)))
 
 
 class WithoutDriver(unittest.TestCase):
@@ -58,15 +80,11 @@ class WithoutDriver(unittest.TestCase):
 
 
 class OnAFakeGpu(unittest.TestCase):
-    def near_the_reference(self, *words):
-        for mine, wanted in zip(losses(train("cuda", *words)), losses(train("reference", *words)), strict=True):
-            self.assertAlmostEqual(mine, wanted, delta=TOLERANCE * max(1, abs(wanted)))
-
     def test_mlp(self):
-        self.near_the_reference(*MLP)
+        near_the_reference(self, *MLP)
 
     def test_gpt(self):
-        self.near_the_reference(*GPT)
+        near_the_reference(self, *GPT)
 
     def test_the_same_bits_again_and_on_two_ranks(self):
         once = lines(train("cuda", *GPT))
@@ -75,5 +93,32 @@ class OnAFakeGpu(unittest.TestCase):
         self.assertEqual(lines(train("cuda", *GPT, ranks=2)), once)
 
 
+class BesideNccl(unittest.TestCase):
+    """On streams of one driver: the losses of the reference, the bits of one process."""
+
+    def test_bits_of_one_process(self):
+        once = lines(train("cuda", *GPT))
+        for ranks in (2, 3):
+            with self.subTest(ranks=ranks):
+                self.assertEqual(lines(train("cuda", *GPT, ranks=ranks, comm="nccl")), once)
+
+    def test_losses_of_the_reference(self):
+        near_the_reference(self, *MLP, ranks=2, comm="nccl")
+
+    def test_stacks(self):
+        for ranks, stack, words in STACKS:
+            with self.subTest(stack=stack), tempfile.TemporaryDirectory() as folder:
+                script = pathlib.Path(folder) / "strategies.lua"
+                script.write_text(STACKED.read_text().replace("= STACK", "= " + stack))
+                there, here = (lines(train("cuda", script, "steps=5", *words, ranks=ranks, comm=comm)) for comm in ("nccl", "local"))
+                self.assertEqual(there, here)
+
+    def test_sums_stay_on_the_device(self):
+        done = train("cuda", "--profile", *MLP, ranks=2, comm="nccl")
+        lines(done)
+        self.assertIn("profile: sums over leaves are messages of comm 'nccl' and launches of device 'cuda'", done.stdout)
+        self.assertNotIn("staged", done.stdout)
+
+
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

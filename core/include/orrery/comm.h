@@ -19,7 +19,8 @@ extern "C" {
 #endif
 
 /* Operations. SEND and RECV every backend has; what else is not among its orr_comm_caps.ops, or adds in a
- * dtype that is not among its dtypes, the core composes of these. Counts are in elements of `dtype`. All may be in place (send.memory == recv.memory and
+ * dtype that is not among its dtypes, the core composes of these; so it does trees of memory of a device, whose
+ * kernels add. Counts are in elements of `dtype`. All may be in place (send.memory == recv.memory and
  * equal offset, or the rank's own part of recv for all_gather and reduce_scatter). */
 enum {
   ORR_COLL_BARRIER = 1,

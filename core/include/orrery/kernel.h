@@ -121,7 +121,8 @@ typedef struct orr_kernel_api {
    * permitted in-place pair (same address). On a stream-less device the work is done at return. Bad
    * data (a label outside the classes) is an error that names the row and the value, here or, where
    * the stream learns of it later, from event_sync, then with the op's `where` in front.
-   * [compute thread of the device] */
+   * [compute thread of the device; sums of exchanges on the communication thread at the same time: one
+   * thread at a time for each kernel and stream] */
   orr_status* (*launch)(orr_kernel*, orr_stream*, const orr_buffer* in, const orr_buffer* out,
                         const orr_buffer* workspace);
 } orr_kernel_api;

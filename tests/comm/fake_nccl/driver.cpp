@@ -3,6 +3,7 @@
 // The CUDA driver's functions that the plugin and the tests call, over Stream and memory.
 #include <cuda.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -15,6 +16,7 @@
 
 struct CUctx_st {
   int device;
+  std::atomic<int> users;
 };
 struct CUevent_st {
   fake::Stream* stream = nullptr;
@@ -37,7 +39,7 @@ int devices() {
 CUresult enter(const char* what, bool synchronises = false) {
   note_call(what);
   if (in_callback) misuse("call from a stream callback", what);
-  if (synchronises) need_no_open_group(what);
+  if (synchronises && before_question) before_question(what);
   return current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
@@ -55,6 +57,7 @@ uint64_t sum_of(const char* p, size_t n) {
 }  // namespace
 
 thread_local int captures = 0;
+void (*before_question)(const char* what) = nullptr;
 
 CUresult enter_driver(const char* what) { return enter(what); }
 
@@ -102,14 +105,18 @@ CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
+// One for all users of a device in the process.
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
-  *context = new CUctx_st{device};
+  static CUctx_st& only = *new CUctx_st{device, 0};
+  if (only.device != device && only.users > 0) misuse("two devices in one process", "cuDevicePrimaryCtxRetain");
+  only.device = device, ++only.users;
+  *context = &only;
   return CUDA_SUCCESS;
 }
 
+// The last one to let go of it takes it away.
 CUresult cuDevicePrimaryCtxRelease(CUdevice) {
-  delete current;
-  current = nullptr;
+  if (--current->users == 0) current = nullptr;
   return CUDA_SUCCESS;
 }
 

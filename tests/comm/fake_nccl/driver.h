@@ -19,6 +19,10 @@ extern thread_local int captures;
 // misuse if there is one.
 void forbid_in_capture(const char* what);
 
+// Called before every question about the order of things on streams: a library over the driver may
+// forbid them for a while.
+extern void (*before_question)(const char* what);
+
 Stream& stream_of(CUstream stream);
 
 }  // namespace fake

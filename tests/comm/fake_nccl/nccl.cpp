@@ -8,6 +8,7 @@
 #include <random>
 
 #include "comm.h"
+#include "driver.h"
 #include "group.h"
 #include "memory.h"
 #include "misuse.h"
@@ -120,6 +121,8 @@ void say_seed(int rank) {
 }
 
 }  // namespace
+
+[[gnu::constructor]] static void watch_driver() { before_question = need_no_open_group; }
 
 void set_last_error(const std::string& text) { last_error() = text; }
 

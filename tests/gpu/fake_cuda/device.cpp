@@ -13,8 +13,6 @@
 
 namespace fake {
 
-void need_no_open_group(const char*) {}
-
 namespace {
 
 // One side of a copy.

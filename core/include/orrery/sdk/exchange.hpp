@@ -18,11 +18,13 @@
 namespace orr::exchange {
 
 // One end of a message; never to oneself, never empty.
-struct Message {
+template <class Address>
+struct MessageAt {
   int peer;
-  char* data;
+  Address data;
   int64_t bytes;
 };
+using Message = MessageAt<char*>;
 
 class Messenger {
  public:
@@ -54,26 +56,24 @@ inline Shares shares_of(const orr_coll& c, int ranks) {
 // Reductions. The elements are cut into one share per rank. In round k the slices of chunk k of each
 // share go to its owner, and the results of chunk k - 1 to whom they belong; between rounds the owner
 // folds. Scratch is bounded by the chunk. What is small goes to everybody at once.
-inline constexpr int64_t small_bytes = 8 << 10;    // of one rank's operands
-inline constexpr int64_t scratch_bytes = 1 << 20;  // of the operands that an owner holds of its peers: in its cache
+inline constexpr int64_t small_bytes = 8 << 10;  // of one rank's operands
 
-// Kept from call to call, for fresh memory costs more than what is done with it.
-inline char* scratch(int64_t bytes) {
-  thread_local std::unique_ptr<char[]> memory;
-  thread_local int64_t capacity = 0;
-  if (bytes > capacity) {
-    memory.reset(new char[static_cast<size_t>(bytes)]);
-    capacity = bytes;
-  }
-  return memory.get();
-}
-
+// What a reduction works with: buffers somewhere, and who moves and folds what is in them. `Hands` has
+//   Address                            a place; bytes can be added to it, and the empty one is nowhere
+//   most_scratch                       bytes of the operands that an owner holds of its peers at a time
+//   Address send(), recv(), scratch(int64_t bytes)
+//   void exchange(sends, recvs)        of vectors of MessageAt<Address>, as Messenger's
+//   void fold(in, out, int64_t n)      all operands, a vector of Address, to `out`; which may be one of them
+//   const FoldOrder& order()
+template <class Hands>
 class Reduction {
  public:
-  Reduction(const orr_coll& c, int rank, int ranks, Messenger& messenger);
+  using Address = typename Hands::Address;
+  Reduction(const orr_coll& c, int rank, int ranks, Hands& hands);
   void run();
 
  private:
+  using Messages = std::vector<MessageAt<Address>>;
   void run_small();
   void plan_chunks();
   void round(int64_t k);
@@ -85,37 +85,35 @@ class Reduction {
   }
   bool wants(int r) const { return !shares_.scattered && (root_ < 0 || r == root_); }
   bool has_result() const { return shares_.scattered || wants(rank_); }
-  char* operand(int node, int64_t element) const { return send_ + (node * total_ + element) * unit_; }
+  Address operand(int node, int64_t element) const { return send_ + (node * total_ + element) * unit_; }
   // Where this rank keeps chunk k of its own share's result.
-  char* result(int64_t k) {
+  Address result(int64_t k) {
     if (!has_result()) return result_;
     return recv_ + ((shares_.scattered ? 0 : begin(rank_)) + k * width_) * unit_;
   }
-  char* slot(int input) { return scratch_ + int64_t{input} * width_ * unit_; }
+  Address slot(int input) { return scratch_ + int64_t{input} * width_ * unit_; }
 
-  const orr_coll& c_;
   const int rank_, ranks_;
-  Messenger& messenger_;
-  Folding fold_;
+  Hands& hands_;
+  const FoldOrder& order_;
   const int64_t unit_;
   const Shares shares_;
   const int64_t total_;
   const int root_;  // -1: all are
   int64_t width_ = 1, chunks_ = 0;
-  char *send_, *recv_, *scratch_ = nullptr, *result_ = nullptr;  // result_: of a rank that gets none
+  Address send_, recv_, scratch_{}, result_{};  // result_: of a rank that gets none
 };
 
-inline Reduction::Reduction(const orr_coll& c, int rank, int ranks, Messenger& messenger)
-    : c_(c), rank_(rank), ranks_(ranks), messenger_(messenger), fold_(c, ranks),
-      unit_(orr_dtype_bytes(c.dtype)), shares_(shares_of(c, ranks)), total_(shares_.total),
-      root_(c.op == ORR_COLL_REDUCE ? c.root_or_peer : -1) {
-  send_ = c.send.memory ? static_cast<char*>(orr_buffer_host(&c.send)) : nullptr;
-  recv_ = c.recv.memory ? static_cast<char*>(orr_buffer_host(&c.recv)) : nullptr;
-}
+template <class Hands>
+Reduction<Hands>::Reduction(const orr_coll& c, int rank, int ranks, Hands& hands)
+    : rank_(rank), ranks_(ranks), hands_(hands), order_(hands.order()), unit_(orr_dtype_bytes(c.dtype)),
+      shares_(shares_of(c, ranks)), total_(shares_.total),
+      root_(c.op == ORR_COLL_REDUCE ? c.root_or_peer : -1), send_(hands.send()), recv_(hands.recv()) {}
 
-inline void Reduction::run() {
+template <class Hands>
+void Reduction<Hands>::run() {
   if (total_ == 0) return;
-  if (!shares_.scattered && fold_.most_owned() * total_ * unit_ <= small_bytes) return run_small();
+  if (!shares_.scattered && order_.most_owned() * total_ * unit_ <= small_bytes) return run_small();
   plan_chunks();
   for (int64_t k = 0; k <= chunks_; ++k) {
     round(k);
@@ -124,61 +122,99 @@ inline void Reduction::run() {
 }
 
 // One round: every rank that gets the result folds all of it.
-inline void Reduction::run_small() {
+template <class Hands>
+void Reduction<Hands>::run_small() {
   const int64_t bytes = total_ * unit_;
-  std::vector<Message> sends, recvs;
-  std::vector<const char*> in(fold_.operands());
-  scratch_ = scratch(fold_.operands() * bytes);
+  Messages sends, recvs;
+  std::vector<Address> in(order_.operands());
+  scratch_ = hands_.scratch(order_.operands() * bytes);
   for (int r = 0; r < ranks_; ++r) {
-    char* to = scratch_ + fold_.first(r) * bytes;
-    for (int i = 0; i < fold_.owned(r); ++i) in[fold_.first(r) + i] = r == rank_ ? operand(i, 0) : to + i * bytes;
+    const Address to = scratch_ + order_.first(r) * bytes;
+    for (int i = 0; i < order_.owned(r); ++i) in[order_.first(r) + i] = r == rank_ ? operand(i, 0) : to + i * bytes;
     if (r == rank_) continue;
-    if (wants(r) && fold_.owned(rank_) > 0) sends.push_back({r, send_, fold_.owned(rank_) * bytes});
-    if (wants(rank_) && fold_.owned(r) > 0) recvs.push_back({r, to, fold_.owned(r) * bytes});
+    if (wants(r) && order_.owned(rank_) > 0) sends.push_back({r, send_, order_.owned(rank_) * bytes});
+    if (wants(rank_) && order_.owned(r) > 0) recvs.push_back({r, to, order_.owned(r) * bytes});
   }
-  messenger_.exchange(sends, recvs);
-  if (wants(rank_)) fold_.run(in, {recv_}, total_);
+  hands_.exchange(sends, recvs);
+  if (wants(rank_)) hands_.fold(in, recv_, total_);
 }
 
-inline void Reduction::plan_chunks() {
+template <class Hands>
+void Reduction<Hands>::plan_chunks() {
   int64_t longest = 0;
   for (int r = 0; r < ranks_; ++r) longest = std::max(longest, share(r));
-  const int64_t fits = scratch_bytes / (fold_.operands() * unit_) / 16 * 16;
+  const int64_t fits = Hands::most_scratch / (order_.operands() * unit_) / 16 * 16;
   width_ = std::min(longest, std::max<int64_t>(fits, 16));
   chunks_ = (longest + width_ - 1) / width_;
-  scratch_ = scratch((fold_.operands() + 1) * width_ * unit_);
-  result_ = slot(fold_.operands());
+  scratch_ = hands_.scratch((order_.operands() + 1) * width_ * unit_);
+  result_ = slot(order_.operands());
 }
 
-inline void Reduction::round(int64_t k) {
-  std::vector<Message> sends, recvs;
+template <class Hands>
+void Reduction<Hands>::round(int64_t k) {
+  Messages sends, recvs;
   for (int q = 0; q < ranks_; ++q) {
     if (q == rank_) continue;
     const int64_t theirs = part(k, q) * unit_, mine = part(k, rank_) * unit_;
-    for (int i = 0; i < fold_.owned(rank_) && theirs > 0; ++i)
+    for (int i = 0; i < order_.owned(rank_) && theirs > 0; ++i)
       sends.push_back({q, operand(i, begin(q) + k * width_), theirs});
-    for (int i = fold_.first(q); i < fold_.first(q + 1) && mine > 0; ++i) recvs.push_back({q, slot(i), mine});
+    for (int i = order_.first(q); i < order_.first(q + 1) && mine > 0; ++i) recvs.push_back({q, slot(i), mine});
     if (wants(q) && part(k - 1, rank_) > 0)
       sends.push_back({q, result(k - 1), part(k - 1, rank_) * unit_});
     if (wants(rank_) && part(k - 1, q) > 0)
       recvs.push_back({q, recv_ + (begin(q) + (k - 1) * width_) * unit_, part(k - 1, q) * unit_});
   }
-  messenger_.exchange(sends, recvs);
+  hands_.exchange(sends, recvs);
 }
 
-inline void Reduction::fold_chunk(int64_t k) {
-  std::vector<const char*> in(fold_.operands());
-  for (int i = 0; i < fold_.operands(); ++i) in[i] = slot(i);
-  for (int i = 0; i < fold_.owned(rank_); ++i)
-    in[fold_.first(rank_) + i] = operand(i, begin(rank_) + k * width_);
-  fold_.run(in, {result(k)}, part(k, rank_));
+template <class Hands>
+void Reduction<Hands>::fold_chunk(int64_t k) {
+  std::vector<Address> in(order_.operands());
+  for (int i = 0; i < order_.operands(); ++i) in[i] = slot(i);
+  for (int i = 0; i < order_.owned(rank_); ++i)
+    in[order_.first(rank_) + i] = operand(i, begin(rank_) + k * width_);
+  hands_.fold(in, result(k), part(k, rank_));
 }
 
+// Buffers of the host.
+class HostHands {
+ public:
+  using Address = char*;
+  static constexpr int64_t most_scratch = 1 << 20;  // stays in the owner's cache
+
+  HostHands(const orr_coll& c, int ranks, Messenger& messenger) : c_(c), messenger_(messenger), folding_(c, ranks) {}
+  const FoldOrder& order() const { return folding_; }
+  char* send() const { return place(c_.send); }
+  char* recv() const { return place(c_.recv); }
+  // Kept from call to call, for fresh memory costs more than what is done with it.
+  static char* scratch(int64_t bytes) {
+    thread_local std::unique_ptr<char[]> memory;
+    thread_local int64_t capacity = 0;
+    if (bytes > capacity) {
+      memory.reset(new char[static_cast<size_t>(bytes)]);
+      capacity = bytes;
+    }
+    return memory.get();
+  }
+  void exchange(const std::vector<Message>& sends, const std::vector<Message>& recvs) {
+    messenger_.exchange(sends, recvs);
+  }
+  void fold(const std::vector<char*>& in, char* out, int64_t n) {
+    folding_.run({in.begin(), in.end()}, {out}, n);
+  }
+
+ private:
+  static char* place(const orr_buffer& b) { return b.memory ? static_cast<char*>(orr_buffer_host(&b)) : nullptr; }
+  const orr_coll& c_;
+  Messenger& messenger_;
+  Folding folding_;
+};
 
 // all_reduce, reduce, reduce_scatter and their trees: slices go to their owners, who fold them and
 // deliver the result. REQUIRES: `c` is well-formed; the other ranks call this too.
 inline void reduce(const orr_coll& c, int rank, int ranks, Messenger& messenger) {
-  Reduction(c, rank, ranks, messenger).run();
+  HostHands hands(c, ranks, messenger);
+  Reduction(c, rank, ranks, hands).run();
 }
 
 // What a rank gets from each rank and gives to each, in bytes.

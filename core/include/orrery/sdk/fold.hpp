@@ -149,50 +149,41 @@ inline Fold fold_for(int32_t dtype, int32_t redop) {
   }
 }
 
-// The operands of all ranks stand in rank order; rank r's are [first(r), first(r + 1)).
-class Folding {
+// The operands of all ranks stand in rank order; rank r's are [first(r), first(r + 1)). They become one
+// left to right or, where they are nodes of a tree, by sums of two.
+class FoldOrder {
  public:
+  // The number of a sum's result follows those of the operands and of earlier sums.
+  struct Sum {
+    int a, b;
+  };
   // REQUIRES: `c` adds and is well-formed.
-  Folding(const orr_coll& c, int ranks);
+  FoldOrder(const orr_coll& c, int ranks);
 
   int operands() const { return first_.back(); }
   int first(int rank) const { return first_[rank]; }
   int owned(int rank) const { return first_[rank + 1] - first_[rank]; }
   int most_owned() const;
-  // Folds n elements at each address of `in` into all of `out`, block by block. out[0] may be any of
-  // the operands' places. REQUIRES: in has operands() addresses.
-  void run(const std::vector<const char*>& in, const std::vector<char*>& out, int64_t n);
+  bool is_tree() const { return tree_; }
+  const std::vector<Sum>& sums() const { return sums_; }  // of a tree; the last one is the result
 
  private:
-  static constexpr int64_t block_bytes = 8 << 10;  // of one operand: a block's operands stay in the first cache
-  // A sum of two operands of a tree; the number of its result follows those of the inputs.
-  struct Sum {
-    int a, b;
-  };
   int plan_node(int64_t lo, int64_t width, int64_t total, const std::vector<int64_t>& first,
                 const std::vector<int64_t>& last);
   void plan_tree(const orr_coll& c, int ranks);
-  void run_tree(const std::vector<const char*>& in, char* out, int64_t at, int64_t n);
 
-  int64_t unit_;
-  Fold fold_;
   bool tree_;
   std::vector<int> first_;
   std::vector<Sum> sums_;
-  std::vector<char> scratch_;
-  std::vector<const void*> block_in_;
 };
 
-inline Folding::Folding(const orr_coll& c, int ranks)
-    : unit_(orr_dtype_bytes(c.dtype)), tree_(traffic::is_tree(c.op)), first_(ranks + 1, 0) {
-  fold_ = fold_for(c.dtype, tree_ ? int32_t{ORR_RED_SUM} : c.redop);
+inline FoldOrder::FoldOrder(const orr_coll& c, int ranks) : tree_(traffic::is_tree(c.op)), first_(ranks + 1, 0) {
   for (int r = 0; r < ranks; ++r)
     first_[r + 1] = first_[r] + static_cast<int>(traffic::nodes(c, r, ranks));
   if (tree_) plan_tree(c, ranks);
-  block_in_.resize(operands());
 }
 
-inline int Folding::most_owned() const {
+inline int FoldOrder::most_owned() const {
   int most = 1;
   for (size_t r = 1; r < first_.size(); ++r) most = std::max(most, first_[r] - first_[r - 1]);
   return most;
@@ -200,8 +191,8 @@ inline int Folding::most_owned() const {
 
 // Plans the sums of the node over leaves [lo, lo + width) and returns its operand number. `first` and
 // `last` bound the leaves of each input.
-inline int Folding::plan_node(int64_t lo, int64_t width, int64_t total, const std::vector<int64_t>& first,
-                       const std::vector<int64_t>& last) {
+inline int FoldOrder::plan_node(int64_t lo, int64_t width, int64_t total, const std::vector<int64_t>& first,
+                                const std::vector<int64_t>& last) {
   const int64_t hi = std::min(lo + width, total);
   const auto at = std::lower_bound(first.begin(), first.end(), lo) - first.begin();
   if (at < static_cast<int64_t>(first.size()) && first[at] == lo && last[at] >= hi)
@@ -213,7 +204,7 @@ inline int Folding::plan_node(int64_t lo, int64_t width, int64_t total, const st
   return static_cast<int>(first.size() + sums_.size()) - 1;
 }
 
-inline void Folding::plan_tree(const orr_coll& c, int ranks) {
+inline void FoldOrder::plan_tree(const orr_coll& c, int ranks) {
   const int64_t leaves = c.leaf_first[ranks];
   std::vector<int64_t> lo, hi;
   for (int r = 0; r < ranks; ++r)
@@ -225,8 +216,32 @@ inline void Folding::plan_tree(const orr_coll& c, int ranks) {
   int64_t width = 1;
   while (width < leaves) width *= 2;
   plan_node(0, width, leaves, lo, hi);
-  scratch_.resize(sums_.size() * block_bytes);
 }
+
+// Folds in memory of the host.
+class Folding : public FoldOrder {
+ public:
+  // REQUIRES: as for the order.
+  Folding(const orr_coll& c, int ranks);
+
+  // Folds n elements at each address of `in` into all of `out`, block by block. out[0] may be any of
+  // the operands' places. REQUIRES: in has operands() addresses.
+  void run(const std::vector<const char*>& in, const std::vector<char*>& out, int64_t n);
+
+ private:
+  static constexpr int64_t block_bytes = 8 << 10;  // of one operand: a block's operands stay in the first cache
+  void run_tree(const std::vector<const char*>& in, char* out, int64_t at, int64_t n);
+
+  int64_t unit_;
+  Fold fold_;
+  std::vector<char> scratch_;
+  std::vector<const void*> block_in_;
+};
+
+inline Folding::Folding(const orr_coll& c, int ranks)
+    : FoldOrder(c, ranks), unit_(orr_dtype_bytes(c.dtype)),
+      fold_(fold_for(c.dtype, is_tree() ? int32_t{ORR_RED_SUM} : c.redop)),
+      scratch_(sums().size() * block_bytes), block_in_(operands()) {}
 
 inline void Folding::run(const std::vector<const char*>& in, const std::vector<char*>& out, int64_t n) {
   if (out.empty()) return;
@@ -234,7 +249,7 @@ inline void Folding::run(const std::vector<const char*>& in, const std::vector<c
   const int k = operands();
   for (int64_t at = 0; at < n; at += block) {
     const int64_t m = std::min(block, n - at);
-    if (tree_ && k > 1) {
+    if (is_tree() && k > 1) {
       run_tree(in, out[0], at, m);
     } else if (k > 1) {
       for (int i = 0; i < k; ++i) block_in_[i] = in[i] + at * unit_;
@@ -252,9 +267,9 @@ inline void Folding::run_tree(const std::vector<const char*>& in, char* out, int
   const auto operand = [&](int i) -> const void* {
     return i < inputs ? in[i] + at * unit_ : scratch_.data() + (i - inputs) * block_bytes;
   };
-  for (size_t s = 0; s < sums_.size(); ++s) {
-    const void* pair[] = {operand(sums_[s].a), operand(sums_[s].b)};
-    char* to = s + 1 == sums_.size() ? out + at * unit_ : scratch_.data() + s * block_bytes;
+  for (size_t s = 0; s < sums().size(); ++s) {
+    const void* pair[] = {operand(sums()[s].a), operand(sums()[s].b)};
+    char* to = s + 1 == sums().size() ? out + at * unit_ : scratch_.data() + s * block_bytes;
     fold_(to, pair, 2, n);
   }
 }

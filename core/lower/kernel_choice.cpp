@@ -8,18 +8,35 @@
 
 namespace orrery {
 
+namespace {
+
+constexpr const char* permission = "numerics";  // orrery/ops.h; what kernels need not know
+
+orr_support ask(const Launch& launch, const std::string& name) {
+  const orr_kernel_api& api = Registry::get().kernel(name);
+  orr_support s{};
+  s.size = sizeof s;
+  const AbiOp op(launch);
+  api.supports(api.self, op.get(), &s);
+  return s;
+}
+
+}  // namespace
+
 orr_support choose_kernel(Launch& launch, const std::vector<std::string>& names) {
   orr_support best{};
   std::string reasons;
-  AbiOp op(launch);
+  Launch plain = launch;
+  const bool permits = plain.op.attrs.erase(permission) > 0;
+  bool ignored = false;
   for (size_t k = 0; k < names.size(); ++k) {
-    const orr_kernel_api& api = Registry::get().kernel(names[k]);
-    orr_support s{};
-    s.size = sizeof s;
-    api.supports(api.self, op.get(), &s);
-    if (s.score > best.score) best = s, launch.kernels = static_cast<int>(k);
+    orr_support s = ask(launch, names[k]);
+    const bool without = !s.score && permits;
+    if (without) s = ask(plain, names[k]);
+    if (s.score > best.score) best = s, launch.kernels = static_cast<int>(k), ignored = without;
     if (!s.score) reasons += fmt::format("\n  {}: {}", names[k], s.reason);
   }
+  if (ignored) launch.op.attrs.erase(permission);
   if (!best.score)
     fail(ORR_UNAVAILABLE, "{}no kernel plugin computes {}{}", launch.op.site.prefix(),
          launch.op.kind, reasons);

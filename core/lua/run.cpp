@@ -131,6 +131,7 @@ RunSpec spec_at(lua_State* L, int index, const std::shared_ptr<Upvalues>& upvalu
   spec.microbatches = option_int(L, index, "microbatches");
   spec.clip_norm = option_real(L, index, "clip");
   spec.local = option_bool(L, index, "alone");
+  spec.fast = option_bool(L, index, "fast");
   spec.strategies = strategies_at(L, index);
   spec.line = user_line(L);
   return spec;

@@ -43,6 +43,7 @@ struct RunSpec {
   int64_t microbatches = 0;  // 0: the data-parallel size
   double clip_norm = 0;      // 0: no clipping of the global gradient norm
   bool local = false;        // this rank alone, whatever the world (value_and_grad)
+  bool fast = false;         // matrix products in any order of sums and in TF32
   std::vector<StrategyUse> strategies;
   std::string line;  // Lua file:line of the compile call
 };

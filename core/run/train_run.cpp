@@ -234,6 +234,7 @@ class TrainRun : public Run {
       finish(b, loss, training);
       for (auto& [name, id] : extra) p.output(name, whole(p, name, id));
     }
+    if (spec_.fast) allow_fast_products(p);
     b.spread = apply_strategies(p, stack, world);
     if (loss_scale_ && (b.spread.averaging.every > 0 || b.spread.serving.on()))
       fail(ORR_INVALID, "{}: strategy.{} lets ranks train alone, which would each need another loss scale: leave "
@@ -244,6 +245,12 @@ class TrainRun : public Run {
                                            : b.spread.workers();
     microbatches_ = b.microbatches;
     return b;
+  }
+
+  // Forward and backward; what strategies make of them keeps it.
+  static void allow_fast_products(Program& p) {
+    for (Op& op : p.mutable_ops())
+      if (op.kind == "matmul") op.attrs.insert_or_assign("numerics", std::string("fast"));
   }
 
   void finish(Blueprint& b, ValueId loss, bool training) {

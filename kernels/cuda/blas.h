@@ -17,7 +17,7 @@ namespace orr_cuda {
   X(cublasLtMatrixLayoutDestroy) X(cublasLtMatrixLayoutSetAttribute)                              \
   X(cublasLtMatmulPreferenceCreate) X(cublasLtMatmulPreferenceDestroy)                            \
   X(cublasLtMatmulPreferenceSetAttribute) X(cublasLtMatmulAlgoGetHeuristic)                       \
-  X(cublasLtMatmulAlgoConfigGetAttribute) X(cublasLtMatmulAlgoCheck)
+  X(cublasLtMatmulAlgoConfigGetAttribute) X(cublasLtMatmulAlgoCheck) X(cublasLtGetVersion)
 // clang-format on
 
 struct Blas {

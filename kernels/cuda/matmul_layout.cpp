@@ -58,6 +58,7 @@ MatmulShape::MatmulShape(const orr_op& op) {
   const orr_tensor ty = one_of(op.out[0]);
   a = view(ta, true), b = view(tb, true), y = view(ty, false);
   rows_summed = a && a->turned;
+  fast = orr::attr_text(op, "numerics", "") == "fast";
 }
 
 int64_t alignment_of(const MatmulShape& shape) {

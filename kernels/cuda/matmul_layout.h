@@ -25,6 +25,7 @@ struct MatmulShape {
   // Empty where strides allow no view: rows that overlap, or no dim of step 1.
   std::optional<Matrix> a, b, y;
   bool rows_summed;  // a is turned: K is the batch, M is a dim of the model
+  bool fast;         // any order of sums will do, and TF32
 };
 
 // The largest power of two, at most 16, that divides the bytes of every step of the three matrices.

@@ -2,13 +2,16 @@
 #include "product.h"
 
 #include <algorithm>
+#include <string>
 
 #include <orrery/sdk/plugin.hpp>
+
+#include "product_race.h"
 
 namespace orr_cuda {
 namespace {
 
-constexpr int candidates = 16;
+constexpr int most_candidates = 16;
 
 cudaDataType_t data_type(int32_t dtype) {
   switch (dtype) {
@@ -34,12 +37,16 @@ BlasObject<cublasLtMatrixLayout_t> layout(const Matrix& x, cudaDataType_t type, 
   return owned;
 }
 
-// f32 is f32, not TF32; 16-bit products are summed in f32.
+// f32 is f32, but for fast products; 16-bit products are summed in f32.
+cublasComputeType_t compute_type(const MatmulShape& shape) {
+  if (shape.dtype == ORR_F64) return CUBLAS_COMPUTE_64F;
+  return shape.fast && shape.dtype == ORR_F32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
 BlasObject<cublasLtMatmulDesc_t> description(const MatmulShape& shape) {
-  const bool f64 = shape.dtype == ORR_F64;
   cublasLtMatmulDesc_t made = nullptr;
-  check_blas(blas().cublasLtMatmulDescCreate(&made, f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                                             f64 ? CUDA_R_64F : CUDA_R_32F),
+  check_blas(blas().cublasLtMatmulDescCreate(&made, compute_type(shape),
+                                             shape.dtype == ORR_F64 ? CUDA_R_64F : CUDA_R_32F),
              "cublasLtMatmulDescCreate");
   BlasObject owned(made, blas().cublasLtMatmulDescDestroy);
   const auto turn = [&](cublasLtMatmulDescAttributes_t which, bool turned) {
@@ -98,11 +105,28 @@ void make_nominal(Matrix& a, Matrix& b, Matrix& y) {
     widen(b.rows, b.leading);
 }
 
+size_t bytes_of(const Matrix& x, const MatmulShape& shape) {
+  const int64_t elements = (shape.g - 1) * x.batch_stride + x.cols * x.leading;
+  return static_cast<size_t>(elements * orr_dtype_bytes(shape.dtype));
+}
+
+std::string text_of(const Matrix& x) {
+  return std::to_string(x.rows) + "x" + std::to_string(x.cols) + (x.turned ? "t/" : "/") +
+         std::to_string(x.leading) + "/" + std::to_string(x.batch_stride);
+}
+
+std::string text_of(const MatmulShape& shape, int64_t depth, int64_t alignment) {
+  return std::string("dtype ") + std::to_string(shape.dtype) + " groups " +
+         std::to_string(shape.g) + " depth " + std::to_string(depth) + " a " + text_of(*shape.a) +
+         " b " + text_of(*shape.b) + " y " + text_of(*shape.y) + " aligned " +
+         std::to_string(alignment);
+}
+
 }  // namespace
 
 size_t blas_workspace(const MatmulShape& shape) {
   constexpr size_t least = size_t{1} << 20, most = size_t{32} << 20;
-  if (!shape.rows_summed) return least;
+  if (!shape.rows_summed && !shape.fast) return least;
   const auto parts = static_cast<size_t>(8 * shape.m * shape.n * orr_dtype_bytes(ORR_F32));
   return std::clamp(parts / 256 * 256, least, most);
 }
@@ -113,7 +137,7 @@ Product::Layouts Product::layouts(const MatmulShape& shape, int64_t depth, bool 
   Matrix a = *shape.a, b = *shape.b, y = *shape.y;
   (a.turned ? a.cols : a.rows) = depth;
   (b.turned ? b.rows : b.cols) = depth;
-  if (nominal && !shape.rows_summed) make_nominal(a, b, y);
+  if (nominal) make_nominal(a, b, y);
   return {layout(a, type, batch), layout(b, type, batch), layout(y, type, batch)};
 }
 
@@ -125,34 +149,54 @@ Product::Product(const MatmulShape& shape, int64_t depth, int64_t alignment)
   choose(shape, depth, alignment);
 }
 
-void Product::choose(const MatmulShape& shape, int64_t depth, int64_t alignment) {
-  const Layouts nominal = layouts(shape, depth, true);
-  const auto wishes = preference(shape.rows_summed, workspace_, alignment);
-  cublasLtMatmulHeuristicResult_t found[candidates];
+std::vector<cublasLtMatmulAlgo_t> Product::candidates(const MatmulShape& shape, int64_t depth,
+                                                      int64_t alignment) const {
+  const bool any = shape.rows_summed || shape.fast;
+  const Layouts asked = layouts(shape, depth, !any);
+  const auto wishes = preference(any, workspace_, alignment);
+  cublasLtMatmulHeuristicResult_t found[most_candidates];
   int count = 0;
   const cublasStatus_t status = blas().cublasLtMatmulAlgoGetHeuristic(
-      blas().handle, product_.get(), nominal.b.get(), nominal.a.get(), nominal.y.get(),
-      nominal.y.get(), wishes.get(), candidates, found, &count);
+      blas().handle, product_.get(), asked.b.get(), asked.a.get(), asked.y.get(), asked.y.get(),
+      wishes.get(), most_candidates, found, &count);
   if (status != CUBLAS_STATUS_NOT_SUPPORTED) check_blas(status, "cublasLtMatmulAlgoGetHeuristic");
+  std::vector<cublasLtMatmulAlgo_t> fitting;
   for (int i = 0; i < count; ++i) {
     if (found[i].state != CUBLAS_STATUS_SUCCESS) continue;
-    if (!shape.rows_summed && parts_of(found[i].algo) > 1) continue;
+    if (!any && parts_of(found[i].algo) > 1) continue;
     cublasLtMatmulHeuristicResult_t real{};
     if (blas().cublasLtMatmulAlgoCheck(blas().handle, product_.get(), layouts_.b.get(),
                                        layouts_.a.get(), layouts_.y.get(), layouts_.y.get(),
-                                       &found[i].algo, &real) != CUBLAS_STATUS_SUCCESS ||
-        real.workspaceSize > workspace_)
-      continue;
-    algorithm_ = found[i].algo;
-    return;
+                                       &found[i].algo, &real) == CUBLAS_STATUS_SUCCESS &&
+        real.workspaceSize <= workspace_)
+      fitting.push_back(found[i].algo);
   }
-  throw orr::Error(ORR_FAILED, "cuBLASLt has no algorithm for [" + std::to_string(shape.m) + ", " +
-                                   std::to_string(depth) + "] x [" + std::to_string(depth) + ", " +
-                                   std::to_string(shape.n) + "]");
+  return fitting;
+}
+
+void Product::choose(const MatmulShape& shape, int64_t depth, int64_t alignment) {
+  const std::vector<cublasLtMatmulAlgo_t> fitting = candidates(shape, depth, alignment);
+  if (fitting.empty())
+    throw orr::Error(ORR_FAILED, "cuBLASLt has no algorithm for [" + std::to_string(shape.m) +
+                                     ", " + std::to_string(depth) + "] x [" +
+                                     std::to_string(depth) + ", " + std::to_string(shape.n) + "]");
+  algorithm_ = fitting.front();
+  if (!shape.fast) return;
+  const RaceTrack track{bytes_of(*shape.a, shape), bytes_of(*shape.b, shape),
+                        bytes_of(*shape.y, shape), workspace_, orr_dtype_bytes(shape.dtype)};
+  algorithm_ = fastest_of(
+      fitting, text_of(shape, depth, alignment), track,
+      [this](CUstream stream, const cublasLtMatmulAlgo_t& algorithm, CUdeviceptr a, CUdeviceptr b,
+             CUdeviceptr y, CUdeviceptr scratch) { launch(stream, algorithm, a, b, y, scratch); });
 }
 
 void Product::launch(CUstream stream, CUdeviceptr a, CUdeviceptr b, CUdeviceptr y,
                      CUdeviceptr workspace) const {
+  launch(stream, algorithm_, a, b, y, workspace);
+}
+
+void Product::launch(CUstream stream, const cublasLtMatmulAlgo_t& algorithm, CUdeviceptr a,
+                     CUdeviceptr b, CUdeviceptr y, CUdeviceptr workspace) const {
   const auto at = [](CUdeviceptr p) { return reinterpret_cast<void*>(p); };
   const double one64 = 1, zero64 = 0;
   const float one32 = 1, zero32 = 0;
@@ -160,7 +204,7 @@ void Product::launch(CUstream stream, CUdeviceptr a, CUdeviceptr b, CUdeviceptr 
   const void* zero = f64_ ? static_cast<const void*>(&zero64) : &zero32;
   check_blas(blas().cublasLtMatmul(blas().handle, product_.get(), one, at(b), layouts_.b.get(),
                                    at(a), layouts_.a.get(), zero, at(y), layouts_.y.get(), at(y),
-                                   layouts_.y.get(), &algorithm_, at(workspace), workspace_,
+                                   layouts_.y.get(), &algorithm, at(workspace), workspace_,
                                    reinterpret_cast<cudaStream_t>(stream)),
              "cublasLtMatmul");
 }

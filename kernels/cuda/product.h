@@ -7,9 +7,14 @@
 // with K unsplit, and serves every number of them. Where K is the batch (weight gradients) few rows
 // meet a long K: there it is the first choice for the very shape, and K may be split, with the
 // parts added in f32 in their order.
+//
+// A fast product (orrery/ops.h) is bound by none of this: of the library's choices for the very shape
+// the one that is the fastest here serves, whatever it does to K, and f32 factors are TF32.
 #pragma once
 
 #include <cuda.h>
+
+#include <vector>
 
 #include "blas.h"
 #include "matmul_layout.h"
@@ -36,6 +41,10 @@ class Product {
   };
   static Layouts layouts(const MatmulShape& shape, int64_t depth, bool nominal);
   void choose(const MatmulShape& shape, int64_t depth, int64_t alignment);
+  std::vector<cublasLtMatmulAlgo_t> candidates(const MatmulShape& shape, int64_t depth,
+                                               int64_t alignment) const;
+  void launch(CUstream stream, const cublasLtMatmulAlgo_t& algorithm, CUdeviceptr a, CUdeviceptr b,
+              CUdeviceptr y, CUdeviceptr workspace) const;
 
   bool f64_;
   size_t workspace_;

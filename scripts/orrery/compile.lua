@@ -45,8 +45,12 @@ local M = {}
 function M.compile(loss, options)
   local o = orrery.options("compile", options, {
     params = false, optimizer = false, microbatches = 0, clip = 0,
+    numerics = "exact", -- "fast": kernels may compute matrix products in any order, and in TF32
     strategy = { orrery.strategy.data {} },
   })
+  if o.numerics ~= "exact" and o.numerics ~= "fast" then
+    orrery.fail(("compile: numerics is '%s': write \"exact\" or \"fast\""):format(tostring(o.numerics)))
+  end
   loss = check_loss("compile", loss)
   if not o.params then
     orrery.fail "compile: params is missing: the model whose parameters are trained"
@@ -68,6 +72,7 @@ function M.compile(loss, options)
     microbatches = o.microbatches,
     clip = o.clip or 0,
     alone = false,
+    fast = o.numerics == "fast",
     strategies = strategies(o.strategy),
     watched = tree.functions(o.params),
   }
@@ -85,7 +90,8 @@ function M.value_and_grad(loss, model)
   end
   local run = engine.run {
     loss = check_loss("value_and_grad", loss), params = params, gradients = gradients,
-    scalars = no_scalars, microbatches = 1, clip = 0, alone = true, strategies = {},
+    scalars = no_scalars, microbatches = 1, clip = 0, alone = true, fast = false,
+    strategies = {},
     watched = tree.functions(model),
   }
   return function(batch) return run:step(batch):mean(), gradients end

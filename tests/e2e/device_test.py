@@ -84,6 +84,11 @@ class Device(unittest.TestCase):
             with self.subTest(ranks=ranks, words=words):
                 self.same(ranks, *words)
 
+    def test_a_permission_that_no_kernel_knows_changes_nothing(self):
+        script = self.folder / "fast.lua"
+        script.write_text((HERE.parents[1] / MLP[0]).read_text().replace("optimizer =", 'numerics = "fast", optimizer =', 1))
+        self.assertEqual(said(run("strict", 2, script, "steps=10")), said(run("reference", 2, MLP[0], "steps=10")))
+
     def test_stacks(self):
         for ranks, stack, words in STACKS:
             with self.subTest(ranks=ranks, stack=stack, words=words):

@@ -36,8 +36,8 @@ STACKS = [
 ]
 
 
-def orrery(*words, fake=True):
-    env = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"}
+def orrery(*words, fake=True, **variables):
+    env = {k: v for k, v in os.environ.items() if k != "LD_LIBRARY_PATH"} | {k: str(v) for k, v in variables.items()}
     if fake:
         env |= {"LD_LIBRARY_PATH": str(FAKE), "FAKE_NVRTC_FOLDER": str(BUILD / "tests/gpu/compiled")}
     return subprocess.run([BUILD / "orrery", *map(str, words)], cwd=SOURCE, env=env, text=True,
@@ -91,6 +91,30 @@ class OnAFakeGpu(unittest.TestCase):
         self.assertTrue(any("digest" in line for line in once), once)
         self.assertEqual(lines(train("cuda", *GPT)), once)
         self.assertEqual(lines(train("cuda", *GPT, ranks=2)), once)
+
+
+class Fast(unittest.TestCase):
+    """numerics = "fast": TF32 and the algorithm that was the fastest, which a file keeps for the next run."""
+
+    def losses_and_products(self, folder, numerics):
+        script = pathlib.Path(folder) / "mlp.lua"
+        text = (SOURCE / MLP[0]).read_text().replace("orrery.compile(", "orrery.compile(", 1)
+        script.write_text(re.sub(r"(optimizer *=)", f'numerics = "{numerics}", \\1', text, count=1))
+        done = orrery("run", "-n", 1, "--threads", 1, "--kernels", "cuda", script, *MLP[1:], XDG_CACHE_HOME=folder)
+        files = list(pathlib.Path(folder).glob("orrery/products-fake-GPU-0-driver-13000-cublaslt-130000.txt"))
+        return lines(done), losses(done), [f.read_text() for f in files]
+
+    def test_what_was_measured_is_kept(self):
+        with tempfile.TemporaryDirectory() as folder:
+            exact, wanted, none = self.losses_and_products(folder, "exact")
+            self.assertEqual(none, [])
+            once, found, products = self.losses_and_products(folder, "fast")
+            self.assertRegex(products[0], r"^dtype 1 groups 1 depth \d+ a \S+ b \S+ y \S+ aligned \d+ = [0-9a-f]{128}\n")
+            again, _, same = self.losses_and_products(folder, "fast")
+        self.assertEqual((again, same), (once, products))
+        self.assertNotEqual(once[-1], exact[-1])  # the digest: other bits
+        for mine, reference in zip(found, wanted, strict=True):
+            self.assertAlmostEqual(mine, reference, delta=0.01 * max(1, abs(reference)))
 
 
 class BesideNccl(unittest.TestCase):

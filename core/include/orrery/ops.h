@@ -33,6 +33,8 @@
  *                   sharing; one of the last two strides of a and of b is 1. Optional attribute
  *                   leaves: over K, only with G = 1; y's first stride is then from node to node. Order: per leaf, K in blocks of ORR_MATMUL_K; in a
  *                   block acc = fma(a,b,acc) in order from +0; blocks are added in order to the first.
+ *                   Text "numerics" = "fast": any order will do, and f32 factors may lose all but 10
+ *                   bits of their fraction (TF32). A kernel that does not take it is asked without.
  * reduce            x[O,K,I] -> y[O,I]; text "fn": "sum", "sumsq" (sum of x*x), "max",
  *                   "min". Leaves over K (sum, O = 1). I = 1: row sums, else column sums. NaN wins
  *                   in max and min. O = 1, I = 1, K in the tens of millions is common.

@@ -26,7 +26,9 @@ uint64_t node_bytes(const MatmulShape& shape) {
 void supports(const orr_op& op, orr_support& out) {
   const MatmulShape shape(op);
   const std::string chosen_for =
-      shape.rows_summed ? "own" : std::to_string(nominal_rows) + "x" + std::to_string(nominal_cols);
+      shape.fast          ? "fast"
+      : shape.rows_summed ? "own"
+                          : std::to_string(nominal_rows) + "x" + std::to_string(nominal_cols);
   orr::copy_text(out.numerics,
                  std::string("cublaslt.") + dtype_name(shape.dtype) + "." + chosen_for + "/1");
   out.strided_in = (shape.a ? 1u : 0u) | (shape.b ? 2u : 0u);

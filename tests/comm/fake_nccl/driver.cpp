@@ -4,6 +4,7 @@
 #include <cuda.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -23,6 +24,7 @@ struct CUevent_st {
   uint64_t number = 0;
   bool captured = false;
   fake::Stream::Known known;
+  std::shared_ptr<std::atomic<int64_t>> time;  // of its place in the stream; null: not asked for
 };
 
 namespace fake {
@@ -41,6 +43,11 @@ CUresult enter(const char* what, bool synchronises = false) {
   if (in_callback) misuse("call from a stream callback", what);
   if (synchronises && before_question) before_question(what);
   return current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+int64_t now_ns() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
 uint64_t sum_of(const char* p, size_t n) {
@@ -164,8 +171,9 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn call, void* data) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuEventCreate(CUevent* event, unsigned) {
+CUresult cuEventCreate(CUevent* event, unsigned flags) {
   *event = new CUevent_st;
+  if (!(flags & CU_EVENT_DISABLE_TIMING)) (*event)->time = std::make_shared<std::atomic<int64_t>>(0);
   return enter("cuEventCreate");
 }
 
@@ -177,10 +185,19 @@ CUresult cuEventDestroy(CUevent event) {
 CUresult cuEventRecord(CUevent event, CUstream stream) {
   if (const CUresult r = enter("cuEventRecord", true)) return r;
   Stream& s = stream_of(stream);
+  if (event->time) s.enqueue("cuEventRecord", {}, [time = event->time] { *time = now_ns(); });
   event->stream = &s;
   event->captured = s.captured();
   event->known = s.known();
   event->number = event->known[&s];
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventElapsedTime(float* ms, CUevent begin, CUevent end) {
+  if (const CUresult r = enter("cuEventElapsedTime", true)) return r;
+  for (CUevent e : {begin, end})
+    if (!e->time || !e->stream || e->stream->done() < e->number) return CUDA_ERROR_NOT_READY;
+  *ms = static_cast<float>(*end->time - *begin->time) * 1e-6f;
   return CUDA_SUCCESS;
 }
 

@@ -38,6 +38,11 @@ extern "C" {
 // For tests: how often a function of the driver was called.
 unsigned long long fake_cuda_calls(const char* what) { return calls(what); }
 
+CUresult cuDriverGetVersion(int* version) {
+  *version = 13000;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuDeviceGetName(char* name, int bytes, CUdevice device) {
   snprintf(name, static_cast<size_t>(bytes), "fake GPU %d", device);
   return CUDA_SUCCESS;

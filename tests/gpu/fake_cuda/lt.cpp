@@ -53,6 +53,8 @@ extern "C" {
 
 const char* cublasLtGetStatusString(cublasStatus_t) { return "error of the fake cuBLASLt"; }
 
+size_t cublasLtGetVersion() { return 130000; }
+
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   *handle = reinterpret_cast<cublasLtHandle_t>(new int);
   return CUBLAS_STATUS_SUCCESS;

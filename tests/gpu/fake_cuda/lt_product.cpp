@@ -4,6 +4,9 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <algorithm>
+#include <bit>
+#include <type_traits>
 #include <vector>
 
 #include "lt.h"
@@ -20,6 +23,11 @@ void put(float& to, float x) { to = x; }
 void put(double& to, double x) { to = x; }
 void put(__nv_bfloat16& to, float x) { to = __float2bfloat16_rn(x); }
 void put(__half& to, float x) { to = __float2half_rn(x); }
+
+// A factor as TF32 has it: 10 bits of fraction, rounded to nearest.
+float as_tf32(float x) {
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(x) + 0x1000) & ~0x1fffu);
+}
 
 // Column-major [rows, cols] of op(x), widened.
 template <class A, class T>
@@ -60,8 +68,12 @@ void multiply_as(const Product& p, const char* a, const char* b, const char* c, 
   const uint64_t m = p.d.rows, k = p.description.turn_a ? p.a.rows : p.a.cols;
   for (int32_t g = 0; g < p.d.batch; ++g) {
     const auto of = [g](auto* base, const Layout& l) { return base + g * l.batch_stride; };
-    const auto wide_a = dense<A>(of(reinterpret_cast<const T*>(a), p.a), p.a, p.description.turn_a);
-    const auto wide_b = dense<A>(of(reinterpret_cast<const T*>(b), p.b), p.b, p.description.turn_b);
+    auto wide_a = dense<A>(of(reinterpret_cast<const T*>(a), p.a), p.a, p.description.turn_a);
+    auto wide_b = dense<A>(of(reinterpret_cast<const T*>(b), p.b), p.b, p.description.turn_b);
+    if constexpr (std::is_same_v<T, float>)
+      if (p.description.compute == CUBLAS_COMPUTE_32F_FAST_TF32)
+        for (auto* factor : {&wide_a, &wide_b})
+          std::ranges::transform(*factor, factor->begin(), as_tf32);
     const T* from = of(reinterpret_cast<const T*>(c), p.c);
     T* to = of(reinterpret_cast<T*>(d), p.d);
     for (uint64_t j = 0; j < p.d.cols; ++j) {

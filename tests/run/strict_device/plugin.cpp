@@ -142,7 +142,11 @@ int32_t probe(void*, char* reason, uint32_t bytes) {
   return !absent;
 }
 
+// Attributes that it does not know come from newer hosts: one of those that kernels need not know.
+bool is_newer(const orr_op& op) { return orr::attr(op, "numerics") != nullptr; }
+
 void supports(void*, const orr_op* op, orr_support* out) {
+  if (is_newer(*op)) return orr::copy_text(out->reason, "numerics is not known here");
   reference::table().supports(nullptr, op, out);
   out->capturable = std::string_view(op->kind) != "scatter_add";  // something stands between graphs
 }

@@ -14,6 +14,7 @@ from machine_facts import has_gpu
 STEPS = 20
 LOSS_TOLERANCE = 1e-4  # relative, after 20 steps in f32
 RUNS = 10
+UNAVAILABLE = 69  # exit code: a library or a device is not here
 SANITIZED = "kernel.values"  # of the judge's tests
 
 
@@ -49,7 +50,7 @@ def bundle(root, facts):
     yield verdict_of("the plugin cuda is listed", bool(line), done, line[:120])
     if not has_gpu(facts):
         done = run("orrery", "run", "--kernels", "cuda", root / "examples/regression.lua")
-        good = done.returncode == 69 and "no NVIDIA driver here" in done.stderr
+        good = done.returncode == UNAVAILABLE and "no NVIDIA driver here" in done.stderr
         yield verdict_of("--kernels cuda without a driver", good, done, last_line(done) if good else "")
     done = run("orrery", "plan", "--kernels", "cuda", root / "examples/gpt2.lua")
     yield verdict_of("orrery plan --kernels cuda", done.returncode == 0, done)
@@ -100,8 +101,8 @@ def losses(root, facts):
         yield verdict_of(name, len(found) == STEPS and off <= LOSS_TOLERANCE, done, f"off by {off:.1e} of the CPU's at most")
 
 
-def digest(root, ranks):
-    words = ["-n", ranks, "--comm", "local"] if ranks > 1 else []
+def digest(root, ranks, comm="local"):
+    words = ["-n", ranks, "--comm", comm] if ranks > 1 else []
     done = run("orrery", "run", "--kernels", "cuda", *words, root / "examples/gpt.lua", "steps=20", "microbatches=6")
     found = re.search(r"^digest (\w+)", done.stdout, re.M)
     return done, found[1] if found else ""
@@ -118,6 +119,18 @@ def same_bits(root, facts):
     for ranks in (2, 3):
         done, other = digest(root, ranks)
         yield verdict_of(f"{ranks} ranks have it, too", {other} == digests, done, other)
+    yield over_nccl(root, facts, digests)
+
+
+def over_nccl(root, facts, digests):
+    """Two ranks with a GPU each, whose sums stay on the GPUs."""
+    name = "2 ranks over NCCL have it, too"
+    if len(facts["gpu"].splitlines()) < 2:
+        return row(name, "skipped", "one NVIDIA device here")
+    done, other = digest(root, 2, "nccl")
+    if done.returncode == UNAVAILABLE:
+        return row(name, "skipped", next((x for x in done.stderr.splitlines() if "error:" in x), last_line(done)))
+    return verdict_of(name, {other} == digests, done, other)
 
 
 def sanitizer(root, facts):

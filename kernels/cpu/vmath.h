@@ -23,18 +23,21 @@ ORR_INLINE v16f copy_sign(v16f size, v16f sign) {
   return as_float(as_int(size) | (as_int(sign) & splat_int(INT32_MIN)));
 }
 
+// n of exp(x) = 2^n (1 + y), and y. REQUIRES: |x| <= 105, or NaN.
+ORR_INLINE v16f exp_parts(v16f x, v16f& n) {
+  constexpr float c[] = {0x1p-1f, 0x1.55548ep-3f, 0x1.55545ep-5f, 0x1.123bep-7f, 0x1.6db4e4p-10f};
+  n = round_even(x * splat(0x1.715476p+0f));
+  v16f r = fma(n, splat(-0x1.62e43p-1f), x);
+  r = fma(n, splat(0x1.05c61p-29f), r);
+  return fma(polynomial(r, c), r * r, r);
+}
+ORR_INLINE v16f power_of_two(v16i n) { return as_float(shift_left(n + splat_int(127), 23)); }
+
 // 1.1 ulp. Overflows to infinity above 88.72 and goes through the subnormals to 0.
 ORR_INLINE v16f exp(v16f x) {
-  constexpr float c[] = {0x1p-1f, 0x1.55548ep-3f, 0x1.55545ep-5f, 0x1.123bep-7f, 0x1.6db4e4p-10f};
-  v16f in = max(splat(-105.0f), min(splat(89.0f), x));  // NaN passes
-  v16f n = round_even(in * splat(0x1.715476p+0f));
-  v16f r = fma(n, splat(-0x1.62e43p-1f), in);
-  r = fma(n, splat(0x1.05c61p-29f), r);
-  v16f y = fma(polynomial(r, c), r * r, r) + splat(1.0f);
+  v16f n, y = exp_parts(max(splat(-105.0f), min(splat(89.0f), x)), n) + splat(1.0f);  // NaN passes
   v16i k = to_int_even(n), half = shift_right_signed(k, 1);
-  v16f first = as_float(shift_left(half + splat_int(127), 23));
-  v16f second = as_float(shift_left(k - half + splat_int(127), 23));
-  return select(is_nan(x), x, y * first * second);
+  return select(is_nan(x), x, y * power_of_two(half) * power_of_two(k - half));
 }
 
 // 1 ulp. log(0) is -infinity, of a negative number NaN.
@@ -57,16 +60,22 @@ ORR_INLINE v16f log(v16f x) {
   return select(x >= splat(0.0f), y, as_float(splat_int(0x7fc00000)));
 }
 
-// 1.4 ulp.
-ORR_INLINE v16f tanh(v16f x) {
+// exp(2|x|) + 1, and from |x| = 10 on no more: tanh is 1 there, and one factor is enough for 2^n.
+ORR_INLINE v16f tanh_exp(v16f x) {
+  v16f size = abs(x), n, y = exp_parts(min(splat(20.0f), size + size), n) + splat(1.0f);
+  return y * power_of_two(to_int_even(n)) + splat(1.0f);
+}
+// tanh(x) where e is tanh_exp(x).
+ORR_INLINE v16f tanh_of(v16f x, v16f e) {
   constexpr float c[] = {-0x1.555532p-2f, 0x1.110726p-3f, -0x1.b83c58p-5f, 0x1.522692p-6f,
                          -0x1.75e1a8p-8f};
-  v16f size = abs(x), z = x * x;
+  v16f z = x * x;
   v16f small = fma(polynomial(z, c) * z, x, x);
-  v16f e = exp(size + size) + splat(1.0f);
   v16f large = copy_sign(splat(1.0f) - splat(2.0f) / e, x);
-  return select(size < splat(0.625f), small, select(is_nan(x), x, large));
+  return select(abs(x) < splat(0.625f), small, select(is_nan(x), x, large));
 }
+// 1.4 ulp.
+ORR_INLINE v16f tanh(v16f x) { return tanh_of(x, tanh_exp(x)); }
 
 // 2.3 ulp.
 ORR_INLINE v16f sigmoid(v16f x) {
@@ -88,20 +97,18 @@ ORR_INLINE v16f erf(v16f x) {
   return select(size < splat(0.921875f), small, large);
 }
 
-ORR_INLINE v16f gelu(v16f x) {
-  v16f cube = x * x * x;
-  v16f inner = splat(0.7978845608f) * fma(splat(0.044715f), cube, x);
-  return splat(0.5f) * x * (splat(1.0f) + tanh(inner));
+// What gelu takes the tanh of.
+ORR_INLINE v16f gelu_inner(v16f x) {
+  return splat(0.7978845608f) * fma(splat(0.044715f), x * x * x, x);
 }
+ORR_INLINE v16f gelu_of(v16f x, v16f t) { return splat(0.5f) * x * (splat(1.0f) + t); }
+ORR_INLINE v16f gelu(v16f x) { return gelu_of(x, tanh(gelu_inner(x))); }
 
 // 0.5 (1 + t) + 0.5 x (1 - t^2) u', with t = tanh(u), u' = sqrt(2/pi) (1 + 3 * 0.044715 x^2).
-ORR_INLINE v16f gelu_grad(v16f x) {
-  v16f square = x * x;
-  v16f t = tanh(splat(0.7978845608f) * fma(splat(0.044715f), square * x, x));
-  v16f du = splat(0.7978845608f) * fma(splat(0.134145f), square, splat(1.0f));
+ORR_INLINE v16f gelu_grad_of(v16f x, v16f t) {
+  v16f du = splat(0.7978845608f) * fma(splat(0.134145f), x * x, splat(1.0f));
   v16f half = splat(0.5f);
   return fma(half * x * fma(-t, t, splat(1.0f)), du, fma(half, t, half));
 }
-
 
 }  // namespace orr_cpu::ORR_ISA

@@ -3,6 +3,8 @@
 // Layouts of the tensors of a pointwise op, and which ops are taken.
 #include <orrery/sdk/plugin.hpp>
 
+#include <algorithm>
+
 #include "pointwise_compile.h"
 
 namespace orr_cpu::pointwise {
@@ -90,6 +92,13 @@ int slot_bytes(const orr_expr& e) {
   return 4;
 }
 
+// Elements per task: about 16384, in the same number of tasks for each thread.
+int64_t grain_of(int64_t n) {
+  const int64_t most = 16384, least = 2048, block = 128, team = threads();
+  const int64_t tasks = team * std::max<int64_t>(1, (n + team * most - 1) / (team * most));
+  return std::max(least, (n + tasks * block - 1) / (tasks * block) * block);
+}
+
 struct PointwiseKernel : Kernel {
   PointwiseKernel(const orr_op& op, Runner run)
       : code(compile(op)), n_in(op.n_in), n_out(op.n_out), run(run) {
@@ -103,7 +112,7 @@ struct PointwiseKernel : Kernel {
     void *ins[kMaxTensors], *outs[kMaxTensors];
     for (int i = 0; i < n_in; ++i) ins[i] = orr_buffer_host(&in[i]);
     for (int i = 0; i < n_out; ++i) outs[i] = orr_buffer_host(&out[i]);
-    const int64_t n = program.elements, grain = 16384;
+    const int64_t n = program.elements, grain = grain_of(n);
     auto task = [&](int64_t i) {
       run(program, ins, outs, i * grain, n < (i + 1) * grain ? n : (i + 1) * grain);
     };

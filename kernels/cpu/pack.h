@@ -15,6 +15,12 @@ ORR_INLINE __m128 quad(const bf16* p) {
   return _mm_castsi128_ps(_mm_slli_epi32(wide, 16));
 }
 ORR_INLINE __m128 quad(const f16* p) { return _mm_cvtph_ps(_mm_loadl_epi64((const __m128i*)p)); }
+ORR_INLINE __m256 octet(const float* p) { return _mm256_loadu_ps(p); }
+ORR_INLINE __m256 octet(const bf16* p) {
+  __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+}
+ORR_INLINE __m256 octet(const f16* p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)); }
 // Four consecutive elements of rows 0, 4, 8, 12 of the row pointers, side by side.
 template <class S>
 ORR_INLINE v16f load_quads(const S* const* row, int64_t k) {
@@ -99,6 +105,20 @@ ORR_INLINE void pack_neighbours(const S* src, int64_t k_step, int64_t count, int
   }
 }
 
+// The same for narrow panels, whose rows are stored as eight elements where the next row follows.
+template <int W, class S>
+ORR_INLINE void pack_narrow(const S* src, int64_t k_step, int64_t count, int64_t kc, float* to,
+                            int64_t panel) {
+  for (int64_t k = 0; k < kc; ++k, src += k_step, to += W) {
+    float* row = to;
+    for (int64_t p = 0; p < count; p += W, row += panel)
+      if (p + 8 <= count && k + 1 < kc)
+        _mm256_storeu_ps(row, octet(src + p));
+      else
+        for (int64_t i = p; i < p + W && i < count; ++i) row[i - p] = load_one(src + i);
+  }
+}
+
 // Rows whose elements along K are neighbours, as they are: kRowStride apart. REQUIRES: kc <= 256.
 template <class S>
 inline void pack_rows(const S* src, int64_t i_step, int64_t count, int64_t kc, Scalar<S>* to) {
@@ -114,7 +134,10 @@ inline void pack_rows(const S* src, int64_t i_step, int64_t count, int64_t kc, S
 template <int W, class S>
 inline void pack_panels(const S* src, int64_t i_step, int64_t k_step, int64_t count, int64_t kc,
                         float* to, int64_t panel) {
-  if (i_step == 1 && k_step != 1) return pack_neighbours<W>(src, k_step, count, kc, to, panel);
+  if (i_step == 1 && k_step != 1) {
+    if constexpr (W < 8) return pack_narrow<W>(src, k_step, count, kc, to, panel);
+    return pack_neighbours<W>(src, k_step, count, kc, to, panel);
+  }
   for (int64_t p = 0; p < count; p += W, to += panel)
     for (int64_t i = p; i < p + W && i < count; i += 16) {
       int rows = int(smaller(16, smaller(W - (i - p), count - i)));

@@ -19,7 +19,6 @@ struct Setting {
   std::string hosts = "";  // "aabb": ranks 0, 1 and 4 believe to be on one host, 2 and 3 on another
   std::string fake = "";   // the library that stands for the one the backend opens
   bool bare = false;       // of the backend only sends and receives are used: the core composes the rest
-  bool walled = false;     // the kernel forbids to reach into other processes, as in many containers
 };
 std::ostream& operator<<(std::ostream& out, const Setting& s);
 

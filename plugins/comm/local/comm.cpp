@@ -24,8 +24,7 @@ Comm::Comm(std::shared_ptr<Family> family, Segment segment, std::vector<int> wor
   me.waits_for.store(-1);
   CPU_ZERO(&me.cpus);
   sched_getaffinity(0, sizeof me.cpus, &me.cpus);
-  publish();
-  await_step();
+  share_notices();
   segment_.mapping().close_card();
 }
 

@@ -5,7 +5,8 @@
 //   comm.cpp      being there, registered memory
 //   waiting.cpp   the one wait loop, poison and blame
 //   exchange.cpp  posting: agreement on the operation, then the engines below
-//   reach.cpp     what lies in a peer's memory
+//   brief.cpp     operations of a few bytes, which travel with the agreement
+//   reach.cpp     what lies in registered memory
 //   reduce.cpp    everything that adds;  move.cpp  everything that copies
 //   pair.cpp      send and recv
 //
@@ -22,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "brief.h"
 #include "family.h"
 #include "pair.h"
 
@@ -36,8 +38,6 @@ class Comm : public Group {
   Comm(std::shared_ptr<Family> family, Segment segment, std::vector<int> world_of, int rank, uint64_t id);
   // Whether each rank can have one.
   bool has_own_cpus() const;
-  // Whether all ranks can reach each other's private memory, and it pays. Collective.
-  bool can_attach();
 
   void run(const orr_coll* ops, int n) override;
   orr_memory* allocate(uint64_t bytes) override;
@@ -46,6 +46,8 @@ class Comm : public Group {
   // waiting.cpp
   void poison(int32_t code, const std::string& text);
   template <class F>
+  bool spin(F&& missing) const;
+  template <class F>
   void await(F&& missing);
   void await_slowly(const Missing& missing);
   void blame_dead(const Missing& missing, int first);
@@ -53,6 +55,7 @@ class Comm : public Group {
   [[noreturn]] void blame_silent(int first, int64_t deadline_ns);
   void sleep(const Missing& missing, int64_t ns);
   void ring_bells();
+  void show_pulse();
   void publish();
   void await_step();
   std::string here() const { return shared::in_operation(current_); }
@@ -60,23 +63,26 @@ class Comm : public Group {
   // exchange.cpp
   void collective(const orr_coll& c);
   void announce(const orr_coll& c, Path path, uint64_t most);
-  void verify_agreement();
+  void meet(const orr_coll& c, const void* data, uint64_t bytes);
+  [[noreturn]] void tell_apart(const orr_coll& c);
   std::vector<int64_t> gather_words(int64_t mine, const char* name) override;
   const Post& post_of(int r) const { return segment_.member(r).posts[step_ & 1]; }
+
+  // brief.cpp
+  void share_notices();
+  Notice& notice(int r) const { return notices_of(notices_)[2 * r + (step_ & 1)]; }
+  void brief(const orr_coll& c);
+  void fold_brief(const orr_coll& c);
 
   // reach.cpp
   Place place_of(const orr_buffer& b) const;
   char* peer_address(const Place& place, int peer) const;
-  void fetch(const Place& from, int peer, uint64_t offset, void* to, uint64_t bytes);
-  void deliver(const Place& to, int peer, uint64_t offset, const void* from, uint64_t bytes);
-  [[noreturn]] void cannot_reach(int peer, int error);
 
   // reduce.cpp
   struct Reduction;
   void reduce(const orr_coll& c);
   void reduce_small(Reduction& r);
   void reduce_direct(Reduction& r);
-  void reduce_attached(Reduction& r);
   void reduce_staged(Reduction& r);
 
   // move.cpp
@@ -97,6 +103,7 @@ class Comm : public Group {
   void check_match(const Transfer& t, const Envelope& e);
 
   Segment segment_;
+  Mapping notices_;
   uint64_t allocations_ = 0;
   uint64_t step_ = 0, turn_ = 0;  // turn: chunks ever staged
   std::vector<Inbound> inbound_;
@@ -112,13 +119,18 @@ inline void relax() {
 // Spins only where every rank has its own CPU, and briefly: the CPU may be shared with the rank's
 // compute thread.
 template <class F>
-void Comm::await(F&& missing) {
+bool Comm::spin(F&& missing) const {
   const int spins = family_->spin ? 400 : 0;
   for (int i = 0; i < spins; ++i) {
-    if (missing(0) < 0) return;
+    if (missing(0) < 0) return true;
     relax();
   }
-  if (missing(0) >= 0) await_slowly(missing);
+  return missing(0) < 0;
+}
+
+template <class F>
+void Comm::await(F&& missing) {
+  if (!spin(missing)) await_slowly(missing);
 }
 
 }  // namespace local

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Posting an operation: is it well-formed here, and do all ranks post the same one? The answer to the
-// second question costs nothing extra, for it travels with the first publication of the data.
+// second question costs nothing extra, for it travels with the first publication of the data: as a
+// fingerprint; the cards that say what it was are written only when fingerprints differ.
 #include <orrery/sdk/plugin.hpp>
 
 #include "comm.h"
@@ -9,47 +10,63 @@
 
 namespace local {
 
-using shared::Card;
-
 void Comm::announce(const orr_coll& c, Path path, uint64_t most) {
   Post& p = segment_.member(rank_).posts[(step_ + 1) & 1];
-  p.card = shared::card_of(c, size_);
   p.path = path;
   p.most = most;
-  const bool in_place = path == path_direct || path == path_attached;
-  p.send = in_place ? place_of(c.send) : Place{};
-  p.recv = in_place ? place_of(c.recv) : Place{};
-  publish();
-  await_step();
-  verify_agreement();
+  p.send = path == path_direct ? place_of(c.send) : Place{};
+  p.recv = path == path_direct ? place_of(c.recv) : Place{};
+  meet(c, nullptr, 0);
 }
 
-// All ranks see the same posts, so that all say the same.
-void Comm::verify_agreement() {
-  const Card& a = post_of(0).card;
-  for (int r = 1; r < size_; ++r) {
-    const Card& b = post_of(r).card;
-    if (agree(a, b)) continue;
-    const std::string text = disagreement(a, world_of_[0], b, world_of_[r]);
-    poison(ORR_FAILED, text);
-    family_->check_alive();
-    throw orr::Error(ORR_FAILED, text);
-  }
+// A step whose publication is the rank's notice. A peer that sleeps has written its own before, so
+// that bells can wait until this rank has looked: the fence before them then finds the store done.
+void Comm::meet(const orr_coll& c, const void* data, uint64_t bytes) {
+  ++step_;
+  Notice& mine = notice(rank_);
+  if (bytes > 0) std::memcpy(mine.data, data, bytes);
+  mine.fingerprint = shared::fingerprint(c, size_);
+  show_pulse();
+  mine.step.store(step_, std::memory_order_release);
+  const auto missing = [this](int from) {
+    for (int r = from; r < size_; ++r)
+      if (notice(r).step.load(std::memory_order_acquire) < step_) return r;
+    return -1;
+  };
+  const bool met = spin(missing);
+  ring_bells();
+  if (!met) await_slowly(missing);
+  for (int r = 1; r < size_; ++r)
+    if (notice(r).fingerprint != notice(0).fingerprint) tell_apart(c);
+}
+
+// All ranks see the same notices, so that all come here, see the same cards and say the same.
+void Comm::tell_apart(const orr_coll& c) {
+  segment_.member(rank_).posts[(step_ + 1) & 1].card = shared::card_of(c, size_);
+  publish();
+  await_step();
+  const shared::Card& first = post_of(0).card;
+  int other = 1;
+  while (other + 1 < size_ && shared::agree(first, post_of(other).card)) ++other;
+  const std::string text = shared::disagreement(first, world_of_[0], post_of(other).card, world_of_[other]);
+  poison(ORR_FAILED, text);
+  family_->check_alive();
+  throw orr::Error(ORR_FAILED, text);
 }
 
 std::vector<int64_t> Comm::gather_words(int64_t mine, const char* name) {
   return local::gather_words(size_, mine, name, [this](const orr_coll& c) {
     current_ = &c;
     family_->check_alive();
-    move(c);
+    collective(c);
     current_ = nullptr;
   });
 }
 
 void Comm::collective(const orr_coll& c) {
   current_ = &c;
+  if (is_brief(c, size_)) return brief(c);
   switch (c.op) {
-    case ORR_COLL_BARRIER: announce(c, path_small, 0); break;
     case ORR_COLL_BROADCAST:
     case ORR_COLL_ALL_GATHER:
     case ORR_COLL_ALL_TO_ALL: move(c); break;

@@ -6,6 +6,7 @@
 
 #include <orrery/sdk/traffic.hpp>
 #include "comm.h"
+#include "slots.h"
 
 namespace local {
 namespace {
@@ -80,7 +81,7 @@ void Comm::move(const orr_coll& c) {
   const int parity = (step_ + 1) & 1;
   Path path = m.copy.empty() ? place_of(c.send).path() : path_staged;
   if (total <= worth_posting(path)) path = path_small;
-  if (path == path_small && total > 0) std::memcpy(segment_.small(rank_, parity), m.send, total);
+  if (path == path_small && total > 0) put(segment_.small(rank_, parity), m.send, total);
   if (!m.shared) std::memcpy(segment_.counts(rank_, parity), c.counts, size_ * sizeof(int64_t));
   announce(c, path, m.most);
   if (!m.shared) check_piece_sizes(c);
@@ -88,15 +89,16 @@ void Comm::move(const orr_coll& c) {
   int64_t staged = 0;
   for (int r = 0; r < size_; ++r) {
     const Post& p = post_of(r);
-    in_place |= p.path == path_direct || p.path == path_attached;
+    in_place |= p.path == path_direct;
     if (p.path == path_staged) staged = std::max(staged, static_cast<int64_t>(p.most));
     Piece& piece = m.in[r];
     if (!m.shared) piece.from = orr_dtype_bytes(c.dtype) * orr::traffic::sum(segment_.counts(r, step_ & 1), rank_);
     if (!m.recv || piece.bytes == 0 || (p.path == path_staged && r != rank_)) continue;
     char* to = m.recv + piece.to;
-    const char* from = r == rank_ ? m.send : p.path == path_small ? segment_.small(r, step_ & 1) : nullptr;
-    if (!from) fetch(p.send, r, piece.from, to, piece.bytes);
-    else if (from + piece.from != to) std::memmove(to, from + piece.from, piece.bytes);
+    const char* from = r == rank_              ? m.send
+                       : p.path == path_small ? segment_.small(r, step_ & 1)
+                                              : peer_address(p.send, r);
+    if (from + piece.from != to) std::memmove(to, from + piece.from, piece.bytes);
   }
   if (staged > 0) move_staged(m, staged);
   if (!in_place) return;  // else peers must not see send change before all have read it
@@ -115,12 +117,12 @@ void Comm::move_staged(Movement& m, int64_t longest) {
     if (!staged[rank_]) return;
     char* slot = segment_.chunk(rank_, turn_ + k);
     if (m.shared) {
-      std::memcpy(slot, m.send + k * width, part(k, m.out.back()));
+      put(slot, m.send + k * width, part(k, m.out.back()));
       return;
     }
     for (int q = 0; q < size_; ++q)
       if (q != rank_ && part(k, m.out[q + 1] - m.out[q]) > 0)
-        std::memcpy(slot + q * width, m.send + m.out[q] + k * width, part(k, m.out[q + 1] - m.out[q]));
+        put(slot + q * width, m.send + m.out[q] + k * width, part(k, m.out[q + 1] - m.out[q]));
   };
   write(0);
   publish();

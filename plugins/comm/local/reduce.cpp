@@ -8,6 +8,7 @@
 
 #include <orrery/sdk/traffic.hpp>
 #include "comm.h"
+#include "slots.h"
 
 namespace local {
 namespace {
@@ -60,7 +61,7 @@ void Comm::reduce(const orr_coll& c) {
   const int64_t bytes = r.fold.most_owned() * r.total * r.unit;
   if (bytes <= worth_posting(path)) path = path_small;
   if (path == path_small && r.owned() > 0)
-    std::memcpy(segment_.small(rank_, (step_ + 1) & 1), r.send, r.owned() * r.total * r.unit);
+    put(segment_.small(rank_, (step_ + 1) & 1), r.send, r.owned() * r.total * r.unit);
   announce(c, path, 0);
   int32_t nearest = path, farthest = path;
   for (int q = 0; q < size_; ++q) {
@@ -69,8 +70,7 @@ void Comm::reduce(const orr_coll& c) {
   }
   if (farthest == path_small) return reduce_small(r);
   if (nearest == path_small || farthest == path_staged) return reduce_staged(r);
-  if (farthest == path_direct) return reduce_direct(r);
-  reduce_attached(r);
+  reduce_direct(r);
 }
 
 void Comm::reduce_small(Reduction& r) {
@@ -102,44 +102,6 @@ void Comm::reduce_direct(Reduction& r) {
   await_step();
 }
 
-// As before, but operands are fetched and results delivered through the kernel, as much at a time as
-// stays in the cache.
-void Comm::reduce_attached(Reduction& r) {
-  const int64_t begin = r.begin(rank_), share = r.share(rank_);
-  const int64_t fetched = r.fold.operands() - r.owned() + 1;  // and a result that stays nowhere
-  const int64_t width = std::max<int64_t>(3 * chunk_bytes / (fetched * r.unit) / 16 * 16, 16);
-  std::vector<char> too_wide;
-  char* scratch = segment_.chunk(rank_, 0);
-  if (fetched * width * r.unit > static_cast<int64_t>(3 * chunk_bytes)) {
-    too_wide.resize(fetched * width * r.unit);
-    scratch = too_wide.data();
-  }
-  for (int64_t at = begin; at < begin + share; at += width) {
-    const int64_t n = std::min(width, begin + share - at);
-    char* free = scratch;
-    for (int q = 0; q < size_; ++q)
-      for (int i = r.fold.first(q); i < r.fold.first(q + 1); ++i) {
-        const int64_t offset = ((i - r.fold.first(q)) * r.total + at) * r.unit;
-        if (q == rank_) {
-          r.in[i] = r.send + offset;
-          continue;
-        }
-        fetch(post_of(q).send, q, offset, free, n * r.unit);
-        r.in[i] = free;
-        free += width * r.unit;
-      }
-    char* sum = r.here ? r.result(at) : free;
-    r.out = {sum};
-    r.fold.run(r.in, r.out, n);
-    for (int q = 0; q < size_; ++q) {
-      const bool wants = r.deliver == Deliver::all || (r.deliver == Deliver::root && q == r.c.root_or_peer);
-      if (q != rank_ && wants) deliver(post_of(q).recv, q, at * r.unit, sum, n * r.unit);
-    }
-  }
-  publish();
-  await_step();
-}
-
 // Piece q of a chunk holds up to `width` elements of share q: the sender's operands one after
 // another, or, in the owner's own chunk, the result. The next chunk is written before this one is
 // folded, so that peers need not wait for it.
@@ -158,10 +120,11 @@ void Comm::reduce_staged(Reduction& r) {
   const auto write = [&](int64_t k) {
     for (int q = 0; q < size_; ++q)
       for (int j = 0; q != rank_ && j < r.owned() && part(k, q) > 0; ++j)
-        std::memcpy(slot(k, rank_, q, j), r.send + (j * r.total + r.begin(q) + k * width) * r.unit,
-                    part(k, q) * r.unit);
+        put(slot(k, rank_, q, j), r.send + (j * r.total + r.begin(q) + k * width) * r.unit,
+            part(k, q) * r.unit);
   };
   const bool shares_result = r.deliver == Deliver::all || (r.deliver == Deliver::root && !r.here);
+  std::vector<char> elsewhere(r.here ? 0 : width * r.unit);  // a result that stays nowhere here
   if (chunks > 0) {
     write(0);
     publish();
@@ -175,10 +138,10 @@ void Comm::reduce_staged(Reduction& r) {
         const int node = i - r.fold.first(q);
         r.in[i] = q == rank_ ? r.send + (node * r.total + from) * r.unit : slot(k, q, rank_, node);
       }
-    r.out.clear();
-    if (r.here) r.out.push_back(r.result(from));
-    if (shares_result) r.out.push_back(slot(k, rank_, rank_, 0));
+    char* sum = r.here ? r.result(from) : elsewhere.data();
+    r.out = {sum};
     r.fold.run(r.in, r.out, part(k, rank_));
+    if (shares_result) put(slot(k, rank_, rank_, 0), sum, part(k, rank_) * r.unit);
     publish();
     await_step();
     for (int q = 0; r.here && r.deliver != Deliver::owner && q < size_; ++q)

@@ -7,13 +7,14 @@
 #include <cstring>
 
 #include "segment.h"
+#include "slots.h"
 
 namespace local {
 
 inline void ring_write(Ring& ring, uint64_t at, const void* from, uint64_t n) {
   const uint64_t where = at % ring_bytes, first = std::min(n, ring_bytes - where);
-  std::memcpy(ring.data + where, from, first);
-  std::memcpy(ring.data, static_cast<const char*>(from) + first, n - first);
+  put(ring.data + where, from, first);
+  put(ring.data, static_cast<const char*>(from) + first, n - first);
 }
 
 inline void ring_read(const Ring& ring, uint64_t at, void* to, uint64_t n) {

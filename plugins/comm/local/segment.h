@@ -21,34 +21,29 @@
 namespace local {
 
 constexpr uint64_t small_bytes = 32 << 10;   // one-shot operations: two slots per rank
-constexpr uint64_t chunk_bytes = 128 << 10;  // staged operations: three slots per rank
-constexpr uint64_t ring_bytes = 64 << 10;    // send and recv: one ring per ordered pair
+constexpr uint64_t chunk_bytes = 256 << 10;  // staged operations: three slots per rank
+constexpr uint64_t ring_bytes = 256 << 10;   // send and recv: one ring per ordered pair
 constexpr int max_ranks = 256;
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 enum Path : int32_t {
-  path_small = 1,     // the data lies in the rank's small slot
-  path_direct = 2,    // the data lies in registered memory
-  path_attached = 3,  // the data lies in private memory that peers reach through the kernel
-  path_staged = 4     // the data comes in chunks
+  path_small = 1,   // the data lies in the rank's small slot
+  path_direct = 2,  // the data lies in registered memory
+  path_staged = 3   // the data comes in chunks
 };
 
 // Up to so many bytes a copy in the small slot is quicker than another way.
 constexpr int64_t worth_posting(Path otherwise) {
-  return static_cast<int64_t>(small_bytes) / (otherwise == path_direct ? 16 : otherwise == path_attached ? 4 : 1);
+  return static_cast<int64_t>(small_bytes) / (otherwise == path_direct ? 16 : 1);
 }
 
-// A place that peers can read and write: in registered memory, or in private memory, where the offset
-// is the address. Region 0 is none.
+// A place in registered memory. Region 0 is none.
 struct Place {
-  static constexpr uint64_t private_memory = ~uint64_t{0};
   uint64_t region;
   uint64_t offset;
 
-  Path path() const {
-    return region == 0 ? path_staged : region == private_memory ? path_attached : path_direct;
-  }
+  Path path() const { return region == 0 ? path_staged : path_direct; }
 };
 
 // What a rank has posted.

@@ -44,10 +44,14 @@ void Comm::ring_bells() {
   }
 }
 
+void Comm::show_pulse() {
+  std::atomic<uint64_t>& pulse = segment_.member(rank_).pulse;
+  pulse.store(pulse.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
 void Comm::publish() {
-  Member& me = segment_.member(rank_);
-  me.pulse.store(me.pulse.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  me.step.store(++step_, std::memory_order_release);
+  show_pulse();
+  segment_.member(rank_).step.store(++step_, std::memory_order_release);
   ring_bells();
 }
 

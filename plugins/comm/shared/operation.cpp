@@ -18,6 +18,13 @@ void cut(char* to, size_t capacity, const char* from) {
   to[n] = 0;
 }
 
+uint64_t mix(uint64_t h, uint64_t word) {
+  h = (h ^ word) * 0x9e3779b97f4a7c15;
+  return h ^ h >> 32;
+}
+
+uint64_t halves(int32_t a, int32_t b) { return uint64_t{static_cast<uint32_t>(a)} << 32 | static_cast<uint32_t>(b); }
+
 uint64_t digest_of(const orr_coll& c, int ranks) {
   uint64_t h = c.name ? hash(c.name, std::strlen(c.name), 1) : 0;
   const bool sliced = c.op == ORR_COLL_TREE_REDUCE_SCATTER;
@@ -68,6 +75,14 @@ bool agree(const Card& a, const Card& b) {
          a.count == b.count && a.sequence == b.sequence && a.digest == b.digest;
 }
 
+uint64_t fingerprint(const orr_coll& c, int ranks) {
+  const int32_t dtype = c.op == ORR_COLL_BARRIER ? 0 : c.dtype;
+  const int32_t root = orr::has_root(c.op) ? c.root_or_peer : 0;
+  uint64_t h = mix(digest_of(c, ranks), halves(c.op, dtype));
+  h = mix(h, halves(c.redop, root));
+  return mix(mix(h, static_cast<uint64_t>(c.count)), c.sequence);
+}
+
 std::string disagreement(const Card& a, int rank_of_a, const Card& b, int rank_of_b) {
   std::string text = "ranks post different operations: rank " + std::to_string(rank_of_a) + " " +
                      said(a) + "; rank " + std::to_string(rank_of_b) + " " + said(b);
@@ -115,7 +130,13 @@ uint64_t hash(const void* data, size_t bytes, uint64_t seed) {
   // Seeds that differ by little must not meet data that differ by as little: colours of splits.
   uint64_t h = (seed + 0xcbf29ce484222325) * 0x9e3779b97f4a7c15;
   h ^= h >> 29;
-  for (size_t i = 0; i < bytes; ++i) h = (h ^ p[i]) * 0x100000001b3;
+  for (uint64_t word; bytes > 0;) {
+    const size_t n = std::min(bytes, sizeof word);
+    word = 0;
+    std::memcpy(&word, p, n);
+    h = mix(h, word);
+    p += n, bytes -= n;
+  }
   return h;
 }
 

@@ -30,6 +30,8 @@ struct Card {
 };
 Card card_of(const orr_coll& c, int ranks);
 bool agree(const Card& a, const Card& b);
+// The same in a word: equal where the cards agree, and else but once in 2^64 not.
+uint64_t fingerprint(const orr_coll& c, int ranks);
 // "ranks post different operations: rank 0 all_reduce 'w' (train.lua:12) of 8 f32, operation 3; ..."
 std::string disagreement(const Card& a, int rank_of_a, const Card& b, int rank_of_b);
 

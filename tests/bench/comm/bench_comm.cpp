@@ -4,7 +4,9 @@
 // memory that the backend registered or on its own. "limit" is what an all_reduce of two ranks cannot
 // beat: the same adds and stores on private memory, without any communication.
 //
-//   bench_comm PIPES RANKS COMM registered|private      starts its ranks itself unless a launcher has
+//   bench_comm PIPES RANKS COMM registered|private MOST     starts its ranks itself unless a launcher has
+//
+// MOST is the largest number of bytes that it will be asked for.
 #include <fmt/format.h>
 #include <orrery/comm.h>
 
@@ -23,8 +25,6 @@
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int64_t kMost = int64_t{256} << 20;
-
 [[gnu::optimize("O3"), gnu::target_clones("avx2", "default")]] void pair_sum(float* a, float* b, int64_t n) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) a[i] = b[i] = a[i] + b[i];
@@ -32,8 +32,8 @@ constexpr int64_t kMost = int64_t{256} << 20;
 
 class Bench {
  public:
-  Bench(const std::string& comm, bool registered)
-      : world_(orrery::detect()), store_(orrery::Store::open(world_)), api_(orrery::Registry::get().comm(comm)) {
+  Bench(const std::string& comm, bool registered, int64_t most)
+      : most_(most), world_(orrery::detect()), store_(orrery::Store::open(world_)), api_(orrery::Registry::get().comm(comm)) {
     const orr_comm_boot boot = store_->boot(world_);
     orrery::check(api_.world(api_.self, &boot, &comm_));
     registered ? registered_memory() : own_memory();
@@ -56,14 +56,14 @@ class Bench {
   void registered_memory() {
     for (const orr_memory*& m : memory_) {
       orr_memory* made = nullptr;
-      orrery::check(api_.allocate(comm_, kMost, &made));
+      orrery::check(api_.allocate(comm_, static_cast<uint64_t>(most_), &made));
       m = made;
     }
   }
   void own_memory() {
     for (int i : {0, 1}) {
-      values_[i].resize(kMost / 4);
-      own_[i].bytes = kMost, own_[i].host = values_[i].data();
+      values_[i].resize(static_cast<size_t>(most_) / 4);
+      own_[i].bytes = static_cast<uint64_t>(most_), own_[i].host = values_[i].data();
       memory_[i] = &own_[i];
     }
   }
@@ -110,6 +110,7 @@ class Bench {
     return std::chrono::duration<double, std::micro>(Clock::now() - begin).count() / calls;
   }
 
+  const int64_t most_;
   orrery::World world_;
   std::unique_ptr<orrery::Store> store_;
   const orr_comm_api& api_;
@@ -122,8 +123,8 @@ class Bench {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) {
-    fmt::print(stderr, "usage: bench_comm PIPES RANKS COMM registered|private\n");
+  if (argc != 6) {
+    fmt::print(stderr, "usage: bench_comm PIPES RANKS COMM registered|private MOST\n");
     return 64;
   }
   try {
@@ -133,7 +134,7 @@ int main(int argc, char** argv) {
       options.argv.assign(argv, argv + argc);
       return orrery::launch(options);
     }
-    Bench bench(argv[3], std::string(argv[4]) == "registered");
+    Bench bench(argv[3], std::string(argv[4]) == "registered", std::stoll(argv[5]));
     Requests requests(argv[1], bench.rank());
     for (Request r; requests.next(r);) requests.answer(bench.microseconds(r));
     return 0;

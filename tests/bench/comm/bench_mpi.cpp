@@ -2,7 +2,7 @@
 //
 // An MPI library's own calls in a plain loop, as a contestant: what bench_comm does, in the same sizes.
 //
-//   mpirun -n RANKS bench_mpi_<library> PIPES
+//   mpirun -n RANKS bench_mpi_<library> PIPES MOST
 #include "../../../plugins/comm/mpi/mpi_header.h"
 
 #include <vector>
@@ -11,11 +11,9 @@
 
 namespace {
 
-constexpr long kMost = 256L << 20;
-
 class Bench {
  public:
-  Bench() : a_(kMost / 4), b_(kMost / 4) {
+  explicit Bench(size_t most) : a_(most / 4), b_(most / 4) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
   }
@@ -59,7 +57,7 @@ class Bench {
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   {
-    Bench bench;
+    Bench bench(std::stoul(argv[2]));
     Requests requests(argv[1], bench.rank());
     for (Request r; requests.next(r);) requests.answer(bench.microseconds(r));
   }

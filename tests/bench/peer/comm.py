@@ -27,8 +27,8 @@ TUNED = {"": {}} | {f" {number}": {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
 class Field:
     """The contestants of one number of ranks."""
 
-    def __init__(self, build, ranks, rounds):
-        self.build, self.ranks, self.rounds = build, ranks, rounds
+    def __init__(self, build, ranks, rounds, most):
+        self.build, self.ranks, self.rounds, self.most = build, ranks, rounds, most
         self.all = {}
 
     def add(self, name, words, environment=None, processes=1):
@@ -41,20 +41,20 @@ class Field:
     def invite(self):
         bench = self.build / "tests/bench/bench_comm"
         for memory in ("registered", "private"):
-            self.add(f"local {memory}", [bench, "{pipes}", self.ranks, "local", memory])
-        self.add("local tcp", [bench, "{pipes}", self.ranks, "local", "private"],
+            self.add(f"local {memory}", [bench, "{pipes}", self.ranks, "local", memory, self.most])
+        self.add("local tcp", [bench, "{pipes}", self.ranks, "local", "private", self.most],
                  {"ORRERY_TEST_HOSTS": "abcdefgh"[:self.ranks]})
         self.add("Gloo", [sys.executable, HERE / "gloo_worker.py", "{pipes}", "{rank}", self.ranks],
                  processes=self.ranks)
         start = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-n", self.ranks]
         bare = self.build / "tests/bench/bench_mpi_openmpi"
         if shutil.which(start[0]) and bare.exists():
-            self.add("mpi plugin", [*start, bench, "{pipes}", self.ranks, "mpi", "private"])
+            self.add("mpi plugin", [*start, bench, "{pipes}", self.ranks, "mpi", "private", self.most])
             for name, settings in TUNED.items():
-                self.add(f"Open MPI{name}", [*start, bare, "{pipes}"], settings)
+                self.add(f"Open MPI{name}", [*start, bare, "{pipes}", self.most], settings)
         bare = self.build / "tests/bench/bench_mpi_mpich"
         if shutil.which("mpiexec.mpich") and bare.exists():
-            self.add("MPICH", ["mpiexec.mpich", "-n", self.ranks, bare, "{pipes}"])
+            self.add("MPICH", ["mpiexec.mpich", "-n", self.ranks, bare, "{pipes}", self.most])
 
     def libraries(self):
         return [name for name in self.all if name.startswith(("Open MPI", "MPICH"))]
@@ -129,16 +129,17 @@ def main():
     chosen = options()
     if not (chosen.build / "tests/bench/bench_comm").exists():
         sys.exit(f"error: build the contestants first: ninja -C {chosen.build} bench")
+    sizes = list(map(int, chosen.sizes.split(",")))
     figures = {"machine": machine.describe(), "ranks": {}}
     print(", ".join(f"{key}: {value}" for key, value in figures["machine"].items()))
     for ranks in map(int, chosen.ranks.split(",")):
-        field = Field(chosen.build.resolve(), ranks, chosen.rounds)
+        field = Field(chosen.build.resolve(), ranks, chosen.rounds, max(sizes))
         results = figures["ranks"][ranks] = {}
         try:
             field.invite()
             print(f"\n{ranks} ranks, microseconds; others used {machine.busy_share(0.5):.0%} of the CPUs")
             for op in chosen.only.split(","):
-                for size in map(int, chosen.sizes.split(",")):
+                for size in sizes:
                     results[f"{op} {size}"] = report(field, field.measure(op, size))
                     show(op, size, results[f"{op} {size}"])
         except Failed as failure:

@@ -17,7 +17,7 @@ constexpr int madv_collapse = 25;
 }  // namespace
 
 Comm::Comm(std::shared_ptr<Family> family, Segment segment, std::vector<int> world_of, int rank, uint64_t id)
-    : Group(std::move(family), std::move(world_of), rank, id), segment_(std::move(segment)), inbound_(size_) {
+    : Group(std::move(family), std::move(world_of), rank, id), segment_(std::move(segment)), inbound_(size_), tails_(size_) {
   Member& me = segment_.member(rank_);
   me.world_rank = world_of_[rank_];
   me.process = getpid();

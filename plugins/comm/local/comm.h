@@ -100,13 +100,16 @@ class Comm : public Group {
   bool take_stray(Transfer& t);
   bool begin_message(int from, std::vector<Transfer>& all);
   bool receive(int from);
-  void check_match(const Transfer& t, const Envelope& e);
+  uint64_t write_envelope(Ring& ring, uint64_t head, const orr_coll& c);
+  void read_envelope(const Ring& ring, uint64_t tail, Inbound& in) const;
+  void check_match(const Transfer& t, const Envelope& e, const shared::Label& label);
 
   Segment segment_;
   Mapping notices_;
   uint64_t allocations_ = 0;
   uint64_t step_ = 0, turn_ = 0;  // turn: chunks ever staged
   std::vector<Inbound> inbound_;
+  std::vector<uint64_t> tails_;  // how far each peer was seen to have read what it is sent
   const orr_coll* current_ = nullptr;
 };
 

@@ -33,6 +33,7 @@ uint64_t bytes_of(const orr_coll& c) {
 
 void Comm::transfer(const orr_coll* ops, int n) {
   std::vector<Transfer> all;
+  all.reserve(n);
   for (int i = 0; i < n; ++i)
     if (ops[i].op == ORR_COLL_SEND || ops[i].op == ORR_COLL_RECV)
       all.push_back({&ops[i], ops[i].op == ORR_COLL_SEND});
@@ -80,29 +81,48 @@ bool Comm::progress(std::vector<Transfer>& all) {
   return moved;
 }
 
+// Returns how many bytes it took. REQUIRES: there is room.
+uint64_t Comm::write_envelope(Ring& ring, uint64_t head, const orr_coll& c) {
+  const shared::Label label = shared::label_of(c);
+  Envelope e{};
+  e.bytes = bytes_of(c);
+  e.tag = c.tag;
+  e.dtype = c.dtype;
+  e.count = c.count;
+  if (e.bytes >= direct_bytes) e.place = place_of(c.send);
+  e.name = static_cast<uint32_t>(std::strlen(label.name));
+  e.where = static_cast<uint32_t>(std::strlen(label.where));
+  ring_write(ring, head, &e, sizeof e);
+  ring_write(ring, head + sizeof e, label.name, e.name);
+  ring_write(ring, head + sizeof e + e.name, label.where, e.where);
+  return e.size();
+}
+
+void Comm::read_envelope(const Ring& ring, uint64_t tail, Inbound& in) const {
+  const Envelope& e = in.envelope;
+  ring_read(ring, tail, &in.envelope, sizeof e);
+  in.label = {};
+  ring_read(ring, tail + sizeof e, in.label.name, e.name);
+  ring_read(ring, tail + sizeof e + e.name, in.label.where, e.where);
+}
+
+// The peer's end of the ring is looked at only where there may be no room without: its line comes from afar.
 bool Comm::push(Transfer& t) {
   const orr_coll& c = *t.coll;
   Ring& ring = segment_.ring(rank_, c.root_or_peer);
-  const uint64_t bytes = bytes_of(c), tail = ring.tail.load(std::memory_order_acquire);
-  uint64_t head = ring.head.load(std::memory_order_relaxed);
+  const uint64_t bytes = bytes_of(c), most_envelope = sizeof(Envelope) + sizeof(shared::Label);
+  uint64_t head = ring.head.load(std::memory_order_relaxed), &tail = tails_[c.root_or_peer];
+  if (t.begun || head + most_envelope + bytes - tail > ring_bytes) tail = ring.tail.load(std::memory_order_acquire);
   if (t.begun && t.direct) {
     t.done = tail >= t.end;
     return t.done;
   }
   const uint64_t before = head;
   if (!t.begun) {
-    if (ring_bytes - (head - tail) < sizeof(Envelope)) return false;
-    Envelope e{};
-    e.bytes = bytes;
-    e.tag = c.tag;
-    e.dtype = c.dtype;
-    e.count = c.count;
-    if (bytes >= direct_bytes) e.place = place_of(c.send);
-    e.label = shared::label_of(c);
-    ring_write(ring, head, &e, sizeof e);
-    head += sizeof e;
+    if (ring_bytes - (head - tail) < most_envelope) return false;
+    t.direct = bytes >= direct_bytes && place_of(c.send).region != 0;
+    head += write_envelope(ring, head, c);
     t.begun = true;
-    t.direct = e.place.region != 0;
     t.end = head;
   }
   if (!t.direct) {
@@ -139,7 +159,7 @@ bool Comm::take_stray(Transfer& t) {
   auto found = std::find_if(strays.begin(), strays.end(),
                             [&](const Stray& s) { return s.envelope.tag == t.coll->tag; });
   if (found == strays.end() || !found->complete) return false;
-  check_match(t, found->envelope);
+  check_match(t, found->envelope, found->label);
   if (!found->bytes.empty())
     std::memcpy(orr::data<char>(t.coll->recv), found->bytes.data(), found->bytes.size());
   t.done = true;
@@ -152,7 +172,7 @@ bool Comm::begin_message(int from, std::vector<Transfer>& all) {
   const uint64_t tail = ring.tail.load(std::memory_order_relaxed);
   if (ring.head.load(std::memory_order_acquire) - tail < sizeof(Envelope)) return false;
   Inbound& in = inbound_[from];
-  ring_read(ring, tail, &in.envelope, sizeof(Envelope));
+  read_envelope(ring, tail, in);
   in.open = true;
   in.got = 0;
   auto match = std::find_if(all.begin(), all.end(), [&](const Transfer& t) {
@@ -160,16 +180,16 @@ bool Comm::begin_message(int from, std::vector<Transfer>& all) {
            t.coll->tag == in.envelope.tag;
   });
   if (match != all.end()) {
-    check_match(*match, in.envelope);
+    check_match(*match, in.envelope, in.label);
     match->begun = true;
     in.transfer = &*match;
     in.to = match->coll->recv.memory ? orr::data<char>(match->coll->recv) : nullptr;
   } else {
-    in.strays.push_back({in.envelope, std::vector<char>(in.envelope.bytes)});
+    in.strays.push_back({in.envelope, in.label, std::vector<char>(in.envelope.bytes)});
     in.transfer = nullptr;
     in.to = in.strays.back().bytes.data();
   }
-  if (!in.envelope.place.region) ring.tail.store(tail + sizeof(Envelope), std::memory_order_release);
+  if (!in.envelope.place.region) ring.tail.store(tail + in.envelope.size(), std::memory_order_release);
   return true;
 }
 
@@ -181,7 +201,7 @@ bool Comm::receive(int from) {
   uint64_t n = in.envelope.bytes - in.got;
   if (in.envelope.place.region) {
     std::memcpy(in.to, peer_address(in.envelope.place, from), n);
-    tail += sizeof(Envelope);
+    tail += in.envelope.size();
   } else {
     n = worth_moving(n, ring.head.load(std::memory_order_acquire) - tail);
     if (n > 0) ring_read(ring, tail, in.to + in.got, n);
@@ -196,11 +216,11 @@ bool Comm::receive(int from) {
   return true;
 }
 
-void Comm::check_match(const Transfer& t, const Envelope& e) {
+void Comm::check_match(const Transfer& t, const Envelope& e, const shared::Label& label) {
   const orr_coll& c = *t.coll;
   if (e.count == c.count && e.dtype == c.dtype) return;
   poison(ORR_FAILED,
-         shared::unequal_ends(world_of_[c.root_or_peer], shared::end_of_message(e.count, e.dtype, e.label),
+         shared::unequal_ends(world_of_[c.root_or_peer], shared::end_of_message(e.count, e.dtype, label),
                               world_of_[rank_], shared::end_of_message(c.count, c.dtype, shared::label_of(c))));
   family_->check_alive();
 }

@@ -12,14 +12,16 @@
 
 namespace local {
 
-// Precedes the bytes of every message. With a place, the bytes stay where they are and the receiver
-// fetches them; the message leaves the ring when they have been fetched.
+// Precedes the bytes of every message; the words of its label follow it. With a place, the bytes stay
+// where they are and the receiver fetches them; the message leaves the ring when they have been fetched.
 struct Envelope {
   uint64_t bytes;
   int32_t tag, dtype;
   int64_t count;
   Place place;
-  shared::Label label;
+  uint32_t name, where;  // how many characters
+
+  uint64_t size() const { return sizeof *this + name + where; }  // in the ring
 };
 
 // One end of a message in the present group.
@@ -35,6 +37,7 @@ struct Transfer {
 // A message that came before its receive was posted.
 struct Stray {
   Envelope envelope;
+  shared::Label label;
   std::vector<char> bytes;
   bool complete = false;
 };
@@ -43,6 +46,7 @@ struct Stray {
 struct Inbound {
   bool open = false;
   Envelope envelope{};
+  shared::Label label{};
   uint64_t got = 0;
   char* to = nullptr;
   Transfer* transfer = nullptr;  // else the last stray

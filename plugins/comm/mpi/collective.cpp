@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
+#include <utility>
 
 #include <orrery/sdk/plugin.hpp>
 #include <orrery/sdk/traffic.hpp>
@@ -36,28 +37,45 @@ char* address(const orr_buffer& b) { return b.memory ? orr::data<char>(b) : null
 
 }  // namespace
 
-// Two words tell whether all ranks post the same: the largest digest and the largest of its complement.
-// Only when they differ do the cards travel, and then every rank says the same sentence.
-void Comm::agree(const orr_coll& c) {
-  const shared::Card card = shared::card_of(c, size_);
-  const uint64_t digest = shared::hash(&card, offsetof(shared::Card, label), 2);
-  const uint64_t mine[] = {digest, ~digest};
-  uint64_t all[2];
-  std::vector<MPI_Request> request(1);
-  {
-    std::lock_guard lock(family_->inside());
-    check_mpi(MPI_Iallreduce(mine, all, 2, MPI_UINT64_T, MPI_MAX, main_, request.data()), "MPI_Iallreduce");
+// Every rank gets a word of every other that is the same where they post the same. The words travel
+// beside the data; what a collective that meets another one has moved is lost, as its ranks are.
+void Comm::begin_agreement(const orr_coll& c) {
+  fingerprints_[rank_] = shared::fingerprint(c, size_);
+  telling_.clear();
+  agreeing_ = true;
+  std::lock_guard lock(family_->inside());
+  if (size_ > few_ranks) {
+    check_mpi(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_UINT64_T, fingerprints_.data(), 1, MPI_UINT64_T, heads_,
+                             &telling_.emplace_back()),
+              "MPI_Iallgather");
+    return;
   }
-  finish(request, 0);
-  if (all[0] == ~all[1]) return;
+  for (int r = 0; r < size_; ++r)
+    if (r != rank_)
+      check_mpi(MPI_Irecv(&fingerprints_[r], 1, MPI_UINT64_T, r, tag_of_agreement, main_, &telling_.emplace_back()),
+                "MPI_Irecv");
+  for (int r = 0; r < size_; ++r)
+    if (r != rank_)
+      check_mpi(MPI_Isend(&fingerprints_[rank_], 1, MPI_UINT64_T, r, tag_of_agreement, main_, &telling_.emplace_back()),
+                "MPI_Isend");
+}
+
+// Only when the words differ do the cards travel, and then every rank says the same sentence.
+void Comm::end_agreement() {
+  if (!std::exchange(agreeing_, false)) return;
+  finish(telling_, 0);
+  const uint64_t mine = fingerprints_[rank_];
+  if (std::all_of(fingerprints_.begin(), fingerprints_.end(), [=](uint64_t word) { return word == mine; })) return;
+  const shared::Card card = shared::card_of(*current_, size_);
   std::vector<shared::Card> cards(size_);
+  telling_.clear();
   {
     std::lock_guard lock(family_->inside());
-    check_mpi(MPI_Iallgather(&card, sizeof card, MPI_BYTE, cards.data(), sizeof card, MPI_BYTE, main_,
-                             request.data()),
+    check_mpi(MPI_Iallgather(&card, sizeof card, MPI_BYTE, cards.data(), sizeof card, MPI_BYTE, heads_,
+                             &telling_.emplace_back()),
               "MPI_Iallgather");
   }
-  finish(request, 0);
+  finish(telling_, 0);
   for (int r = 1; r < size_; ++r)
     if (!shared::agree(cards[0], cards[r]))
       family_->die(ORR_FAILED, shared::disagreement(cards[0], world_of_[0], cards[r], world_of_[r]));
@@ -76,12 +94,13 @@ void Comm::broadcast(const orr_coll& c) {
                            MPI_BYTE, c.root_or_peer, main_, &pieces.emplace_back()),
                 "MPI_Ibcast");
   }
+  end_agreement();
   finish(pieces, bytes);
 }
 
 void Comm::all_gather(const orr_coll& c) {
   const Layout l = layout_of(c.counts, size_, orr_dtype_bytes(c.dtype));
-  if (l.at.empty()) return orr::exchange::move(c, rank_, size_, *this);
+  if (l.at.empty() || size_ <= few_ranks) return orr::exchange::move(c, rank_, size_, *this);
   char *send = address(c.send), *recv = address(c.recv);
   const bool in_place = recv && send == recv + l.at[rank_];
   std::vector<MPI_Request> request(1);
@@ -91,6 +110,7 @@ void Comm::all_gather(const orr_coll& c) {
                               l.at.data(), MPI_BYTE, main_, request.data()),
               "MPI_Iallgatherv");
   }
+  end_agreement();
   finish(request, l.at.back() + l.bytes.back());
 }
 
@@ -108,12 +128,13 @@ void Comm::all_to_all(const orr_coll& c) {
                              in.at.data(), MPI_BYTE, main_, request.data()),
               "MPI_Ialltoallv");
   }
+  end_agreement();
   finish(request, out.at.back() + out.bytes.back());
 }
 
 void Comm::collective(const orr_coll& c) {
   current_ = &c;
-  agree(c);
+  begin_agreement(c);
   switch (c.op) {
     case ORR_COLL_BARRIER: break;  // to agree is to have met
     case ORR_COLL_BROADCAST: broadcast(c); break;
@@ -121,6 +142,7 @@ void Comm::collective(const orr_coll& c) {
     case ORR_COLL_ALL_TO_ALL: all_to_all(c); break;
     default: orr::exchange::reduce(c, rank_, size_, *this);
   }
+  end_agreement();  // where nothing moved
 }
 
 }  // namespace mpi

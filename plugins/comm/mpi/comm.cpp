@@ -20,6 +20,7 @@ Comm::Comm(std::shared_ptr<Family> family, MPI_Comm parent) : family_(std::move(
   check_mpi(MPI_Comm_rank(parent, &rank_), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(parent, &size_), "MPI_Comm_size");
   serial_.assign(size_, 0);
+  fingerprints_.assign(size_, 0);
   std::vector<MPI_Request> forming(2);
   check_mpi(MPI_Comm_idup(parent, &main_, &forming[0]), "MPI_Comm_idup");
   check_mpi(MPI_Comm_idup(parent, &heads_, &forming[1]), "MPI_Comm_idup");

@@ -50,7 +50,8 @@ class Comm : public orr::exchange::Messenger {
 
   void check(const orr_coll& c) const;
   void collective(const orr_coll& c);
-  void agree(const orr_coll& c);
+  void begin_agreement(const orr_coll& c);
+  void end_agreement();
   void broadcast(const orr_coll& c);
   void all_gather(const orr_coll& c);
   void all_to_all(const orr_coll& c);
@@ -64,13 +65,21 @@ class Comm : public orr::exchange::Messenger {
 
   std::shared_ptr<Family> family_;
   MPI_Comm main_ = MPI_COMM_NULL;   // collectives, exchanges (tag 0), bodies of messages (tags from 1)
-  MPI_Comm heads_ = MPI_COMM_NULL;  // heads of messages, by the user's tags
+  MPI_Comm heads_ = MPI_COMM_NULL;  // heads of messages, by the user's tags; agreement
   int rank_ = 0, size_ = 0;
   std::vector<int> world_of_;
   std::vector<int> serial_;  // of messages to each peer
   std::atomic<uint64_t> bytes_sent_{0};
   const orr_coll* current_ = nullptr;
+  bool agreeing_ = false;               // on the collective under way
+  std::vector<uint64_t> fingerprints_;  // of the ranks
+  std::vector<MPI_Request> telling_;
 };
+
+// Up to so many ranks tell each other directly: the library's trees pay on more.
+constexpr int few_ranks = 8;
+// Tags on main_.
+enum Tag : int { tag_of_exchange = 0, last_serial = 32000, tag_of_agreement };  // every library has as many
 
 // Above this many bytes a message travels in pieces: MPI counts in ints.
 constexpr int64_t most_bytes = int64_t{1} << 30;

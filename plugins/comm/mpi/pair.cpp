@@ -15,7 +15,6 @@ namespace mpi {
 namespace {
 
 constexpr int64_t inline_bytes = 2 << 10;
-constexpr int serials = 32000;  // every library has this many tags
 
 struct Head {
   int64_t count;
@@ -48,22 +47,23 @@ void Comm::exchange(const std::vector<orr::exchange::Message>& sends, const std:
     for (const orr::exchange::Message& m : recvs)
       for (int64_t at = 0; at < m.bytes; at += most_bytes)
         check_mpi(MPI_Irecv(m.data + at, static_cast<int>(std::min(most_bytes, m.bytes - at)), MPI_BYTE, m.peer,
-                            0, main_, &requests.emplace_back()),
+                            tag_of_exchange, main_, &requests.emplace_back()),
                   "MPI_Irecv");
     for (const orr::exchange::Message& m : sends) {
       bytes += m.bytes;
       for (int64_t at = 0; at < m.bytes; at += most_bytes)
         check_mpi(MPI_Isend(m.data + at, static_cast<int>(std::min(most_bytes, m.bytes - at)), MPI_BYTE, m.peer,
-                            0, main_, &requests.emplace_back()),
+                            tag_of_exchange, main_, &requests.emplace_back()),
                   "MPI_Isend");
     }
   }
+  end_agreement();
   finish(requests, bytes);
 }
 
 void Comm::begin_send(Transfer& t) {
   const int peer = t.coll->root_or_peer;
-  serial_[peer] = serial_[peer] % serials + 1;
+  serial_[peer] = serial_[peer] % last_serial + 1;
   t.head.count = t.coll->count;
   t.head.dtype = t.coll->dtype;
   t.head.serial = serial_[peer];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A comm plugin as a contestant (peer/comm.py): f32 sums in place, gathers, exchanges with neighbours, on
-// memory that the backend registered or on its own. "limit" is what an all_reduce of two ranks cannot
-// beat: the same adds and stores on private memory, without any communication.
+// memory that the backend registered or on its own. A barrier tells how far the CPUs are from each other.
+// "limit" is what an all_reduce of two ranks cannot beat: the same adds and stores on private memory,
+// without any communication.
 //
 //   bench_comm PIPES RANKS COMM registered|private MOST     starts its ranks itself unless a launcher has
 //
@@ -80,6 +81,7 @@ class Bench {
   // On n elements in all; of an exchange, each way.
   std::vector<orr_coll> operation(const std::string& name, int64_t n, const std::vector<int64_t>& counts) const {
     const int me = world_.rank, ranks = world_.size;
+    if (name == "barrier") return {make(ORR_COLL_BARRIER, nullptr, 0)};
     if (name == "all_reduce") return {make(ORR_COLL_ALL_REDUCE, memory_[0], n)};
     if (name == "exchange") {
       orr_coll send = make(ORR_COLL_SEND, memory_[0], n), recv = make(ORR_COLL_RECV, memory_[1], n);

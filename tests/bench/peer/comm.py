@@ -3,7 +3,8 @@
 calls of Open MPI, MPICH and Gloo in a plain loop, each library at its best. Run by scripts/bench comm.
 
 Microseconds are medians of all turns; a ratio is the median of neighbouring turns, with its spread: how many
-times `local` is faster than the better of the MPI libraries in the same round, and so on.
+times `local` is faster than the better of the MPI libraries in the same round, and so on. "barrier" is one of
+`local`, beside each row: a host that moves virtual CPUs makes them near or far without notice.
 """
 import argparse
 import json
@@ -74,10 +75,11 @@ class Field:
 
     def measure(self, op, size):
         names = self.names(op, size)
-        turns = {name: [] for name in names}
+        turns = {name: [] for name in [*names, "barrier"]}
         for _ in range(self.rounds):
             for name in names:
                 turns[name].append(self.turn(name, op, size))
+            turns["barrier"].append(self.all["local private"].ask("barrier", 0, 200)[0])
         return turns
 
     def close(self):

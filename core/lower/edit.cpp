@@ -295,8 +295,19 @@ orr_status* loss_scale(orr_program* e, double initial, int64_t growth_interval) 
       fail(ORR_INVALID, "a loss scale of {} is no power of two", initial);
     if (growth_interval < 0) fail(ORR_INVALID, "a loss scale cannot grow after {} steps", growth_interval);
     if (!e->forward) fail(ORR_INVALID, "a loss scale can be asked for before differentiation only");
-    if (e->spread->loss_scale.initial > 0) fail(ORR_INVALID, "the loss is scaled already");
-    e->spread->loss_scale = {initial, growth_interval};
+    if (e->spread->asked.loss_scale.initial > 0) fail(ORR_INVALID, "the loss is scaled already");
+    e->spread->asked.loss_scale = {initial, growth_interval};
+  });
+}
+
+orr_status* wire(orr_program* e, int32_t dtype) {
+  return guarded([&] {
+    if (!is_real(dtype)) fail(ORR_INVALID, "gradients cannot be sent in dtype {}", dtype);
+    if (!e->forward) fail(ORR_INVALID, "the dtype of gradients can be chosen before differentiation only");
+    int32_t& known = e->spread->asked.wire;
+    if (known && known != dtype)
+      fail(ORR_INVALID, "gradients are sent as {} already, not as {}", dtype_name(known), dtype_name(dtype));
+    known = dtype;
   });
 }
 
@@ -315,7 +326,7 @@ orr_status* offload(orr_program* e, int32_t value, int32_t tier, const char* dir
 
 constexpr orr_edit kEdit = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag, loop, stage, life,
                             inputs, rule, scatter, axis_size, halve, shard, compute, average, loss_scale, idle, serve,
-                            chunk, offload};
+                            chunk, offload, wire};
 
 // The axes must make up the job.
 void check_taken(const Spread& spread) {
@@ -365,11 +376,11 @@ void call_each(Program& p, Spread& spread, const std::vector<StrategyUse>& stack
 
 }  // namespace
 
-LossScaling apply_forward(Program& p, const std::vector<StrategyUse>& stack) {
+Asked apply_forward(Program& p, const std::vector<StrategyUse>& stack) {
   Spread spread;
   call_each(p, spread, stack, true, &orr_strategy_api::transform_forward);
   set_precision(p, spread.dtypes);
-  return spread.loss_scale;
+  return spread.asked;
 }
 
 Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world) {

@@ -31,9 +31,8 @@ struct StrategyUse {
 // What the entry names: the script's own strategy or the plugin's, loaded now if need be.
 const orr_strategy_api& strategy_of(const StrategyUse& use);
 
-// Lets every strategy edit the program before it is differentiated; returns the loss scale that they ask
-// for. Throws as apply_strategies does.
-LossScaling apply_forward(Program& p, const std::vector<StrategyUse>& stack);
+// Lets every strategy edit the program before it is differentiated. Throws as apply_strategies does.
+Asked apply_forward(Program& p, const std::vector<StrategyUse>& stack);
 
 // Lets every strategy edit the differentiated program over `world` ranks; checks options, conflicts
 // and that the mesh takes every rank. Throws Error with the Lua line of the strategy at fault.

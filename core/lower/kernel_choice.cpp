@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lower/kernel_choice.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "lower/abi_op.h"
 #include "plugin/host.h"
@@ -42,6 +44,13 @@ orr_support choose_kernel(Launch& launch, const std::vector<std::string>& names)
          launch.op.kind, reasons);
   launch.numerics = best.numerics, launch.capturable = best.capturable;
   return best;
+}
+
+bool is_taken(const Launch& launch, const std::vector<std::string>& names) {
+  Launch plain = launch;
+  plain.op.attrs.erase(permission);
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return ask(plain, name).score > 0; });
 }
 
 uint64_t workspace_of(const Launch& launch, const std::vector<std::string>& names) {

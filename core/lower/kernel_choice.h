@@ -13,6 +13,8 @@ namespace orrery {
 // Sets the launch's plugin, the one of these names with the highest score, and what it says of
 // itself. Throws Error that lists every plugin's reason if none takes it.
 orr_support choose_kernel(Launch& launch, const std::vector<std::string>& names);
+// Whether any of them takes it.
+bool is_taken(const Launch& launch, const std::vector<std::string>& names);
 // The scratch that the chosen one needs, in bytes.
 uint64_t workspace_of(const Launch& launch, const std::vector<std::string>& names);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lower/launcher.h"
 
+#include <algorithm>
 #include <set>
 
 #include "base/error.h"
@@ -13,6 +14,12 @@ std::vector<orr_tensor> abi(const std::vector<Layout>& layouts) {
   std::vector<orr_tensor> out;
   for (const Layout& x : layouts) out.push_back(x.abi());
   return out;
+}
+
+bool is_short(const Place& x) { return is_real(x.layout.dtype) && orr_dtype_bytes(x.layout.dtype) == 2; }
+
+bool can_widen(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out) {
+  return op.attrs.count("dtype") && out[0].layout.dtype == ORR_F32 && std::any_of(in.begin(), in.end(), is_short);
 }
 
 std::vector<Layout> layouts(const std::vector<Place>& places) {
@@ -40,6 +47,7 @@ void Launcher::add(const Op& op, std::vector<Place> in, const std::vector<Place>
     std::set<int> copies(form.copy.begin(), form.copy.end());
     if (copies.empty()) {
       launch.in = abi(form.in), launch.out = abi(form.out);
+      if (can_widen(op, in, out) && !is_taken(launch, plan_.kernel_names)) return add_widened(op, std::move(in), out);
       orr_support support = choose_kernel(launch, plan_.kernel_names);
       for (size_t i = 0; i < form.in.size(); ++i)
         if (!form.in[i].is_contiguous() && !(support.strided_in >> i & 1)) copies.insert(static_cast<int>(i));
@@ -59,12 +67,14 @@ void Launcher::add(const Op& op, std::vector<Place> in, const std::vector<Place>
 void Launcher::copy(const Op& reason, const Place& from, const Place& to) {
   Op copy;
   copy.kind = "pointwise", copy.phase = reason.phase, copy.site = reason.site, copy.stage = reason.stage;
-  copy.expr.outputs = {copy.expr.push(ORR_FN_INPUT, from.layout.dtype, 0)};
+  int32_t x = copy.expr.push(ORR_FN_INPUT, from.layout.dtype, 0);
+  const int32_t dtype = to.layout.dtype;
+  copy.expr.outputs = {dtype == from.layout.dtype ? x : copy.expr.push(ORR_FN_CAST, dtype, x)};
   add(copy, {from}, {to});
 }
 
-Place Launcher::contiguous_copy(const Op& reason, const Place& from) {
-  Type type{from.layout.dtype, from.layout.dims};
+Place Launcher::contiguous_copy(const Op& reason, const Place& from, int32_t dtype) {
+  Type type{dtype ? dtype : from.layout.dtype, from.layout.dims};
   Place to{new_storage(type.bytes(), "activation"), 0, Layout::contiguous(type)};
   copy(reason, from, to);
   return to;
@@ -87,6 +97,13 @@ void Launcher::add_beside(const Op& op, const std::vector<Place>& in, const std:
   add(op, in, beside);
   for (size_t i = 0; i < out.size(); ++i)
     if (beside[i].storage != out[i].storage) copy(op, beside[i], out[i]);
+}
+
+// An f32 sum of 16-bit tensors that no kernel makes (ops.h, ANOTHER DTYPE): of what they are in f32.
+void Launcher::add_widened(const Op& op, std::vector<Place> in, const std::vector<Place>& out) {
+  for (Place& x : in)
+    if (is_short(x)) x = contiguous_copy(op, x, ORR_F32);
+  add(op, std::move(in), out);
 }
 
 void Launcher::finish(Launch launch) {

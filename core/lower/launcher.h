@@ -22,12 +22,14 @@ class Launcher {
   int new_storage(uint64_t bytes, const std::string& category);
   // The op on these places; with copies before and after where no kernel can take them as they lie.
   void add(const Op& op, std::vector<Place> in, const std::vector<Place>& out);
+  // `to` is of another dtype: a cast.
   void copy(const Op& reason, const Place& from, const Place& to);
-  Place contiguous_copy(const Op& reason, const Place& from);
+  Place contiguous_copy(const Op& reason, const Place& from, int32_t dtype = 0);  // 0: that of `from`
   void post(Exchange exchange);
 
  private:
   void add_beside(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out);
+  void add_widened(const Op& op, std::vector<Place> in, const std::vector<Place>& out);
   void finish(Launch launch);
 
   RankPlan& plan_;

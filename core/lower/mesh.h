@@ -84,6 +84,12 @@ struct Offload {
   std::string directory;  // of the files of Tier::disk; "": the run's, or the system's for temporary files
 };
 
+// What strategies ask of differentiation.
+struct Asked {
+  LossScaling loss_scale;
+  int32_t wire = 0;  // the dtype of gradients (program/train.h); 0: none
+};
+
 struct Spread {
   int world = 1;
   std::vector<Axis> axes;                 // outermost first: the last one varies fastest with the rank
@@ -106,7 +112,7 @@ struct Spread {
   std::map<ValueId, Life> lives;          // activations of regions (lower/recompute.h)
   TensorAsk tensor;
   std::map<ValueId, int32_t> dtypes;      // what ops compute in, by the value they make (lower/precision.h)
-  LossScaling loss_scale;
+  Asked asked;
   Offload offload;
   std::vector<std::string> remarks;
   int batch_ranks() const;                // size of the batch axis, 1 if none

@@ -257,6 +257,12 @@ int offload(lua_State* L) {
   return 0;
 }
 
+int wire(lua_State* L) {
+  const Draft& d = open_draft(L);
+  orrery::check(d.edit->wire(d.program, to_dtype(L, 2)));
+  return 0;
+}
+
 }  // namespace
 
 std::vector<Api> draft_api() {
@@ -315,6 +321,8 @@ std::vector<Api> draft_api() {
         {"replay", "string", "''", "file whose arrivals are followed"}}},
       {"Draft", "offload", "", "Keeps a parameter or state in the tier host or disk between its uses.", offload,
        {self, v, {"tier", "string"}, {"directory", "string", "''"}}, {}},
+      {"Draft", "wire", "", "In transform_forward: adds gradients over the batch, and sends them, in this dtype.", wire,
+       {self, {"dtype", "dtype"}}, {}},
   };
 }
 

@@ -36,6 +36,10 @@ const OpDef& op_def(const std::string& kind) {
   fail(ORR_INVALID, "there is no op '{}'{}", kind, did_you_mean(kind, known));
 }
 
+int32_t sum_dtype(const Attrs& attrs, int32_t summed) {
+  return static_cast<int32_t>(attr_int(attrs, "dtype", summed));
+}
+
 OpArgs args_of(const Program& p, const Op& op) {
   OpArgs args{op.kind, op.attrs, op.expr, {}};
   for (ValueId v : op.in) args.in.push_back(p.type(v));

@@ -69,6 +69,9 @@ const std::vector<const OpDef*>& all_op_defs();
 // Whether the communicator, not a kernel, carries out this kind (ops/comm.cpp).
 bool is_exchange(const std::string& kind);
 
+// The dtype of a sum: attribute int "dtype", else that of what is summed.
+int32_t sum_dtype(const Attrs& attrs, int32_t summed);
+
 OpArgs args_of(const Program& p, const Op& op);
 std::vector<Type> out_types(const Program& p, const Op& op);
 

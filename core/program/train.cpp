@@ -2,6 +2,7 @@
 #include "program/train.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "program/autodiff.h"
@@ -10,24 +11,51 @@
 namespace orrery {
 namespace {
 
+bool is_view(const Op& op) { return op.kind == "reshape" || op.kind == "transpose"; }
+
 // A sum over the batch that an op makes of samples, without the cast that follows it: it is totalled
 // in the dtype it is made in.
 ValueId before_cast(const Program& p, ValueId sum) {
   auto maker = [&](ValueId v) -> const Op& { return p.ops()[static_cast<size_t>(p.value(v).producer)]; };
   const Op& op = maker(sum);
   if (op.kind != "pointwise" || op.expr.instrs.back().fn != ORR_FN_CAST) return sum;
-  const std::vector<ValueId>& in = maker(op.in[0]).in;
+  ValueId made = op.in[0];
+  while (p.value(made).producer != kNone && is_view(maker(made))) made = maker(made).in[0];
+  if (p.value(made).producer == kNone) return sum;
+  const std::vector<ValueId>& in = maker(made).in;
   bool samples = std::any_of(in.begin(), in.end(), [&](ValueId v) { return p.value(v).batch == Batch::sharded; });
   return samples ? op.in[0] : sum;
 }
 
+// Has a sum over the batch stored in `dtype` by the op that makes it, seen through views of it.
+void store_in(Program& p, ValueId sum, int32_t dtype) {
+  static const std::set<std::string> sums = {"matmul", "reduce", "norm_param_grad", "scatter_add"};
+  if (p.type(sum).dtype == dtype) return;
+  Op& op = p.mutable_ops()[static_cast<size_t>(p.value(sum).producer)];
+  if (is_view(op)) store_in(p, op.in[0], dtype);
+  else if (sums.count(op.kind)) op.attrs["dtype"] = int64_t{dtype};
+  else
+    fail(ORR_INVALID, "{}the gradient of '{}' comes from {}, which cannot store it as {}: leave the wire's dtype out, or "
+         "keep that module in f32", op.site.prefix(), p.value(sum).name, op.kind, dtype_name(dtype));
+  for (ValueId v : op.out) p.mutable_value(v).type.dtype = dtype;
+}
+
+// Casts that follow a gradient read it as it is stored now.
+void reread(Program& p, ValueId cast) {
+  Op& op = p.mutable_ops()[static_cast<size_t>(p.value(cast).producer)];
+  for (orr_instr& i : op.expr.instrs)
+    if (i.fn == ORR_FN_INPUT) i.dtype = p.type(op.in[static_cast<size_t>(i.a)]).dtype;
+}
+
 // The gradient of one parameter before the one division: the totals of its uses, added in order.
-ValueId raw_gradient(Program& p, const GradientParts& parts, const State& param) {
+ValueId raw_gradient(Program& p, const GradientParts& parts, const State& param, int32_t wire) {
   ValueId sum = kNone;
   for (ValueId part : parts.partial) {
     ValueId use = before_cast(p, part);
-    p.mutable_value(use).role = Role::grad;
     p.mutable_value(use).name = param.name;
+    if (wire) store_in(p, use, wire);
+    if (use != part) reread(p, part);
+    p.mutable_value(use).role = Role::grad;
     ValueId total = p.cast(p.add1("total", {use}), param.type.dtype);
     sum = sum == kNone ? total : p.pointwise(ORR_FN_ADD, {sum, total});
   }
@@ -99,7 +127,7 @@ void build_training(Program& p, ValueId loss, const std::vector<std::shared_ptr<
   ValueId clip = kNone;
   for (size_t i = 0; i < params.size(); ++i) {
     p.set_site(params[i]->site);
-    g.raw.push_back(raw_gradient(p, d.parts[i], *params[i]));
+    g.raw.push_back(raw_gradient(p, d.parts[i], *params[i], parts.wire));
     g.regular.push_back(d.parts[i].regular);
   }
   p.set_site(site);

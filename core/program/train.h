@@ -22,6 +22,7 @@ struct TrainParts {
   std::vector<std::shared_ptr<State>> gradients;   // parallel to params, if `update` is empty
   double clip_norm = 0;
   const LossScale* scale = nullptr;
+  int32_t wire = 0;  // dtype in which gradients are added over the batch; 0: in which they are made
 };
 
 // Completes `p`, whose forward ops end in `loss`. Declares outputs "loss" and, with clipping,

@@ -229,9 +229,9 @@ class TrainRun : public Run {
       TraceScope scope(p, training);
       auto [loss, extra] = spec_.loss(p, fields);
       p.set_site({"", spec_.line});
-      const LossScaling scaling = apply_forward(p, stack);
-      if (scaling.initial > 0 && !loss_scale_) loss_scale_.emplace(scaling);
-      finish(b, loss, training);
+      const Asked asked = apply_forward(p, stack);
+      if (asked.loss_scale.initial > 0 && !loss_scale_) loss_scale_.emplace(asked.loss_scale);
+      finish(b, loss, training, asked.wire);
       for (auto& [name, id] : extra) p.output(name, whole(p, name, id));
     }
     if (spec_.fast) allow_fast_products(p);
@@ -253,7 +253,7 @@ class TrainRun : public Run {
       if (op.kind == "matmul") op.attrs.insert_or_assign("numerics", std::string("fast"));
   }
 
-  void finish(Blueprint& b, ValueId loss, bool training) {
+  void finish(Blueprint& b, ValueId loss, bool training, int32_t wire) {
     Program& p = b.program;
     for (auto& s : spec_.params) p.state_value(s);  // every program cuts the same parameters
     if (!training) {
@@ -261,7 +261,7 @@ class TrainRun : public Run {
       return;
     }
     std::vector<std::shared_ptr<State>> trained;
-    TrainParts parts{nullptr, {}, spec_.clip_norm, loss_scale_ ? &*loss_scale_ : nullptr};
+    TrainParts parts{nullptr, {}, spec_.clip_norm, loss_scale_ ? &*loss_scale_ : nullptr, wire};
     if (spec_.update) parts.update = noting(b.updating);
     for (size_t i = 0; i < spec_.params.size(); ++i) {
       if (spec_.params[i]->frozen) continue;

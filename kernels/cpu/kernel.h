@@ -47,6 +47,9 @@ extern const Op op_table[];
 extern const int op_count;
 
 // Answers of `supports`, for the functions of the table.
+// Whether sums of real elements of one dtype may be stored as the other (ops.h, ANOTHER DTYPE).
+bool sums_into(int32_t from, int32_t to);
+
 void refuse(orr_support& out, const char* reason);
 void accept(orr_support& out, const char* numerics);
 

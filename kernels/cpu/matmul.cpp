@@ -9,7 +9,7 @@
 namespace orr_cpu::ORR_ISA {
 namespace {
 
-template <class S>
+template <class S, class Y>
 struct Matmul : Kernel {
   using T = Scalar<S>;
 
@@ -24,16 +24,16 @@ struct Matmul : Kernel {
     }
     T* scratch = (T*)aligned_scratch(work);
     if constexpr (sizeof(T) == 4)
-      if (plan.vector) return vector(a, b, host<S>(out[0]), scratch);
-    S* y = host<S>(out[0]);
+      if (plan.vector) return vector(a, b, host<Y>(out[0]), scratch);
+    Y* y = host<Y>(out[0]);
     int64_t tiles = plan.shape.g * plan.tiles_m * plan.tiles_n, slots = smaller(plan.slots, tiles);
     parallel(slots, [&](int64_t i) {
-      MatmulSlot<S> slot(plan, a, b, y, scratch + plan.shared + i * plan.slot_elements());
+      MatmulSlot<S, Y> slot(plan, a, b, y, scratch + plan.shared + i * plan.slot_elements());
       slot.run(i * tiles / slots, (i + 1) * tiles / slots);
     });
   }
 
-  void vector(const S* a, const S* b, S* y, T* scratch) const {
+  void vector(const S* a, const S* b, Y* y, T* scratch) const {
     for (int64_t g = 0; g < plan.shape.g; ++g) switch (plan.shape.m) {
         case 1: vector_of<1>(g, a, b, y, scratch); break;
         case 2: vector_of<2>(g, a, b, y, scratch); break;
@@ -42,14 +42,14 @@ struct Matmul : Kernel {
   }
 
   template <int M>
-  void vector_of(int64_t g, const S* a, const S* b, S* y, T* scratch) const {
+  void vector_of(int64_t g, const S* a, const S* b, Y* y, T* scratch) const {
     const MatmulShape& s = plan.shape;
     for (int64_t m = 0; m < M; ++m)
       for (int64_t k = 0; k < s.k; ++k)
         scratch[m * s.k + k] = load_one(a + g * s.a.batch + m * s.a.row + k * s.a.col);
     int64_t groups = ceil_div(s.n, 16), slots = smaller(plan.slots, groups);
     parallel(slots, [&](int64_t i) {
-      MatmulVector<S, M>{plan, scratch, b, y, scratch + plan.shared + i * plan.slot_elements()}
+      MatmulVector<S, Y, M>{plan, scratch, b, y, scratch + plan.shared + i * plan.slot_elements()}
           .columns(g, groups * i / slots * 16, smaller(groups * (i + 1) / slots * 16, s.n));
     });
   }
@@ -59,6 +59,8 @@ struct Matmul : Kernel {
 
 }  // namespace
 
-Kernel* make_matmul(const orr_op& op) { return make_real<Matmul>(op.in[0].dtype, op); }
+Kernel* make_matmul(const orr_op& op) {
+  return make_sum<Matmul>(op.in[0].dtype, op.out[0].dtype, op);
+}
 
 }  // namespace orr_cpu::ORR_ISA

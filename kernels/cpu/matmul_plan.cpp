@@ -32,7 +32,7 @@ MatmulShape shape_of(const orr_op& op) {
   const orr_tensor& b = op.in[1];
   const orr_tensor& y = op.out[0];
   MatmulShape s{};
-  s.dtype = a.dtype;
+  s.dtype = a.dtype, s.rounds = orr_dtype_bytes(y.dtype) == 2;
   s.g = a.dims[0], s.m = a.dims[1], s.k = a.dims[2], s.n = b.dims[2];
   s.a = strides_of(a), s.b = strides_of(b), s.y = strides_of(y);
   s.node = y.rank == 4 ? y.strides[0] : s.y.batch;
@@ -60,7 +60,7 @@ std::vector<MatmulStep> make_steps(const MatmulShape& s, int32_t& levels) {
     int32_t depth = 0;
     for (int64_t i = 0; i < n; ++i, ++leaf) {
       int32_t merges = i + 1 == n ? depth : __builtin_ctzll(uint64_t(i) + 1);
-      bool rounds = s.leaf_n > 1 && orr_dtype_bytes(s.dtype) == 2;
+      bool rounds = s.leaf_n > 1 && s.rounds;
       bool fused = merges > 0 && segment <= ORR_MATMUL_K && !rounds;
       int32_t level = fused ? depth - 1 : depth;
       levels = std::max(levels, level + 1);
@@ -202,8 +202,8 @@ void matmul_supports(const orr_op& op, orr_support& out) {
   int32_t dtype = op.in[0].dtype;
   if (dtype != ORR_F32 && dtype != ORR_BF16 && dtype != ORR_F16 && dtype != ORR_F64)
     return refuse(out, "only f32, bf16, f16 and f64");
-  if (op.in[1].dtype != dtype || op.out[0].dtype != dtype)
-    return refuse(out, "only operands and result of one type");
+  if (op.in[1].dtype != dtype) return refuse(out, "only operands of one type");
+  if (!sums_into(dtype, op.out[0].dtype)) return refuse(out, "no result of that type from such operands");
   accept(out, "matmul/k256");
   out.strided_in = 3;
   out.strided_out = 1;

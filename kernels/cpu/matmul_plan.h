@@ -16,7 +16,8 @@ struct MatmulStrides {
 
 // y[g,m,n] = sum over k of a[g,m,k] * b[g,k,n]; `node` is the stride between the nodes of leaves.
 struct MatmulShape {
-  int32_t dtype;
+  int32_t dtype;  // of a and b
+  bool rounds;    // y is of 16 bits: so is every node of the leaves
   int64_t g, m, n, k;
   MatmulStrides a, b, y;
   int64_t node;

@@ -9,7 +9,8 @@
 
 namespace orr_cpu::ORR_ISA {
 
-template <class S>
+// Operands are of S, the result is of Y.
+template <class S, class Y>
 struct MatmulSlot {
   using T = Scalar<S>;
   enum { kRows = kMicroRows, kCols = Lanes<T>::cols, kLanesOf = Lanes<T>::count };
@@ -22,10 +23,10 @@ struct MatmulSlot {
 
   const MatmulPlan& p;
   const S *a, *b;
-  S* y;
+  Y* y;
   T *pack_a, *pack_b, *stack;
 
-  MatmulSlot(const MatmulPlan& plan, const S* a_, const S* b_, S* y_, T* scratch)
+  MatmulSlot(const MatmulPlan& plan, const S* a_, const S* b_, Y* y_, T* scratch)
       : p(plan), a(a_), b(b_), y(y_), pack_a(scratch), pack_b(scratch + plan.slot_a),
         stack(scratch + plan.slot_a + plan.slot_b) {}
 
@@ -146,7 +147,7 @@ struct MatmulSlot {
     int rows = int(smaller(kRows, t.rows - i)), cols = int(smaller(kCols, t.cols - j));
     int vectors = (cols + kLanesOf - 1) / kLanesOf;
     const MatmulShape& s = p.shape;
-    S* to = y + t.g * s.y.batch + (t.m + i) * s.y.row + (t.n + j) * s.y.col;
+    Y* to = y + t.g * s.y.batch + (t.m + i) * s.y.row + (t.n + j) * s.y.col;
     if (direct(cols)) {
       const bool stream = p.streams && sizeof(T) == 4 && uintptr_t(to) % 64 == 0;
       for (int32_t x = c.first; x < c.last; ++x) {
@@ -174,14 +175,14 @@ struct MatmulSlot {
 
   // Whether whole vectors of the accumulator are whole vectors of y.
   bool direct(int cols) const {
-    return sizeof(S) == sizeof(T) && p.shape.leaf_n == 1 && p.shape.y.col == 1 &&
+    return sizeof(Y) == sizeof(T) && p.shape.leaf_n == 1 && p.shape.y.col == 1 &&
            cols % kLanesOf == 0;
   }
 
   // The result is written in one go after the last step: have its lines at hand by then.
-  void expect(const S* to, int rows, int cols) const {
+  void expect(const Y* to, int rows, int cols) const {
     for (int r = 0; r < rows; ++r)
-      for (int c = 0; c < cols; c += 64 / int(sizeof(S)))
+      for (int c = 0; c < cols; c += 64 / int(sizeof(Y)))
         __builtin_prefetch(to + r * p.shape.y.row + c * p.shape.y.col, 1);
   }
 
@@ -194,15 +195,15 @@ struct MatmulSlot {
   }
 
   static void round(T* at, int rows, int vectors) {
-    if constexpr (sizeof(S) == 2)
+    if constexpr (sizeof(Y) == 2)
       for (int r = 0; r < rows; ++r)
         for (int v = 0; v < vectors; ++v) {
           T* x = at + r * kCols + v * kLanesOf;
-          store(x, rounded<S>(load(x)));
+          store(x, rounded<Y>(load(x)));
         }
   }
 
-  void write(S* to, const T* from, int rows, int cols) const {
+  void write(Y* to, const T* from, int rows, int cols) const {
     int64_t row = p.shape.y.row, col = p.shape.y.col;
     for (int r = 0; r < rows; ++r, from += kCols) {
       int c = 0;

@@ -11,12 +11,12 @@
 namespace orr_cpu::ORR_ISA {
 
 // `rows` holds A as [M][K] floats. `scratch` has room for two [M][kVectorCols].
-template <class S, int M>
+template <class S, class Y, int M>
 struct MatmulVector {
   const MatmulPlan& p;
   const float* rows;
   const S* b;
-  S* y;
+  Y* y;
   float* scratch;
 
   void columns(int64_t g, int64_t first, int64_t last) const {
@@ -25,7 +25,7 @@ struct MatmulVector {
             y + g * p.shape.y.batch + n * p.shape.y.col, int(smaller(kVectorCols, last - n)));
   }
 
-  void block(const S* from, S* to, int cols) const {
+  void block(const S* from, Y* to, int cols) const {
     float *sum = scratch, *total = scratch + M * kVectorCols;
     int64_t k = 0;
     do {

@@ -7,7 +7,7 @@
 namespace orr_cpu::ORR_ISA {
 namespace {
 
-template <class T>
+template <class T, class Y>
 struct NormParamGrad : Kernel {
   using S = Scalar<T>;
   explicit NormParamGrad(const orr_op& op)
@@ -18,17 +18,17 @@ struct NormParamGrad : Kernel {
     const T *dy = host<T>(in[0]), *x = host<T>(in[1]);
     if (rms) {
       const S* rstd = host<S>(in[2]);
-      return column_sums(leaves, rows, columns, host<T>(out[0]), [&](int64_t r, int64_t c, auto n) {
+      return column_sums(leaves, rows, columns, host<Y>(out[0]), [&](int64_t r, int64_t c, auto n) {
         int64_t at = r * columns + c;
         return load(dy + at, n) * load(x + at, n) * splat(rstd[r]);
       });
     }
     const S *mean = host<S>(in[2]), *rstd = host<S>(in[3]);
-    column_sums(leaves, rows, columns, host<T>(out[0]), [&](int64_t r, int64_t c, auto n) {
+    column_sums(leaves, rows, columns, host<Y>(out[0]), [&](int64_t r, int64_t c, auto n) {
       int64_t at = r * columns + c;
       return load(dy + at, n) * (load(x + at, n) - splat(mean[r])) * splat(rstd[r]);
     });
-    column_sums(leaves, rows, columns, host<T>(out[1]),
+    column_sums(leaves, rows, columns, host<Y>(out[1]),
                 [&](int64_t r, int64_t c, auto n) { return load(dy + r * columns + c, n); });
   }
 
@@ -39,6 +39,8 @@ struct NormParamGrad : Kernel {
 
 }  // namespace
 
-Kernel* make_norm_param_grad(const orr_op& op) { return make_real<NormParamGrad>(op.in[0].dtype, op); }
+Kernel* make_norm_param_grad(const orr_op& op) {
+  return make_sum<NormParamGrad>(op.in[0].dtype, op.out[0].dtype, op);
+}
 
 }  // namespace orr_cpu::ORR_ISA

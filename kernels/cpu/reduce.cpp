@@ -114,27 +114,23 @@ struct Reduce : Kernel {
   int64_t outer, length, inner;
 };
 
-template <class T, class Y>
-Kernel* make_fn(const orr_op& op) {
-  switch (reduce_fn(op)) {
-    case ReduceFn::sum: return new Reduce<T, Y, Sum>(op);
-    case ReduceFn::sumsq: return new Reduce<T, Y, SumSquares>(op);
-    case ReduceFn::max: return new Reduce<T, Y, Max>(op);
-    default: return new Reduce<T, Y, Min>(op);
-  }
-}
+template <class T, class Y> using ReduceSum = Reduce<T, Y, Sum>;
+template <class T, class Y> using ReduceSquares = Reduce<T, Y, SumSquares>;
+template <class T> using ReduceMax = Reduce<T, T, Max>;
+template <class T> using ReduceMin = Reduce<T, T, Min>;
 
 }  // namespace
 
 Kernel* make_reduce_int(const orr_op& op);
 
 Kernel* make_reduce(const orr_op& op) {
-  switch (op.in[0].dtype) {
-    case ORR_F32: return make_fn<float, float>(op);
-    case ORR_F64: return make_fn<double, double>(op);
-    case ORR_BF16: return op.out[0].dtype == ORR_F32 ? make_fn<bf16, float>(op) : make_fn<bf16, bf16>(op);
-    case ORR_F16: return op.out[0].dtype == ORR_F32 ? make_fn<f16, float>(op) : make_fn<f16, f16>(op);
-    default: return make_reduce_int(op);
+  const int32_t from = op.in[0].dtype, to = op.out[0].dtype;
+  if (from == ORR_I32 || from == ORR_I64 || from == ORR_BOOL) return make_reduce_int(op);
+  switch (reduce_fn(op)) {
+    case ReduceFn::sum: return make_sum<ReduceSum>(from, to, op);
+    case ReduceFn::sumsq: return make_sum<ReduceSquares>(from, to, op);
+    case ReduceFn::max: return make_real<ReduceMax>(from, op);
+    default: return make_real<ReduceMin>(from, op);
   }
 }
 

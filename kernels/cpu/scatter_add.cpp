@@ -10,7 +10,7 @@
 namespace orr_cpu::ORR_ISA {
 namespace {
 
-template <class T>
+template <class T, class Y>
 struct ScatterAdd : Kernel {
   using V = Vec<T>;
   explicit ScatterAdd(const orr_op& op)
@@ -23,8 +23,8 @@ struct ScatterAdd : Kernel {
     int64_t *start = host<int64_t>(*work), *order = start + rows + 1;
     sort(index, start, order);
     const T* dy = host<T>(in[1]);
-    T* y = host<T>(out[0]);
-    if (based && host<T>(in[2]) != y) __builtin_memcpy(y, host<T>(in[2]), size_t(rows * columns) * sizeof(T));
+    Y* y = host<Y>(out[0]);
+    if (based && host<Y>(in[2]) != y) __builtin_memcpy(y, host<Y>(in[2]), size_t(rows * columns) * sizeof(Y));
     parallel_ranges(rows, larger(1, 65536 / larger(1, columns)), [&](int64_t first, int64_t last) {
       for (int64_t v = first; v < last;) {
         int64_t end = v;
@@ -36,10 +36,10 @@ struct ScatterAdd : Kernel {
   }
 
   // Rows [first, last) have no token. Most rows of an embedding have none.
-  void clear(int64_t first, int64_t last, T* y) const {
+  void clear(int64_t first, int64_t last, Y* y) const {
     int64_t nodes = orr_tree_nodes(leaves.lo, leaves.lo + leaves.n, leaves.total);
     for (int64_t k = 0; k < nodes; ++k)
-      zero((char*)(y + (k * rows + first) * columns), size_t((last - first) * columns) * sizeof(T));
+      zero((char*)(y + (k * rows + first) * columns), size_t((last - first) * columns) * sizeof(Y));
   }
 
   // Past the caches, which big tables exceed: the memory is then not read before it is written.
@@ -67,11 +67,11 @@ struct ScatterAdd : Kernel {
   }
 
   // A leaf without a token of this row contributes +0, which is what an empty sum is.
-  void row(int64_t v, const int64_t* start, const int64_t* order, const T* dy, T* y) const {
+  void row(int64_t v, const int64_t* start, const int64_t* order, const T* dy, Y* y) const {
     const int64_t first = start[v], last = start[v + 1], length = tokens / leaves.n;
     each_vector(0, columns, [&](int64_t c, auto n) {
       int64_t at = first;
-      each_node<T, V>(
+      each_node<Y, V>(
           leaves,
           [&](int64_t leaf) {
             V sum = {};
@@ -80,7 +80,7 @@ struct ScatterAdd : Kernel {
             return sum;
           },
           [&](int64_t node, V x) {
-            T* to = y + (node * rows + v) * columns + c;
+            Y* to = y + (node * rows + v) * columns + c;
             store(to, based ? load(to, n) + x : x, n);
           });
     });
@@ -94,6 +94,8 @@ struct ScatterAdd : Kernel {
 
 }  // namespace
 
-Kernel* make_scatter_add(const orr_op& op) { return make_real<ScatterAdd>(op.in[1].dtype, op); }
+Kernel* make_scatter_add(const orr_op& op) {
+  return make_sum<ScatterAdd>(op.in[1].dtype, op.out[0].dtype, op);
+}
 
 }  // namespace orr_cpu::ORR_ISA

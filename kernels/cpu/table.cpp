@@ -68,6 +68,13 @@ void real_op(const orr_op& op, orr_support& out) {
   out.inplace = inplace;
 }
 
+// Takes sums of tensor `input`, stored in any dtype that sums can be stored in.
+template <int input, int inplace>
+void real_sum(const orr_op& op, orr_support& out) {
+  if (!sums_into(op.in[input].dtype, op.out[0].dtype)) return refuse(out, "no sums of that type from such terms");
+  real_op<input, inplace>(op, out);
+}
+
 // Takes any dtype: nothing is computed.
 template <int inplace>
 void moves(const orr_op&, orr_support& out) {
@@ -77,6 +84,8 @@ void moves(const orr_op&, orr_support& out) {
 
 void reduces(const orr_op& op, orr_support& out) {
   if (reduce_fn(op) == ReduceFn::unknown) return refuse(out, "fn is not sum, sumsq, max or min");
+  if (is_real(op.in[0].dtype) && !sums_into(op.in[0].dtype, op.out[0].dtype))
+    return refuse(out, "no result of that type from such terms");
   accept(out, kNumerics);
 }
 
@@ -88,7 +97,7 @@ uint64_t reduce_workspace(const orr_op& op) {
 }
 
 void scatter_supports(const orr_op& op, orr_support& out) {
-  op.n_in == 3 ? real_op<1, 3>(op, out) : real_op<1, 0>(op, out);
+  op.n_in == 3 ? real_sum<1, 3>(op, out) : real_sum<1, 0>(op, out);
 }
 
 uint64_t scatter_workspace(const orr_op& op) {
@@ -112,7 +121,7 @@ const Op op_table[] = {
     ORR_ROW(layernorm, (real_op<0, 1>), nullptr),
     ORR_ROW(layernorm_grad, (real_op<0, 1>), nullptr),
     ORR_ROW(matmul, matmul_supports, matmul_workspace),
-    ORR_ROW(norm_param_grad, (real_op<0, 0>), nullptr),
+    ORR_ROW(norm_param_grad, (real_sum<0, 0>), nullptr),
     ORR_ROW(pointwise, pointwise::supports, nullptr),
     ORR_ROW(reduce, reduces, reduce_workspace),
     ORR_ROW(rmsnorm, (real_op<0, 1>), nullptr),

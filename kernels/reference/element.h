@@ -9,6 +9,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 namespace reference {
 
@@ -123,6 +124,37 @@ void with_any(int32_t dtype, F&& f) {
     case ORR_BOOL: return f(Type<uint8_t>{});
     default: return with_real(dtype, f);
   }
+}
+
+// Whether sums of elements of one dtype may be stored as the other (ops.h, ANOTHER DTYPE); those of
+// integers also as what they are added in.
+inline bool sums_into(int32_t from, int32_t to) {
+  const bool from_short = from == ORR_BF16 || from == ORR_F16;
+  const bool to_short = to == ORR_BF16 || to == ORR_F16;
+  return from == to || (from_short && to == ORR_F32) || (from == ORR_F32 && to_short) ||
+         (!is_real(from) && to == ORR_I64);
+}
+
+// Calls f(Type<T>{}, Type<Y>{}) with the T of `from` and the Y of `to`. REQUIRES: sums_into(from, to);
+// a real dtype.
+template <class F>
+void with_real_sum(int32_t from, int32_t to, F&& f) {
+  with_real(from, [&]<class T>(Type<T> t) {
+    if (from == to) return f(t, t);
+    if constexpr (std::is_same_v<T, float>)
+      return to == ORR_BF16 ? f(t, Type<Bf16>{}) : f(t, Type<F16>{});
+    else
+      return f(t, Type<Acc<T>>{});
+  });
+}
+
+// The same for every dtype.
+template <class F>
+void with_sum(int32_t from, int32_t to, F&& f) {
+  if (is_real(from)) return with_real_sum(from, to, f);
+  with_any(from, [&]<class T>(Type<T> t) {
+    if constexpr (std::is_integral_v<T>) return from == to ? f(t, t) : f(t, Type<int64_t>{});
+  });
 }
 
 // f32 functions are the f64 ones rounded: within half an ulp, and the same on every machine.

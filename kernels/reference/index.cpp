@@ -49,15 +49,15 @@ void check_scatter_add(const orr_op& op) {
   require_index(op.in[0], "index");
   require_rank(op.in[1], 2, "dy");
   if (op.n_in == 3) {
-    require_dtype(op.in[2], op.in[1].dtype, "base");
+    require_dtype(op.in[2], op.out[0].dtype, "base");
     require_shape(op.in[2], {orr::attr_int(op, "rows", 0), op.in[1].dims[1]}, "base");
     require(Leaves(op).nodes() == 1, "with a base all leaves must be there");
   }
   require(op.in[1].dtype != ORR_BOOL, "dy must not be bool");
+  require_sum(op.out[0], op.in[1].dtype, "y");
   require_shape(op.in[1], {op.in[0].dims[0], op.in[1].dims[1]}, "dy");
   require(orr::attr_int(op, "rows", -1) >= 0, "rows must be given");
   require_leaves(op, op.in[0].dims[0]);
-  require_dtype(op.out[0], op.in[1].dtype, "y");
   require_nodes(op, op.out[0], {orr::attr_int(op, "rows", 0), op.in[1].dims[1]}, "y");
 }
 
@@ -68,13 +68,13 @@ uint64_t scatter_elements(const orr_op& op) {
 // The accumulators of the leaf that is being added, the sum if a base is added to it, the leaves' partial
 // sums.
 uint64_t scatter_workspace(const orr_op& op) {
-  uint64_t n = scatter_elements(op), sum = op.n_in == 3 ? n * uint64_t(orr_dtype_bytes(op.in[1].dtype)) : 0;
-  return n * sizeof(double) + sum + leaves_workspace(op, int64_t(n), op.in[1].dtype);
+  uint64_t n = scatter_elements(op), sum = op.n_in == 3 ? n * uint64_t(orr_dtype_bytes(op.out[0].dtype)) : 0;
+  return n * sizeof(double) + sum + leaves_workspace(op, int64_t(n), op.out[0].dtype);
 }
 
 // to[V,C] = the rows of one leaf, added in token order. Tasks share columns out, not tokens.
-template <class T>
-void scatter_leaf(const Call& call, int64_t first, int64_t n, Acc<T>* acc, T* to) {
+template <class T, class Y>
+void scatter_leaf(const Call& call, int64_t first, int64_t n, Acc<T>* acc, Y* to) {
   constexpr int64_t kPiece = 64;
   int64_t rows = orr::attr_int(call.op, "rows", 0), columns = call.op.in[1].dims[1];
   const T* dy = call.input<T>(1);
@@ -107,14 +107,14 @@ void run_scatter_add(const Call& call) {
   int64_t n = call.op.in[0].dims[0], length = n / Leaves(call.op).n;
   int64_t count = int64_t(scatter_elements(call.op));
   check_indices(call, 0, "scatter_add", n, orr::attr_int(call.op, "rows", 0));
-  with_any(call.op.in[1].dtype, [&]<class T>(Type<T>) {
+  with_sum(call.op.in[1].dtype, call.op.out[0].dtype, [&]<class T, class Y>(Type<T>, Type<Y>) {
     auto* acc = reinterpret_cast<Acc<T>*>(call.workspace);
-    T* scratch = reinterpret_cast<T*>(call.workspace + uint64_t(count) * sizeof(double));
+    Y* scratch = reinterpret_cast<Y*>(call.workspace + uint64_t(count) * sizeof(double));
     const bool based = call.op.n_in == 3;
-    T* sum = based ? scratch : call.output<T>(0);
+    Y* sum = based ? scratch : call.output<Y>(0);
     sum_leaves(call.op, sum, count, based ? scratch + count : scratch,
-               [&](int64_t leaf, T* to) { scatter_leaf(call, leaf * length, length, acc, to); });
-    if (based) add_to_base<T>(call, sum);
+               [&](int64_t leaf, Y* to) { scatter_leaf<T>(call, leaf * length, length, acc, to); });
+    if (based) add_to_base(call, sum);
   });
 }
 

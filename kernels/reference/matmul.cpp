@@ -38,14 +38,15 @@ FMA_CLONES void multiply(const double* a, const double* b, int64_t depth, double
 }
 #undef FMA_CLONES
 
-template <class T>
+// Of elements T, stored as Y.
+template <class T, class Y>
 class Product {
  public:
   using A = Acc<T>;
   Product(const Shape& s, const T* a, const T* b) : s_(s), a_(a), b_(b) {}
 
   // y = a[:, :, k0 : k0 + depth] times b[:, k0 : k0 + depth, :].
-  void run(int64_t k0, int64_t depth, T* y) const {
+  void run(int64_t k0, int64_t depth, Y* y) const {
     int64_t row_tiles = (s_.m + kTile - 1) / kTile, column_tiles = (s_.n + kTile - 1) / kTile;
     orr::parallel_for(s_.groups * row_tiles * column_tiles, [&](int64_t task) {
       int64_t column = task % column_tiles, row = task / column_tiles % row_tiles;
@@ -54,7 +55,7 @@ class Product {
   }
 
  private:
-  void tile(int64_t g, int64_t m0, int64_t n0, int64_t k0, int64_t depth, T* y) const {
+  void tile(int64_t g, int64_t m0, int64_t n0, int64_t k0, int64_t depth, Y* y) const {
     int64_t rows = std::min<int64_t>(kTile, s_.m - m0),
             columns = std::min<int64_t>(kTile, s_.n - n0);
     A total[kTile][kTile] = {}, panel[kDepth * kTile], row[kDepth], sum[kTile];
@@ -96,7 +97,7 @@ void check(const orr_op& op) {
   require_rank(op.in[1], 3, "b");
   require_real(op.in[0], "a");
   require_dtype(op.in[1], op.in[0].dtype, "b");
-  require_dtype(op.out[0], op.in[0].dtype, "y");
+  require_sum(op.out[0], op.in[0].dtype, "y");
   Shape s(op);
   require_shape(op.in[1], {s.groups, s.k, s.n}, "b");
   require_leaves(op, s.k);
@@ -113,10 +114,10 @@ uint64_t workspace(const orr_op& op) {
 void run(const Call& call) {
   Shape s(call.op);
   int64_t depth = s.k / Leaves(call.op).n;
-  with_real(call.op.out[0].dtype, [&]<class T>(Type<T>) {
-    Product<T> product(s, call.input<T>(0), call.input<T>(1));
-    sum_leaves(call.op, call.output<T>(0), s.m * s.n, reinterpret_cast<T*>(call.workspace),
-               [&](int64_t leaf, T* y) { product.run(leaf * depth, depth, y); });
+  with_real_sum(call.op.in[0].dtype, call.op.out[0].dtype, [&]<class T, class Y>(Type<T>, Type<Y>) {
+    Product<T, Y> product(s, call.input<T>(0), call.input<T>(1));
+    sum_leaves(call.op, call.output<Y>(0), s.m * s.n, reinterpret_cast<Y*>(call.workspace),
+               [&](int64_t leaf, Y* y) { product.run(leaf * depth, depth, y); });
   });
 }
 

@@ -21,20 +21,21 @@ void check(const orr_op& op) {
     require_vector(op.in[i], wide_dtype(op.in[0].dtype), op.in[0].dims[0], "mean or rstd");
   require_leaves(op, op.in[0].dims[0]);
   for (int i = 0; i < op.n_out; ++i) {
-    require_dtype(op.out[i], op.in[0].dtype, "dw or db");
+    require_sum(op.out[i], op.in[0].dtype, "dw or db");
+    require_dtype(op.out[i], op.out[0].dtype, "dw and db");
     require_nodes(op, op.out[i], {op.in[0].dims[1]}, "dw or db");
   }
 }
 
 uint64_t workspace(const orr_op& op) {
-  return leaves_workspace(op, op.in[0].dims[1], op.in[0].dtype);
+  return leaves_workspace(op, op.in[0].dims[1], op.out[0].dtype);
 }
 
 // Output `which` = the column sums of term(row, column).
-template <class T, class Term>
+template <class T, class Y, class Term>
 void sum_columns(const Call& call, int which, Term term) {
   int64_t columns = call.op.in[0].dims[1], length = call.op.in[0].dims[0] / Leaves(call.op).n;
-  auto leaf = [=](int64_t i, T* to) {
+  auto leaf = [=](int64_t i, Y* to) {
     orr::parallel_for((columns + kColumns - 1) / kColumns, [=](int64_t tile) {
       int64_t c0 = tile * kColumns, n = std::min<int64_t>(kColumns, columns - c0);
       Acc<T> total[kColumns];
@@ -43,24 +44,24 @@ void sum_columns(const Call& call, int which, Term term) {
       for (int64_t c = 0; c < n; ++c) put(to[c0 + c], total[c]);
     });
   };
-  sum_leaves(call.op, call.output<T>(which), columns, reinterpret_cast<T*>(call.workspace), leaf);
+  sum_leaves(call.op, call.output<Y>(which), columns, reinterpret_cast<Y*>(call.workspace), leaf);
 }
 
 void run(const Call& call) {
-  with_real(call.op.in[0].dtype, [&]<class T>(Type<T>) {
+  with_real_sum(call.op.in[0].dtype, call.op.out[0].dtype, [&]<class T, class Y>(Type<T>, Type<Y>) {
     using A = Acc<T>;
     int64_t n = call.op.in[0].dims[1];
     const T *dy = call.input<T>(0), *x = call.input<T>(1);
     const A* rstd = call.input<A>(call.op.n_in - 1);
     if (is_rms(call.op))
-      return sum_columns<T>(call, 0, [=](int64_t r, int64_t c) {
+      return sum_columns<T, Y>(call, 0, [=](int64_t r, int64_t c) {
         return get(dy[r * n + c]) * get(x[r * n + c]) * rstd[r];
       });
     const A* mean = call.input<A>(2);
-    sum_columns<T>(call, 0, [=](int64_t r, int64_t c) {
+    sum_columns<T, Y>(call, 0, [=](int64_t r, int64_t c) {
       return get(dy[r * n + c]) * (get(x[r * n + c]) - mean[r]) * rstd[r];
     });
-    sum_columns<T>(call, 1, [=](int64_t r, int64_t c) { return get(dy[r * n + c]); });
+    sum_columns<T, Y>(call, 1, [=](int64_t r, int64_t c) { return get(dy[r * n + c]); });
   });
 }
 

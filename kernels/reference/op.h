@@ -66,6 +66,12 @@ inline void require_dtype(const orr_tensor& t, int32_t dtype, const char* name) 
           std::string("the dtype of ") + name + " does not fit the first input's");
 }
 
+// A tensor that holds sums of elements of dtype `summed`.
+inline void require_sum(const orr_tensor& t, int32_t summed, const char* name) {
+  require(sums_into(summed, t.dtype),
+          std::string("sums of the first input's dtype cannot be stored in that of ") + name);
+}
+
 inline void require_shape(const orr_tensor& t, std::initializer_list<int64_t> dims,
                           const char* name) {
   bool ok = t.rank == int32_t(dims.size());

@@ -17,9 +17,8 @@ void check(const orr_op& op) {
   std::string_view fn = orr::attr_text(op, "fn", "");
   const bool adds = fn == "sum" || fn == "sumsq";
   require(adds || fn == "max" || fn == "min", "fn must be \"sum\", \"sumsq\", \"max\" or \"min\"");
-  require(y.dtype == x.dtype || (adds && y.dtype == (is_real(x.dtype) ? wide_dtype(x.dtype)
-                                                                             : int32_t(ORR_I64))),
-          "the dtype of y must be that of x, or of a sum its accumulator");
+  if (adds) require_sum(y, x.dtype, "y");
+  else require_dtype(y, x.dtype, "y");
   require(x.dtype != ORR_BOOL || y.dtype != ORR_BOOL || !adds, "a sum of BOOL must be i64");
   require(adds || x.dims[1] > 0, "nothing has no largest or smallest element");
   if (!orr::attr(op, "leaf_n")) return require_shape(y, {x.dims[0], x.dims[2]}, "y");
@@ -91,11 +90,11 @@ void sums(const Call& call) {
 
 void run(const Call& call) {
   std::string_view fn = orr::attr_text(call.op, "fn", "");
-  with_any(call.op.in[0].dtype, [&]<class T>(Type<T>) {
-    if (fn == "max" || fn == "min") return extreme<T>(call, fn == "max");
-    const bool narrow = call.op.in[0].dtype == call.op.out[0].dtype;
-    if (fn == "sum") return narrow ? sums<Plain, T, T>(call) : sums<Plain, T, Acc<T>>(call);
-    narrow ? sums<Square, T, T>(call) : sums<Square, T, Acc<T>>(call);
+  if (fn == "max" || fn == "min")
+    return with_any(call.op.in[0].dtype,
+                    [&]<class T>(Type<T>) { extreme<T>(call, fn == "max"); });
+  with_sum(call.op.in[0].dtype, call.op.out[0].dtype, [&]<class T, class Y>(Type<T>, Type<Y>) {
+    fn == "sum" ? sums<Plain, T, Y>(call) : sums<Square, T, Y>(call);
   });
 }
 

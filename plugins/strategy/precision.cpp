@@ -19,6 +19,7 @@ constexpr double kLargestScale = 0x1p24, kFirstScale = 0x1p16;
 constexpr orr_option kOptions[] = {
     {"compute", ORR_ATTR_TEXT, 0, "bf16", "what modules compute in: bf16, f16 or f32"},
     {"keep", ORR_ATTR_TEXT, 0, "", "modules that stay in f32, such as norm"},
+    {"wire", ORR_ATTR_TEXT, 0, "", "what gradients are added and sent in: bf16, f16 or f32"},
     {"loss_scale", 0, 0, nullptr, "dynamic, or a power of two; f16: dynamic"},
     {"growth_interval", ORR_ATTR_INT, 0, "2000", "good steps before a dynamic loss scale doubles"},
 };
@@ -97,11 +98,19 @@ class Chooser {
   std::vector<bool> low_;
 };
 
-int32_t dtype_of(const std::string& compute) {
-  if (compute == "bf16") return ORR_BF16;
-  if (compute == "f16") return ORR_F16;
-  if (compute == "f32") return ORR_F32;
-  refuse("compute '" + compute + "': there are bf16, f16 and f32");
+int32_t dtype_of(const char* option, const std::string& name) {
+  if (name == "bf16") return ORR_BF16;
+  if (name == "f16") return ORR_F16;
+  if (name == "f32") return ORR_F32;
+  refuse(std::string(option) + " '" + name + "': there are bf16, f16 and f32");
+}
+
+void choose_wire(orr_program* program, const orr_edit* edit, int32_t compute, const std::string& name) {
+  if (name.empty()) return;
+  const int32_t dtype = dtype_of("wire", name);
+  if (dtype != compute && dtype != ORR_F32 && compute != ORR_F32)
+    refuse("wire '" + name + "': gradients made in the other 16-bit dtype can be sent as they are, or in f32");
+  orr::check(edit->wire(program, dtype));
 }
 
 void choose(orr_program* program, const orr_edit* edit, int32_t dtype, const std::vector<std::string>& keep) {
@@ -151,8 +160,9 @@ void scale_loss(orr_program* program, const orr_edit* edit, const orr_options* o
 
 orr_status* transform_forward(void*, orr_program* program, const orr_edit* edit, const orr_options* options) {
   return orr::guard([&] {
-    const int32_t dtype = dtype_of(options->text(options->self, "compute", "bf16"));
+    const int32_t dtype = dtype_of("compute", options->text(options->self, "compute", "bf16"));
     choose(program, edit, dtype, orr::path::cut(options->text(options->self, "keep", ""), ','));
+    choose_wire(program, edit, dtype, options->text(options->self, "wire", ""));
     scale_loss(program, edit, options, dtype == ORR_F16);
   });
 }

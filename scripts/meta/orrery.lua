@@ -821,6 +821,10 @@ function Draft:serve(axis, options) end
 ---@param directory? string
 function Draft:offload(value, tier, directory) end
 
+---In transform_forward: adds gradients over the batch, and sends them, in this dtype.
+---@param dtype orrery.DType
+function Draft:wire(dtype) end
+
 ---@class orrery.World
 ---@field rank integer
 ---@field size integer

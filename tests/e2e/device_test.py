@@ -44,6 +44,9 @@ STACKS = [
     (2, '{ strategy.data{}, strategy.zero{ offload = "disk" } }', ()),
     (1, '{ strategy.recompute{ offload = "host" } }', ()),
     (1, '{ strategy.recompute{ offload = "disk" }, strategy.accumulate{} }', ()),
+    # The device has no sums in another dtype: the core gives it inputs that are cast.
+    (2, '{ strategy.data{}, strategy.precision{ wire = "f32" } }', ()),
+    (1, '{ strategy.accumulate{}, strategy.precision{ compute = "f16", wire = "f32", loss_scale = 64 } }', ()),
 ]
 SCALED = [(1, f"{{ {F16} }}"), (2, f"{{ {ZERO3}, {F16} }}"), (2, f"{{ strategy.pipeline{{}}, {F16} }}")]
 

@@ -14,6 +14,8 @@ from program import HERE, orrery
 
 LOW = "strategy.precision{}"
 F16 = 'strategy.precision{ compute = "f16", loss_scale = 1024 }'
+WIDE = 'strategy.precision{ wire = "f32" }'
+NARROW = 'strategy.precision{ compute = "f32", wire = "bf16" }'
 STACKS = [
     (2, f"{{ strategy.data{{}}, {LOW} }}"),
     (3, f"{{ {LOW}, strategy.data{{}} }}"),
@@ -44,7 +46,7 @@ class Precision(unittest.TestCase):
 
     def test_is_near_f32_but_not_it(self):
         full = self.run_stack("nil", 1)
-        for stack, bound in ((LOW, 5e-3), (F16, 1e-3)):
+        for stack, bound in ((LOW, 5e-3), (F16, 1e-3), (WIDE, 5e-3), (NARROW, 1e-3)):
             low = self.run_stack(stack, 1)
             self.assertEqual(len(low), len(full))
             self.assertNotEqual(low, full)
@@ -53,7 +55,7 @@ class Precision(unittest.TestCase):
                 self.assertLess(abs(x - y), bound * y)
 
     def test_has_the_same_bits_on_any_ranks(self):
-        for how in (LOW, F16):
+        for how in (LOW, F16, WIDE, NARROW):
             alone = self.run_stack(how, 1)
             for ranks, stack in STACKS:
                 stack = stack.replace(LOW, how)
@@ -72,6 +74,29 @@ class Precision(unittest.TestCase):
         for stack in (LOW, F16):
             self.assertEqual(self.ledger(stack, *mlp),
                              (["4.00 parameter", "2.00 compute copy", "2.00 gradient", "8.00 state"], 16.0))
+        self.assertEqual(self.ledger(WIDE, *mlp),
+                         (["4.00 parameter", "2.00 compute copy", "4.00 gradient", "8.00 state"], 18.0))
+        self.assertEqual(self.ledger(NARROW, *mlp), (["4.00 parameter", "2.00 gradient", "8.00 state"], 14.0))
+
+    def test_all_gradients_travel_in_the_dtype_of_the_wire(self):
+        for how, dtype, bytes_of_one in ((LOW, "bf16", 2), (WIDE, "f32", 4), (NARROW, "bf16", 2)):
+            with self.subTest(how=how):
+                plan = self.start("plan", f"{{ strategy.data{{}}, {how} }}", 2, "model=mlp")
+                sent = re.findall(r"tree all_reduce +(\d+) x (\w+) .* sends (\d+) bytes", plan)
+                self.assertTrue(sent, plan)
+                for elements, got, sends in sent:
+                    if int(elements) > 100:  # the loss and its weight are apart
+                        self.assertEqual(got, dtype)
+                    self.assertEqual(int(sends), int(elements) * {"f32": 4, "bf16": 2}[got])
+
+    def test_what_cannot_travel_so_is_refused(self):
+        for how, why in (('strategy.precision{ wire = "f8" }', "wire 'f8': there are bf16, f16 and f32"),
+                         ('strategy.precision{ wire = "f16" }', "in the other 16-bit dtype")):
+            script = pathlib.Path(self.folder.name) / "refused.lua"
+            script.write_text((HERE / "strategies.lua").read_text().replace("STACK", f"{{ strategy.data{{}}, {how} }}"))
+            done = orrery("run", "-n", 2, script)
+            self.assertEqual(done.code, 1, done.err)
+            self.assertRegex(done.err, r"refused.lua:\d+: .*" + re.escape(why))
 
 
 if __name__ == "__main__":

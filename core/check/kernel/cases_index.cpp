@@ -163,8 +163,11 @@ std::vector<Case> index_cases() {
     Case leaves = scatter(dtype, ORR_I64, 4, 9, 33);
     leaves.note += "leaves";
     leaves.leaf_in = {0, 0};
-    cases.push_back(leaves);
-    cases.push_back(scatter_onto(scatter(dtype, ORR_I32, 100, 65, 67)));
+    const Case onto = scatter_onto(scatter(dtype, ORR_I32, 100, 65, 67));
+    for (const Case& sums : {leaves, onto}) {
+      cases.push_back(sums);
+      for (const Case& c : stored_otherwise(sums, dtype)) cases.push_back(c);
+    }
   }
   for (int32_t dtype : kReals)
     for (int64_t rows : {1, 256})

@@ -156,6 +156,7 @@ std::vector<Case> norm_cases() {
       leaves.note += "leaves";
       leaves.leaf_in.assign(leaves.in.size(), 0);
       cases.push_back(leaves);
+      for (const Case& c : stored_otherwise(leaves, dtype)) cases.push_back(c);
     }
   }
   return cases;

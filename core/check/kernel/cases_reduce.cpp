@@ -97,7 +97,10 @@ void add_sums(int32_t dtype, std::vector<Case>& cases) {
   Case leaves = reduce(dtype, "sum", 1, 70, 35), scalar = reduce(dtype, "sum", 1, 1030, 1);
   leaves.leaf_in = scalar.leaf_in = {1};
   leaves.note += "leaves", scalar.note += "leaves";
-  for (const Case& c : {rows, columns, leaves, scalar}) cases.push_back(c);
+  for (const Case& sums : {rows, columns, leaves, scalar}) {
+    cases.push_back(sums);
+    for (const Case& c : stored_otherwise(sums, dtype)) cases.push_back(c);
+  }
 }
 
 }  // namespace

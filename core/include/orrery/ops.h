@@ -16,6 +16,11 @@
  * output that is declared [..] is stored as [nodes, ..]. With one leaf that is just the sum. Rounding:
  * every node of a 16-bit output is rounded to it.
  *
+ * ANOTHER DTYPE. The result of matmul, of reduce "sum", of norm_param_grad and of scatter_add may be of another
+ * real dtype than the inputs that are summed: f32 where they are bf16 or f16, or one of these where they are
+ * f32. The sum is the same, what is stored is rounded to the result's dtype alone. A kernel need not have it:
+ * the core then gives one that has not, and is asked for f32, inputs cast to f32.
+ *
  * SUMS over K elements that are neighbours in memory ("row sums"): blocks of ORR_SUM_BLOCK elements;
  * in a block, lane j of 16 adds elements j, j+16, ... in order starting from +0 (missing elements add
  * nothing); then lane[j] += lane[j+8] for j < 8, then 4, 2, 1; block sums are added in the same

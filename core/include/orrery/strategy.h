@@ -169,6 +169,9 @@ typedef struct orr_edit {
    * made in `directory` ("": the run's, or the system's for temporary files; one for all) and end with
    * the process. */
   orr_status* (*offload)(orr_program*, int32_t value, int32_t tier, const char* directory);
+  /* Only in transform_forward: the gradient of every parameter is added over the batch, and sent, in this real
+   * dtype instead of the one that the op which makes it computes in; the optimizer gets it in the parameter's. */
+  orr_status* (*wire)(orr_program*, int32_t dtype);
 } orr_edit;
 
 /* Parts of a step of one chunk: all of backward in one, or its part for earlier stages (backward) and

@@ -55,7 +55,7 @@ std::vector<Type> infer_scatter(const OpArgs& args) {
   if (args.in[1].dims.size() != 2 || args.in[0].dims != Dims{args.in[1].dims[0]})
     throw std::invalid_argument("needs index [n] and rows [n, width], not " +
                                 to_string(args.in[0]) + " and " + to_string(args.in[1]));
-  return {{args.in[1].dtype, {attr_int(args.attrs, "rows", 0), args.in[1].dims[1]}}};
+  return {{sum_dtype(args.attrs, args.in[1].dtype), {attr_int(args.attrs, "rows", 0), args.in[1].dims[1]}}};
 }
 
 Sharding scatter_sharding(const OpArgs&, const std::vector<Type>&) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // matmul: a[..., M, K] x b[..., K, N] -> [..., M, N]. ints "ta", "tb" say that the last two dims of
-// a or b are stored transposed; b of rank 2 is shared by all leading dims of a.
+// a or b are stored transposed; b of rank 2 is shared by all leading dims of a. int "dtype": the result's.
 #include <numeric>
 #include <stdexcept>
 
@@ -38,7 +38,7 @@ std::vector<Type> infer(const OpArgs& args) {
   if (!lead_b.empty() && lead != lead_b)
     throw std::invalid_argument("leading sizes differ: " + shapes);
   lead.push_back(s.m), lead.push_back(s.n);
-  return {{a.dtype, lead}};
+  return {{sum_dtype(args.attrs, a.dtype), lead}};
 }
 
 Sharding sharding(const OpArgs& args, const std::vector<Type>&) {

@@ -31,7 +31,7 @@ std::vector<Type> infer(const OpArgs& args) {
 std::vector<Type> infer_grad(const OpArgs& args) { return {args.in[0]}; }
 
 std::vector<Type> infer_param_grad(const OpArgs& args) {
-  Type w{args.in[0].dtype, {args.in[0].dims.back()}};
+  Type w{sum_dtype(args.attrs, args.in[0].dtype), {args.in[0].dims.back()}};
   if (attr_int(args.attrs, "rms", 0)) return {w};
   return {w, w};
 }

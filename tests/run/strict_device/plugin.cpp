@@ -142,11 +142,20 @@ int32_t probe(void*, char* reason, uint32_t bytes) {
   return !absent;
 }
 
+// Sums stored as something else than what they are of (ops.h, ANOTHER DTYPE) it leaves to the core.
+bool is_sum_in_another_dtype(const orr_op& op) {
+  const std::string_view kind = op.kind;
+  const int summed = kind == "scatter_add";
+  return (summed || kind == "matmul" || kind == "reduce" || kind == "norm_param_grad") &&
+         op.in[summed].dtype != op.out[0].dtype;
+}
+
 // Attributes that it does not know come from newer hosts: one of those that kernels need not know.
 bool is_newer(const orr_op& op) { return orr::attr(op, "numerics") != nullptr; }
 
 void supports(void*, const orr_op* op, orr_support* out) {
   if (is_newer(*op)) return orr::copy_text(out->reason, "numerics is not known here");
+  if (is_sum_in_another_dtype(*op)) return orr::copy_text(out->reason, "sums in their own dtype only");
   reference::table().supports(nullptr, op, out);
   out->capturable = std::string_view(op->kind) != "scatter_add";  // something stands between graphs
 }

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "check/kernel/buffer.h"
+#include "check/kernel/cases.h"
 #include "emulator/block.h"
 #include "late.h"
 #include "op.h"
@@ -107,6 +108,12 @@ RunResult run(const Case& c, const std::vector<Values>& inputs, const RunOptions
     result.bits.push_back(out[i]->bits());
   }
   return result;
+}
+
+bool is_left_to_the_core(const Case& c) {
+  if (c.kind != "reduce" && c.kind != "norm_param_grad" && c.kind != "scatter_add") return false;
+  const int32_t summed = c.in[c.kind == "scatter_add"].dtype, stored = c.out[0].dtype;
+  return summed != stored && (c.kind != "reduce" || stored != kernel_suite::wide(summed));
 }
 
 }  // namespace emulated

@@ -148,7 +148,7 @@ void expect_leaves(const Case& one, int64_t lo, int64_t n, int64_t total) {
 
 TEST(EmulatedShapes, Leaves) {
   for (const Case& c : all_cases()) {
-    if (c.leaf_in.empty() || c.kind == "matmul") continue;
+    if (c.leaf_in.empty() || c.kind == "matmul" || is_left_to_the_core(c)) continue;
     expect_leaves(c, 0, 1, 1);
     expect_leaves(c, 0, 8, 8);
     expect_leaves(c, 0, 13, 13);

@@ -11,40 +11,47 @@
 namespace orrery {
 namespace {
 
+bool is_cast(const Op& op) { return op.kind == "pointwise" && op.expr.instrs.back().fn == ORR_FN_CAST; }
 bool is_view(const Op& op) { return op.kind == "reshape" || op.kind == "transpose"; }
+
+const Op& maker(const Program& p, ValueId v) { return p.ops()[static_cast<size_t>(p.value(v).producer)]; }
+
+bool reads_samples(const Program& p, const Op& op) {
+  return std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return p.value(v).batch == Batch::sharded; });
+}
 
 // A sum over the batch that an op makes of samples, without the cast that follows it: it is totalled
 // in the dtype it is made in.
 ValueId before_cast(const Program& p, ValueId sum) {
-  auto maker = [&](ValueId v) -> const Op& { return p.ops()[static_cast<size_t>(p.value(v).producer)]; };
-  const Op& op = maker(sum);
-  if (op.kind != "pointwise" || op.expr.instrs.back().fn != ORR_FN_CAST) return sum;
-  ValueId made = op.in[0];
-  while (p.value(made).producer != kNone && is_view(maker(made))) made = maker(made).in[0];
-  if (p.value(made).producer == kNone) return sum;
-  const std::vector<ValueId>& in = maker(made).in;
-  bool samples = std::any_of(in.begin(), in.end(), [&](ValueId v) { return p.value(v).batch == Batch::sharded; });
-  return samples ? op.in[0] : sum;
+  if (!is_cast(maker(p, sum))) return sum;
+  ValueId before = maker(p, sum).in[0], made = before;
+  while (p.value(made).producer != kNone && is_view(maker(p, made))) made = maker(p, made).in[0];
+  return p.value(made).producer != kNone && reads_samples(p, maker(p, made)) ? before : sum;
 }
 
-// Has a sum over the batch stored in `dtype` by the op that makes it, seen through views of it.
-void store_in(Program& p, ValueId sum, int32_t dtype) {
-  static const std::set<std::string> sums = {"matmul", "reduce", "norm_param_grad", "scatter_add"};
-  if (p.type(sum).dtype == dtype) return;
-  Op& op = p.mutable_ops()[static_cast<size_t>(p.value(sum).producer)];
-  if (is_view(op)) store_in(p, op.in[0], dtype);
-  else if (sums.count(op.kind)) op.attrs["dtype"] = int64_t{dtype};
-  else
-    fail(ORR_INVALID, "{}the gradient of '{}' comes from {}, which cannot store it as {}: leave the wire's dtype out, or "
-         "keep that module in f32", op.site.prefix(), p.value(sum).name, op.kind, dtype_name(dtype));
-  for (ValueId v : op.out) p.mutable_value(v).type.dtype = dtype;
-}
-
-// Casts that follow a gradient read it as it is stored now.
+// A cast reads its input as that is stored now.
 void reread(Program& p, ValueId cast) {
   Op& op = p.mutable_ops()[static_cast<size_t>(p.value(cast).producer)];
   for (orr_instr& i : op.expr.instrs)
     if (i.fn == ORR_FN_INPUT) i.dtype = p.type(op.in[static_cast<size_t>(i.a)]).dtype;
+}
+
+// Has the gradient of `param` stored in `dtype` by the op that sums it over the batch, and by those that
+// only move what is summed.
+void store_in(Program& p, ValueId sum, int32_t dtype, const std::string& param) {
+  static const std::set<std::string> sums = {"matmul", "reduce", "norm_param_grad", "scatter_add"};
+  Op& op = p.mutable_ops()[static_cast<size_t>(p.value(sum).producer)];
+  bool is_sum = sums.count(op.kind) && reads_samples(p, op);
+  bool plain_cast = is_cast(op) && op.expr.instrs.size() == 2;
+  bool scatters = op.kind == "scatter_add" && !is_sum;
+  if (is_sum || scatters) op.attrs["dtype"] = int64_t{dtype};
+  else if (plain_cast) op.expr.instrs.back().dtype = dtype;
+  else if (!is_view(op))
+    fail(ORR_INVALID, "{}the gradient of '{}' comes from {}, which cannot store it as {}: leave the wire's dtype out, or "
+         "keep that module in f32", op.site.prefix(), param, op.kind, dtype_name(dtype));
+  for (ValueId v : op.out) p.mutable_value(v).type.dtype = dtype;
+  if (!is_sum) store_in(p, op.in[scatters ? 1 : 0], dtype, param);
+  if (plain_cast) reread(p, sum);
 }
 
 // The gradient of one parameter before the one division: the totals of its uses, added in order.
@@ -52,10 +59,10 @@ ValueId raw_gradient(Program& p, const GradientParts& parts, const State& param,
   ValueId sum = kNone;
   for (ValueId part : parts.partial) {
     ValueId use = before_cast(p, part);
-    p.mutable_value(use).name = param.name;
-    if (wire) store_in(p, use, wire);
+    if (wire) store_in(p, use, wire, param.name);
     if (use != part) reread(p, part);
     p.mutable_value(use).role = Role::grad;
+    p.mutable_value(use).name = param.name;
     ValueId total = p.cast(p.add1("total", {use}), param.type.dtype);
     sum = sum == kNone ? total : p.pointwise(ORR_FN_ADD, {sum, total});
   }

@@ -46,10 +46,10 @@ struct Op {
 extern const Op op_table[];
 extern const int op_count;
 
-// Answers of `supports`, for the functions of the table.
 // Whether sums of real elements of one dtype may be stored as the other (ops.h, ANOTHER DTYPE).
 bool sums_into(int32_t from, int32_t to);
 
+// Answers of `supports`, for the functions of the table.
 void refuse(orr_support& out, const char* reason);
 void accept(orr_support& out, const char* numerics);
 

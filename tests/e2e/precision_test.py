@@ -78,15 +78,14 @@ class Precision(unittest.TestCase):
                          (["4.00 parameter", "2.00 compute copy", "4.00 gradient", "8.00 state"], 18.0))
         self.assertEqual(self.ledger(NARROW, *mlp), (["4.00 parameter", "2.00 gradient", "8.00 state"], 14.0))
 
-    def test_all_gradients_travel_in_the_dtype_of_the_wire(self):
-        for how, dtype, bytes_of_one in ((LOW, "bf16", 2), (WIDE, "f32", 4), (NARROW, "bf16", 2)):
+    def test_gradients_travel_in_the_dtype_of_the_wire(self):
+        for how, dtype, others in ((LOW, "bf16", {"f32"}), (WIDE, "f32", set()), (NARROW, "bf16", {"f32"})):
             with self.subTest(how=how):
                 plan = self.start("plan", f"{{ strategy.data{{}}, {how} }}", 2, "model=mlp")
                 sent = re.findall(r"tree all_reduce +(\d+) x (\w+) .* sends (\d+) bytes", plan)
-                self.assertTrue(sent, plan)
+                self.assertEqual(max(sent, key=lambda bucket: int(bucket[0]))[1], dtype)
+                self.assertEqual({got for _, got, _ in sent} - {dtype}, others)  # the loss is in f32
                 for elements, got, sends in sent:
-                    if int(elements) > 100:  # the loss and its weight are apart
-                        self.assertEqual(got, dtype)
                     self.assertEqual(int(sends), int(elements) * {"f32": 4, "bf16": 2}[got])
 
     def test_what_cannot_travel_so_is_refused(self):
@@ -97,6 +96,27 @@ class Precision(unittest.TestCase):
             done = orrery("run", "-n", 2, script)
             self.assertEqual(done.code, 1, done.err)
             self.assertRegex(done.err, r"refused.lua:\d+: .*" + re.escape(why))
+
+    def test_a_gradient_that_no_sum_makes_is_refused(self):
+        """A factor on a weight makes its gradient a multiple of a sum, which a cast would round before it widens."""
+        script = pathlib.Path(self.folder.name) / "scaled.lua"
+        script.write_text("""
+            local orrery = require "orrery"
+            local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
+            local Scaled = nn.module("Scaled", function(m)
+              m.inner = nn.linear(4, 4, { bias = false })
+              return function(x) return x:matmul(m.inner.weight:transpose(1, 2) * 0.5) end
+            end)
+            local model = Scaled()
+            local run = orrery.compile(function(b) return (model(b.x) - b.y):abs():mean() end, {
+              params = model, optimizer = optim.sgd { lr = 0.1 },
+              strategy = { strategy.precision { wire = "f32" } } })
+            local x = orrery.tensor({ { 1.5, 2, 3, 4 }, { 4, 3, 2, 1 } })
+            print(run:step { x = x, y = x }:mean())
+        """)
+        done = orrery("run", script)
+        self.assertEqual(done.code, 1, done.out + done.err)
+        self.assertRegex(done.err, r"the gradient of 'inner.weight' comes from .*, which cannot store it as f32")
 
 
 if __name__ == "__main__":

@@ -6,10 +6,12 @@
 
 #include <orrery/comm.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <vector>
 
 #include "check/comm/peer.h"
@@ -81,59 +83,75 @@ inline Scalar fold(int dtype, int redop, const Scalar& a, const Scalar& b) {
   return s;
 }
 
+// An element of a sequence depends on its index alone, so that a short sequence is the beginning of a long
+// one: of each key the longest that was asked for is kept.
+class Sequences {
+ public:
+  using Key = std::array<int64_t, 4>;
+  // n elements of the sequence `key`, which `element(i, p)` stores one by one.
+  template <class Element>
+  std::vector<char> get(const Key& key, int dtype, int64_t n, Element element) {
+    const int64_t unit = orr_dtype_bytes(dtype);
+    std::vector<char>& kept = kept_[key];
+    int64_t i = static_cast<int64_t>(kept.size()) / unit;
+    if (i < n) kept.resize(static_cast<size_t>(n * unit));
+    for (; i < n; ++i) element(i, kept.data() + i * unit);
+    return {kept.begin(), kept.begin() + n * unit};
+  }
+
+ private:
+  std::map<Key, std::vector<char>> kept_;
+};
+
 // Sequence `s` of n elements.
 inline std::vector<char> numbers(int dtype, uint64_t s, int64_t n) {
-  const int64_t unit = orr_dtype_bytes(dtype);
-  std::vector<char> out(static_cast<size_t>(n * unit));
-  for (int64_t i = 0; i < n; ++i) {
+  static Sequences kept;
+  return kept.get({dtype, static_cast<int64_t>(s)}, dtype, n, [&](int64_t i, char* p) {
     Scalar x;
     x.d = number(s, static_cast<uint64_t>(i));
     x.f = static_cast<float>(x.d);
     x.i = static_cast<uint64_t>(static_cast<int64_t>(x.d * 1e6));
-    store(dtype, x, out.data() + i * unit);
-  }
-  return out;
+    store(dtype, x, p);
+  });
 }
 
 // The same as magnitudes.
 inline std::vector<char> magnitudes(int dtype, uint64_t s, int64_t n) {
-  const int64_t unit = orr_dtype_bytes(dtype);
-  std::vector<char> out = numbers(dtype, s, n);
-  for (int64_t i = 0; i < n; ++i) {
-    Scalar x = load(dtype, out.data() + i * unit);
+  static Sequences kept;
+  const std::vector<char> in = numbers(dtype, s, n);
+  return kept.get({dtype, static_cast<int64_t>(s)}, dtype, n, [&](int64_t i, char* p) {
+    Scalar x = load(dtype, in.data() + i * orr_dtype_bytes(dtype));
     x.f = std::abs(x.f), x.d = std::abs(x.d);
-    store(dtype, x, out.data() + i * unit);
-  }
-  return out;
+    store(dtype, x, p);
+  });
 }
 
+using Sequence = std::vector<char>(int dtype, uint64_t s, int64_t n);
+
 // The fold of sequences 0 .. ranks-1 in that order, rounded once.
-inline std::vector<char> folded(int dtype, int redop, int ranks, int64_t n,
-                                std::vector<char> (*sequence)(int, uint64_t, int64_t) = numbers) {
+inline std::vector<char> folded(int dtype, int redop, int ranks, int64_t n, Sequence* sequence = numbers) {
+  static Sequences kept;
   const int64_t unit = orr_dtype_bytes(dtype);
   std::vector<std::vector<char>> in;
   for (int r = 0; r < ranks; ++r) in.push_back(sequence(dtype, static_cast<uint64_t>(r), n));
-  std::vector<char> out(static_cast<size_t>(n * unit));
-  for (int64_t i = 0; i < n; ++i) {
+  return kept.get({dtype, redop, ranks, sequence == magnitudes}, dtype, n, [&](int64_t i, char* p) {
     Scalar acc = load(dtype, in[0].data() + i * unit);
     for (int r = 1; r < ranks; ++r) acc = fold(dtype, redop, acc, load(dtype, in[r].data() + i * unit));
-    store(dtype, acc, out.data() + i * unit);
-  }
-  return out;
+    store(dtype, acc, p);
+  });
 }
 
 // The tree node over leaves [lo, lo + width) of `total`; leaf l is sequence l. Rounds at every node.
 inline std::vector<char> tree(int dtype, int64_t lo, int64_t width, int64_t total, int64_t n) {
+  static Sequences kept;
   if (width == 1) return numbers(dtype, static_cast<uint64_t>(lo), n);
-  std::vector<char> left = tree(dtype, lo, width / 2, total, n);
+  const std::vector<char> left = tree(dtype, lo, width / 2, total, n);
   if (lo + width / 2 >= total) return left;
   const std::vector<char> right = tree(dtype, lo + width / 2, width / 2, total, n);
   const int64_t unit = orr_dtype_bytes(dtype);
-  for (int64_t i = 0; i < n; ++i) {
-    char* p = left.data() + i * unit;
-    store(dtype, fold(dtype, ORR_RED_SUM, load(dtype, p), load(dtype, right.data() + i * unit)), p);
-  }
-  return left;
+  return kept.get({dtype, lo, width, total}, dtype, n, [&](int64_t i, char* p) {
+    store(dtype, fold(dtype, ORR_RED_SUM, load(dtype, left.data() + i * unit), load(dtype, right.data() + i * unit)), p);
+  });
 }
 
 }  // namespace comm_suite

@@ -5,7 +5,6 @@
 
 #include <orrery/comm.h>
 
-#include <cmath>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -120,7 +119,8 @@ inline double number(uint64_t s, uint64_t i) {
   uint64_t h = (s + 1) * 0x9E3779B97F4A7C15 + i * 0xBF58476D1CE4E5B9 + (data_seed - 1) * 0xD6E8FEB86659FD93;
   h = (h ^ (h >> 31)) * 0x94D049BB133111EB;
   h ^= h >> 29;
-  return std::ldexp(static_cast<double>(h >> 40) - 8388608.0, -22 - static_cast<int>(h & 3));
+  constexpr double scales[] = {0x1p-22, 0x1p-23, 0x1p-24, 0x1p-25};
+  return (static_cast<double>(h >> 40) - 8388608.0) * scales[h & 3];
 }
 
 }  // namespace comm_suite

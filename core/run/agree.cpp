@@ -30,6 +30,16 @@ void compare_across_ranks(const Blueprint& b, const std::string& line) {
          line, differ);
 }
 
+std::map<std::string, double> numbers_of_rank_0(std::map<std::string, double> numbers, const std::string& line) {
+  HostTensor all = HostTensor::make({ORR_F64, {static_cast<int64_t>(numbers.size())}});
+  double* x = all.data<double>();
+  for (auto& [name, value] : numbers) *x++ = value;
+  all = world_broadcast(all, 0, line + ", scalars of the step");
+  x = all.data<double>();
+  for (auto& [name, value] : numbers) value = *x++;
+  return numbers;
+}
+
 std::string text_of_rank_0(const std::string& text, const std::string& line) {
   HostTensor size = HostTensor::make({ORR_I64, {1}});
   size.data<int64_t>()[0] = static_cast<int64_t>(text.size());

@@ -72,7 +72,8 @@ class TrainRun : public Run {
 
   std::shared_ptr<StepResult> evaluate(const BatchFields& batch) override {
     runtime_.settle();
-    return run_variant(*variant_for(batch, false), batch, steps_, true);
+    Variant& variant = *variant_for(batch, false);
+    return run_variant(variant, batch, scalars_of(steps_), steps_, true);
   }
 
   int64_t steps_done() const override { return steps_; }
@@ -153,8 +154,9 @@ class TrainRun : public Run {
   uint64_t sent_so_far() const { return runtime_.has_comm() ? runtime_.comm().bytes_sent() : 0; }
 
   std::shared_ptr<StepResult> train(Variant& variant, const BatchFields& batch) {
+    const auto scalars = scalars_of(steps_ + 1);
     const uint64_t sent = sent_so_far(), copied = runtime_.copies().bytes_moved();
-    auto result = run_variant(variant, batch, steps_ + 1, false);
+    auto result = run_variant(variant, batch, scalars, steps_ + 1, false);
     ++steps_, ++counters_.steps;
     if (averaging_.every > 0 && steps_ % averaging_.every == 0) average();
     counters_.bytes_sent += sent_so_far() - sent;
@@ -183,9 +185,16 @@ class TrainRun : public Run {
         for (auto& [bytes, times] : served_->messages()) now.predicted_bytes_sent += times * predicted_message(use, bytes);
   }
 
-  std::shared_ptr<StepResult> run_variant(Variant& variant, const BatchFields& batch, int64_t step,
-                                          bool evaluation) {
-    variant.set_scalars(spec_.scalars ? spec_.scalars(step) : std::map<std::string, double>{}, step);
+  // Collective, unless ranks train alone and meet only now and then.
+  std::map<std::string, double> scalars_of(int64_t step) const {
+    std::map<std::string, double> own = spec_.scalars ? spec_.scalars(step) : std::map<std::string, double>{};
+    const bool together = ranks() > 1 && averaging_.every == 0;
+    return together && !own.empty() ? numbers_of_rank_0(std::move(own), spec_.line) : own;
+  }
+
+  std::shared_ptr<StepResult> run_variant(Variant& variant, const BatchFields& batch,
+                                          const std::map<std::string, double>& scalars, int64_t step, bool evaluation) {
+    variant.set_scalars(scalars, step);
     variant.set_batch(batch);
     variant.run();
     return result_of(variant.fetch_scalars(), step, evaluation);

@@ -5,6 +5,7 @@ backend, and what they refuse, each with one line that names both sides or the r
 Arguments: the build tree.
 """
 import pathlib
+import re
 import sys
 import unittest
 
@@ -41,8 +42,8 @@ APART = {
     "group": ["world:group{0}", "world:group{1}"],
     "join": ["allgather", "join", "after a rank has joined only allreduce"],
     "join_max": ["op max", "join", "with op sum or mean"],
-    "step": ["tree_all_reduce", "allreduce of f32[2,3], op sum", ", operation 6"],
-    "join_step": ["tree_all_reduce", "join"],
+    "step": ["scalars of the step", "allreduce of f32[2,3], op sum", ", operation 7"],
+    "join_step": ["scalars of the step", "join"],
 }
 # Ranks that wait for each other until the deadline has passed.
 STUCK = {
@@ -95,6 +96,13 @@ class Words(unittest.TestCase):
         for fragment in fragments:
             self.assertIn(fragment, done.err)
         return [line for line in done.err.splitlines() if "error: " in line]
+
+    def test_all_compute_with_the_scalars_of_rank_0(self):
+        """A rate that each rank would make of what it alone has seen, as on hosts whose pow differs."""
+        for ranks in (1, 3):
+            done = orrery("run", "-n", ranks, WORDS / "rate.lua")
+            self.assertEqual(done.code, 0, done.err)
+            self.assertIn(f"ranks {ranks}", done.out)
 
     def test_ranks_that_say_different_words(self):
         for case, fragments in APART.items():

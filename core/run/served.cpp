@@ -200,13 +200,13 @@ void Served::add(const std::string& shape, const Blueprint& trained) {
 
 void Served::begin(int64_t steps_done) {
   sent_before_ = runtime_.has_comm() ? runtime_.comm().bytes_sent() : 0;
+  versions_.clear();  // taken before a door lets pushes in, which change them
+  for (auto& s : served_) versions_.push_back(s->version);
   if (reactor_) reactor_->open(steps_done);
   for (int r = 0; r < world_ && reactor_; ++r)
     if (Line* line = lines_[static_cast<size_t>(r)].get())
       doors_.push_back(std::make_unique<Door>(*reactor_, *line, r));
   for (Link& link : links_) link.version = 0;
-  versions_.clear();
-  for (auto& s : served_) versions_.push_back(s->version);
   open_ = true, begun_at_ = steps_done, clock_ = 0, pushes_ = asked_again_ = 0;
   runtime_.begin_work(shared_from_this());
 }

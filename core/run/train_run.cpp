@@ -2,13 +2,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <optional>
 
 #include "base/error.h"
 #include "lower/average.h"
 #include "lower/lower.h"
-#include "program/train.h"
 #include "run/agree.h"
+#include "run/drawing.h"
 #include "run/plan_text.h"
 #include "run/predict.h"
 #include "run/profile.h"
@@ -46,7 +45,7 @@ constexpr int kMostSkipped = 50;  // one after another
 
 class TrainRun : public Run {
  public:
-  explicit TrainRun(RunSpec spec) : spec_(std::move(spec)), runtime_(Runtime::get()) {
+  explicit TrainRun(RunSpec spec) : spec_(std::move(spec)), drawing_(spec_), runtime_(Runtime::get()) {
     std::sort(spec_.params.begin(), spec_.params.end(),
               [](auto& a, auto& b) { return natural_less(a->name, b->name); });
   }
@@ -204,7 +203,7 @@ class TrainRun : public Run {
     auto result = std::make_shared<Result>(std::move(values));
     result->step = step;
     double loss = result->get("loss");
-    if (loss_scale_ && !evaluation) count_skipped(*result);
+    if (drawing_.scales_loss() && !evaluation) count_skipped(*result);
     else if (!std::isfinite(loss) && !evaluation)
       fail(ORR_FAILED, "{}the loss of step {} is {}: lower the learning rate, clip gradients, or look "
            "for a division by zero or a logarithm of zero in the model",
@@ -227,82 +226,9 @@ class TrainRun : public Run {
   std::vector<StrategyUse> strategies() const { return spec_.local ? std::vector<StrategyUse>{} : spec_.strategies; }
 
   Blueprint draw(const BatchFields& batch, bool training, int world, const std::vector<StrategyUse>& stack) {
-    if (batch.empty()) fail(ORR_INVALID, "{}: the batch has no tensors", spec_.line);
-    Profile::Timer timer(Profile::get().once("tracing"));
-    Blueprint b;
-    Program& p = b.program;
-    p.set_site({"", spec_.line});
-    Fields fields;
-    for (auto& [name, field] : batch) fields[name] = p.batch_input(name, field.type);
-    {
-      TraceScope scope(p, training);
-      auto [loss, extra] = spec_.loss(p, fields);
-      p.set_site({"", spec_.line});
-      const Asked asked = apply_forward(p, stack);
-      if (asked.loss_scale.initial > 0 && !loss_scale_) loss_scale_.emplace(asked.loss_scale);
-      finish(b, loss, training, asked.wire);
-      for (auto& [name, id] : extra) p.output(name, whole(p, name, id));
-    }
-    if (spec_.fast) allow_fast_products(p);
-    b.spread = apply_strategies(p, stack, world);
-    if (loss_scale_ && (b.spread.averaging.every > 0 || b.spread.serving.on()))
-      fail(ORR_INVALID, "{}: strategy.{} lets ranks train alone, which would each need another loss scale: leave "
-           "loss_scale out and compute in bf16 or f32", spec_.line,
-           b.spread.serving.on() ? b.spread.serving.cause : b.spread.averaging.cause);
-    b.microbatches = spec_.microbatches   ? spec_.microbatches
-                     : saved_microbatches_ ? saved_microbatches_
-                                           : b.spread.workers();
+    Blueprint b = drawing_.draw(batch, training, world, stack, saved_microbatches_);
     microbatches_ = b.microbatches;
     return b;
-  }
-
-  // Forward and backward; what strategies make of them keeps it.
-  static void allow_fast_products(Program& p) {
-    for (Op& op : p.mutable_ops())
-      if (op.kind == "matmul") op.attrs.insert_or_assign("numerics", std::string("fast"));
-  }
-
-  void finish(Blueprint& b, ValueId loss, bool training, int32_t wire) {
-    Program& p = b.program;
-    for (auto& s : spec_.params) p.state_value(s);  // every program cuts the same parameters
-    if (!training) {
-      p.output("loss", loss);
-      return;
-    }
-    std::vector<std::shared_ptr<State>> trained;
-    TrainParts parts{nullptr, {}, spec_.clip_norm, loss_scale_ ? &*loss_scale_ : nullptr, wire};
-    if (spec_.update) parts.update = noting(b.updating);
-    for (size_t i = 0; i < spec_.params.size(); ++i) {
-      if (spec_.params[i]->frozen) continue;
-      trained.push_back(spec_.params[i]);
-      if (!spec_.update) parts.gradients.push_back(gradient_of(*spec_.params[i]));
-    }
-    build_training(p, loss, trained, parts);
-  }
-
-  // The optimizer's update, which leaves a note of what it takes and changes.
-  decltype(RunSpec::update) noting(Updating& note) {
-    return [this, &note](Program& p, const std::shared_ptr<State>& param, ValueId value, ValueId gradient) {
-      const size_t before = p.updates().size();
-      note.gradients[param->name] = gradient;
-      ValueId next = spec_.update(p, param, value, gradient);
-      for (size_t i = before; i < p.updates().size(); ++i) note.of[p.value(p.updates()[i].first).name] = param->name;
-      return next;
-    };
-  }
-
-  const std::shared_ptr<State>& gradient_of(const State& param) const {
-    for (auto& g : spec_.gradients)
-      if (g->name == "grad." + param.name) return g;
-    fail(ORR_FAILED, "there is no gradient tensor for '{}'", param.name);
-  }
-
-  // Auxiliary outputs are sums or means over the batch, or do not depend on it.
-  static ValueId whole(Program& p, const std::string& name, ValueId id) {
-    const Value& v = p.value(id);
-    if (v.batch == Batch::sharded || !v.type.dims.empty())
-      p.fail_here(fmt::format("auxiliary output '{}' is {}: reduce it with :mean() or :sum()", name, to_string(v.type)));
-    return v.batch == Batch::partial ? p.add1("total", {id}) : id;
   }
 
   static std::string shape_key(const BatchFields& batch, bool training) {
@@ -399,6 +325,7 @@ class TrainRun : public Run {
   }
 
   RunSpec spec_;
+  Drawing drawing_;
   Runtime& runtime_;
   std::map<std::string, std::unique_ptr<Variant>> variants_;
   std::unique_ptr<Variant> average_;
@@ -407,7 +334,6 @@ class TrainRun : public Run {
   std::vector<std::shared_ptr<State>> known_states_, loaded_;
   std::map<std::string, HostTensor> pending_;
   int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;
-  std::optional<LossScale> loss_scale_;
   double skipped_ = 0;  // steps that changed nothing, in all
   int in_a_row_ = 0;
   Counters counters_;

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The logical program of a run's step: traced from the script, differentiated, rewritten by strategies.
+// [main thread]
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "program/train.h"
+#include "run/run.h"
+#include "run/variant.h"
+
+namespace orrery {
+
+class Drawing {
+ public:
+  // REQUIRES: `spec` outlives this.
+  explicit Drawing(const RunSpec& spec) : spec_(spec) {}
+  Drawing(const Drawing&) = delete;
+
+  // For batches of these shapes on `world` ranks. `microbatches`: as many as an earlier run had, unless the
+  // script says; 0: as many as there are workers. Throws Error with the script's line.
+  Blueprint draw(const BatchFields& batch, bool training, int world, const std::vector<StrategyUse>& stack,
+                 int64_t microbatches);
+  // Whether a program drawn so far scales its loss.
+  bool scales_loss() const { return loss_scale_.has_value(); }
+
+ private:
+  void finish(Blueprint& b, ValueId loss, bool training, int32_t wire);
+  decltype(RunSpec::update) noting(Updating& note) const;
+  const std::shared_ptr<State>& gradient_of(const State& param) const;
+
+  const RunSpec& spec_;
+  std::optional<LossScale> loss_scale_;
+};
+
+}  // namespace orrery

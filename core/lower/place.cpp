@@ -3,13 +3,11 @@
 // Gives every value a place: shape ops become views, parts of a concat are written where they
 // belong, updates are written into the state they replace; then asks the kernel plugins for each
 // op and inserts copies where a kernel wants its input contiguous. Communication becomes exchanges.
-#include <orrery/sdk/traffic.hpp>
-
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "base/error.h"
+#include "lower/exchange_of.h"
 #include "lower/homes.h"
 #include "lower/launcher.h"
 #include "lower/lower.h"
@@ -328,57 +326,13 @@ class Placer {
   }
 
   void place_exchange(const Op& op, int op_index) {
-    Exchange e = described(op);
+    Exchange e = exchange_of(p_, op, plan_.spread, plan_.rank);
     if (!op.in.empty()) {
       e.send = place(op.in[0]);
       if (!e.send.layout.is_contiguous()) e.send = launcher_.contiguous_copy(op, e.send);
-      e.dtype = e.send.layout.dtype;
     }
-    if (!op.out.empty()) {
-      e.recv = output_place(op.out[0], op_index);
-      e.dtype = e.recv.layout.dtype;
-    }
-    const Type& type = p_.type(op.in.empty() ? op.out[0] : op.in[0]);
-    e.count = type.elements();
-    int ranks = plan_.spread.size_of(e.axis), me = plan_.spread.coordinate(e.axis, plan_.rank);
-    if (op.attrs.count("counts")) {
-      e.counts = attr_ints(op.attrs, "counts");
-      e.count = std::accumulate(e.counts.begin(), e.counts.end(), int64_t{0});  // the same on all ranks
-    }
-    else if (op.kind == "all_gather") e.counts.assign(static_cast<size_t>(ranks), e.count);
-    else if (op.kind == "reduce_scatter") e.counts.assign(static_cast<size_t>(ranks), e.count / ranks);
-    if (attr_int(op.attrs, "tree", 0)) make_tree(e, ranks);
-    e.bytes_sent = orr::traffic::bytes_sent(e.descriptor(), me, ranks);
+    if (!op.out.empty()) e.recv = output_place(op.out[0], op_index);
     launcher_.post(std::move(e));
-  }
-
-  // Every rank's summand is a leaf of the tree.
-  static void make_tree(Exchange& e, int ranks) {
-    const bool all = e.op == ORR_COLL_ALL_REDUCE;
-    e.op = all ? ORR_COLL_TREE_ALL_REDUCE : ORR_COLL_TREE_REDUCE_SCATTER;
-    for (int r = 0; r <= ranks; ++r) e.leaf_first.push_back(r);
-    for (int r = 0; r < ranks && !all; ++r) e.begins.push_back(e.count / ranks * r);
-  }
-
-  static Exchange described(const Op& op) {
-    static const std::map<std::string, int32_t> ops = {
-        {"all_reduce", ORR_COLL_ALL_REDUCE}, {"all_gather", ORR_COLL_ALL_GATHER},
-        {"reduce_scatter", ORR_COLL_REDUCE_SCATTER}, {"broadcast", ORR_COLL_BROADCAST},
-        {"send", ORR_COLL_SEND}, {"recv", ORR_COLL_RECV}};
-    static const std::map<std::string, int32_t> redops = {
-        {"sum", ORR_RED_SUM}, {"min", ORR_RED_MIN}, {"max", ORR_RED_MAX}};
-    Exchange e;
-    e.op = ops.at(op.kind), e.redop = redops.at(attr_text(op.attrs, "fn", "sum"));
-    e.axis = attr_text(op.attrs, "axis", ""), e.cause = attr_text(op.attrs, "cause", "");
-    e.where = op.site.line;
-    e.name = op.site.region.empty() ? op.kind : op.site.region;
-    bool paired = op.kind == "send" || op.kind == "recv";
-    e.root_or_peer = static_cast<int32_t>(attr_int(op.attrs, paired ? "peer" : "root", 0));
-    e.tag = static_cast<int32_t>(attr_int(op.attrs, "tag", 0));
-    e.chunk = static_cast<int>(attr_int(op.attrs, "from_chunk", 0));
-    bool forward = attr_int(op.attrs, "from_phase", 0) == static_cast<int64_t>(Phase::forward);
-    e.segment = forward ? Segment::forward : Segment::backward;
-    return e;
   }
 
   // Updates that could not be written in place are copied over the state at the end.

@@ -4,7 +4,7 @@
 -- update is traced once for each parameter and becomes part of the step's program.
 --
 -- options: {name = default}. lr, and every option whose value is a schedule, reaches the update
---   as a run-time scalar; the others as numbers.
+--   as a run-time scalar, of which every rank takes rank 0's; the others as numbers.
 -- states: names of tensors like the parameter, zero at first.
 -- scalars(step, o): further numbers for a step, from options that are numbers here.
 -- update(p, g, s, o): returns the new p and a table of new states.

@@ -14,6 +14,12 @@
 
 namespace comm_suite {
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr double slowness = 4;
+#else
+constexpr double slowness = 1;
+#endif
+
 struct Setting {
   std::string backend, launcher;
   std::string hosts = "";  // "aabb": ranks 0, 1 and 4 believe to be on one host, 2 and 3 on another
@@ -63,7 +69,8 @@ class OnMain : public Everywhere {
     if (all_speak()) return {"ORRERY_DEADLINE=" + seconds};
     return {"ORRERY_DEADLINE=20", "ORRERY_TEST_DEADLINE=" + seconds};
   }
-  double patience() const { return all_speak() ? 2 : 20; }  // seconds; foreign launchers start slowly
+  // Seconds, fewer than any deadline that is not to be waited for; foreign launchers start slowly.
+  double patience() const { return all_speak() ? 2 * slowness : 20; }
 };
 std::string name_of(const Setting& s);
 

@@ -13,6 +13,7 @@ Driver::Driver() {
   void* handle = open_library("ORRERY_CUDA_LIBRARY", {"libcuda.so.1"},
                               "no NVIDIA driver here (libcuda.so.1 was not found)");
   ORR_CUDA_FUNCTIONS(ORR_NEED)
+  ORR_NEED(cuStreamGetCaptureInfo_v2)
 }
 
 const Driver& driver() {

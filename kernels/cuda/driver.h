@@ -19,7 +19,7 @@ namespace orr_cuda {
   X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamWaitEvent) X(cuStreamBeginCapture)               \
   X(cuStreamEndCapture) X(cuGraphInstantiate) X(cuGraphLaunch) X(cuGraphExecDestroy)              \
   X(cuGraphDestroy) X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery)           \
-  X(cuEventElapsedTime) X(cuDriverGetVersion)                                                     \
+  X(cuGraphKernelNodeSetParams) X(cuEventElapsedTime) X(cuDriverGetVersion)                       \
   X(cuMemAlloc) X(cuMemFree) X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemcpyAsync)                  \
   X(cuMemsetD8Async) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuFuncSetAttribute)             \
   X(cuLaunchKernel)
@@ -33,6 +33,9 @@ struct Driver {
 #define ORR_MEMBER(name) decltype(&::name) name = nullptr;
   ORR_CUDA_FUNCTIONS(ORR_MEMBER)
 #undef ORR_MEMBER
+  // Which version a header describes depends on the toolkit; every driver since 11.3 has this one.
+  CUresult (*cuStreamGetCaptureInfo_v2)(CUstream, CUstreamCaptureStatus*, cuuint64_t* id, CUgraph*,
+                                        const CUgraphNode** dependencies, size_t* count) = nullptr;
 };
 
 // Opened at the first call. Throws as the constructor does. [any thread]

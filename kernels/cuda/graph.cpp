@@ -3,45 +3,64 @@
 
 #include <orrery/sdk/plugin.hpp>
 
+#include <memory>
+
 #include "device.h"
+#include "merge.h"
 
 namespace orr_cuda {
+namespace {
+
+struct Graph {
+  ~Graph() {
+    if (exec) driver().cuGraphExecDestroy(exec);
+  }
+  std::unique_ptr<OwnMemory> table;  // of its merged launches
+  CUgraphExec exec = nullptr;
+};
+
+struct Recorded {
+  ~Recorded() {
+    if (graph) driver().cuGraphDestroy(graph);
+  }
+  CUgraph graph = nullptr;
+};
+
+CUstream of(orr_stream* stream) { return reinterpret_cast<CUstream>(stream); }
+
+}  // namespace
 
 // Other threads (a comm backend's) go on as they like meanwhile.
 orr_status* capture_begin(void*, orr_stream* stream) {
   return orr::guard([&] {
     enter();
-    check(driver().cuStreamBeginCapture(reinterpret_cast<CUstream>(stream),
-                                        CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+    check(driver().cuStreamBeginCapture(of(stream), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
           "cuStreamBeginCapture");
+    recordings().try_emplace(of(stream), of(stream));
   });
 }
 
 orr_status* capture_end(void*, orr_stream* stream, orr_graph** out) {
   return orr::guard([&] {
     enter();
-    CUgraph graph = nullptr;
-    CUgraphExec launchable = nullptr;
-    check(driver().cuStreamEndCapture(reinterpret_cast<CUstream>(stream), &graph),
-          "cuStreamEndCapture");
-    const CUresult made = driver().cuGraphInstantiate(&launchable, graph, 0);
-    driver().cuGraphDestroy(graph);
-    check(made, "cuGraphInstantiate");
-    *out = reinterpret_cast<orr_graph*>(launchable);
+    auto recording = recordings().extract(of(stream));
+    Recorded recorded;
+    check(driver().cuStreamEndCapture(of(stream), &recorded.graph), "cuStreamEndCapture");
+    auto graph = std::make_unique<Graph>();
+    if (recording) graph->table = recording.mapped().finish();
+    check(driver().cuGraphInstantiate(&graph->exec, recorded.graph, 0), "cuGraphInstantiate");
+    *out = reinterpret_cast<orr_graph*>(graph.release());
   });
 }
 
 orr_status* graph_launch(void*, orr_graph* graph, orr_stream* stream) {
   return orr::guard([&] {
     enter();
-    check(driver().cuGraphLaunch(reinterpret_cast<CUgraphExec>(graph),
-                                 reinterpret_cast<CUstream>(stream)),
+    check(driver().cuGraphLaunch(reinterpret_cast<Graph*>(graph)->exec, of(stream)),
           "cuGraphLaunch");
   });
 }
 
-void graph_destroy(void*, orr_graph* graph) {
-  if (graph) driver().cuGraphExecDestroy(reinterpret_cast<CUgraphExec>(graph));
-}
+void graph_destroy(void*, orr_graph* graph) { delete reinterpret_cast<Graph*>(graph); }
 
 }  // namespace orr_cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The recording slots of device/1. An orr_graph is a CUgraphExec.
+// The recording slots of device/1. An orr_graph is a Graph of graph.cpp.
 #pragma once
 
 #include <orrery/device.h>

@@ -83,4 +83,10 @@ orr_status* copy(void*, orr_stream* stream, const orr_buffer* to, const orr_buff
   });
 }
 
+OwnMemory::OwnMemory(size_t bytes) {
+  check(driver().cuMemAlloc(&place_, std::max<size_t>(bytes, 1)), "cuMemAlloc");
+}
+
+OwnMemory::~OwnMemory() { driver().cuMemFree(place_); }
+
 }  // namespace orr_cuda

@@ -1,14 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The memory slots of device/1: what the plan takes once, and copies between tiers.
+// The memory slots of device/1: what the plan takes once, and copies between tiers; and what the
+// plugin takes for itself.
 #pragma once
 
+#include <cuda.h>
 #include <orrery/device.h>
+
+#include <cstddef>
 
 namespace orr_cuda {
 
 orr_status* allocate(void*, int32_t tier, uint64_t bytes, orr_memory** out);
 void free_memory(void*, orr_memory* memory);
 orr_status* copy(void*, orr_stream* stream, const orr_buffer* to, const orr_buffer* from);
+
+// Memory of the device for the plugin's own use, outside of steps; its contents are rubbish at
+// first.
+class OwnMemory {
+ public:
+  explicit OwnMemory(size_t bytes);
+  ~OwnMemory();
+  OwnMemory(const OwnMemory&) = delete;
+  CUdeviceptr get() const { return place_; }
+
+ private:
+  CUdeviceptr place_ = 0;
+};
 
 }  // namespace orr_cuda

@@ -73,15 +73,17 @@ int vector_of(const Walk& walk, int widest) {
 bool needs_64_bits(const Walk& walk) {
   constexpr int64_t limit = int64_t{1} << 31;
   if (walk.elements >= limit) return true;
-  for (const std::vector<int64_t>& s : walk.strides) {
-    int64_t last = 0;
-    for (size_t d = 0; d < s.size(); ++d) last += (walk.dims[d] - 1) * s[d];
-    if (last >= limit) return true;
-  }
-  return false;
+  return std::any_of(walk.strides.begin(), walk.strides.end(),
+                     [&](const std::vector<int64_t>& s) { return walk.last(s) >= limit; });
 }
 
 }  // namespace
+
+int64_t Walk::last(const std::vector<int64_t>& strides) const {
+  int64_t offset = 0;
+  for (size_t d = 0; d < dims.size(); ++d) offset += (dims[d] - 1) * strides[d];
+  return offset;
+}
 
 Walk::Walk(const orr_op& op) : strides(static_cast<size_t>(op.n_in + op.n_out)) {
   check_shapes(op, strides.size());

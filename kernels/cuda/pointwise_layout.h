@@ -13,6 +13,8 @@ namespace orr_cuda {
 struct Walk {
   // Throws Unsupported where the tensors do not fit together.
   explicit Walk(const orr_op& op);
+  bool is_flat() const { return dims.size() == 1; }
+  int64_t last(const std::vector<int64_t>& strides) const;  // offset of a tensor's last element
 
   int64_t elements;                           // of the output
   std::vector<int64_t> dims;                  // at least one

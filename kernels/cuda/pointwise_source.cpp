@@ -14,7 +14,7 @@ std::string number(int64_t n) { return std::to_string(n); }
 // i<d>: the index in each dim but where there is one, from the row-major index `e`. Constants
 // divide cheaply; the outermost length is none, so that flat ops of every size share one source.
 std::string indices(const Walk& walk) {
-  if (walk.dims.size() == 1) return "  const index_t i0 = e;\n";
+  if (walk.is_flat()) return "  const index_t i0 = e;\n";
   std::string text = "  index_t rest = e;\n";
   for (size_t d = walk.dims.size() - 1; d > 0; --d) {
     const std::string length = number(walk.dims[d]) + "u";
@@ -64,29 +64,60 @@ std::string piece(const orr_op& op, const Walk& walk) {
   return text + "}\n";
 }
 
-// Only a single row has a tail.
-std::string entry(const char* name, int vector, bool tail) {
-  const std::string v = number(vector), block = number(pointwise_block);
-  std::string text = std::string("extern \"C\" __global__ void __launch_bounds__(") + block + ") " +
-                     name + "(const Args a, const index_t n) {\n" +
-                     "  index_t e = (blockIdx.x * (index_t)" + block + " + threadIdx.x) * " + v +
-                     ";\n";
+std::string head(const char* name, const char* parameters) {
+  return "extern \"C\" __global__ void __launch_bounds__(" + number(pointwise_block) + ") " + name +
+         "(" + parameters + ") {\n";
+}
+
+// The elements of this thread, of `n`, in the `block`-th block. Only a single row has a tail.
+std::string elements(const char* block, int vector, bool tail) {
+  const std::string v = number(vector);
+  const std::string text = std::string("  index_t e = (") + block + " * (index_t)" +
+                           number(pointwise_block) + " + threadIdx.x) * " + v + ";\n";
   if (!tail) return text + "  if (e < n) piece<" + v + ">(a, e);\n}\n";
   return text + "  if (e + " + v + " <= n) return piece<" + v + ">(a, e);\n" +
          "  for (; e < n; ++e) piece<1>(a, e);\n}\n";
 }
 
-}  // namespace
+std::string entry(const char* name, int vector, bool tail) {
+  return head(name, "const Args a, const index_t n") + elements("blockIdx.x", vector, tail);
+}
 
-std::string pointwise_source(const orr_op& op, const Walk& walk) {
+// Row k is the last one that begins at this block or before it.
+std::string table_entry(int vector) {
+  return "struct Row { Args a; u64 n, first; };\n" +
+         head("pointwise_many", "const Row* __restrict__ const rows, const unsigned count") +
+         R"(  unsigned k = 0;
+  for (unsigned end = count; end - k > 1;) {
+    const unsigned middle = (k + end) / 2;
+    if (rows[middle].first > blockIdx.x) end = middle;
+    else k = middle;
+  }
+  const Args& a = rows[k].a;
+  const index_t n = (index_t)rows[k].n;
+  const unsigned block = blockIdx.x - (unsigned)rows[k].first;
+)" + elements("block", vector, true);
+}
+
+std::string common(const orr_op& op, const Walk& walk) {
   require(op.n_in + op.n_out <= 256, "more than 256 tensors");
   require(op.expr != nullptr, "a pointwise op needs an expression");
   std::string text = pointwise_prelude;
   text += walk.wide ? "typedef u64 index_t;\n" : "typedef unsigned index_t;\n";
   text += "struct Args { void* p[" + number(op.n_in + op.n_out) + "]; };\n";
-  text += piece(op, walk);
-  if (walk.vector > 1) text += entry("pointwise_vector", walk.vector, walk.dims.size() == 1);
+  return text + piece(op, walk);
+}
+
+}  // namespace
+
+std::string pointwise_source(const orr_op& op, const Walk& walk) {
+  std::string text = common(op, walk);
+  if (walk.vector > 1) text += entry("pointwise_vector", walk.vector, walk.is_flat());
   return text + entry("pointwise_single", 1, false);
+}
+
+std::string pointwise_table_source(const orr_op& op, const Walk& walk) {
+  return common(op, walk) + table_entry(walk.vector);
 }
 
 }  // namespace orr_cuda

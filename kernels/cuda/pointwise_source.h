@@ -18,4 +18,9 @@ constexpr unsigned pointwise_block = 256;  // threads
 // Throws Unsupported where the op does not follow ops.h. Pure.
 std::string pointwise_source(const orr_op& op, const Walk& walk);
 
+// pointwise_many, which does what several launches of the wider of them would: each is a row of
+// 64-bit words (the addresses, the number of elements, the number of its first block) in a table on
+// the device. REQUIRES: the walk is flat.
+std::string pointwise_table_source(const orr_op& op, const Walk& walk);
+
 }  // namespace orr_cuda

@@ -8,6 +8,7 @@
 #include <orrery/sdk/plugin.hpp>
 
 #include "device.h"
+#include "memory.h"
 #include "product_cache.h"
 #include "stream.h"
 
@@ -17,37 +18,23 @@ namespace {
 constexpr int64_t deadline_ns = 60'000'000'000;
 constexpr int heats = 3, laps = 4;  // of one heat; the fastest heat counts
 
-// Memory for the time of a race.
-class Ground {
- public:
-  explicit Ground(size_t bytes) {
-    check(driver().cuMemAlloc(&place_, std::max<size_t>(bytes, 1)), "cuMemAlloc");
+// Numbers below 2 of either sign, of all exponents: zeros would flatter.
+void fill(const OwnMemory& memory, size_t bytes, int64_t element, CUstream stream) {
+  static constexpr size_t words = 8192;
+  static std::vector<uint64_t> numbers(words);
+  const uint64_t mask = element == 8   ? 0xbfffffffffffffff
+                        : element == 4 ? 0xbfffffffbfffffff
+                                       : 0xbfffbfffbfffbfff;
+  uint64_t state = 0x9e3779b97f4a7c15;
+  for (uint64_t& word : numbers) {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    word = state & mask;
   }
-  ~Ground() { driver().cuMemFree(place_); }
-  Ground(const Ground&) = delete;
-  CUdeviceptr get() const { return place_; }
-
-  // Numbers below 2 of either sign, of all exponents: zeros would flatter.
-  void fill(size_t bytes, int64_t element, CUstream stream) const {
-    static constexpr size_t words = 8192;
-    static std::vector<uint64_t> numbers(words);
-    const uint64_t mask = element == 8   ? 0xbfffffffffffffff
-                          : element == 4 ? 0xbfffffffbfffffff
-                                         : 0xbfffbfffbfffbfff;
-    uint64_t state = 0x9e3779b97f4a7c15;
-    for (uint64_t& word : numbers) {
-      state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-      word = state & mask;
-    }
-    for (size_t at = 0; at < bytes; at += words * 8)
-      check(driver().cuMemcpyAsync(place_ + at, reinterpret_cast<CUdeviceptr>(numbers.data()),
-                                   std::min(words * 8, bytes - at), stream),
-            "cuMemcpyAsync");
-  }
-
- private:
-  CUdeviceptr place_ = 0;
-};
+  for (size_t at = 0; at < bytes; at += words * 8)
+    check(driver().cuMemcpyAsync(memory.get() + at, reinterpret_cast<CUdeviceptr>(numbers.data()),
+                                 std::min(words * 8, bytes - at), stream),
+          "cuMemcpyAsync");
+}
 
 class Clock {
  public:
@@ -78,9 +65,9 @@ class Clock {
 size_t race(const std::vector<cublasLtMatmulAlgo_t>& candidates, const RaceTrack& track,
             const RaceLaunch& launch) {
   const OwnStream stream;
-  const Ground a(track.a), b(track.b), y(track.y), workspace(track.workspace);
-  a.fill(track.a, track.element, stream.get());
-  b.fill(track.b, track.element, stream.get());
+  const OwnMemory a(track.a), b(track.b), y(track.y), workspace(track.workspace);
+  fill(a, track.a, track.element, stream.get());
+  fill(b, track.b, track.element, stream.get());
   Clock clock;
   size_t best = 0;
   float best_ms = std::numeric_limits<float>::infinity();

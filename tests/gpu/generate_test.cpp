@@ -16,16 +16,17 @@ namespace {
 
 using kernel_suite::Case;
 
-std::string source_of(const Case& c) {
-  const kernel_suite::AbiOp abi(c);
-  return orr_cuda::pointwise_source(abi.op, orr_cuda::Walk(abi.op));
-}
-
 // The sources of the suite's cases; cases of one expression and layout class share one.
 std::map<std::string, std::string> sources() {
   std::map<std::string, std::string> all;
-  for (const Case& c : kernel_suite::pointwise_cases())
-    if (kernel_suite::elements(c.out[0]) > 0) all.try_emplace(source_of(c), c.name());
+  for (const Case& c : kernel_suite::pointwise_cases()) {
+    if (kernel_suite::elements(c.out[0]) == 0) continue;
+    const kernel_suite::AbiOp abi(c);
+    const orr_cuda::Walk walk(abi.op);
+    all.try_emplace(orr_cuda::pointwise_source(abi.op, walk), c.name());
+    if (walk.is_flat())
+      all.try_emplace(orr_cuda::pointwise_table_source(abi.op, walk), c.name() + ", table");
+  }
   return all;
 }
 

@@ -3,10 +3,12 @@
 // pointwise: one generated kernel per expression and layout, compiled when the op is prepared.
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <vector>
 
 #include "../compiler.h"
 #include "../function.h"
+#include "../merge.h"
 #include "../op.h"
 #include "../pointwise_source.h"
 
@@ -32,47 +34,75 @@ Function function(CUmodule module, const char* name) {
   return found;
 }
 
+// What ops of one source share.
+struct Functions {
+  Function single = nullptr, vector = nullptr;
+  Function many = nullptr;  // if there are several such ops, so that they might be merged
+};
+
+// Kept as their modules are.
+const Functions& functions_of(const orr_op& op, const Walk& walk) {
+  static std::map<CUmodule, Functions> kept;
+  const CUmodule module = module_of(pointwise_source(op, walk));
+  Functions& f = kept[module];
+  if (f.single) {
+    if (walk.is_flat() && !f.many)
+      f.many = function(module_of(pointwise_table_source(op, walk)), "pointwise_many");
+    return f;
+  }
+  f.single = function(module, "pointwise_single");
+  if (walk.vector > 1) f.vector = function(module, "pointwise_vector");
+  return f;
+}
+
 class Pointwise : public Prepared {
  public:
-  explicit Pointwise(const orr_op& op) : walk_(op), inputs_(static_cast<size_t>(op.n_in)) {
+  explicit Pointwise(const orr_op& op) : walk_(op) {
     if (walk_.elements == 0) return;
-    const CUmodule module = module_of(pointwise_source(op, walk_));
-    single_ = function(module, "pointwise_single");
-    if (walk_.vector > 1) vector_ = function(module, "pointwise_vector");
-    addresses_.resize(walk_.strides.size());
-    for (size_t t = 0; t < addresses_.size(); ++t) alignments_.push_back(alignment(op, t));
+    functions_ = &functions_of(op, walk_);
+    now_.threads = pointwise_block, now_.elements = static_cast<uint64_t>(walk_.elements);
+    now_.inputs = static_cast<size_t>(op.n_in);
+    now_.addresses.resize(walk_.strides.size());
+    for (size_t t = 0; t < walk_.strides.size(); ++t)
+      add_tensor(t < now_.inputs ? op.in[t] : op.out[t - now_.inputs], walk_.strides[t]);
   }
 
   void launch(CUstream stream, const Buffers& buffers) override {
     if (walk_.elements == 0) return;
-    std::copy(buffers.in, buffers.in + inputs_, addresses_.begin());
-    std::copy(buffers.out, buffers.out + (addresses_.size() - inputs_),
-              addresses_.begin() + static_cast<ptrdiff_t>(inputs_));
-    const bool vector = vector_ && aligned();
+    const auto outputs = std::copy_n(buffers.in, now_.inputs, now_.addresses.begin());
+    std::copy_n(buffers.out, now_.addresses.end() - outputs, outputs);
+    const bool vector = functions_->vector && aligned();
     const int64_t per_block = int64_t{pointwise_block} * (vector ? walk_.vector : 1);
-    const auto blocks = static_cast<unsigned>((walk_.elements + per_block - 1) / per_block);
-    uint64_t elements = static_cast<uint64_t>(walk_.elements);  // of which index_t is the low part
-    void* arguments[] = {addresses_.data(), &elements};
-    enqueue_packed(stream, vector ? vector_ : single_, {blocks}, {pointwise_block}, 0, arguments);
+    now_.blocks = static_cast<unsigned>((walk_.elements + per_block - 1) / per_block);
+    const auto alone = [&] {
+      void* arguments[] = {now_.addresses.data(), &now_.elements};  // index_t is the low part
+      enqueue_packed(stream, vector ? functions_->vector : functions_->single, {now_.blocks},
+                     {now_.threads}, 0, arguments);
+    };
+    const auto recording = recordings().find(stream);
+    if (recording == recordings().end()) return alone();
+    now_.many = vector || !functions_->vector ? functions_->many : nullptr;
+    recording->second.add(now_, alone);
   }
 
  private:
-  // What one load or store of the vector kernel needs.
-  CUdeviceptr alignment(const orr_op& op, size_t t) const {
-    const orr_tensor& x = t < inputs_ ? op.in[t] : op.out[t - inputs_];
-    if (walk_.strides[t].back() == 0) return 1;
-    return static_cast<CUdeviceptr>(std::min<int64_t>(16, walk_.vector * orr_dtype_bytes(x.dtype)));
+  void add_tensor(const orr_tensor& x, const std::vector<int64_t>& strides) {
+    const int64_t size = orr_dtype_bytes(x.dtype),
+                  load = std::min<int64_t>(16, walk_.vector * size);
+    alignments_.push_back(static_cast<CUdeviceptr>(strides.back() == 0 ? 1 : load));
+    now_.bytes.push_back(static_cast<uint64_t>((walk_.last(strides) + 1) * size));
   }
+  // For what one load or store of the vector kernel needs.
   bool aligned() const {
-    for (size_t t = 0; t < addresses_.size(); ++t)
-      if (addresses_[t] % alignments_[t] != 0) return false;
+    for (size_t t = 0; t < alignments_.size(); ++t)
+      if (now_.addresses[t] % alignments_[t] != 0) return false;
     return true;
   }
 
   Walk walk_;
-  size_t inputs_;
-  Function single_ = nullptr, vector_ = nullptr;
-  std::vector<CUdeviceptr> addresses_, alignments_;
+  const Functions* functions_ = nullptr;
+  PointwiseLaunch now_;
+  std::vector<CUdeviceptr> alignments_;
 };
 
 std::unique_ptr<Prepared> prepare(const orr_op& op) { return std::make_unique<Pointwise>(op); }

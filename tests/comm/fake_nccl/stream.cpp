@@ -76,7 +76,7 @@ void Stream::begin_capture() {
   captured_ = true;
 }
 
-std::vector<Stream::Operation> Stream::end_capture() {
+Stream::Kept Stream::end_capture() {
   std::lock_guard lock(mutex_);
   captured_ = false;
   return std::exchange(kept_, {});
@@ -87,10 +87,16 @@ bool Stream::captured() const {
   return captured_;
 }
 
+Stream::Operation* Stream::youngest_kept() const {
+  std::lock_guard lock(mutex_);
+  return kept_.empty() ? nullptr : kept_.back().get();
+}
+
 void Stream::enqueue(const std::string& what, std::vector<Range> ranges,
                      std::function<void()> run) {
   std::lock_guard lock(mutex_);
-  if (captured_) return kept_.push_back({what, std::move(ranges), std::move(run)});
+  if (captured_)
+    return kept_.push_back(std::make_shared<Operation>(what, std::move(ranges), std::move(run)));
   const uint64_t number = ++enqueued_;
   {
     std::lock_guard use_lock(uses_mutex());

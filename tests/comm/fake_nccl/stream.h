@@ -11,6 +11,7 @@
 #include <functional>
 #include <list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -49,9 +50,11 @@ class Stream {
     std::vector<Range> ranges;
     std::function<void()> run;
   };
+  using Kept = std::vector<std::shared_ptr<Operation>>;
   void begin_capture();
-  std::vector<Operation> end_capture();
+  Kept end_capture();
   bool captured() const;
+  Operation* youngest_kept() const;  // null if there is none
 
  private:
   void work();
@@ -64,7 +67,7 @@ class Stream {
   std::list<Queued> queue_;
   uint64_t enqueued_ = 0, done_ = 0;
   bool closing_ = false, captured_ = false;
-  std::vector<Operation> kept_;
+  Kept kept_;
   Known known_;
   std::thread thread_;
 };

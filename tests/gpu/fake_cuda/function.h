@@ -14,6 +14,7 @@ struct CUfunc_st {
   std::string name;
   std::vector<size_t> sizes;  // of each argument, in bytes
   size_t allowed_shared = 48 << 10;
+  size_t row_words = 0, row_addresses = 0;  // as of CompiledKernel
   std::function<void(dim3 grid, dim3 block, size_t shared, void** arguments)> run;
 };
 
@@ -27,6 +28,9 @@ struct CompiledKernel {
   int arguments;
   size_t sizes[4];
   void (*run)(unsigned grid, unsigned block, void** arguments);
+  // Of a kernel that gets a table and its number of rows: 64-bit words of a row, and how many of
+  // them, its first, are addresses. Else 0.
+  size_t row_words, row_addresses;
 };
 
 }  // namespace fake

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Captures of one stream and their graphs, which run as they were recorded.
+// Captures of one stream and their graphs, which run as they were recorded. A node is an operation.
 #include <cuda.h>
 
 #include "fake_nccl/driver.h"
 #include "fake_nccl/misuse.h"
 
 struct CUgraph_st {
+  fake::Stream::Kept operations;
+};
+struct CUgraphExec_st {
   std::vector<fake::Stream::Operation> operations;
 };
-struct CUgraphExec_st : CUgraph_st {};
 
 using namespace fake;
 
@@ -32,8 +34,19 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   return CUDA_SUCCESS;
 }
 
+// The nodes that the stream's next one will follow.
+CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* state, cuuint64_t*,
+                                   CUgraph*, const CUgraphNode** nodes, size_t* count) {
+  static thread_local CUgraphNode youngest;
+  youngest = reinterpret_cast<CUgraphNode>(stream->youngest_kept());
+  *state = stream->captured() ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+  *nodes = &youngest, *count = youngest ? 1 : 0;
+  return enter_driver("cuStreamGetCaptureInfo_v2");
+}
+
 CUresult cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, unsigned long long) {
-  *exec = new CUgraphExec_st{{graph->operations}};
+  *exec = new CUgraphExec_st;
+  for (const auto& op : graph->operations) (*exec)->operations.push_back(*op);
   return enter_driver("cuGraphInstantiate");
 }
 

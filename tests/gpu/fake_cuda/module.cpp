@@ -2,7 +2,8 @@
 //
 // Modules and launches. An image of nvcc stands for the emulated kernels, all of them; one of the
 // fake NVRTC for the library that it names. A launch copies its arguments, as the driver does, and
-// turns each device address in them into that of the bytes behind it.
+// turns each device address in them into that of the bytes behind it; those in the rows of a table
+// that lies on the device itself, when it runs.
 #include <cuda.h>
 #include <dlfcn.h>
 
@@ -24,6 +25,33 @@ struct CUmod_st {
 namespace fake {
 namespace {
 
+// Replaces the device address that lies at `at`, if it is one, by that of the bytes behind it.
+char* translated(void* at) {
+  void* word = nullptr;
+  std::memcpy(&word, at, sizeof word);
+  char* place = memory::look_behind(word, 1);
+  if (place) std::memcpy(at, &place, sizeof place);
+  return place;
+}
+
+// The table of a launch, if its kernel gets one, as it lies on the device now: a copy of it takes
+// its place among the arguments.
+struct Table {
+  std::vector<uint64_t> words;
+  std::vector<char*> places;  // what its addresses stand for
+  void* copy = nullptr;
+
+  Table(const CUfunc_st& function, void** arguments) {
+    if (!function.row_words) return;
+    const uint64_t* rows = *static_cast<uint64_t**>(arguments[0]);
+    words.assign(rows, rows + *static_cast<unsigned*>(arguments[1]) * function.row_words);
+    for (size_t i = 0; i < words.size(); ++i)
+      if (i % function.row_words < function.row_addresses) places.push_back(translated(&words[i]));
+    copy = words.data(), arguments[0] = &copy;
+  }
+  Table(const Table&) = delete;
+};
+
 std::unique_ptr<CUfunc_st> emulated(const char* name) {
   const emulator::Kernel* kernel = emulator::find(name);
   if (!kernel) return nullptr;
@@ -43,7 +71,9 @@ std::unique_ptr<CUfunc_st> compiled(void* library, const char* name) {
   auto function = std::make_unique<CUfunc_st>();
   function->name = name;
   function->sizes.assign(kernel->sizes, kernel->sizes + kernel->arguments);
-  function->run = [kernel](dim3 grid, dim3 block, size_t, void** arguments) {
+  function->row_words = kernel->row_words, function->row_addresses = kernel->row_addresses;
+  function->run = [kernel, f = function.get()](dim3 grid, dim3 block, size_t, void** arguments) {
+    Table table(*f, arguments);
     kernel->run(grid.x, block.x, arguments);
   };
   return function;
@@ -57,21 +87,35 @@ struct Arguments {
     for (size_t i = 0; i < function.sizes.size(); ++i) {
       const char* bytes = static_cast<const char*>(given[i]);
       copies.emplace_back(bytes, bytes + function.sizes[i]);
-      translate(copies.back());
+      for (size_t at = 0; at + sizeof(void*) <= copies[i].size(); at += sizeof(void*))
+        translate(&copies[i][at]);
     }
+    std::vector<void*> own = pointers();
+    for (char* place : Table(function, own.data()).places) ranges.push_back({place, 1, false});
   }
-  void translate(std::vector<char>& bytes) {
-    for (size_t at = 0; at + sizeof(void*) <= bytes.size(); at += sizeof(void*)) {
-      void* word = nullptr;
-      std::memcpy(&word, &bytes[at], sizeof word);
-      char* place = look_at(word);
-      if (!place) continue;
-      std::memcpy(&bytes[at], &place, sizeof place);
-      ranges.push_back({place, 1, false});
-    }
+  void translate(char* at) {
+    if (char* place = translated(at)) ranges.push_back({place, 1, false});
   }
-  static char* look_at(void* word) { return memory::look_behind(word, 1); }
+  std::vector<void*> pointers() {
+    std::vector<void*> all;
+    for (std::vector<char>& bytes : copies) all.push_back(bytes.data());
+    return all;
+  }
 };
+
+Stream::Operation operation(CUfunction function, dim3 grid, dim3 block, size_t shared,
+                            void** arguments) {
+  auto copies = std::make_shared<Arguments>(*function, arguments);
+  return {function->name, copies->ranges, [=] {
+            Arguments own = *copies;
+            std::vector<void*> pointers = own.pointers();
+            try {
+              function->run(grid, block, shared, pointers.data());
+            } catch (const std::exception& e) {
+              misuse("kernel that breaks a rule", e.what());
+            }
+          }};
+}
 
 void check_launch(const CUfunc_st& function, dim3 grid, dim3 block, size_t shared) {
   const size_t threads = size_t{block.x} * block.y * block.z;
@@ -120,18 +164,18 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
   if (const CUresult r = enter_driver("cuLaunchKernel")) return r;
   const dim3 grid(gx, gy, gz), block(bx, by, bz);
   check_launch(*function, grid, block, shared);
-  auto copies = std::make_shared<Arguments>(*function, arguments);
-  stream_of(stream).enqueue(function->name, copies->ranges, [=] {
-    std::vector<std::vector<char>> own = copies->copies;
-    std::vector<void*> pointers;
-    for (std::vector<char>& bytes : own) pointers.push_back(bytes.data());
-    try {
-      function->run(grid, block, shared, pointers.data());
-    } catch (const std::exception& e) {
-      misuse("kernel that breaks a rule", e.what());
-    }
-  });
+  const Stream::Operation op = operation(function, grid, block, shared, arguments);
+  stream_of(stream).enqueue(op.what, op.ranges, op.run);
   return CUDA_SUCCESS;
+}
+
+CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* to) {
+  const dim3 grid(to->gridDimX, to->gridDimY, to->gridDimZ),
+      block(to->blockDimX, to->blockDimY, to->blockDimZ);
+  check_launch(*to->func, grid, block, to->sharedMemBytes);
+  *reinterpret_cast<Stream::Operation*>(node) =
+      operation(to->func, grid, block, to->sharedMemBytes, to->kernelParams);
+  return enter_driver("cuGraphKernelNodeSetParams");
 }
 
 }  // extern "C"

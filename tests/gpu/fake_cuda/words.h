@@ -41,17 +41,30 @@ struct FakeKernel {
   int arguments;
   unsigned long sizes[4];
   void (*run)(unsigned, unsigned, void**);
+  unsigned long row_words, row_addresses;
 };
+// Of an argument that is a table.
+template <class T>
+struct FakeRow {
+  static constexpr unsigned long words = 0, addresses = 0;
+};
+template <class Row>
+struct FakeRow<const Row*> {
+  static constexpr unsigned long words = sizeof(Row) / 8, addresses = sizeof(Row::a) / 8;
+};
+
 template <auto kernel>
 struct FakeRun;
 template <class Args, class Count, void (*kernel)(Args, Count)>
 struct FakeRun<kernel> {
+  // The last block first: no block may wait for what an earlier one writes.
   static void run(unsigned grid, unsigned block, void** arguments) {
-    for (blockIdx.x = 0; blockIdx.x < grid; ++blockIdx.x)
+    for (blockIdx.x = grid; blockIdx.x-- > 0;)
       for (threadIdx.x = 0; threadIdx.x < block; ++threadIdx.x)
         kernel(*static_cast<const Args*>(arguments[0]), *static_cast<const Count*>(arguments[1]));
   }
-  static constexpr FakeKernel value{2, {sizeof(Args), sizeof(Count)}, run};
+  static constexpr FakeKernel value{
+      2, {sizeof(Args), sizeof(Count)}, run, FakeRow<Args>::words, FakeRow<Args>::addresses};
 };
 #define FAKE_KERNEL(name)                                                                \
   extern "C" __attribute__((visibility("default"))) const FakeKernel fake_kernel_##name; \

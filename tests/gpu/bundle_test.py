@@ -15,18 +15,22 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 
 
 class Bundle(unittest.TestCase):
+    def judge(self, folder, path, *words):
+        done = subprocess.run([f"{folder}/bundle/tests/gpu/run", "--out", folder, *words], text=True,
+                              capture_output=True, cwd="/", env={"PATH": path, "HOME": folder})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        rows = json.loads(pathlib.Path(folder, "result.json").read_text())["rows"]
+        verdicts = {row["name"]: row["verdict"] for row in rows}
+        self.assertEqual(verdicts["the plugin cuda is listed"], "passed", rows)
+        self.assertEqual(verdicts["orrery plan --kernels cuda"], "passed", rows)
+
     def test_it_runs_alone(self):
         with tempfile.TemporaryDirectory() as folder:
             made = subprocess.run([SOURCE / "scripts/gpu-bundle", f"{folder}/bundle", BUILD], text=True,
                                   capture_output=True)
             self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
-            done = subprocess.run([f"{folder}/bundle/tests/gpu/run", "--out", folder], text=True,
-                                  capture_output=True, cwd="/", env={"PATH": "/usr/bin:/bin", "HOME": folder})
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            rows = json.loads(pathlib.Path(folder, "result.json").read_text())["rows"]
-            verdicts = {row["name"]: row["verdict"] for row in rows}
-            self.assertEqual(verdicts["the plugin cuda is listed"], "passed", rows)
-            self.assertEqual(verdicts["orrery plan --kernels cuda"], "passed", rows)
+            self.judge(folder, "/usr/bin:/bin")
+            self.judge(folder, "/no-python-here", "--only", "ops")
 
 
 if __name__ == "__main__":

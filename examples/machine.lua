@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- Measures the machine that it runs on, all ranks at work, and writes what `orrery plan --machine` reads.
--- Takes a few seconds. dtypes=f32,bf16 measures products of both. The way between ranks is measured where
+-- Takes a few seconds. dtypes=f32,bf16 measures products of both, of size=N; a GPU wants 8192. The way between ranks is measured where
 -- there are several: that between hosts if they are on several, else that inside; the other has the
 -- latency= and bandwidth= that you say.
 --
@@ -9,7 +9,7 @@
 --   orrery plan -n 2 --machine machine.json examples/gpt.lua
 local orrery = require "orrery"
 local nn, world = orrery.nn, orrery.world
-local args = orrery.args { out = "machine.json", dtypes = "f32", latency = 1e-5, bandwidth = 1.25e9 }
+local args = orrery.args { out = "machine.json", dtypes = "f32", size = 768, latency = 1e-5, bandwidth = 1.25e9 }
 orrery.seed(1)
 
 -- Seconds of body(), the best of five on the slowest rank.
@@ -36,7 +36,7 @@ local function random(rows, columns, dtype)
 end
 
 local function matrix_flops(dtype)
-  local n, w = 768, random(768, 768, dtype)
+  local n, w = args.size, random(args.size, args.size, dtype)
   local one = seconds_of_one(function(count)
     local x = w
     for _ = 1, count do x = x:matmul(w) end

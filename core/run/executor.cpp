@@ -124,7 +124,7 @@ void Executor::launch(const Step& step) {
   if (p.moves)
     for (size_t i = 0; i < p.bound.size(); ++i) p.now[i] = p.bound[i].at(step);
   const orr_buffer *in = p.now.data(), *out = in + p.n_in, *workspace = out + p.n_out;
-  Profile::Timer timer(profiled_ ? p.row : nullptr, launch.cost.flops);
+  Profile::Timer timer(profiled_ ? p.row : nullptr, launch.cost);
   orr_status* status =
       p.api->launch(p.kernel, stream_, in, out, launch.workspace != kNone ? workspace : nullptr);
   if (status) check_launch(status, launch.op);

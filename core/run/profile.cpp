@@ -17,8 +17,11 @@ std::string shape(const orr_tensor& t) {
   return transposed ? text + "'" : text;
 }
 
+// The op with its shapes, and its dtype where that is not f32.
 std::string label(const Launch& launch) {
   std::string text = launch.op.kind;
+  const int32_t dtype = (launch.in.empty() ? launch.out : launch.in)[0].dtype;
+  if (dtype != ORR_F32) text += " " + std::string(dtype_name(dtype));
   if (launch.op.kind == "pointwise")
     return fmt::format("{} {} {} in, {} out, {} instructions", text, shape(launch.out[0]),
                        launch.in.size(), launch.out.size(), launch.op.expr.instrs.size());
@@ -27,10 +30,13 @@ std::string label(const Launch& launch) {
 }
 
 std::string line(const std::string& name, const Profile::Row& row, double whole) {
-  return fmt::format("{:9.2f} {:5.1f} {:7} {:9.2f} {:>8}  {}\n", row.seconds * 1e3,
+  const auto rate = [&](double what) {
+    return what > 0 ? fmt::format("{:.1f}", what / row.seconds / 1e9) : "";
+  };
+  return fmt::format("{:9.2f} {:5.1f} {:7} {:9.2f} {:>8} {:>8}  {}\n", row.seconds * 1e3,
                      row.seconds / whole * 100, row.calls,
-                     row.seconds * 1e6 / static_cast<double>(row.calls),
-                     row.flops > 0 ? fmt::format("{:.1f}", row.flops / row.seconds / 1e9) : "", name);
+                     row.seconds * 1e6 / static_cast<double>(row.calls), rate(row.cost.flops),
+                     rate(row.cost.bytes), name);
 }
 
 }  // namespace
@@ -49,7 +55,7 @@ std::string Profile::text() const {
   if (!programs_.calls) return text + "profile: no program ran twice, and first runs are not counted\n";
   std::vector<std::pair<std::string, Row>> rows;
   Row rest = programs_;
-  rest.flops = 0;
+  rest.cost = {};
   for (auto& [name, row] : rows_) {
     rest.seconds -= row.seconds;
     if (row.calls) rows.emplace_back(name, row);
@@ -59,7 +65,7 @@ std::string Profile::text() const {
             [](auto& a, auto& b) { return a.second.seconds > b.second.seconds; });
   text += fmt::format("profile: {} runs, {:.2f} ms each\n", programs_.calls,
                                  programs_.seconds * 1e3 / static_cast<double>(programs_.calls));
-  text += "       ms     %   calls   us/call  GFLOP/s  op\n";
+  text += "       ms     %   calls   us/call  GFLOP/s     GB/s  op\n";
   for (auto& [name, row] : rows) text += line(name, row, programs_.seconds);
   return text;
 }

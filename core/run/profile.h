@@ -18,19 +18,20 @@ class Profile {
  public:
   struct Row {
     int64_t calls = 0;
-    double seconds = 0, flops = 0;
+    double seconds = 0;
+    Cost cost;
   };
 
   // Adds the time of its life to a row, or does nothing if that is null.
   class Timer {
    public:
-    explicit Timer(Row* row, double flops = 0) : row_(row), flops_(flops) {
+    explicit Timer(Row* row, const Cost& cost = {}) : row_(row), cost_(cost) {
       if (row_) begin_ = Clock::now();
     }
     ~Timer() {
       if (!row_) return;
       row_->seconds += std::chrono::duration<double>(Clock::now() - begin_).count();
-      row_->flops += flops_;
+      row_->cost.flops += cost_.flops, row_->cost.bytes += cost_.bytes;
       ++row_->calls;
     }
     Timer(const Timer&) = delete;
@@ -38,7 +39,7 @@ class Profile {
    private:
     using Clock = std::chrono::steady_clock;
     Row* row_;
-    double flops_;
+    Cost cost_;
     Clock::time_point begin_;
   };
 

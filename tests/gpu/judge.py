@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judges Orrery on the GPU of this machine; lies in the folder that scripts/gpu-bundle makes.
 
-  tests/gpu/run [--only ops,losses,same-bits,sanitizer,races] [--out DIR]
+  tests/gpu/run [--only ops,losses,same-bits,sanitizer,races,kernels] [--out DIR]
 
 Needs no network and nothing installed but the NVIDIA driver; the races want a PyTorch. Prints one
 table and writes result.json. Without a driver it checks what can be checked and says what it left out.
@@ -15,12 +15,13 @@ import sys
 import time
 
 import checks
+import kernels
 import machine_facts
 import races
 
 BUNDLE = pathlib.Path(__file__).resolve().parents[2]
 SECTIONS = {"ops": checks.ops, "losses": checks.losses, "same-bits": checks.same_bits,
-            "sanitizer": checks.sanitizer, "races": races.run_races}
+            "sanitizer": checks.sanitizer, "races": races.run_races, "kernels": kernels.beside_the_floor}
 
 
 def environment():

@@ -24,7 +24,6 @@ def run_races(root, facts):
             yield row(name, "failed", last_line(done))
             continue
         yield from rows_of(name, json.loads(done.stdout.splitlines()[-1]))
-    yield from profile(root)
 
 
 def rows_of(name, report):
@@ -38,15 +37,6 @@ def rows_of(name, report):
     yield row(name, "passed" if good else "failed", text)
     ours, theirs = report["memory"]["orrery"], report["memory"]["compile"]
     yield row(f"{name}: memory", "passed" if ours <= theirs else "failed", f"{ours} MiB, PyTorch {theirs} MiB")
-
-
-def profile(root):
-    """Where a step's time goes, op by op."""
-    done = run("orrery", "run", "--kernels", "cuda", "--profile", root / "examples/gpt2.lua", "steps=10", "batch=16",
-               "ctx=1024")
-    for line in done.stdout.splitlines():
-        if line.startswith("profile:") or line[:1] == " ":
-            yield row("profile of GPT-2", "measured", line.strip())
 
 
 def memory_of(contestant):

@@ -37,21 +37,19 @@ Function function(CUmodule module, const char* name) {
 // What ops of one source share.
 struct Functions {
   Function single = nullptr, vector = nullptr;
-  Function many = nullptr;  // if there are several such ops, so that they might be merged
+  Function many = nullptr;  // once there were several such ops at a time: they might be merged
+  int ops = 0;
 };
 
 // Kept as their modules are.
-const Functions& functions_of(const orr_op& op, const Walk& walk) {
+Functions& functions_of(const orr_op& op, const Walk& walk) {
   static std::map<CUmodule, Functions> kept;
   const CUmodule module = module_of(pointwise_source(op, walk));
   Functions& f = kept[module];
-  if (f.single) {
-    if (walk.is_flat() && !f.many)
-      f.many = function(module_of(pointwise_table_source(op, walk)), "pointwise_many");
-    return f;
-  }
-  f.single = function(module, "pointwise_single");
-  if (walk.vector > 1) f.vector = function(module, "pointwise_vector");
+  if (!f.single) f.single = function(module, "pointwise_single");
+  if (!f.vector && walk.vector > 1) f.vector = function(module, "pointwise_vector");
+  if (!f.many && walk.is_flat() && f.ops > 0)
+    f.many = function(module_of(pointwise_table_source(op, walk)), "pointwise_many");
   return f;
 }
 
@@ -60,11 +58,16 @@ class Pointwise : public Prepared {
   explicit Pointwise(const orr_op& op) : walk_(op) {
     if (walk_.elements == 0) return;
     functions_ = &functions_of(op, walk_);
+    ++functions_->ops;
     now_.threads = pointwise_block, now_.elements = static_cast<uint64_t>(walk_.elements);
     now_.inputs = static_cast<size_t>(op.n_in);
     now_.addresses.resize(walk_.strides.size());
     for (size_t t = 0; t < walk_.strides.size(); ++t)
       add_tensor(t < now_.inputs ? op.in[t] : op.out[t - now_.inputs], walk_.strides[t]);
+  }
+
+  ~Pointwise() override {
+    if (functions_) --functions_->ops;
   }
 
   void launch(CUstream stream, const Buffers& buffers) override {
@@ -100,7 +103,7 @@ class Pointwise : public Prepared {
   }
 
   Walk walk_;
-  const Functions* functions_ = nullptr;
+  Functions* functions_ = nullptr;
   PointwiseLaunch now_;
   std::vector<CUdeviceptr> alignments_;
 };

@@ -123,22 +123,32 @@ struct Machine {
     for (int i = 0; i < p.inputs; ++i) held[i] = -1;
   }
 
-  // Points the slot of input i at its block, in place when the block is whole and contiguous.
-  void fetch(int i, int64_t position, int64_t n) const {
+  // Points the slot of input i at its block, in place when the block is whole and contiguous. Returns
+  // how many blocks from here on lie like that one after another, or repeat one place.
+  int64_t fetch(int i, int64_t position, int64_t n) const {
     const Walk& w = p.in[i];
     char* base = (char*)in[w.tensor];
-    Place at = w.flat ? Place{position, n} : find(w, position);
-    if (n == kBlock && at.left >= n) {
-      if (w.inner == 1) {
-        slot[w.slot] = base + at.offset * w.bytes;
-        if (w.flat) prefetch((const char*)slot[w.slot] + 2 * kBlock * w.bytes, kBlock * w.bytes);
-        return;
-      }
-      if (w.inner == 0 && held[i] == at.offset) return;
+    Place at = find(w, position);
+    bool whole = n == kBlock && at.left >= n;
+    if (whole && w.inner == 1) {
+      slot[w.slot] = base + at.offset * w.bytes;
+      return at.left / kBlock;
     }
+    bool repeats = whole && w.inner == 0;
     slot[w.slot] = own(w.slot);
-    held[i] = w.inner == 0 && at.left >= n && n == kBlock ? at.offset : -1;
-    kGather[w.bytes](w, base, slot[w.slot], position, n);
+    if (!repeats || held[i] != at.offset)
+      kGather[w.bytes](w, base, slot[w.slot], position, n);
+    held[i] = repeats ? at.offset : -1;
+    return repeats ? at.left / kBlock : 1;
+  }
+
+  // The same for output i.
+  int64_t aim(int i, int64_t position, int64_t n) const {
+    const Walk& w = p.out[i];
+    Place at = find(w, position);
+    bool direct = n == kBlock && at.left >= n && w.inner == 1;
+    slot[w.slot] = direct ? (char*)out[w.tensor] + at.offset * w.bytes : (char*)own(w.slot);
+    return direct ? at.left / kBlock : 1;
   }
 
   // Ahead of the steps, which fill the CPU's window so that it does not see that far by itself. Two
@@ -147,27 +157,37 @@ struct Machine {
     for (int i = 0; i < bytes; i += 64) __builtin_prefetch(next + i);
   }
 
-  bool writes_in_place(const Walk& w, int64_t position, int64_t n, int64_t& offset) const {
-    if (n != kBlock || w.inner != 1) return false;
-    Place at = w.flat ? Place{position, n} : find(w, position);
-    offset = at.offset;
-    return at.left >= n;
-  }
-
-  void block(int64_t position, int64_t n) const {
-    for (int i = 0; i < p.inputs; ++i) fetch(i, position, n);
+  // From a block to the next where all blocks are in place, or repeat one.
+  void advance() const {
+    for (int i = 0; i < p.inputs; ++i) {
+      const Walk& w = p.in[i];
+      slot[w.slot] = (char*)slot[w.slot] + w.inner * w.bytes * kBlock;
+      if (w.flat) prefetch((const char*)slot[w.slot] + 2 * kBlock * w.bytes, kBlock * w.bytes);
+    }
     for (int i = 0; i < p.outputs; ++i) {
       const Walk& w = p.out[i];
-      int64_t offset = 0;
-      bool direct = writes_in_place(w, position, n, offset);
-      slot[w.slot] = direct ? (char*)out[w.tensor] + offset * w.bytes : (char*)own(w.slot);
+      slot[w.slot] = (char*)slot[w.slot] + w.bytes * kBlock;
     }
+  }
+
+  // Runs the blocks from `position` on that follow each other without a gap in every tensor, or one,
+  // of fewer elements at the end. Returns where the next begins.
+  int64_t stretch(int64_t position, int64_t last) const {
+    const int64_t n = smaller(kBlock, last - position);
+    int64_t blocks = larger(1, (last - position) / kBlock);
+    for (int i = 0; i < p.inputs; ++i) blocks = smaller(blocks, fetch(i, position, n));
+    for (int i = 0; i < p.outputs; ++i) blocks = smaller(blocks, aim(i, position, n));
     execute(p.body, position);
+    for (int64_t b = 1; b < blocks; ++b) {
+      advance();
+      execute(p.body, position + b * kBlock);
+    }
     for (int i = 0; i < p.outputs; ++i) {
       const Walk& w = p.out[i];
       if (slot[w.slot] == own(w.slot))
         kScatter[w.bytes](w, slot[w.slot], out[w.tensor], position, n);
     }
+    return position + (blocks - 1) * kBlock + n;
   }
 };
 
@@ -178,7 +198,7 @@ void run(const Program& p, void* const* in, void* const* out, int64_t first, int
   int64_t held[pointwise::kMaxTensors];
   Machine m{p, in, out, scratch, slot, held};
   m.start();
-  for (int64_t at = first; at < last; at += kBlock) m.block(at, smaller(kBlock, last - at));
+  while (first < last) first = m.stretch(first, last);
 }
 
 }  // namespace

@@ -12,17 +12,6 @@ ORR_INLINE void map(float* to, const float* a, Fn&& fn) {
   for (int i = 0; i < kBlock; i += kLanes) store(to + i, fn(load(a + i)));
 }
 
-// fn(x, tanh(inner(x))) in three passes over the block: in one, each vector would be a chain of
-// operations so long that the CPU's window holds few of them, and they wait for each other.
-template <class Inner, class Fn>
-ORR_INLINE void map_tanh(float* to, const float* a, Inner&& inner, Fn&& fn) {
-  alignas(64) float u[kBlock], e[kBlock];
-  map(u, a, inner);
-  map(e, u, [](v16f x) { return tanh_exp(x); });
-  for (int i = 0; i < kBlock; i += kLanes)
-    store(to + i, fn(load(a + i), tanh_of(load(u + i), load(e + i))));
-}
-
 // Correctly rounded but for one case in 2^28: through double.
 void power(float* to, const float* a, const float* b) {
   for (int i = 0; i < kBlock; ++i) to[i] = float(::pow(double(a[i]), double(b[i])));
@@ -35,8 +24,8 @@ void call(int fn, float* to, const float* a, const float* b) {
     case ORR_FN_TANH: return map(to, a, [](v16f x) { return tanh(x); });
     case ORR_FN_SIGMOID: return map(to, a, [](v16f x) { return sigmoid(x); });
     case ORR_FN_ERF: return map(to, a, [](v16f x) { return erf(x); });
-    case ORR_FN_GELU: return map_tanh(to, a, gelu_inner, gelu_of);
-    case ORR_FN_GELU_GRAD: return map_tanh(to, a, gelu_inner, gelu_grad_of);
+    case ORR_FN_GELU: return map(to, a, [](v16f x) { return gelu(x); });
+    case ORR_FN_GELU_GRAD: return map(to, a, [](v16f x) { return gelu_grad(x); });
     case ORR_FN_SIN: return sines(to, a, kBlock, 0);
     case ORR_FN_COS: return sines(to, a, kBlock, 1);
     case ORR_FN_POW: return power(to, a, b);

@@ -60,22 +60,17 @@ ORR_INLINE v16f log(v16f x) {
   return select(x >= splat(0.0f), y, as_float(splat_int(0x7fc00000)));
 }
 
-// exp(2|x|) + 1, and from |x| = 10 on no more: tanh is 1 there, and one factor is enough for 2^n.
-ORR_INLINE v16f tanh_exp(v16f x) {
-  v16f size = abs(x), n, y = exp_parts(min(splat(20.0f), size + size), n) + splat(1.0f);
-  return y * power_of_two(to_int_even(n)) + splat(1.0f);
-}
-// tanh(x) where e is tanh_exp(x).
-ORR_INLINE v16f tanh_of(v16f x, v16f e) {
+// 1.4 ulp. From |x| = 10 on it is 1, and one factor is enough for the 2^n of exp(2|x|).
+ORR_INLINE v16f tanh(v16f x) {
   constexpr float c[] = {-0x1.555532p-2f, 0x1.110726p-3f, -0x1.b83c58p-5f, 0x1.522692p-6f,
                          -0x1.75e1a8p-8f};
+  v16f size = abs(x), n, y = exp_parts(min(splat(20.0f), size + size), n) + splat(1.0f);
+  v16f e = y * power_of_two(to_int_even(n)) + splat(1.0f);
   v16f z = x * x;
   v16f small = fma(polynomial(z, c) * z, x, x);
   v16f large = copy_sign(splat(1.0f) - splat(2.0f) / e, x);
-  return select(abs(x) < splat(0.625f), small, select(is_nan(x), x, large));
+  return select(size < splat(0.625f), small, select(is_nan(x), x, large));
 }
-// 1.4 ulp.
-ORR_INLINE v16f tanh(v16f x) { return tanh_of(x, tanh_exp(x)); }
 
 // 2.3 ulp.
 ORR_INLINE v16f sigmoid(v16f x) {
@@ -97,18 +92,21 @@ ORR_INLINE v16f erf(v16f x) {
   return select(size < splat(0.921875f), small, large);
 }
 
-// What gelu takes the tanh of.
-ORR_INLINE v16f gelu_inner(v16f x) {
-  return splat(0.7978845608f) * fma(splat(0.044715f), x * x * x, x);
+// exp(-|z|), which is 0 from 87.7 on, of gelu(x) = x / (1 + exp(-z)): 1 + tanh(u) = 2 / (1 + exp(-2u)).
+ORR_INLINE v16f gelu_exp(v16f x) {
+  v16f z = x * fma(splat(0.07135481627f), x * x, splat(1.595769122f));
+  v16f n, y = exp_parts(max(splat(-88.0f), -abs(z)), n) + splat(1.0f);
+  return y * power_of_two(to_int_even(n));
 }
-ORR_INLINE v16f gelu_of(v16f x, v16f t) { return splat(0.5f) * x * (splat(1.0f) + t); }
-ORR_INLINE v16f gelu(v16f x) { return gelu_of(x, tanh(gelu_inner(x))); }
-
-// 0.5 (1 + t) + 0.5 x (1 - t^2) u', with t = tanh(u), u' = sqrt(2/pi) (1 + 3 * 0.044715 x^2).
-ORR_INLINE v16f gelu_grad_of(v16f x, v16f t) {
-  v16f du = splat(0.7978845608f) * fma(splat(0.134145f), x * x, splat(1.0f));
-  v16f half = splat(0.5f);
-  return fma(half * x * fma(-t, t, splat(1.0f)), du, fma(half, t, half));
+ORR_INLINE v16f gelu(v16f x) {
+  v16f e = gelu_exp(x);
+  return x * select(x < splat(0.0f), e, splat(1.0f)) / (splat(1.0f) + e);
+}
+// s + x s (1 - s) z', where s is the sigmoid of z.
+ORR_INLINE v16f gelu_grad(v16f x) {
+  v16f e = gelu_exp(x), d = splat(1.0f) / (splat(1.0f) + e), other = e * d;
+  v16f slope = fma(splat(0.2140644488f), x * x, splat(1.595769122f));
+  return fma(x * other * d, slope, select(x < splat(0.0f), other, d));
 }
 
 }  // namespace orr_cpu::ORR_ISA

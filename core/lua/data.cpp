@@ -184,7 +184,7 @@ const Dataset& text_at(lua_State* L) {
 int encode_text(lua_State* L) {
   const std::vector<int32_t> ids = encode(text_at(L), to_text(L, 2, "text"));
   HostTensor tensor = HostTensor::make({ORR_I32, {static_cast<int64_t>(ids.size())}});
-  std::memcpy(tensor.bytes->data(), ids.data(), ids.size() * 4);
+  std::copy(ids.begin(), ids.end(), tensor.data<int32_t>());
   push(L, Host{tensor});
   return 1;
 }

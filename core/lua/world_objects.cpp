@@ -3,6 +3,7 @@
 // Lua values between ranks: nil, booleans, numbers, strings and tables of them. A value travels as
 // one letter and what the letter asks for: b (byte), i and d (8 bytes), s (length, bytes), t
 // (number of pairs, then key and value of each).
+#include <algorithm>
 #include <cstring>
 
 #include "lua/api.h"
@@ -96,7 +97,7 @@ void decode(lua_State* L, const char*& at) {
 // All ranks' bytes, one after another.
 HostTensor gather_bytes(lua_State* L, const std::string& bytes, const std::string& name) {
   HostTensor mine = HostTensor::make({ORR_U8, {static_cast<int64_t>(bytes.size())}});
-  std::memcpy(mine.bytes->data(), bytes.data(), bytes.size());
+  std::copy(bytes.begin(), bytes.end(), mine.data<char>());  // none has no address
   WordCall call = call_at(L, Word::allgather);
   call.tensors = {mine};
   call.name = name;

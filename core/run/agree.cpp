@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/agree.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -45,7 +46,7 @@ std::string text_of_rank_0(const std::string& text, const std::string& line) {
   size.data<int64_t>()[0] = static_cast<int64_t>(text.size());
   size = world_broadcast(size, 0, line);
   HostTensor bytes = HostTensor::make({ORR_U8, {size.data<int64_t>()[0]}});
-  if (world_info().rank == 0) std::memcpy(bytes.bytes->data(), text.data(), text.size());
+  if (world_info().rank == 0) std::copy(text.begin(), text.end(), bytes.data<char>());
   if (!bytes.bytes->empty()) bytes = world_broadcast(bytes, 0, line);
   return {reinterpret_cast<const char*>(bytes.bytes->data()), bytes.bytes->size()};
 }

@@ -14,6 +14,8 @@ import time
 BUILD = pathlib.Path(sys.argv[1])
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
+# Seconds that a job may take; scripts/sanitize sets the variable, and its programs are slow.
+PATIENCE = 600 if "TSAN_OPTIONS" in os.environ else 120
 
 
 def session_members(session):
@@ -61,7 +63,7 @@ class Job:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             start_new_session=True, preexec_fn=lambda: as_at_a_terminal(limit))
 
-    def finish(self, timeout=120):
+    def finish(self, timeout=PATIENCE):
         try:
             self.out, self.err = self.process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired as late:
@@ -83,5 +85,5 @@ class Job:
         return left
 
 
-def orrery(*words, timeout=120, **options):
+def orrery(*words, timeout=PATIENCE, **options):
     return Job(*words, **options).finish(timeout)

@@ -120,6 +120,11 @@ void add_layouts(int32_t dtype, std::vector<Case>& cases) {
   cases.push_back(layout(dtype, "rank0", tensor(dtype, {}), tensor(dtype, {}), tensor(dtype, {})));
   orr_tensor deep = tensor(dtype, {2, 1, 3, 1, 2, 2, 1, 5});
   cases.push_back(layout(dtype, "rank8", deep, deep, deep));
+  // Rows that hold several blocks of a kernel and part of one more.
+  orr_tensor far = tensor(dtype, {3, 531}), far_apart = strided(dtype, {3, 531}, {600, 1});
+  cases.push_back(layout(dtype, "far_bias", far, strided(dtype, {3, 531}, {0, 1}), far));
+  cases.push_back(layout(dtype, "far_column", far, strided(dtype, {3, 531}, {1, 0}), far));
+  cases.push_back(layout(dtype, "far_into_rows", far, far, far_apart));
   orr_tensor rows = tensor(dtype, {256, 37}), row_bias = strided(dtype, {256, 37}, {0, 1});
   Case by_rows = layout(dtype, "rows", rows, row_bias, rows);
   by_rows.axes = {{{0, 0}, {0}}};

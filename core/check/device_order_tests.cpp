@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What happens before what on a device: work of one stream, streams that wait for each other, the end
-// of an event, and recorded work. The model is a list of memcpys done one after another.
+// What happens before what on a device: work of one stream, streams that wait for each other, the
+// end of an event, and recorded work. The model is a list of memcpys done one after another.
 #include <cstring>
 
 #include "base/error.h"
@@ -27,7 +27,8 @@ struct Model {
   // Any piece of one room to any place of another.
   void copy(orr_stream* stream) {
     const uint64_t bytes = random() % 900, to_at = random() % 2000, from_at = random() % 2000;
-    const size_t to = random() % rooms.size(), from = (to + 1 + random() % (rooms.size() - 1)) % rooms.size();
+    const size_t to = random() % rooms.size(),
+                 from = (to + 1 + random() % (rooms.size() - 1)) % rooms.size();
     std::memcpy(want[to].data() + to_at, want[from].data() + from_at, bytes);
     bench.copy(stream, rooms[to]->part(to_at, bytes), rooms[from]->part(from_at, bytes));
   }
@@ -35,7 +36,9 @@ struct Model {
     for (size_t i = 0; i < rooms.size(); ++i) {
       const std::string fault = first_difference(rooms[i]->get(), want[i]);
       if (!fault.empty())
-        throw Fault(contract, what, fmt::format("in memory of tier {} {}", tier_name(rooms[i]->memory().tier), fault));
+        throw Fault(
+            contract, what,
+            fmt::format("in memory of tier {} {}", tier_name(rooms[i]->memory().tier), fault));
     }
   }
 
@@ -51,7 +54,8 @@ void order(const Subject& subject) {
   orr_stream* stream = bench.stream();
   for (int i = 0; i < 300; ++i) model.copy(stream);
   bench.finish(stream);
-  model.expect("device.h: \"work enqueued on one stream runs in order\"", "what 300 copies leave one after another");
+  model.expect("device.h: \"work enqueued on one stream runs in order\"",
+               "what 300 copies leave one after another");
 }
 
 // Every copy on another stream than the one before, which it waits for.
@@ -69,15 +73,18 @@ void waits(const Subject& subject) {
     last = next;
   }
   bench.finish(streams[last]);
-  model.expect("device.h: stream_wait, \"what comes later waits\"", "what copies leave that waited for each other");
+  model.expect("device.h: stream_wait, \"what comes later waits\"",
+               "what copies leave that waited for each other");
 }
 
-// Once an event is done its buffers are the caller's again: pinned memory is read and written at once.
+// Once an event is done its buffers are the caller's again: pinned memory is read and written at
+// once.
 void events(const Subject& subject) {
   Bench bench(subject);
   std::mt19937_64 random(subject.seed);
   const uint64_t n = 1 << 20;
-  Room source(bench, ORR_TIER_PINNED, n), there(bench, ORR_TIER_DEVICE, n), back(bench, ORR_TIER_PINNED, n);
+  Room source(bench, ORR_TIER_PINNED, n), there(bench, ORR_TIER_DEVICE, n),
+      back(bench, ORR_TIER_PINNED, n);
   orr_stream* stream = bench.stream();
   orr_event* event = bench.event();
   for (int round = 0; round < 8; ++round) {
@@ -92,8 +99,9 @@ void events(const Subject& subject) {
     bench.sync(event);
     const std::string fault = first_difference(back.get(), want);
     if (!fault.empty())
-      throw Fault("device.h: \"an event recorded on a stream is done when all work before it is done\"",
-                  fmt::format("round {}: what was copied before the event", round), fault);
+      throw Fault(
+          "device.h: \"an event recorded on a stream is done when all work before it is done\"",
+          fmt::format("round {}: what was copied before the event", round), fault);
   }
 }
 
@@ -113,11 +121,12 @@ void deadline(const Subject& subject) {
   const int32_t code = host_table().error_code(status);
   host_table().error_release(status);
   if (code != ORR_OK && code != ORR_DEADLINE)
-    throw Fault("device.h: event_sync, \"at most deadline_ns (then ORR_DEADLINE\"", "success or ORR_DEADLINE after 1 ns",
-                fmt::format("code {}", code));
+    throw Fault("device.h: event_sync, \"at most deadline_ns (then ORR_DEADLINE\"",
+                "success or ORR_DEADLINE after 1 ns", fmt::format("code {}", code));
   bench.sync(event);
   const std::string fault = first_difference(b.get(), want);
-  if (!fault.empty()) throw Fault("device.h: event_sync", "work that a passed deadline did not disturb", fault);
+  if (!fault.empty())
+    throw Fault("device.h: event_sync", "work that a passed deadline did not disturb", fault);
 }
 
 // Recorded work is kept and not run; each launch runs it on what the buffers hold then.
@@ -127,7 +136,8 @@ void recording(const Subject& subject) {
   if (!bench.records(stream)) throw Skip("it records nothing, which is optional");
   const char* contract = "device.h: \"each launch of the graph runs it all in order\"";
   std::mt19937_64 random(subject.seed);
-  Room a(bench, ORR_TIER_DEVICE, 500), b(bench, ORR_TIER_DEVICE, 500), c(bench, ORR_TIER_DEVICE, 500);
+  Room a(bench, ORR_TIER_DEVICE, 500), b(bench, ORR_TIER_DEVICE, 500),
+      c(bench, ORR_TIER_DEVICE, 500);
   a.put(random_bytes(random, 500));
   check(bench.api.capture_begin(bench.api.self, stream));
   bench.copy(stream, b.part(3, 400), a.part(5, 400));
@@ -136,7 +146,8 @@ void recording(const Subject& subject) {
   check(bench.api.capture_end(bench.api.self, stream, &graph));
   bench.finish(stream);
   std::string fault = first_difference(c.get(), Bytes(500));
-  if (!fault.empty()) throw Fault("device.h: \"is not run but kept\"", "nothing done before the first launch", fault);
+  if (!fault.empty())
+    throw Fault("device.h: \"is not run but kept\"", "nothing done before the first launch", fault);
   for (int round = 0; round < 3; ++round) {
     const Bytes from = random_bytes(random, 500);
     Bytes want = b.get();
@@ -145,7 +156,8 @@ void recording(const Subject& subject) {
     check(bench.api.graph_launch(bench.api.self, graph, stream));
     bench.finish(stream);
     fault = first_difference(c.get(), want);
-    if (!fault.empty()) throw Fault(contract, fmt::format("launch {}: what two recorded copies leave", round), fault);
+    if (!fault.empty())
+      throw Fault(contract, fmt::format("launch {}: what two recorded copies leave", round), fault);
   }
   bench.api.graph_destroy(bench.api.self, graph);
 }
@@ -164,7 +176,8 @@ void recording_leaks(const Subject& subject) {
     bench.finish(stream);
     bench.api.graph_destroy(bench.api.self, graph);
   });
-  if (!grown.empty()) throw Fault("device.h: graph_destroy", "graphs that leave nothing", "each keeps " + grown);
+  if (!grown.empty())
+    throw Fault("device.h: graph_destroy", "graphs that leave nothing", "each keeps " + grown);
 }
 
 }  // namespace

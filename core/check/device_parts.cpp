@@ -41,8 +41,12 @@ orr_event* Bench::event() {
 void Bench::copy(orr_stream* stream, const orr_buffer& to, const orr_buffer& from) const {
   check(api.copy(api.self, stream, &to, &from));
 }
-void Bench::record(orr_event* event, orr_stream* stream) const { check(api.event_record(api.self, event, stream)); }
-void Bench::wait(orr_stream* stream, orr_event* event) const { check(api.stream_wait(api.self, stream, event)); }
+void Bench::record(orr_event* event, orr_stream* stream) const {
+  check(api.event_record(api.self, event, stream));
+}
+void Bench::wait(orr_stream* stream, orr_event* event) const {
+  check(api.stream_wait(api.self, stream, event));
+}
 void Bench::sync(orr_event* event) const { check(api.event_sync(api.self, event, patience)); }
 
 void Bench::finish(orr_stream* stream) {
@@ -118,7 +122,9 @@ Bytes random_bytes(std::mt19937_64& random, uint64_t n) {
 
 std::string first_difference(const Bytes& got, const Bytes& want) {
   for (size_t i = 0; i < want.size(); ++i)
-    if (got[i] != want[i]) return fmt::format("byte {} of {} is {:#04x} and should be {:#04x}", i, want.size(), got[i], want[i]);
+    if (got[i] != want[i])
+      return fmt::format("byte {} of {} is {:#04x} and should be {:#04x}", i, want.size(), got[i],
+                         want[i]);
   return "";
 }
 

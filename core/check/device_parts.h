@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tests of devices share: the device on trial, opened, and memory of any tier with a look at
-// its bytes.
+// What the tests of devices share: the device on trial, opened, and memory of any tier with a look
+// at its bytes.
 #pragma once
 
 #include <orrery/device.h>
@@ -61,7 +61,8 @@ class Room {
 };
 
 const char* tier_name(int32_t tier);
-inline const std::vector<int32_t> tiers = {ORR_TIER_HOST, ORR_TIER_COMM, ORR_TIER_PINNED, ORR_TIER_DEVICE};
+inline const std::vector<int32_t> tiers = {ORR_TIER_HOST, ORR_TIER_COMM, ORR_TIER_PINNED,
+                                           ORR_TIER_DEVICE};
 
 Bytes random_bytes(std::mt19937_64& random, uint64_t n);
 // "byte 7 of 100 is 3 and should be 5", "" if they are equal.

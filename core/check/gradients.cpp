@@ -45,7 +45,8 @@ Case gradient_case(const Gradient& g, const Case& f) {
   Case c;
   c.kind = g.kind;
   c.note = "of_" + f.note;
-  for (const Source& s : g.inputs) c.in.push_back(s.from == Source::kInput ? f.in[s.at] : f.out[s.at]);
+  for (const Source& s : g.inputs)
+    c.in.push_back(s.from == Source::kInput ? f.in[s.at] : f.out[s.at]);
   for (size_t at : g.of) c.out.push_back(f.in[at]);
   c.attrs = g.attrs;
   if (f.kind == "attention") c.attrs = f.attrs;
@@ -80,7 +81,8 @@ void expect_slopes(const Case& c, size_t o, const Values& got, const Values& wan
   const double allowed = (c.out[o].dtype == ORR_F64 ? 1e-6 : 1e-3) * (size + 0.01);
   for (size_t i = 0; i < want.size(); ++i)
     if (!(std::fabs(got[i] - want[i]) <= allowed))
-      throw Fault("ops.h: " + c.kind, fmt::format("{}: the slope of its forward op, {:.6g}", c.name(), want[i]),
+      throw Fault("ops.h: " + c.kind,
+                  fmt::format("{}: the slope of its forward op, {:.6g}", c.name(), want[i]),
                   fmt::format("{:.6g} in element {} of output {}", got[i], i, o));
 }
 
@@ -98,7 +100,8 @@ void compare_slopes(const Subject& subject, const Gradient& g, const Case& f, co
     if (g.inputs[i].from != Source::kGradient)
       inputs[i] = (g.inputs[i].from == Source::kInput ? x : y)[g.inputs[i].at];
   const RunResult r = run(subject.name(), c, inputs);
-  if (!r.error.empty()) throw Fault("ops.h: " + c.kind, c.name() + ": a launch without error", r.error);
+  if (!r.error.empty())
+    throw Fault("ops.h: " + c.kind, c.name() + ": a launch without error", r.error);
   for (size_t o = 0; o < c.out.size(); ++o)
     expect_slopes(c, o, r.values[o], differences(f, x, g.of[o], inputs[0]));
 }
@@ -123,8 +126,8 @@ std::function<void(const Subject&)> slopes(const std::string& kind) {
 
 std::vector<Test> gradient_tests() {
   std::vector<Test> tests;
-  for (const char* kind : {"softmax_grad", "layernorm_grad", "rmsnorm_grad", "norm_param_grad", "attention_grad",
-                           "cross_entropy_grad"})
+  for (const char* kind : {"softmax_grad", "layernorm_grad", "rmsnorm_grad", "norm_param_grad",
+                           "attention_grad", "cross_entropy_grad"})
     tests.push_back({std::string("kernel.slopes.") + kind, 120, slopes(kind)});
   return tests;
 }

@@ -28,7 +28,8 @@ size_t bytes_held() {
 
 size_t open_files() {
   size_t n = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++n;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+    ++n;
   return n;
 }
 
@@ -37,7 +38,8 @@ std::string growth_of_rounds(const std::function<void()>& round) {
   for (int i = 0; i < rounds; ++i) round();
   const size_t now = bytes_held();
   if (now > bytes + 4 * rounds) return fmt::format("{:.1f} bytes", double(now - bytes) / rounds);
-  if (open_files() > files) return fmt::format("{:.1f} open files", double(open_files() - files) / rounds);
+  if (open_files() > files)
+    return fmt::format("{:.1f} open files", double(open_files() - files) / rounds);
   return "";
 }
 

@@ -10,8 +10,8 @@
 
 namespace orrery::judge {
 
-// kExact: reading or writing one byte more is SIGSEGV. kLonger: `size` says 64 bytes more, which are
-// the newer host's own.
+// kExact: reading or writing one byte more is SIGSEGV. kLonger: `size` says 64 bytes more, which
+// are the newer host's own.
 enum class Fit { kExact, kLonger };
 
 // Gone with the object: a read or write of them after that is SIGSEGV, too.

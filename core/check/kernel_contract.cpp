@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a kernel plugin is called, whatever the op: structs of other hosts, other threads, many steps.
+// How a kernel plugin is called, whatever the op: structs of other hosts, other threads, many
+// steps.
 #include <algorithm>
 #include <memory>
 #include <thread>
@@ -28,7 +29,8 @@ std::vector<Case> one_of_each(const orr_kernel_api& api) {
   std::vector<Case> found;
   for (Case& c : all_cases()) {
     if (elements(c.out[0]) == 0 || !takes(api, c)) continue;
-    const auto same = std::find_if(found.begin(), found.end(), [&](const Case& f) { return f.kind == c.kind; });
+    const auto same =
+        std::find_if(found.begin(), found.end(), [&](const Case& f) { return f.kind == c.kind; });
     if (same == found.end())
       found.push_back(std::move(c));
     else if (size_of(c) < size_of(*same))
@@ -64,7 +66,8 @@ class Prepared {
   ~Prepared() { api_.release(api_.self, kernel_); }
   void launch() {
     check(device_.run(false, [&] {
-      return api_.launch(kernel_, device_.stream(), in_.data(), out_.data(), workspace_bytes_ ? &workspace_ : nullptr);
+      return api_.launch(kernel_, device_.stream(), in_.data(), out_.data(),
+                         workspace_bytes_ ? &workspace_ : nullptr);
     }));
   }
 
@@ -92,10 +95,11 @@ void structs_of(const orr_kernel_api& api, const Case& c, Fit fit) {
   check(api.prepare(api.self, op.get(), &kernel));
   api.release(api.self, kernel);
   if (support->score <= 0)
-    throw Fault("types.h: structs carry their size", c.name() + ": the same answer whatever their size",
-                "score 0 under another size");
+    throw Fault("types.h: structs carry their size",
+                c.name() + ": the same answer whatever their size", "score 0 under another size");
   if (!support.tail_intact() || !size.tail_intact())
-    throw Fault("types.h: structs carry their size", c.name() + ": nothing written beyond what the plugin knows",
+    throw Fault("types.h: structs carry their size",
+                c.name() + ": nothing written beyond what the plugin knows",
                 "bytes of a newer host's were overwritten");
 }
 
@@ -112,7 +116,8 @@ void structs(const Subject& subject, Fit fit) {
   Loaded plugin(subject, fit);
   const orr_kernel_api& api = plugin.table<orr_kernel_api>(ORR_KIND_KERNEL);
   char reason[96] = "";
-  if (api.probe(api.self, reason, sizeof reason) <= 0) throw Skip(fmt::format("it does not work here: {}", reason));
+  if (api.probe(api.self, reason, sizeof reason) <= 0)
+    throw Skip(fmt::format("it does not work here: {}", reason));
   open_device(plugin, api);
   for (const Case& c : one_of_each(api)) structs_of(api, c, fit);
 }
@@ -135,11 +140,13 @@ void threads(const Subject& subject) {
       }
     }).join();
     if (!error.empty())
-      throw Fault("kernel.h: launch, [compute thread of the device]", c.name() + ": a launch from another thread", error);
+      throw Fault("kernel.h: launch, [compute thread of the device]",
+                  c.name() + ": a launch from another thread", error);
   }
 }
 
-void expect_no_growth(const std::string& contract, const std::string& what, const std::function<void()>& round) {
+void expect_no_growth(const std::string& contract, const std::string& what,
+                      const std::function<void()>& round) {
   if (const std::string grown = growth(round); !grown.empty())
     throw Fault(contract, what + " that keep nothing", "each keeps " + grown);
 }
@@ -150,14 +157,16 @@ void leaks(const Subject& subject) {
   for (const Case& c : one_of_each(api)) {
     {
       Prepared prepared(api, c, static_cast<uint32_t>(subject.seed));
-      expect_no_growth("kernel.h: \"`launch` once per step\"", c.name() + ": launches", [&] { prepared.launch(); });
+      expect_no_growth("kernel.h: \"`launch` once per step\"", c.name() + ": launches",
+                       [&] { prepared.launch(); });
     }
     AbiOp op(c);
-    expect_no_growth("kernel.h: \"Owned by the caller until `release`\"", c.name() + ": prepared and released kernels", [&] {
-      orr_kernel* kernel = nullptr;
-      check(api.prepare(api.self, &op.op, &kernel));
-      api.release(api.self, kernel);
-    });
+    expect_no_growth("kernel.h: \"Owned by the caller until `release`\"",
+                     c.name() + ": prepared and released kernels", [&] {
+                       orr_kernel* kernel = nullptr;
+                       check(api.prepare(api.self, &op.op, &kernel));
+                       api.release(api.self, kernel);
+                     });
   }
 }
 

@@ -11,9 +11,9 @@ namespace {
 
 struct Pointer {
   const char* kind;
-  size_t input;            // that points
-  int weight;              // input whose zeros make it unread, -1: none
-  bool row;                // whether the error names the row
+  size_t input;  // that points
+  int weight;    // input whose zeros make it unread, -1: none
+  bool row;      // whether the error names the row
   int64_t (*limit)(const Case&);
 };
 
@@ -25,14 +25,16 @@ int64_t slice_end(const Case& c) { return c.in[0].dims[1] - c.out[0].dims[1] + 1
 int64_t update_end(const Case& c) { return c.in[0].dims[1] - c.in[1].dims[1] + 1; }
 
 constexpr Pointer pointers[] = {
-    {"cross_entropy", 1, 2, true, classes},  {"cross_entropy_grad", 2, 3, true, classes},
-    {"gather", 1, -1, true, table_rows},     {"scatter_add", 0, -1, true, output_rows},
-    {"slice_at", 1, -1, false, slice_end},   {"update_slice", 2, -1, false, update_end}};
+    {"cross_entropy", 1, 2, true, classes}, {"cross_entropy_grad", 2, 3, true, classes},
+    {"gather", 1, -1, true, table_rows},    {"scatter_add", 0, -1, true, output_rows},
+    {"slice_at", 1, -1, false, slice_end},  {"update_slice", 2, -1, false, update_end}};
 
 bool has_number(const std::string& text, int64_t n) {
   const std::string digits = std::to_string(n);
   for (size_t at = 0; (at = text.find(digits, at)) != std::string::npos; ++at) {
-    const auto is_digit = [&](size_t i) { return i < text.size() && std::isdigit(static_cast<unsigned char>(text[i])); };
+    const auto is_digit = [&](size_t i) {
+      return i < text.size() && std::isdigit(static_cast<unsigned char>(text[i]));
+    };
     if (!is_digit(at + digits.size()) && (at == 0 || !is_digit(at - 1))) return true;
   }
   return false;
@@ -54,16 +56,19 @@ void judge_case(const Subject& subject, const Pointer& p, const Case& c) {
     bad[p.input][row] = static_cast<double>(value);
     const RunResult failed = run(subject.name(), c, bad);
     const std::string& error = failed.error;
-    const std::string what = fmt::format("{}: an error that names {}{}", c.name(), value, p.row ? fmt::format(" in row {}", row) : "");
+    const std::string what = fmt::format("{}: an error that names {}{}", c.name(), value,
+                                         p.row ? fmt::format(" in row {}", row) : "");
     if (error.empty()) throw Fault(contract, what, "success");
-    if (!has_number(error, std::abs(value)) || (p.row && !has_number(error, static_cast<int64_t>(row))))
+    if (!has_number(error, std::abs(value)) ||
+        (p.row && !has_number(error, static_cast<int64_t>(row))))
       throw Fault(contract, what, "'" + error + "'");
     if (failed.late && !error.starts_with(AbiOp::where))
-      throw Fault("kernel.h: \"with the op's `where` in front\"", fmt::format("{}: '{}: ...'", c.name(), AbiOp::where),
-                  "'" + error + "'");
+      throw Fault("kernel.h: \"with the op's `where` in front\"",
+                  fmt::format("{}: '{}: ...'", c.name(), AbiOp::where), "'" + error + "'");
     const RunResult after = run(subject.name(), c, good);
     if (const std::string again = trouble(after); !again.empty())
-      throw Fault("device.h: event_sync, \"once\"", c.name() + ": good data after bad, without error", again);
+      throw Fault("device.h: event_sync, \"once\"",
+                  c.name() + ": good data after bad, without error", again);
   }
 }
 
@@ -72,7 +77,9 @@ std::function<void(const Subject&)> bad_data(const Pointer& p) {
     require_device(subject);
     int judged = 0;
     for (const Case& c : all_cases()) {
-      if (c.kind != p.kind || judged == 4 || elements(c.in[p.input]) == 0 || !takes(kernel_of(subject), c)) continue;
+      if (c.kind != p.kind || judged == 4 || elements(c.in[p.input]) == 0 ||
+          !takes(kernel_of(subject), c))
+        continue;
       judge_case(subject, p, c);
       ++judged;
     }
@@ -84,7 +91,8 @@ std::function<void(const Subject&)> bad_data(const Pointer& p) {
 
 std::vector<Test> bad_data_tests() {
   std::vector<Test> tests;
-  for (const Pointer& p : pointers) tests.push_back({std::string("kernel.bad_data.") + p.kind, 60, bad_data(p)});
+  for (const Pointer& p : pointers)
+    tests.push_back({std::string("kernel.bad_data.") + p.kind, 60, bad_data(p)});
   return tests;
 }
 

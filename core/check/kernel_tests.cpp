@@ -33,7 +33,8 @@ std::vector<Values> inputs_of(const Subject& subject, const Case& c, bool exact)
   return make_inputs(c, exact, static_cast<uint32_t>(subject.seed));
 }
 
-void expect(const std::string& contract, const Case& c, const std::string& what, const std::string& fault) {
+void expect(const std::string& contract, const Case& c, const std::string& what,
+            const std::string& fault) {
   if (!fault.empty()) throw Fault(contract, fmt::format("{}: {}", c.name(), what), fault);
 }
 
@@ -41,7 +42,8 @@ RunResult run_clean(const Subject& subject, const Case& c, const std::vector<Val
                     const RunOptions& options = {}) {
   RunResult r = run(subject.name(), c, inputs, options);
   expect("kernel.h: launch, \"one buffer per tensor of the op\"", c,
-         "a launch without error that writes its outputs and nothing else", r.unsupported.empty() ? trouble(r) : "");
+         "a launch without error that writes its outputs and nothing else",
+         r.unsupported.empty() ? trouble(r) : "");
   return r;
 }
 
@@ -52,14 +54,17 @@ void values(const Subject& subject, const Case& c) {
     const RunResult r = run_clean(subject, c, inputs);
     const std::string contract = "ops.h: " + c.kind;
     if (exact)
-      expect(contract, c, "of small integers exactly the op", difference(r.values, kernel_suite::expected(c, inputs)));
+      expect(contract, c, "of small integers exactly the op",
+             difference(r.values, kernel_suite::expected(c, inputs)));
     else
       expect(contract, c, "the op, within rounding", distance(c, r.values, c.oracle(c, inputs)));
   }
 }
 
-void expect_bits(const Case& c, const std::string& what, const RunResult& got, const RunResult& want) {
-  expect("host.h: \"Results must not depend on which thread runs a task\"", c, "the same bits " + what,
+void expect_bits(const Case& c, const std::string& what, const RunResult& got,
+                 const RunResult& want) {
+  expect("host.h: \"Results must not depend on which thread runs a task\"", c,
+         "the same bits " + what,
          got.bits == want.bits ? "" : "other bits: " + difference(got.values, want.values));
 }
 
@@ -69,7 +74,8 @@ void bits(const Subject& subject, const Case& c) {
   const RunResult whole = run_clean(subject, c, inputs);
   expect_bits(c, "shifted by an element", run_clean(subject, c, inputs, {.misalign = 1}), whole);
   if (whole.support.inplace)
-    expect_bits(c, "in place", run_clean(subject, c, inputs, {.inplace = whole.support.inplace}), whole);
+    expect_bits(c, "in place", run_clean(subject, c, inputs, {.inplace = whole.support.inplace}),
+                whole);
   if (whole.support.capturable)
     expect_bits(c, "recorded", run_clean(subject, c, inputs, {.recorded = true}), whole);
   ThreadPool::get().configure(1);
@@ -91,10 +97,12 @@ void rows(const Subject& subject, const Case& c) {
         if (std::string_view(r.support.numerics) != whole.support.numerics) continue;
         for (size_t o = 0; o < c.out.size(); ++o)
           if (r.bits.empty() || r.bits[o] != part(c.out[o], whole.bits[o], axis.out[o], first, n))
-            throw Fault("kernel.h: \"equal id = equal bits\" (batch invariance)",
-                        fmt::format("{}: rows {} .. {} alone have the bits that they have in the batch", c.name(), first,
-                                    first + n),
-                        r.bits.empty() ? "no support for so few: " + r.unsupported : fmt::format("others in output {}", o));
+            throw Fault(
+                "kernel.h: \"equal id = equal bits\" (batch invariance)",
+                fmt::format("{}: rows {} .. {} alone have the bits that they have in the batch",
+                            c.name(), first, first + n),
+                r.bits.empty() ? "no support for so few: " + r.unsupported
+                               : fmt::format("others in output {}", o));
       }
 }
 
@@ -103,15 +111,18 @@ void leaves(const Subject& subject, const Case& c) {
   const auto seed = static_cast<uint32_t>(subject.seed);
   const char* tree = "ops.h: \"added in the binary tree over the leaf index\"";
   for (int64_t total : {1, 2, 3, 5, 8, 13})
-    expect(tree, c, "leaves of one call as of single calls", leaves_of_one_call(subject.name(), c, total, seed));
+    expect(tree, c, "leaves of one call as of single calls",
+           leaves_of_one_call(subject.name(), c, total, seed));
   for (int64_t total : {6, 13})
     for (int64_t ranks : {2, 3, 5})
-      expect("ops.h: \"The op writes every maximal node that the range completes\"", c, "nodes of ranks that give the sum of one",
+      expect("ops.h: \"The op writes every maximal node that the range completes\"", c,
+             "nodes of ranks that give the sum of one",
              leaves_of_ranks(subject.name(), c, total, ranks, seed));
 }
 
 // All cases of one op that the plugin claims; Skip if there are none.
-std::vector<Case> claimed(const Subject& subject, const std::string& kind, bool (*wanted)(const Case&)) {
+std::vector<Case> claimed(const Subject& subject, const std::string& kind,
+                          bool (*wanted)(const Case&)) {
   std::vector<Case> found;
   for (Case& c : all_cases())
     if (c.kind == kind && wanted(c) && takes(kernel_of(subject), c)) found.push_back(std::move(c));
@@ -125,7 +136,8 @@ bool has_leaves(const Case& c) { return !c.leaf_in.empty(); }
 
 using CaseTest = void (*)(const Subject&, const Case&);
 
-std::function<void(const Subject&)> over_cases(const std::string& kind, bool (*wanted)(const Case&), CaseTest test) {
+std::function<void(const Subject&)> over_cases(const std::string& kind, bool (*wanted)(const Case&),
+                                               CaseTest test) {
   return [=](const Subject& subject) {
     require_device(subject);
     for (const Case& c : claimed(subject, kind, wanted)) test(subject, c);
@@ -145,7 +157,8 @@ Case of_tomorrow(Case c, int way) {
 // Score 0 and a reason, never a crash.
 void refusals(const Subject& subject) {
   const orr_kernel_api& api = kernel_of(subject);
-  const char* ways[] = {"an op of a newer header", "an output of dtype 99", "an input of dtype 99", "function 9999"};
+  const char* ways[] = {"an op of a newer header", "an output of dtype 99", "an input of dtype 99",
+                        "function 9999"};
   for (const Case& c : all_cases())
     for (int way = 0; way < (c.instrs.empty() ? 3 : 4); ++way) {
       const Case odd = of_tomorrow(c, way);
@@ -154,9 +167,10 @@ void refusals(const Subject& subject) {
       support.size = sizeof support;
       api.supports(api.self, &op.op, &support);
       if (support.score != 0 || !support.reason[0])
-        throw Fault("kernel.h: \"Score 0 means no, with the reason\"",
-                    fmt::format("{}: {} is refused with a reason", c.name(), ways[way]),
-                    support.score ? fmt::format("score {}", support.score) : "score 0 without a reason");
+        throw Fault(
+            "kernel.h: \"Score 0 means no, with the reason\"",
+            fmt::format("{}: {} is refused with a reason", c.name(), ways[way]),
+            support.score ? fmt::format("score {}", support.score) : "score 0 without a reason");
     }
 }
 
@@ -177,12 +191,14 @@ const orr_kernel_api& kernel_of(const Subject& subject) {
 void require_device(const Subject& subject) {
   const orr_kernel_api& api = kernel_of(subject);
   char reason[96] = "";
-  if (api.probe(api.self, reason, sizeof reason) <= 0) throw Skip(fmt::format("it does not work here: {}", reason));
+  if (api.probe(api.self, reason, sizeof reason) <= 0)
+    throw Skip(fmt::format("it does not work here: {}", reason));
   try {
     Device::of(api);
   } catch (const Error& e) {
     if (e.code() != ORR_UNAVAILABLE && e.code() != ORR_INVALID) throw;
-    throw Skip(fmt::format("the device '{}' that it works on is not here: {}", api.device, e.what()));
+    throw Skip(
+        fmt::format("the device '{}' that it works on is not here: {}", api.device, e.what()));
   }
 }
 
@@ -195,18 +211,22 @@ bool takes(const orr_kernel_api& api, const Case& c) {
 }
 
 std::vector<Test> kernel_tests() {
-  std::vector<Test> tests = {{"kernel.probe", 10, probe}, {"kernel.claims", 60, claims}, {"kernel.refusals", 30, refusals}};
+  std::vector<Test> tests = {{"kernel.probe", 10, probe},
+                             {"kernel.claims", 60, claims},
+                             {"kernel.refusals", 30, refusals}};
   for (Test& test : kernel_contract_tests()) tests.push_back(std::move(test));
   struct Has {
     bool rows = false, leaves = false;
   };
   std::map<std::string, Has> kinds;
-  for (const Case& c : all_cases()) kinds[c.kind].rows |= has_axis(c), kinds[c.kind].leaves |= has_leaves(c);
+  for (const Case& c : all_cases())
+    kinds[c.kind].rows |= has_axis(c), kinds[c.kind].leaves |= has_leaves(c);
   for (const auto& [kind, has] : kinds) {
     tests.push_back({"kernel.values." + kind, 120, over_cases(kind, any, values)});
     tests.push_back({"kernel.bits." + kind, 120, over_cases(kind, any, bits)});
     if (has.rows) tests.push_back({"kernel.rows." + kind, 120, over_cases(kind, has_axis, rows)});
-    if (has.leaves) tests.push_back({"kernel.leaves." + kind, 120, over_cases(kind, has_leaves, leaves)});
+    if (has.leaves)
+      tests.push_back({"kernel.leaves." + kind, 120, over_cases(kind, has_leaves, leaves)});
   }
   for (auto family : {gradient_tests, bad_data_tests})
     for (Test& test : family()) tests.push_back(std::move(test));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plugin on trial, loaded by hand: with a bootstrap of our making and its tables as it gave them.
+// The plugin on trial, loaded by hand: with a bootstrap of our making and its tables as it gave
+// them.
 #pragma once
 
 #include <memory>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An observer plugin: events in every order that a run has, borrowed for the call, and runs that must
-// not notice it.
+// An observer plugin: events in every order that a run has, borrowed for the call, and runs that
+// must not notice it.
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
 
 #include "base/error.h"
-#include "check/guarded.h"
 #include "check/growth.h"
+#include "check/guarded.h"
 #include "check/loaded.h"
 #include "check/scripts.h"
 #include "plugin/host.h"
@@ -28,7 +28,8 @@ class Feed {
   }
   void send(int kind, int64_t step, double value, const std::string& words) {
     const Fleeting text(words);
-    Guarded<orr_event_record> event({0, kind, 0, 2, step, value, 0.5, time_ += 0.5, text.get()}, fit_);
+    Guarded<orr_event_record> event({0, kind, 0, 2, step, value, 0.5, time_ += 0.5, text.get()},
+                                    fit_);
     check(api_.observe(api_.self, event.get()));
   }
   void stop() { api_.stop(api_.self); }
@@ -71,7 +72,9 @@ void feed(const Subject& subject, Fit fit) {
 void exact_structs(const Subject& subject) { feed(subject, Fit::kExact); }
 void longer_structs(const Subject& subject) { feed(subject, Fit::kLonger); }
 
-const orr_observer_api& observer_of(const Subject& subject) { return registry_with(subject).observer(subject.name()); }
+const orr_observer_api& observer_of(const Subject& subject) {
+  return registry_with(subject).observer(subject.name());
+}
 
 // Two runs of one process, one without a directory; a run without steps; one that fails.
 void orders(const Subject& subject) {
@@ -95,7 +98,8 @@ void unknown_events(const Subject& subject) {
   feed.stop();
 }
 
-// A directory that is not there: success, for an observer that does not write, or an error in words.
+// A directory that is not there: success, for an observer that does not write, or an error in
+// words.
 void errors(const Subject& subject) {
   const orr_observer_api& api = observer_of(subject);
   const orr_observer_config config{sizeof config, 0, 2, "/proc/no such directory", 0};
@@ -107,7 +111,8 @@ void errors(const Subject& subject) {
   const std::string words = host_table().error_message(status);
   host_table().error_release(status);
   if (words.find("/proc/no such directory") == std::string::npos)
-    throw Fault("types.h: orr_status, \"What went wrong\"", "an error that names the directory", "'" + words + "'");
+    throw Fault("types.h: orr_status, \"What went wrong\"", "an error that names the directory",
+                "'" + words + "'");
 }
 
 void leaks(const Subject& subject) {
@@ -121,23 +126,30 @@ void leaks(const Subject& subject) {
     feed.send(ORR_EVENT_STEP_END, step, 0, "");
   });
   feed.stop();
-  if (!grown.empty()) throw Fault("observer.h: observe", "steps that keep nothing", "each keeps " + grown);
+  if (!grown.empty())
+    throw Fault("observer.h: observe", "steps that keep nothing", "each keeps " + grown);
 }
 
 void changes_nothing(const Subject& subject) {
-  const ScriptRun alone = run_script(subject, false, "", 1), observed = run_script(subject, true, "", 1);
+  const ScriptRun alone = run_script(subject, false, "", 1),
+                  observed = run_script(subject, true, "", 1);
   const char* contract = "observer.h: \"read-only events of a run\"";
-  if (observed.code != 0) throw Fault(contract, "a run that succeeds as without it", observed.output);
+  if (observed.code != 0)
+    throw Fault(contract, "a run that succeeds as without it", observed.output);
   if (observed.bits() != alone.bits())
-    throw Fault(contract, "the losses and parameters of a run without it: " + alone.bits(), observed.bits());
+    throw Fault(contract, "the losses and parameters of a run without it: " + alone.bits(),
+                observed.bits());
 }
 
 }  // namespace
 
 std::vector<Test> observer_tests() {
-  return {{"observer.exact_structs", 10, exact_structs}, {"observer.longer_structs", 10, longer_structs},
-          {"observer.orders", 10, orders},               {"observer.unknown_events", 10, unknown_events},
-          {"observer.errors", 10, errors},               {"observer.leaks", 10, leaks},
+  return {{"observer.exact_structs", 10, exact_structs},
+          {"observer.longer_structs", 10, longer_structs},
+          {"observer.orders", 10, orders},
+          {"observer.unknown_events", 10, unknown_events},
+          {"observer.errors", 10, errors},
+          {"observer.leaks", 10, leaks},
           {"observer.changes_nothing", 60, changes_nothing}};
 }
 

@@ -34,12 +34,14 @@ std::string take(int fd) {
   std::string text;
   char buffer[4096];
   lseek(fd, 0, SEEK_SET);
-  for (ssize_t n; (n = read(fd, buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<size_t>(n));
+  for (ssize_t n; (n = read(fd, buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<size_t>(n));
   close(fd);
   return text;
 }
 
-[[noreturn]] void become(std::vector<char*> argv, const std::vector<std::string>& variables, int output, int verdict) {
+[[noreturn]] void become(std::vector<char*> argv, const std::vector<std::string>& variables,
+                         int output, int verdict) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (const std::string& entry : variables) {
@@ -68,7 +70,8 @@ bool wait_for(pid_t pid, int seconds) {
 
 }  // namespace
 
-Ended run_self(const std::vector<std::string>& words, const std::vector<std::string>& variables, int seconds) {
+Ended run_self(const std::vector<std::string>& words, const std::vector<std::string>& variables,
+               int seconds) {
   const auto begin = std::chrono::steady_clock::now();
   std::vector<char*> argv = {const_cast<char*>("orrery")};
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));

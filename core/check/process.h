@@ -9,17 +9,17 @@
 namespace orrery::judge {
 
 struct Ended {
-  int code = 0;           // exit code, or 128 + signal
-  bool late = false;      // killed because its time was over
-  std::string output;     // what it and its children printed
-  std::string verdict;    // what it wrote to `verdict_fd`
+  int code = 0;         // exit code, or 128 + signal
+  bool late = false;    // killed because its time was over
+  std::string output;   // what it and its children printed
+  std::string verdict;  // what it wrote to `verdict_fd`
   double seconds = 0;
 };
 
 constexpr int verdict_fd = 3;
 
-// `variables` are added to the environment, "NAME=value"; ORRERY_PLUGIN_PATH among them replaces the
-// user's. Nothing that the program has started outlives the call.
+// `variables` are added to the environment, "NAME=value"; ORRERY_PLUGIN_PATH among them replaces
+// the user's. Nothing that the program has started outlives the call.
 Ended run_self(const std::vector<std::string>& words, const std::vector<std::string>& variables,
                int seconds);
 

@@ -28,7 +28,8 @@ json verdict_of(const Subject& subject, const Test& test) {
     test.run(subject);
     return {{"state", "passed"}};
   } catch (const Fault& e) {
-    return {{"state", "failed"}, {"contract", e.contract}, {"expected", e.expected}, {"got", e.got}};
+    return {
+        {"state", "failed"}, {"contract", e.contract}, {"expected", e.expected}, {"got", e.got}};
   } catch (const Skip& e) {
     return {{"state", "skipped"}, {"reason", e.what()}};
   } catch (const Error& e) {
@@ -66,14 +67,16 @@ void run_here(const Subject& subject, const std::string& name) {
 
 Result run_apart(const Subject& subject, const Test& test) {
   const Ended ended = run_self(
-      {"check", subject.path.string(), "--seed", std::to_string(subject.seed), "--test", test.name}, {}, test.seconds);
+      {"check", subject.path.string(), "--seed", std::to_string(subject.seed), "--test", test.name},
+      {}, test.seconds);
   Result result{test.name, State::kFailed, ended.seconds, alive, "", "", "", ended.output};
   const json verdict = json::parse(ended.verdict, nullptr, false);
   if (ended.late) {
     result.expected = fmt::format("an end within {} s", test.seconds);
     result.got = "it still ran, and was killed";
   } else if (verdict.is_discarded() || ended.code != 0) {
-    result.expected = verdict.is_discarded() ? "a test that ends by itself" : "a process that ends in peace";
+    result.expected =
+        verdict.is_discarded() ? "a test that ends by itself" : "a process that ends in peace";
     result.got = describe_code(ended.code) + (verdict.is_discarded() ? "" : " at its exit");
   }
   if (!result.got.empty()) return result;
@@ -82,7 +85,8 @@ Result run_apart(const Subject& subject, const Test& test) {
     result.reason = verdict.value("reason", "");
     result.contract = result.output = "";
   } else {
-    result.contract = verdict["contract"], result.expected = verdict["expected"], result.got = verdict["got"];
+    result.contract = verdict["contract"], result.expected = verdict["expected"],
+    result.got = verdict["got"];
   }
   return result;
 }

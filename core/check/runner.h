@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The trial: every test in a process of its own, so that a crash or an endless wait is a failed test
-// and not the judge's end.
+// The trial: every test in a process of its own, so that a crash or an endless wait is a failed
+// test and not the judge's end.
 #pragma once
 
 #include <string>

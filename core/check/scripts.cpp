@@ -56,7 +56,8 @@ std::string replaced(std::string text, const std::string& word, const std::strin
 
 ScratchDirectory::ScratchDirectory() {
   std::string name = std::filesystem::temp_directory_path() / "orrery-check-XXXXXX";
-  if (!mkdtemp(name.data())) fail(ORR_FAILED, "cannot make a directory {} ({})", name, std::strerror(errno));
+  if (!mkdtemp(name.data()))
+    fail(ORR_FAILED, "cannot make a directory {} ({})", name, std::strerror(errno));
   path_ = name;
 }
 
@@ -69,18 +70,23 @@ std::string ScriptRun::lines(const std::string& beginning) const {
   std::istringstream in(output);
   std::vector<std::string> found;
   for (std::string line; std::getline(in, line);)
-    if (const size_t at = line.find(beginning); at != std::string::npos) found.push_back(line.substr(at + beginning.size()));
+    if (const size_t at = line.find(beginning); at != std::string::npos)
+      found.push_back(line.substr(at + beginning.size()));
   std::string all;
   for (const std::string& line : found) all += (all.empty() ? "" : ", ") + line;
   return all;
 }
 
-ScriptRun run_script(const Subject& subject, bool with_plugin, const std::string& strategies, int ranks) {
+ScriptRun run_script(const Subject& subject, bool with_plugin, const std::string& strategies,
+                     int ranks) {
   const ScratchDirectory directory;
   const std::filesystem::path file = directory.path() / "model.lua";
-  std::ofstream(file) << replaced(replaced(script, "SEED", std::to_string(subject.seed)), "STACK", strategies);
-  const Ended ended = run_self({"run", "-n", std::to_string(ranks), file.string()},
-                               {"ORRERY_PLUGIN_PATH=" + (with_plugin ? subject.path.string() : ""), "ORRERY_DEADLINE=10"}, 60);
+  std::ofstream(file) << replaced(replaced(script, "SEED", std::to_string(subject.seed)), "STACK",
+                                  strategies);
+  const Ended ended = run_self(
+      {"run", "-n", std::to_string(ranks), file.string()},
+      {"ORRERY_PLUGIN_PATH=" + (with_plugin ? subject.path.string() : ""), "ORRERY_DEADLINE=10"},
+      60);
   return {ended.late ? ORR_DEADLINE : ended.code, ended.output};
 }
 

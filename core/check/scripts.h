@@ -35,6 +35,7 @@ struct ScriptRun {
 
 // Trains on n ranks under the strategies, Lua expressions with commas between ("" for none). The
 // plugin is in front of the search path, or not in it.
-ScriptRun run_script(const Subject& subject, bool with_plugin, const std::string& strategies, int ranks);
+ScriptRun run_script(const Subject& subject, bool with_plugin, const std::string& strategies,
+                     int ranks);
 
 }  // namespace orrery::judge

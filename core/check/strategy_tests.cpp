@@ -12,7 +12,9 @@
 namespace orrery::judge {
 namespace {
 
-const orr_strategy_api& strategy_of(const Subject& subject) { return registry_with(subject).strategy(subject.name()); }
+const orr_strategy_api& strategy_of(const Subject& subject) {
+  return registry_with(subject).strategy(subject.name());
+}
 
 orr_strategy_info info_of(const orr_strategy_api& api) {
   orr_strategy_info info{};
@@ -28,7 +30,8 @@ void describe_in(const Subject& subject, Fit fit) {
   check(api.describe(api.self, info.get()));
   Guarded<orr_predict_query> query({}, fit);
   query->axis_size = 2, query->op = ORR_COLL_TREE_ALL_REDUCE, query->element_bytes = 4;
-  query->reduced_elements = 100, query->reduced_bytes = 400, query->nodes = 1, query->total_nodes = 2;
+  query->reduced_elements = 100, query->reduced_bytes = 400, query->nodes = 1,
+  query->total_nodes = 2;
   Guarded<orr_prediction> prediction({}, fit);
   check(api.predict(api.self, query.get(), prediction.get()));
   if (!info.tail_intact() || !prediction.tail_intact())
@@ -43,14 +46,16 @@ void describe(const Subject& subject) {
   const auto expect = [](bool good, const std::string& what, const std::string& got) {
     if (!good) throw Fault("strategy.h: orr_strategy_info", what, got);
   };
-  expect(info.numeric_class >= ORR_CLASS_EXACT && info.numeric_class <= ORR_CLASS_APPROX, "EXACT, STALE or APPROX",
-         fmt::format("numeric_class {}", info.numeric_class));
+  expect(info.numeric_class >= ORR_CLASS_EXACT && info.numeric_class <= ORR_CLASS_APPROX,
+         "EXACT, STALE or APPROX", fmt::format("numeric_class {}", info.numeric_class));
   expect(info.provides && info.requires_ && info.conflicts, "words, or \"\" for none", "a NULL");
   expect(info.n_options == 0 || info.options, "as many options as n_options says", "NULL");
   for (int i = 0; i < info.n_options; ++i) {
     const orr_option& o = info.options[i];
-    expect(o.name && o.name[0] && o.doc && o.doc[0], "options with a name and a line of doc", fmt::format("option {} without", i));
-    expect(o.type >= 0 && o.type <= ORR_ATTR_TEXT, "options of type INT, REAL, TEXT, or 0 for either",
+    expect(o.name && o.name[0] && o.doc && o.doc[0], "options with a name and a line of doc",
+           fmt::format("option {} without", i));
+    expect(o.type >= 0 && o.type <= ORR_ATTR_TEXT,
+           "options of type INT, REAL, TEXT, or 0 for either",
            fmt::format("'{}' of type {}", o.name, o.type));
   }
 }
@@ -68,13 +73,16 @@ std::string call(const std::string& name) { return "strategy[\"" + name + "\"] {
 std::string stack_of(const Subject& subject) {
   const orr_strategy_info info = info_of(strategy_of(subject));
   for (int i = 0; i < info.n_options; ++i)
-    if (info.options[i].required) throw Skip(fmt::format("its option '{}' has no fallback", info.options[i].name));
+    if (info.options[i].required)
+      throw Skip(fmt::format("its option '{}' has no fallback", info.options[i].name));
   std::string stack;
   std::istringstream words(info.requires_);
   for (std::string word; std::getline(words, word, ',');) {
     word = word.substr(std::min(word.find_first_not_of(' '), word.size()));
     for (const std::string& other : Registry::get().names(ORR_KIND_STRATEGY)) {
-      if (other == subject.name() || !has_word(info_of(Registry::get().strategy(other)).provides, word)) continue;
+      if (other == subject.name() ||
+          !has_word(info_of(Registry::get().strategy(other)).provides, word))
+        continue;
       stack += call(other) + ", ";
       break;
     }
@@ -88,11 +96,14 @@ ScriptRun run_under(const Subject& subject, int ranks) {
   ScriptRun alone = run_script(subject, true, stack, ranks);
   if (alone.code == 0) return alone;
   for (const std::string& front : Registry::get().names(ORR_KIND_STRATEGY)) {
-    if (front == subject.name() || info_of(Registry::get().strategy(front)).numeric_class != ORR_CLASS_EXACT) continue;
+    if (front == subject.name() ||
+        info_of(Registry::get().strategy(front)).numeric_class != ORR_CLASS_EXACT)
+      continue;
     ScriptRun behind = run_script(subject, true, call(front) + ", " + stack, ranks);
     if (behind.code == 0) return behind;
   }
-  throw Fault("strategy.h: transform", fmt::format("a small model that trains under it on {} ranks", ranks), alone.output);
+  throw Fault("strategy.h: transform",
+              fmt::format("a small model that trains under it on {} ranks", ranks), alone.output);
 }
 
 double last_number(const std::string& text) {
@@ -106,10 +117,13 @@ void values(const Subject& subject) {
     const ScriptRun split = run_under(subject, ranks);
     if (numeric_class == ORR_CLASS_EXACT && split.bits() != alone.bits())
       throw Fault("strategy.h: ORR_CLASS_EXACT",
-                  fmt::format("on {} ranks the losses and parameters of one process: {}", ranks, alone.bits()), split.bits());
-    if (numeric_class != ORR_CLASS_EXACT && !(std::fabs(last_number(split.lines("loss ")) - last_number(alone.lines("loss "))) < 0.5))
-      throw Fault("strategy.h: how far a strategy takes the numbers", "a loss near that of one process: " + alone.lines("loss "),
-                  split.lines("loss "));
+                  fmt::format("on {} ranks the losses and parameters of one process: {}", ranks,
+                              alone.bits()),
+                  split.bits());
+    if (numeric_class != ORR_CLASS_EXACT &&
+        !(std::fabs(last_number(split.lines("loss ")) - last_number(alone.lines("loss "))) < 0.5))
+      throw Fault("strategy.h: how far a strategy takes the numbers",
+                  "a loss near that of one process: " + alone.lines("loss "), split.lines("loss "));
   }
 }
 
@@ -119,7 +133,8 @@ void predictions(const Subject& subject) {
     for (std::string one; std::getline(all, one, ',');) {
       int rank = 0;
       long long sent = 0, predicted = 0;
-      if (std::sscanf(one.c_str(), " %d sent %lld predicted %lld", &rank, &sent, &predicted) != 3 || sent != predicted)
+      if (std::sscanf(one.c_str(), " %d sent %lld predicted %lld", &rank, &sent, &predicted) != 3 ||
+          sent != predicted)
         throw Fault("strategy.h: predict, \"Compared by the core with the counted program\"",
                     fmt::format("on {} ranks what each sends, as counted", ranks), "rank" + one);
     }

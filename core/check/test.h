@@ -28,7 +28,9 @@ struct Subject {
 // A broken contract: the header that says so and its words, what they demand, what came.
 struct Fault : std::runtime_error {
   Fault(std::string contract, std::string expected, std::string got)
-      : std::runtime_error(contract), contract(std::move(contract)), expected(std::move(expected)),
+      : std::runtime_error(contract),
+        contract(std::move(contract)),
+        expected(std::move(expected)),
         got(std::move(got)) {}
   std::string contract, expected, got;
 };
@@ -56,8 +58,10 @@ std::vector<Test> device_tests();
 std::vector<Test> tests_of(const orr_plugin& descriptor);
 
 // Tests of several ranks start this program as `orrery check FILE --ranks N --body NAME --argument
-// WORDS --seed S`, which launches N ranks, `orrery check FILE --body NAME --argument WORDS --seed S`.
-int start_ranks(const Subject& subject, int ranks, const std::string& body, const std::string& argument);
+// WORDS --seed S`, which launches N ranks, `orrery check FILE --body NAME --argument WORDS --seed
+// S`.
+int start_ranks(const Subject& subject, int ranks, const std::string& body,
+                const std::string& argument);
 // What one rank does; an Error that it throws is told and becomes its code.
 int run_body(const Subject& subject, const std::string& body, const std::string& argument);
 

@@ -33,7 +33,8 @@ const char* word(State state) {
 std::string tail_of(const std::string& output) {
   constexpr int lines = 8;
   size_t at = output.size();
-  for (int i = 0; i <= lines && at != 0 && at != std::string::npos; ++i) at = output.rfind('\n', at - 1);
+  for (int i = 0; i <= lines && at != 0 && at != std::string::npos; ++i)
+    at = output.rfind('\n', at - 1);
   std::string text = at == std::string::npos ? output : output.substr(at);
   for (size_t i = 0; (i = text.find('\n', i)) != std::string::npos && i + 1 < text.size(); i += 14)
     text.replace(i, 1, "\n             ");
@@ -44,7 +45,8 @@ void print(const Result& r) {
   if (r.state == State::kSkipped) return;
   fmt::print("  {:<36} {:<7}{:6.2f} s\n", r.test, word(r.state), r.seconds);
   if (r.state == State::kFailed) {
-    fmt::print("    contract {}\n    expected {}\n    got      {}\n", r.contract, r.expected, r.got);
+    fmt::print("    contract {}\n    expected {}\n    got      {}\n", r.contract, r.expected,
+               r.got);
     if (!r.output.empty()) fmt::print("    printed  {}\n", tail_of(r.output));
   }
   std::fflush(stdout);
@@ -62,7 +64,8 @@ nlohmann::json to_json(const Result& r) {
   nlohmann::json out = {{"test", r.test}, {"state", word(r.state)}, {"seconds", r.seconds}};
   if (r.state == State::kSkipped) out["reason"] = r.reason;
   if (r.state != State::kFailed) return out;
-  out.update({{"contract", r.contract}, {"expected", r.expected}, {"got", r.got}, {"output", r.output}});
+  out.update(
+      {{"contract", r.contract}, {"expected", r.expected}, {"got", r.got}, {"output", r.output}});
   return out;
 }
 
@@ -78,7 +81,8 @@ std::vector<Result> try_all(const judge::Subject& subject, const Choice& choice)
     if (!choice.json) print(results.back());
   }
   if (results.empty())
-    fail(ORR_INVALID, "--only {}: this plugin has no such test; leave it out to see all", choice.only);
+    fail(ORR_INVALID, "--only {}: this plugin has no such test; leave it out to see all",
+         choice.only);
   return results;
 }
 
@@ -86,18 +90,26 @@ int judge_plugin(const Choice& choice) {
   const judge::Subject subject = judge::examine(choice.file, choice.seed);
   const orr_plugin& d = subject.descriptor;
   if (!choice.json)
-    fmt::print("{}: {} '{}' {}, seed {}\n", choice.file, kinds_text(d.kinds), d.name, d.version, choice.seed);
+    fmt::print("{}: {} '{}' {}, seed {}\n", choice.file, kinds_text(d.kinds), d.name, d.version,
+               choice.seed);
   const std::vector<Result> results = try_all(subject, choice);
   const auto count = [&](State s) {
-    return std::count_if(results.begin(), results.end(), [&](const Result& r) { return r.state == s; });
+    return std::count_if(results.begin(), results.end(),
+                         [&](const Result& r) { return r.state == s; });
   };
-  const auto passed = count(State::kPassed), failed = count(State::kFailed), skipped = count(State::kSkipped);
+  const auto passed = count(State::kPassed), failed = count(State::kFailed),
+             skipped = count(State::kSkipped);
   if (choice.json) {
     nlohmann::json list = nlohmann::json::array();
     for (const Result& r : results) list.push_back(to_json(r));
-    fmt::print("{}\n", nlohmann::json{{"plugin", d.name}, {"kind", kinds_text(d.kinds)}, {"seed", choice.seed},
-                                      {"passed", passed}, {"failed", failed}, {"skipped", skipped},
-                                      {"tests", list}}.dump(2));
+    fmt::print("{}\n", nlohmann::json{{"plugin", d.name},
+                                      {"kind", kinds_text(d.kinds)},
+                                      {"seed", choice.seed},
+                                      {"passed", passed},
+                                      {"failed", failed},
+                                      {"skipped", skipped},
+                                      {"tests", list}}
+                           .dump(2));
   } else {
     print_skipped(results);
     fmt::print("{} passed, {} failed, {} skipped\n", passed, failed, skipped);
@@ -120,8 +132,10 @@ Examples:
   orrery check ./orrery-comm-mine.so --only comm.collectives --seed 7)");
   command->add_option("plugin", choice->file, "The plugin's .so file")->required();
   command->add_flag("--json", choice->json, "print JSON");
-  command->add_option("--seed", choice->seed, "Source of every random choice")->capture_default_str();
-  command->add_option("--only", choice->only, "One test, or all of a family: comm.collectives, kernel.values");
+  command->add_option("--seed", choice->seed, "Source of every random choice")
+      ->capture_default_str();
+  command->add_option("--only", choice->only,
+                      "One test, or all of a family: comm.collectives, kernel.values");
   // How a trial starts itself: one test, and one rank of a test.
   command->add_option("--test", choice->test)->group("");
   command->add_option("--ranks", choice->ranks)->group("");

@@ -92,18 +92,18 @@ void add_shares(Facts& facts, const Cores& cores, int ranks) {
 Facts facts(int ranks) {
   const Cores cores;
   Facts all = {{"version", ORRERY_VERSION},
-          {"compiler", ORR_BUILD_TEXT},
-          {"lua", ORRERY_LUA_VERSION},
-          {"cpu", cpu_model()},
-          {"features", cpu_features()},
-          {"cores",
-           fmt::format("{} allowed of {}", allowed_cpus().size(), sysconf(_SC_NPROCESSORS_ONLN))},
-          {"topology", topology(cores)},
-          {"memory", fmt::format("{} available of {}", human_bytes(double(memory_available())),
-                                 human_bytes(double(memory_total())))},
-          {"shared memory", shared_memory()},
-          {"gpu", gpu_driver()},
-          {"launched by", launch_environment()}};
+               {"compiler", ORR_BUILD_TEXT},
+               {"lua", ORRERY_LUA_VERSION},
+               {"cpu", cpu_model()},
+               {"features", cpu_features()},
+               {"cores", fmt::format("{} allowed of {}", allowed_cpus().size(),
+                                     sysconf(_SC_NPROCESSORS_ONLN))},
+               {"topology", topology(cores)},
+               {"memory", fmt::format("{} available of {}", human_bytes(double(memory_available())),
+                                      human_bytes(double(memory_total())))},
+               {"shared memory", shared_memory()},
+               {"gpu", gpu_driver()},
+               {"launched by", launch_environment()}};
   if (ranks > 0) add_shares(all, cores, ranks);
   return all;
 }
@@ -125,10 +125,10 @@ void print_json(int ranks) {
 }  // namespace
 
 void add_doctor(CLI::App& app, int&) {
-  CLI::App* command =
-      app.add_subcommand("doctor",
-                         "Report what this machine offers and which plugins work on it.\n\n"
-                         "Examples:\n  orrery doctor\n  orrery doctor -n 4\n  orrery doctor --json\n");
+  CLI::App* command = app.add_subcommand(
+      "doctor",
+      "Report what this machine offers and which plugins work on it.\n\n"
+      "Examples:\n  orrery doctor\n  orrery doctor -n 4\n  orrery doctor --json\n");
   auto json = std::make_shared<bool>(false);
   auto ranks = std::make_shared<int>(0);
   command->add_flag("--json", *json, "print JSON");

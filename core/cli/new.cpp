@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `orrery new plugin KIND NAME`: a project of three files that passes `orrery check` before its author
-// has written a line. The files are templates with @name@ in them.
+// `orrery new plugin KIND NAME`: a project of three files that passes `orrery check` before its
+// author has written a line. The files are templates with @name@ in them.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -28,24 +28,31 @@ fs::path template_directory() {
 }
 
 void check_name(const std::string& name) {
-  const auto good = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  const auto good = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  };
   const bool letter_first = !name.empty() && name[0] >= 'a' && name[0] <= 'z';
   if (!letter_first || name.size() > 31 || !std::all_of(name.begin(), name.end(), good))
-    fail(ORR_INVALID, "a plugin cannot be called '{}'; use up to 31 of a-z, 0-9 and _, a letter first", name);
+    fail(ORR_INVALID,
+         "a plugin cannot be called '{}'; use up to 31 of a-z, 0-9 and _, a letter first", name);
 }
 
 std::string read_template(const fs::path& file) {
   std::ifstream in(file);
   std::ostringstream text;
   text << in.rdbuf();
-  if (!in) fail(ORR_UNAVAILABLE, "the template {} cannot be read; install the program again", file.string());
+  if (!in)
+    fail(ORR_UNAVAILABLE, "the template {} cannot be read; install the program again",
+         file.string());
   return text.str();
 }
 
 // Words between @ are replaced; every template uses the same.
-std::string filled(std::string text, const std::vector<std::pair<std::string, std::string>>& words) {
+std::string filled(std::string text,
+                   const std::vector<std::pair<std::string, std::string>>& words) {
   for (const auto& [word, value] : words)
-    for (size_t at = 0; (at = text.find("@" + word + "@", at)) != std::string::npos; at += value.size())
+    for (size_t at = 0; (at = text.find("@" + word + "@", at)) != std::string::npos;
+         at += value.size())
       text.replace(at, word.size() + 2, value);
   return text;
 }
@@ -59,7 +66,8 @@ void write_file(const fs::path& file, const std::string& text) {
 
 void make_project(const std::string& kind, const std::string& name, bool c) {
   if (!std::count(kinds.begin(), kinds.end(), kind))
-    fail(ORR_INVALID, "there is no plugin kind '{}'{}; there are: {}", kind, did_you_mean(kind, kinds), join(kinds, ", "));
+    fail(ORR_INVALID, "there is no plugin kind '{}'{}; there are: {}", kind,
+         did_you_mean(kind, kinds), join(kinds, ", "));
   check_name(name);
   const fs::path from = template_directory(), to = name;
   const std::string extension = c ? "c" : "cpp", source = name + "." + extension;
@@ -68,15 +76,21 @@ void make_project(const std::string& kind, const std::string& name, bool c) {
     fail(ORR_INVALID, "directory {} {}; choose another name, or go elsewhere", name,
          error ? "cannot be made (" + error.message() + ")" : "is there already");
   const std::vector<std::pair<std::string, std::string>> words = {
-      {"name", name}, {"kind", kind}, {"source", source},
-      {"language", extension}, {"standard", c ? "c_std=c11" : "cpp_std=c++20"}};
+      {"name", name},
+      {"kind", kind},
+      {"source", source},
+      {"language", extension},
+      {"standard", c ? "c_std=c11" : "cpp_std=c++20"}};
   write_file(to / source, filled(read_template(from / (kind + "." + extension)), words));
   write_file(to / "meson.build", filled(read_template(from / "meson.build.in"), words));
-  write_file(to / "README.md", filled(read_template(from / ("README." + kind + ".md")) + read_template(from / "README.md.in"), words));
-  std::printf("made %s/; build and judge it:\n"
-              "  cd %s && meson setup build && meson compile -C build\n"
-              "  orrery check build/orrery-%s-%s.so\n",
-              name.c_str(), name.c_str(), kind.c_str(), name.c_str());
+  write_file(to / "README.md", filled(read_template(from / ("README." + kind + ".md")) +
+                                          read_template(from / "README.md.in"),
+                                      words));
+  std::printf(
+      "made %s/; build and judge it:\n"
+      "  cd %s && meson setup build && meson compile -C build\n"
+      "  orrery check build/orrery-%s-%s.so\n",
+      name.c_str(), name.c_str(), kind.c_str(), name.c_str());
 }
 
 }  // namespace
@@ -91,7 +105,9 @@ void add_new(CLI::App& app) {
 Examples:
   orrery new plugin comm mine
   orrery new plugin kernel swift --c)");
-  command->add_option("what", choice->what, "What to start: plugin")->required()->check(CLI::IsMember({"plugin"}));
+  command->add_option("what", choice->what, "What to start: plugin")
+      ->required()
+      ->check(CLI::IsMember({"plugin"}));
   command->add_option("kind", choice->kind, "kernel, comm, strategy or observer")->required();
   command->add_option("name", choice->name, "What users will call it")->required();
   command->add_flag("--c", choice->c, "in plain C instead of C++");

@@ -31,7 +31,8 @@ void print_scripted() {
   const std::filesystem::path folder = std::filesystem::path(lua_library()) / "orrery" / "strategy";
   std::vector<std::string> names;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) names.push_back(entry.path().stem());
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+    names.push_back(entry.path().stem());
   std::sort(names.begin(), names.end());
   if (!names.empty()) fmt::print("strategies in Lua: {}  {}\n", join(names, ", "), folder.string());
 }

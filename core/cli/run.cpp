@@ -28,7 +28,7 @@ struct Choice {
   std::string pin = "cores";
   uint64_t link_speed = 0;
   bool profile = false;
-  std::string directory;           // of the run; "" keeps none
+  std::string directory;  // of the run; "" keeps none
   std::string hosts, remote_shell = default_remote_shell();
   bool as_host = false;
   std::vector<std::string> words;  // script, key=value...
@@ -58,11 +58,12 @@ void check_plan(const CLI::App& command, int ranks) {
   const RuntimeOptions& options = runtime_options();
   if (options.plan_rank < 0 || options.plan_rank >= ranks)
     fail(ORR_INVALID, "--rank {}: there are ranks 0 to {}", options.plan_rank, ranks - 1);
-  if (command.count("--fit") && options.plan_fit == 0) fail(ORR_INVALID, "--fit 0: a rank needs some memory");
+  if (command.count("--fit") && options.plan_fit == 0)
+    fail(ORR_INVALID, "--fit 0: a rank needs some memory");
 }
 
-// A rank that cannot use its backend ends before it meets the others: each says so by itself, and none
-// waits for one that has gone.
+// A rank that cannot use its backend ends before it meets the others: each says so by itself, and
+// none waits for one that has gone.
 void check_backend(const Choice& choice) {
   if (detect().size == 1) return;
   const orr_comm_api& api = Registry::get().comm(choice.comm);
@@ -88,7 +89,8 @@ std::vector<std::string> rank_command(const Choice& choice) {
   std::vector<std::string> argv = {"orrery", "run", "--comm", choice.comm};
   for (const std::string& name : choice.kernels) argv.insert(argv.end(), {"--kernels", name});
   if (choice.profile) argv.push_back("--profile");
-  if (choice.link_speed) argv.insert(argv.end(), {"--link-speed", std::to_string(choice.link_speed)});
+  if (choice.link_speed)
+    argv.insert(argv.end(), {"--link-speed", std::to_string(choice.link_speed)});
   if (!choice.directory.empty()) argv.insert(argv.end(), {"--dir", choice.directory});
   argv.insert(argv.end(), choice.words.begin(), choice.words.end());
   return argv;
@@ -108,13 +110,14 @@ bool must_launch(const Choice& choice) {
 int run_on_hosts(const Choice& choice) {
   const World world = detect();
   if (world.size > 1)
-    fail(ORR_INVALID, "--hosts {}: this process is already one of {} ranks ({}); leave --hosts out", choice.hosts,
-         world.size, world.source);
+    fail(ORR_INVALID, "--hosts {}: this process is already one of {} ranks ({}); leave --hosts out",
+         choice.hosts, world.size, world.source);
   if (choice.ranks != 1)
-    fail(ORR_INVALID, "-n {} with --hosts {}: leave -n out, the hosts' slots say how many ranks there are",
+    fail(ORR_INVALID,
+         "-n {} with --hosts {}: leave -n out, the hosts' slots say how many ranks there are",
          choice.ranks, choice.hosts);
-  return launch_hosts({read_hosts(choice.hosts), choice.remote_shell, rank_command(choice), choice.threads,
-                       choice.words.front()});
+  return launch_hosts({read_hosts(choice.hosts), choice.remote_shell, rank_command(choice),
+                       choice.threads, choice.words.front()});
 }
 
 int run_words(const Choice& choice) {
@@ -133,21 +136,28 @@ Examples:
   orrery run -n 4 --comm local examples/gpt.lua steps=200 batch=32
   orrery run --hosts hosts.txt examples/gpt.lua)");
   add_common(command, *choice);
-  command->add_option("--hosts", choice->hosts, "File of the hosts to run on: a name per line, slots=N");
-  command->add_option("--remote-shell", choice->remote_shell, "Command that --hosts reaches a host by")
+  command->add_option("--hosts", choice->hosts,
+                      "File of the hosts to run on: a name per line, slots=N");
+  command
+      ->add_option("--remote-shell", choice->remote_shell, "Command that --hosts reaches a host by")
       ->capture_default_str();
-  command->add_flag("--as-host", choice->as_host)->group("");  // how --hosts starts itself on each host
+  command->add_flag("--as-host", choice->as_host)
+      ->group("");  // how --hosts starts itself on each host
   command->add_option("--threads", choice->threads, "Compute threads of each rank (0: its share)")
       ->envname("ORRERY_THREADS");
-  command->add_option("--pin", choice->pin, "Whether ranks of a host get cores of their own: cores, none")
+  command
+      ->add_option("--pin", choice->pin,
+                   "Whether ranks of a host get cores of their own: cores, none")
       ->check(CLI::IsMember({"cores", "none"}))
       ->envname("ORRERY_PIN")
       ->capture_default_str();
-  command->add_option("--link-speed", choice->link_speed,
-                      "Pretend that ranks are joined by links of so many bytes a second: 1GB, 125MB")
+  command
+      ->add_option("--link-speed", choice->link_speed,
+                   "Pretend that ranks are joined by links of so many bytes a second: 1GB, 125MB")
       ->transform(CLI::AsSizeValue(true));
   command->add_flag("--profile", choice->profile, "Print at the end where rank 0 spent its time");
-  command->add_option("--dir", choice->directory, "Run directory, for metrics.jsonl; made if missing");
+  command->add_option("--dir", choice->directory,
+                      "Run directory, for metrics.jsonl; made if missing");
   command->callback([choice, command, &exit_code] {
     check_ranks(choice->ranks);
     check_names(*command, *choice);
@@ -183,14 +193,20 @@ Examples:
   orrery plan -n 4 --diff --rank 1 examples/pipeline.lua
   orrery plan -n 8 --fit 16GiB examples/gpt-3d.lua)");
   add_common(command, *choice);
-  command->add_option("--svg", runtime_options().plan_svg, "Draw the schedule of a pipeline into this file");
+  command->add_option("--svg", runtime_options().plan_svg,
+                      "Draw the schedule of a pipeline into this file");
   command->add_option("--machine", runtime_options().plan_machine,
                       "File with the machine's speed in JSON, as examples/machine.lua measures it");
-  CLI::Option* diff = command->add_flag("--diff", runtime_options().plan_diff,
-                                        "Print what each strategy of the stack changes in the program of a rank");
-  command->add_option("--rank", runtime_options().plan_rank, "The rank that --diff shows")->needs(diff)->capture_default_str();
-  command->add_option("--fit", runtime_options().plan_fit,
-                      "Memory of a rank, as 16GiB: plan with the fewest microbatches that fit, whatever the script asks for")
+  CLI::Option* diff =
+      command->add_flag("--diff", runtime_options().plan_diff,
+                        "Print what each strategy of the stack changes in the program of a rank");
+  command->add_option("--rank", runtime_options().plan_rank, "The rank that --diff shows")
+      ->needs(diff)
+      ->capture_default_str();
+  command
+      ->add_option("--fit", runtime_options().plan_fit,
+                   "Memory of a rank, as 16GiB: plan with the fewest microbatches that fit, "
+                   "whatever the script asks for")
       ->transform(CLI::AsSizeValue(true))
       ->excludes(diff);
   command->callback([choice, command, &exit_code] {

@@ -10,8 +10,8 @@
 
 namespace orrery {
 
-// The nearest ancestor that was started with none of the environment variables, or whose environment may
-// not be looked at; 1 at the latest.
+// The nearest ancestor that was started with none of the environment variables, or whose
+// environment may not be looked at; 1 at the latest.
 pid_t ancestor_without(const std::vector<std::string>& variables);
 
 }  // namespace orrery

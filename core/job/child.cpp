@@ -76,8 +76,10 @@ void LinePrefixer::write_lines(bool all) {
   size_t begin = 0;
   std::string out;
   for (size_t end; (end = pending_.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    if (mark_ && pending_[begin] == mark_) kept_ = pending_.substr(begin + 1, end - begin - 1);
-    else out += prefix_ + pending_.substr(begin, end + 1 - begin);
+    if (mark_ && pending_[begin] == mark_)
+      kept_ = pending_.substr(begin + 1, end - begin - 1);
+    else
+      out += prefix_ + pending_.substr(begin, end + 1 - begin);
   }
   pending_.erase(0, begin);
   if (all && !pending_.empty()) out += prefix_ + pending_ + "\n";
@@ -100,7 +102,8 @@ Child start_child(const ChildSpec& spec) {
   if (!spec.owns_terminal) {
     p.null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (p.null < 0 || pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC))
-      fail(ORR_FAILED, "launcher: no pipe for rank {}: {} (see ulimit -n)", spec.rank, std::strerror(errno));
+      fail(ORR_FAILED, "launcher: no pipe for rank {}: {} (see ulimit -n)", spec.rank,
+           std::strerror(errno));
     p.out = out[1];
     p.err = err[1];
     for (int fd : {out[0], err[0]}) {
@@ -113,7 +116,8 @@ Child start_child(const ChildSpec& spec) {
   const int error = errno;
   for (int fd : {p.null, p.out, p.err})
     if (fd >= 0) close(fd);
-  if (child.pid < 0) fail(ORR_FAILED, "launcher: cannot start rank {}: {}", spec.rank, std::strerror(error));
+  if (child.pid < 0)
+    fail(ORR_FAILED, "launcher: cannot start rank {}: {}", spec.rank, std::strerror(error));
   return child;
 }
 

@@ -10,8 +10,8 @@
 
 namespace orrery {
 
-// Passes whole lines on with a prefix. The last one that begins with the mark, if there is one, is kept
-// back.
+// Passes whole lines on with a prefix. The last one that begins with the mark, if there is one, is
+// kept back.
 class LinePrefixer {
  public:
   LinePrefixer(int from, int to, std::string prefix, char mark)

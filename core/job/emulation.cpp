@@ -15,12 +15,15 @@
 namespace orrery {
 namespace {
 
-// Of all messages of an operation, so that ranks in different ones are told apart: small enough for MPI,
-// beside the tags that scripts like to use.
+// Of all messages of an operation, so that ranks in different ones are told apart: small enough for
+// MPI, beside the tags that scripts like to use.
 int32_t tag_of(const orr_coll& c) {
-  const size_t facts[] = {std::hash<std::string_view>{}(c.name ? c.name : ""), static_cast<size_t>(c.op),
-                          static_cast<size_t>(c.dtype), static_cast<size_t>(c.redop),
-                          static_cast<size_t>(c.count), static_cast<size_t>(c.sequence)};
+  const size_t facts[] = {std::hash<std::string_view>{}(c.name ? c.name : ""),
+                          static_cast<size_t>(c.op),
+                          static_cast<size_t>(c.dtype),
+                          static_cast<size_t>(c.redop),
+                          static_cast<size_t>(c.count),
+                          static_cast<size_t>(c.sequence)};
   size_t h = 0;
   for (size_t fact : facts) h = (h ^ fact) * 0x100000001b3;
   return static_cast<int32_t>(0x4000 | (h >> 20 & 0x3fff));
@@ -69,7 +72,8 @@ void barrier(int rank, int ranks, Messages& messages) {
 }  // namespace
 
 MessagesOf::MessagesOf(const orr_coll& c)
-    : name_(fmt::format("{}{}{}", orr::traffic::name(c.op), c.name && *c.name ? " " : "", c.name ? c.name : "")) {
+    : name_(fmt::format("{}{}{}", orr::traffic::name(c.op), c.name && *c.name ? " " : "",
+                        c.name ? c.name : "")) {
   common_.size = sizeof common_, common_.dtype = ORR_U8, common_.tag = tag_of(c);
   common_.where = c.where, common_.stream = c.stream, common_.deadline_ns = c.deadline_ns;
 }
@@ -87,7 +91,8 @@ bool is_native(const orr_comm_caps& caps, const orr_coll& c) {
 }
 
 void emulate(const orr_coll& c, int rank, int ranks, const PostMessages& post) {
-  if (const std::string why = orr::refusal(c, rank, ranks, false); !why.empty()) throw Error(ORR_INVALID, why);
+  if (const std::string why = orr::refusal(c, rank, ranks, false); !why.empty())
+    throw Error(ORR_INVALID, why);
   Messages messages(c, post);
   if (c.op == ORR_COLL_BARRIER) return barrier(rank, ranks, messages);
   if (orr::adds(c.op)) return orr::exchange::reduce(c, rank, ranks, messages);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operations that a comm plugin does not have, composed of its sends and receives (orrery/comm.h): with
-// the bits that every other backend gives.
+// Operations that a comm plugin does not have, composed of its sends and receives (orrery/comm.h):
+// with the bits that every other backend gives.
 #pragma once
 
 #include <orrery/comm.h>
@@ -12,11 +12,12 @@
 
 namespace orrery {
 
-// Whether the operation is the plugin's own affair: it has its kind and can add its elements, or nobody
-// else could carry it out.
+// Whether the operation is the plugin's own affair: it has its kind and can add its elements, or
+// nobody else could carry it out.
 bool is_native(const orr_comm_caps& caps, const orr_coll& c);
 
-// The messages that an operation is composed of: named as it is, and told apart from other operations'.
+// The messages that an operation is composed of: named as it is, and told apart from other
+// operations'.
 class MessagesOf {
  public:
   // REQUIRES: this object outlives the use of what it makes.

@@ -18,8 +18,8 @@
 namespace orrery {
 namespace {
 
-// The variables of one launcher. `step`, where given, must be set for the others to mean anything: a
-// Slurm batch script carries task variables without being a task.
+// The variables of one launcher. `step`, where given, must be set for the others to mean anything:
+// a Slurm batch script carries task variables without being a task.
 struct Source {
   const char* name;
   const char *rank, *size, *local_rank, *local_size;
@@ -29,14 +29,38 @@ struct Source {
 };
 
 constexpr Source sources[] = {
-    {"orrery", "ORRERY_RANK", "ORRERY_WORLD_SIZE", "ORRERY_LOCAL_RANK", "ORRERY_LOCAL_WORLD_SIZE",
-     nullptr, false, {"ORRERY_JOB"}},
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", nullptr, false,
+    {"orrery",
+     "ORRERY_RANK",
+     "ORRERY_WORLD_SIZE",
+     "ORRERY_LOCAL_RANK",
+     "ORRERY_LOCAL_WORLD_SIZE",
+     nullptr,
+     false,
+     {"ORRERY_JOB"}},
+    {"torchrun",
+     "RANK",
+     "WORLD_SIZE",
+     "LOCAL_RANK",
+     "LOCAL_WORLD_SIZE",
+     nullptr,
+     false,
      {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
-    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr, false, {"PMIX_NAMESPACE"}},
+    {"Open MPI",
+     "OMPI_COMM_WORLD_RANK",
+     "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE",
+     nullptr,
+     false,
+     {"PMIX_NAMESPACE"}},
     {"hydra", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr, false, {}},
-    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr, "SLURM_STEP_ID", true,
+    {"Slurm",
+     "SLURM_PROCID",
+     "SLURM_NTASKS",
+     "SLURM_LOCALID",
+     nullptr,
+     "SLURM_STEP_ID",
+     true,
      {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
 };
 
@@ -56,7 +80,8 @@ int slurm_local_size(const GetEnv& env, int size) {
   const int n = nodes ? number("SLURM_STEP_NUM_NODES", nodes) : 1;
   const char* tasks = env("SLURM_STEP_TASKS_PER_NODE");
   if (n <= 1 || !tasks) return size;
-  return number("SLURM_STEP_TASKS_PER_NODE", std::string(tasks, std::strspn(tasks, "0123456789")).c_str());
+  return number("SLURM_STEP_TASKS_PER_NODE",
+                std::string(tasks, std::strspn(tasks, "0123456789")).c_str());
 }
 
 // The first host of a list such as "n[07-12,20],m3".
@@ -64,14 +89,16 @@ std::string first_host(const std::string& nodes) {
   const size_t bracket = nodes.find('['), end = nodes.find(',');
   if (bracket == std::string::npos || end < bracket) return nodes.substr(0, end);
   const size_t stop = nodes.find_first_of("-,]", bracket);
-  const size_t close = nodes.find(']', bracket), after = std::min(nodes.find(',', close), nodes.size());
+  const size_t close = nodes.find(']', bracket),
+               after = std::min(nodes.find(',', close), nodes.size());
   if (close == std::string::npos) return "";
   return nodes.substr(0, bracket) + nodes.substr(bracket + 1, stop - bracket - 1) +
          nodes.substr(close + 1, after - close - 1);
 }
 
-// Rank 0's address is in the variables of torchrun's kind, which any launcher may pass on. Slurm names
-// the host of its first task; each job has a port of its own there, like other programs choose theirs.
+// Rank 0's address is in the variables of torchrun's kind, which any launcher may pass on. Slurm
+// names the host of its first task; each job has a port of its own there, like other programs
+// choose theirs.
 void find_rank_0(World& w, const GetEnv& env) {
   const char *address = env("MASTER_ADDR"), *port = env("MASTER_PORT");
   if (address && port) {
@@ -107,18 +134,21 @@ std::optional<World> read(const Source& s, const GetEnv& env) {
   if (std::string_view(s.rank) == "PMI_RANK" && !env(s.local_rank) && env("SLURM_STEP_ID"))
     return std::nullopt;
   if (!rank || !size)
-    fail(ORR_INVALID, "{} is set but {} is not: set both, or neither and start with 'orrery run -n N'",
+    fail(ORR_INVALID,
+         "{} is set but {} is not: set both, or neither and start with 'orrery run -n N'",
          rank ? s.rank : s.size, rank ? s.size : s.rank);
   World w;
   w.rank = number(s.rank, rank);
   w.size = number(s.size, size);
   if (w.rank >= w.size)
-    fail(ORR_INVALID, "{}={} is outside of {}={}: ranks count from 0", s.rank, w.rank, s.size, w.size);
+    fail(ORR_INVALID, "{}={} is outside of {}={}: ranks count from 0", s.rank, w.rank, s.size,
+         w.size);
   const char* local_rank = env(s.local_rank);
   const char* local_size = s.local_size ? env(s.local_size) : nullptr;
   w.local_rank = local_rank ? number(s.local_rank, local_rank) : w.rank;
-  w.local_size = local_size ? number(s.local_size, local_size)
-                 : s.local_size ? w.size : slurm_local_size(env, w.size);
+  w.local_size = local_size     ? number(s.local_size, local_size)
+                 : s.local_size ? w.size
+                                : slurm_local_size(env, w.size);
   w.source = s.name;
   w.job = job_of(s, env);
   find_rank_0(w, env);

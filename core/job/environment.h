@@ -21,8 +21,9 @@ struct World {
 using GetEnv = std::function<const char*(const char*)>;
 
 // Reads, in this order, our own launcher's variables, torchrun's, Open MPI's, hydra's (MPICH, Intel
-// MPI) and those of a Slurm step; without any it is a world of one. Throws Error naming the variables
-// when a pair is half set, is no valid rank and size, or disagrees with another launcher's.
+// MPI) and those of a Slurm step; without any it is a world of one. Throws Error naming the
+// variables when a pair is half set, is no valid rank and size, or disagrees with another
+// launcher's.
 World detect();
 World detect(const GetEnv& env);
 

@@ -41,13 +41,14 @@ int new_socket(int more) {
 int listen_at(const std::string& name) {
   const Address a = address_of(name);
   const int fd = new_socket(SOCK_NONBLOCK);
-  if (bind(fd, reinterpret_cast<const sockaddr*>(&a.un), a.bytes) == 0 && listen(fd, SOMAXCONN) == 0)
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&a.un), a.bytes) == 0 &&
+      listen(fd, SOMAXCONN) == 0)
     return fd;
   const int error = errno;
   close(fd);
   if (error == EADDRINUSE)
-    fail(ORR_UNAVAILABLE, "another process is rank 0 at '{}': give this job a MASTER_PORT of its own",
-         name);
+    fail(ORR_UNAVAILABLE,
+         "another process is rank 0 at '{}': give this job a MASTER_PORT of its own", name);
   fail(ORR_FAILED, "rank 0 cannot listen at '{}': {}", name, std::strerror(error));
 }
 

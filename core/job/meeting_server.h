@@ -14,8 +14,8 @@ namespace orrery {
 
 class MeetingServer {
  public:
-  // Starts serving those who come to the door, a listening socket that it takes over: processes of this
-  // user, or, with a token, whoever has it.
+  // Starts serving those who come to the door, a listening socket that it takes over: processes of
+  // this user, or, with a token, whoever has it.
   MeetingServer(int door, int ranks, std::string token);
   ~MeetingServer();  // stops at once; the ranks see their connections end
   MeetingServer(const MeetingServer&) = delete;

@@ -65,8 +65,9 @@ std::vector<int> cpu_share(const std::vector<int>& cpus, int rank, int ranks) {
   if (!pinning().on) return {};
   const Share share = share_of(cores_of(cpus), rank, ranks);
   if (share.cpus.empty() && pinning().asked)
-    fail(ORR_INVALID, "--pin cores: {} ranks of this host have {} CPUs: use fewer ranks, or --pin none",
-         ranks, cpus.size());
+    fail(ORR_INVALID,
+         "--pin cores: {} ranks of this host have {} CPUs: use fewer ranks, or --pin none", ranks,
+         cpus.size());
   return share.cpus;
 }
 

@@ -18,7 +18,8 @@ class SocketStore : public Store {
 
   // Closes `board`, the page's descriptor; with -1 the page is this store's own, and the server's
   // messages fill it.
-  SocketStore(Server server, std::unique_ptr<Connection> connection, int board, int size, std::string job);
+  SocketStore(Server server, std::unique_ptr<Connection> connection, int board, int size,
+              std::string job);
   ~SocketStore() override;
   SocketStore(const SocketStore&) = delete;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SIGTERM and SIGUSR1 as the wish that a job stop where it can be continued: what launchers and batch
-// systems send before they take a machine away.
+// SIGTERM and SIGUSR1 as the wish that a job stop where it can be continued: what launchers and
+// batch systems send before they take a machine away.
 #pragma once
 
 namespace orrery {

@@ -36,8 +36,8 @@ class MemoryStore : public Store {
   std::string job_ = "job-" + std::to_string(getpid());
 };
 
-// Ranks on several hosts that have nowhere to meet: some comm plugins need no store (MPI forms its own
-// world), and the others say what it would take.
+// Ranks on several hosts that have nowhere to meet: some comm plugins need no store (MPI forms its
+// own world), and the others say what it would take.
 class DistantStore : public MemoryStore {
  public:
   explicit DistantStore(const World& world) : world_(world) {}
@@ -47,10 +47,12 @@ class DistantStore : public MemoryStore {
  private:
   [[noreturn]] void refuse() const {
     fail(ORR_UNAVAILABLE,
-         "{} has put {} of {} ranks on this host, and {}: start them with 'orrery run --hosts FILE ...', give all "
+         "{} has put {} of {} ranks on this host, and {}: start them with 'orrery run --hosts FILE "
+         "...', give all "
          "ranks {}, or use a comm plugin that forms its own world",
          world_.source, world_.local_size, world_.size,
-         world_.address.empty() ? "nothing says where they meet" : "they share no secret to know each other by",
+         world_.address.empty() ? "nothing says where they meet"
+                                : "they share no secret to know each other by",
          world_.address.empty() ? fmt::format("MASTER_ADDR, MASTER_PORT and {}", token_variable)
                                 : fmt::format("the same {}", token_variable));
   }
@@ -63,7 +65,9 @@ class ReportingStore : public Store {
   ReportingStore(std::unique_ptr<Store> store, std::unique_ptr<Store> launcher)
       : store_(std::move(store)), launcher_(std::move(launcher)) {}
   void put(const std::string& key, const std::string& value) override { store_->put(key, value); }
-  std::string get(const std::string& key, int64_t deadline_ns) override { return store_->get(key, deadline_ns); }
+  std::string get(const std::string& key, int64_t deadline_ns) override {
+    return store_->get(key, deadline_ns);
+  }
   bool dead(int rank) const override { return store_->dead(rank); }
   void report(const std::string& error) override { launcher_->report(error); }
   const std::string& job() const override { return store_->job(); }
@@ -94,15 +98,17 @@ std::unique_ptr<Store> Store::open(const World& world) {
   const int socket = descriptor(wire::store_variable), board = descriptor(wire::board_variable);
   if (socket >= 0 && board >= 0) {
     const char* job = std::getenv(wire::job_variable);
-    auto launcher = std::make_unique<SocketStore>(SocketStore::Server::launcher, std::make_unique<Connection>(socket),
-                                                  board, world.size, job ? job : "");
+    auto launcher = std::make_unique<SocketStore>(SocketStore::Server::launcher,
+                                                  std::make_unique<Connection>(socket), board,
+                                                  world.size, job ? job : "");
     if (world.local_size == world.size) return launcher;
     return std::make_unique<ReportingStore>(open_afar(world), std::move(launcher));
   }
   if (world.local_size != world.size) return open_afar(world);
   if (world.job.empty())
     fail(ORR_UNAVAILABLE,
-         "{} says that this is rank {} of {}, but not of which job: set MASTER_ADDR and MASTER_PORT, or "
+         "{} says that this is rank {} of {}, but not of which job: set MASTER_ADDR and "
+         "MASTER_PORT, or "
          "start the ranks with 'orrery run -n {} ...'",
          world.source, world.rank, world.size, world.size);
   return meet(world, deadline_ns());
@@ -134,7 +140,9 @@ orr_comm_boot Store::boot(const World& world) {
       *bytes = got.size();
     });
   };
-  boot.dead = [](void* self, int32_t rank) { return int32_t{static_cast<Store*>(self)->dead(rank)}; };
+  boot.dead = [](void* self, int32_t rank) {
+    return int32_t{static_cast<Store*>(self)->dead(rank)};
+  };
   return boot;
 }
 

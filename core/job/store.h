@@ -16,9 +16,9 @@ namespace orrery {
 
 class Store {
  public:
-  // A table in memory for a world of one; our launcher's store if that has started this process; else
-  // the one that rank 0 serves (meeting.h). Collective then. On several hosts that are told no place to
-  // meet, or have no token, there is none: its `put` and `get` throw.
+  // A table in memory for a world of one; our launcher's store if that has started this process;
+  // else the one that rank 0 serves (meeting.h). Collective then. On several hosts that are told no
+  // place to meet, or have no token, there is none: its `put` and `get` throw.
   static std::unique_ptr<Store> open(const World& world);
   virtual ~Store() = default;
 

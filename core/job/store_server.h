@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The serving side of the store: the table, the questions that wait for a key, the page of the dead,
-// and the sentence that each rank has ended with. [one thread: the launcher's, or the meeting's]
+// The serving side of the store: the table, the questions that wait for a key, the page of the
+// dead, and the sentence that each rank has ended with. [one thread: the launcher's, or the
+// meeting's]
 #pragma once
 
 #include <map>

@@ -2,8 +2,9 @@
 //
 // What ranks and the server of their store say to each other. Under our launcher each rank inherits
 // one end of a socket pair (so nobody else can connect) and a page that only the launcher writes;
-// under another launcher rank 0 serves, and hands the page to each rank that joins; between hosts there is
-// no page, and `ended` says what it would. A message is a Frame, the key's bytes, the value's bytes.
+// under another launcher rank 0 serves, and hands the page to each rank that joins; between hosts
+// there is no page, and `ended` says what it would. A message is a Frame, the key's bytes, the
+// value's bytes.
 #pragma once
 
 #include <atomic>
@@ -12,16 +13,17 @@
 namespace orrery::wire {
 
 enum Kind : uint32_t {
-  put = 1,     // rank: key, value
-  get = 2,     // rank: key; answered by `value` once the key is there
-  value = 3,   // server: value, with the id of the question
-  report = 4,  // rank: value is the sentence that it ends with
-  join = 5,    // rank: id is its rank, value its world's size in decimal; key see `challenge`
-  welcome = 6, // server: the page comes with it; between hosts the key is the server's proof
-  refuse = 7,  // server: value says why the rank may not join
-  leave = 8,   // rank: ends its connection in order
-  challenge = 9,  // server, between hosts: value is a nonce; join's key is the rank's own and its proof
-  ended = 10      // server, between hosts: rank `id` has ended
+  put = 1,      // rank: key, value
+  get = 2,      // rank: key; answered by `value` once the key is there
+  value = 3,    // server: value, with the id of the question
+  report = 4,   // rank: value is the sentence that it ends with
+  join = 5,     // rank: id is its rank, value its world's size in decimal; key see `challenge`
+  welcome = 6,  // server: the page comes with it; between hosts the key is the server's proof
+  refuse = 7,   // server: value says why the rank may not join
+  leave = 8,    // rank: ends its connection in order
+  challenge =
+      9,      // server, between hosts: value is a nonce; join's key is the rank's own and its proof
+  ended = 10  // server, between hosts: rank `id` has ended
 };
 
 struct Frame {

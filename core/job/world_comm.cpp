@@ -35,8 +35,9 @@ void copy_to_self(const std::vector<orr_coll>& ops) {
     if (c.op == ORR_COLL_SEND) sends.push_back(&c);
   for (const orr_coll& c : ops) {
     if (c.op != ORR_COLL_RECV) continue;
-    auto match = std::find_if(sends.begin(), sends.end(),
-                              [&](const orr_coll* s) { return s->tag == c.tag && s->count == c.count; });
+    auto match = std::find_if(sends.begin(), sends.end(), [&](const orr_coll* s) {
+      return s->tag == c.tag && s->count == c.count;
+    });
     if (match == sends.end())
       fail(ORR_INVALID, "recv{}: a world of one receives only what it sends in the same group",
            c.name ? fmt::format(" '{}'", c.name) : "");
@@ -58,11 +59,13 @@ WorldComm::WorldComm(const World& world, const std::string& backend, uint64_t li
   if (!api_->probe(api_->self, &caps_, reason, sizeof reason))
     fail(ORR_UNAVAILABLE, "comm '{}' does not work here: {}", backend, reason);
   if (caps_.max_ranks > 0 && world.size > caps_.max_ranks)
-    fail(ORR_INVALID, "comm '{}' joins at most {} ranks, not {}", backend, caps_.max_ranks, world.size);
+    fail(ORR_INVALID, "comm '{}' joins at most {} ranks, not {}", backend, caps_.max_ranks,
+         world.size);
   groups_[0].rank = world.rank, groups_[0].size = world.size;
   const orr_comm_boot boot = store_->boot(world);
-  Forming(*store_, world_).run(
-      [&] { check(api_->world(api_->self, &boot, &groups_[0].comm), "comm '" + backend + "'"); });
+  Forming(*store_, world_).run([&] {
+    check(api_->world(api_->self, &boot, &groups_[0].comm), "comm '" + backend + "'");
+  });
   thread_ = std::thread([this] { lane(); });
 }
 
@@ -106,12 +109,13 @@ bool WorldComm::on_streams() const {
 }
 
 WorldComm::Ticket WorldComm::enqueue(const orr_coll& op, int group, OnStream how) {
-  return hand_over([this, op = op, how = std::move(how), &to = groups_[static_cast<size_t>(group)]]() mutable {
-    how.before();
-    number(op, to);
-    how.composition ? compose_on_stream(op, how, to) : post_on_stream(&op, 1, to);
-    how.after();
-  });
+  return hand_over(
+      [this, op = op, how = std::move(how), &to = groups_[static_cast<size_t>(group)]]() mutable {
+        how.before();
+        number(op, to);
+        how.composition ? compose_on_stream(op, how, to) : post_on_stream(&op, 1, to);
+        how.after();
+      });
 }
 
 WorldComm::Ticket WorldComm::finish() {
@@ -119,7 +123,9 @@ WorldComm::Ticket WorldComm::finish() {
 }
 
 WorldComm::Post WorldComm::direct(int group) {
-  return [this, &to = groups_[static_cast<size_t>(group)]](const std::vector<orr_coll>& ops) { execute(ops, to); };
+  return [this, &to = groups_[static_cast<size_t>(group)]](const std::vector<orr_coll>& ops) {
+    execute(ops, to);
+  };
 }
 
 WorldComm::Ticket WorldComm::hand_over(std::function<void()> work) {
@@ -238,7 +244,8 @@ void WorldComm::post_now(const orr_coll* ops, int32_t n, Group& group) {
 
 void WorldComm::compose(const orr_coll& c, Group& group) {
   const uint64_t before = api_->bytes_sent(group.comm);
-  emulate(c, group.rank, group.size, [&](const orr_coll* messages, int32_t n) { post_now(messages, n, group); });
+  emulate(c, group.rank, group.size,
+          [&](const orr_coll* messages, int32_t n) { post_now(messages, n, group); });
   composed_ |= uint64_t{1} << c.op;
   count_composed(c, group, before);
 }
@@ -252,25 +259,31 @@ void WorldComm::count_composed(const orr_coll& c, const Group& group, uint64_t s
 std::string WorldComm::composed() const {
   std::string names;
   for (int32_t op = ORR_COLL_BARRIER; op <= ORR_COLL_TREE_REDUCE_SCATTER; ++op)
-    if (composed_ >> op & 1) names += (names.empty() ? "" : ", ") + std::string(orr::traffic::name(op));
+    if (composed_ >> op & 1)
+      names += (names.empty() ? "" : ", ") + std::string(orr::traffic::name(op));
   return names;
 }
 
 // Links carry both directions at once.
-std::chrono::nanoseconds WorldComm::time_on_link(const std::vector<orr_coll>& ops, const Group& group) const {
+std::chrono::nanoseconds WorldComm::time_on_link(const std::vector<orr_coll>& ops,
+                                                 const Group& group) const {
   uint64_t sent = 0, received = 0;
   for (const orr_coll& c : ops) {
     sent += orr::traffic::bytes_sent(c, group.rank, group.size);
-    if (c.op == ORR_COLL_RECV) received += static_cast<uint64_t>(c.count * orr_dtype_bytes(c.dtype));
+    if (c.op == ORR_COLL_RECV)
+      received += static_cast<uint64_t>(c.count * orr_dtype_bytes(c.dtype));
   }
-  const double seconds = static_cast<double>(std::max(sent, received)) / static_cast<double>(link_speed_);
+  const double seconds =
+      static_cast<double>(std::max(sent, received)) / static_cast<double>(link_speed_);
   return std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9));
 }
 
-// Ranks that wait in different places for each other all come here at once: each says where it is, so
-// that a message has both lines. One that says nothing is frozen, or computes, and has been named.
+// Ranks that wait in different places for each other all come here at once: each says where it is,
+// so that a message has both lines. One that says nothing is frozen, or computes, and has been
+// named.
 std::string WorldComm::elsewhere(const orr_coll& here) {
-  const std::string mine = fmt::format("'{}' ({})", here.name ? here.name : "", here.where ? here.where : "");
+  const std::string mine =
+      fmt::format("'{}' ({})", here.name ? here.name : "", here.where ? here.where : "");
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(400);
   const auto stands = [](int r) { return fmt::format("stands.{}", r); };
   std::string apart;
@@ -322,7 +335,8 @@ orr_memory* WorldComm::allocate_on_device(uint64_t bytes, int group) {
 }
 
 void WorldComm::free(orr_memory* memory) {
-  auto at = std::find_if(memories_.begin(), memories_.end(), [&](auto& m) { return m.memory == memory; });
+  auto at =
+      std::find_if(memories_.begin(), memories_.end(), [&](auto& m) { return m.memory == memory; });
   if (at->comm) {
     api_->free(at->comm, memory);
   } else {

@@ -23,23 +23,27 @@ void check_taken(const Spread& spread) {
     product += fmt::format("{}{} {}", product.empty() ? "" : " x ", axis.name, axis.size);
   }
   if (taken != spread.world)
-    fail(ORR_INVALID, "the strategies use {} ranks ({}) but the job has {}: change a size or -n", taken,
-         product.empty() ? "none" : product, spread.world);
+    fail(ORR_INVALID, "the strategies use {} ranks ({}) but the job has {}: change a size or -n",
+         taken, product.empty() ? "none" : product, spread.world);
 }
 
 // Servers of their own time take parameters whole, and a step that is cut over one axis only.
 void settle_servers(Spread& spread) {
   Serving& s = spread.serving;
   if (spread.axes.size() > 1 || spread.sliced)
-    fail(ORR_INVALID, "{}: strategy.{} without a common step deals whole leaves to all ranks in one call: leave out the "
-         "other strategies but recompute and precision, or give mode = \"sync\"", s.line, s.cause);
+    fail(ORR_INVALID,
+         "{}: strategy.{} without a common step deals whole leaves to all ranks in one call: leave "
+         "out the "
+         "other strategies but recompute and precision, or give mode = \"sync\"",
+         s.line, s.cause);
   for (auto& [name, how] : spread.sharded) s.owner[name] = how.owner;
   spread.sharded.clear(), spread.reduced.clear();
 }
 
 // Calls one entry of every strategy's table; errors get the Lua line.
 template <class Entry>
-void call_each(Program& p, Spread& spread, const std::vector<StrategyUse>& stack, bool forward, Entry entry) {
+void call_each(Program& p, Spread& spread, const std::vector<StrategyUse>& stack, bool forward,
+               Entry entry) {
   std::map<std::string, std::string> provided;
   for (const StrategyUse& use : stack) {
     try {
@@ -72,13 +76,17 @@ Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int w
   recompute(p, spread);
   if (spread.averaging.every > 0) {
     if (spread.sliced)
-      fail(ORR_INVALID, "strategy.{} trains on all leaves of a rank in one call: leave out what orders them in time",
+      fail(ORR_INVALID,
+           "strategy.{} trains on all leaves of a rank in one call: leave out what orders them in "
+           "time",
            spread.averaging.cause);
     train_alone(p);
   }
   if (spread.serving.on()) settle_servers(spread);
   if (spread.idle > 0 && spread.sliced)
-    fail(ORR_INVALID, "strategy.{} leaves ranks without leaves, which has no order in time: leave out what orders leaves",
+    fail(ORR_INVALID,
+         "strategy.{} leaves ranks without leaves, which has no order in time: leave out what "
+         "orders leaves",
          spread.idler);
   check_taken(spread);
   if (!spread.tensor.axis.empty())

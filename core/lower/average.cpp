@@ -9,8 +9,8 @@
 namespace orrery {
 namespace {
 
-// Sums over the batch a second time, over the rank's own leaves, each right after the first; what that
-// was for may die.
+// Sums over the batch a second time, over the rank's own leaves, each right after the first; what
+// that was for may die.
 class Loner {
  public:
   explicit Loner(Program& p) : p_(p) {}
@@ -33,7 +33,8 @@ class Loner {
 
  private:
   bool is_alone(const Op& op) const {
-    return op.kind == "total" && op.phase == Phase::update && p_.value(op.in[0]).batch == Batch::partial;
+    return op.kind == "total" && op.phase == Phase::update &&
+           p_.value(op.in[0]).batch == Batch::partial;
   }
 
   // Producers as they were numbered in from_.
@@ -81,7 +82,8 @@ Program averaging_program(const Program& trained, const Spread& spread) {
     p.set_site(v.state->site);
     ValueId mine = p.state_value(v.state);
     p.mutable_value(mine).part = v.part, p.mutable_value(mine).type = v.type;
-    ValueId sum = p.add1("all_reduce", {mine}, {{"axis", how.axis}, {"cause", how.cause}, {"fn", std::string("sum")}});
+    ValueId sum = p.add1("all_reduce", {mine},
+                         {{"axis", how.axis}, {"cause", how.cause}, {"fn", std::string("sum")}});
     p.update(mine, p.pointwise(ORR_FN_MUL, {sum, Operand::number(1.0 / spread.size_of(how.axis))}));
   }
   return p;

@@ -9,7 +9,8 @@ ValueId reduce_from(Program& p, const Op& op, ValueId x, int64_t begin, int32_t 
   Op r;
   r.kind = "reduce", r.phase = Phase::update, r.site = op.site;
   Dims dims = p.type(x).dims;
-  r.attrs = {{"fn", op.attrs.at("fn")}, {"begin", begin}, {"end", static_cast<int64_t>(dims.size())}};
+  r.attrs = {
+      {"fn", op.attrs.at("fn")}, {"begin", begin}, {"end", static_cast<int64_t>(dims.size())}};
   dims.resize(static_cast<size_t>(begin));
   r.in = {x}, r.out = {p.new_value({dtype, dims}, Role::activation)};
   ValueId out = r.out[0];
@@ -25,8 +26,11 @@ void combine_blocks(Program& p, const Op& op, ValueId blocks) {
     last.kind = "reshape", last.in = {blocks}, last.attrs["dims"] = Dims{};
   } else {
     last.kind = "reduce", last.in = {blocks};
-    last.attrs = {{"fn", adds_up(op) ? Attr("sum") : op.attrs.at("fn")}, {"begin", int64_t{0}}, {"end", int64_t{1}}};
-    if (adds_up(op)) last.attrs["leaf_lo"] = int64_t{0}, last.attrs["leaf_n"] = last.attrs["leaf_total"] = n;
+    last.attrs = {{"fn", adds_up(op) ? Attr("sum") : op.attrs.at("fn")},
+                  {"begin", int64_t{0}},
+                  {"end", int64_t{1}}};
+    if (adds_up(op))
+      last.attrs["leaf_lo"] = int64_t{0}, last.attrs["leaf_n"] = last.attrs["leaf_total"] = n;
   }
   int32_t dtype = p.type(blocks).dtype, wanted = p.type(op.out[0]).dtype;
   if (dtype != wanted) {  // rounded once, as in one process
@@ -34,8 +38,10 @@ void combine_blocks(Program& p, const Op& op, ValueId blocks) {
     ValueId sum = last.out[0];
     p.append(std::move(last));
     last = Op{};
-    last.kind = "pointwise", last.phase = Phase::update, last.site = op.site, last.in = {sum}, last.out = op.out;
-    last.expr.outputs = {last.expr.push(ORR_FN_CAST, wanted, last.expr.push(ORR_FN_INPUT, dtype, 0))};
+    last.kind = "pointwise", last.phase = Phase::update, last.site = op.site, last.in = {sum},
+    last.out = op.out;
+    last.expr.outputs = {
+        last.expr.push(ORR_FN_CAST, wanted, last.expr.push(ORR_FN_INPUT, dtype, 0))};
   }
   p.append(std::move(last));
 }

@@ -2,8 +2,9 @@
 //
 // Collects the totals of a step into buckets (design sections 5 and 8): in the order in which they
 // are complete, of one dtype, up to the size that the strategy asked for. A rank with one tree node
-// computes straight into the bucket; with several, a copy puts node after node. In slices the bucket
-// is the stack of the nodes that wait (lower/slices.h): every slice computes straight into its top.
+// computes straight into the bucket; with several, a copy puts node after node. In slices the
+// bucket is the stack of the nodes that wait (lower/slices.h): every slice computes straight into
+// its top.
 #include <orrery/sdk/traffic.hpp>
 
 #include <algorithm>
@@ -31,8 +32,9 @@ class Filler {
     if (ranks_ == 1 && !leaves_.sliced) return;
     leaf_first_ = deal_leaves(leaves_.total, spread_);
     collect();
-    std::stable_sort(buckets_.begin(), buckets_.end(),
-                     [&](const Exchange& a, const Exchange& b) { return completed(a) < completed(b); });
+    std::stable_sort(buckets_.begin(), buckets_.end(), [&](const Exchange& a, const Exchange& b) {
+      return completed(a) < completed(b);
+    });
     for (Exchange& b : buckets_) settle(b);
   }
 
@@ -45,7 +47,8 @@ class Filler {
     const Value& v = plan_.local.program.value(t.partial);
     size_t maker = static_cast<size_t>(v.producer);
     if (!leaves_.sliced) return {v.type.dtype, Segment::backward, 0, t.unit, t.use};
-    return {v.type.dtype, plan_.segments[maker], plan_.local.program.ops()[maker].stage, t.unit, t.use};
+    return {v.type.dtype, plan_.segments[maker], plan_.local.program.ops()[maker].stage, t.unit,
+            t.use};
   }
 
   void collect() {
@@ -54,7 +57,8 @@ class Filler {
       const Value& v = plan_.local.program.value(t.whole);
       auto reduced = spread_.reduced.find(t.origin);
       if (v.role == Role::grad && ranks_ > 1 && !t.is_cut() && reduced == spread_.reduced.end())
-        fail(ORR_FAILED, "{}no strategy reduces the gradient of '{}' over the {} ranks that share the batch",
+        fail(ORR_FAILED,
+             "{}no strategy reduces the gradient of '{}' over the {} ranks that share the batch",
              v.site.prefix(), v.name, ranks_);
       int64_t limit = t.is_cut() || reduced == spread_.reduced.end() ? 0 : reduced->second.bucket;
       size_t& at = open.try_emplace(key_of(t), SIZE_MAX).first->second;
@@ -80,7 +84,8 @@ class Filler {
 
   // In the order of the unit, so that a rank's pieces are neighbours.
   void order_pieces(Exchange& b) {
-    std::sort(b.totals.begin(), b.totals.end(), [&](ValueId a, ValueId c) { return total(a).member < total(c).member; });
+    std::sort(b.totals.begin(), b.totals.end(),
+              [&](ValueId a, ValueId c) { return total(a).member < total(c).member; });
     b.count = 0;
     for (ValueId whole : b.totals) add_member(b, total(whole));
     for (size_t r = 0; r < static_cast<size_t>(ranks_); ++r) {
@@ -126,9 +131,10 @@ class Filler {
   int64_t room() const {
     int64_t most = 1;
     for (size_t r = 0; r + 1 < leaf_first_.size(); ++r)
-      most = std::max<int64_t>(most, leaves_.sliced
-                                         ? NodeStack(leaf_first_[r], leaf_first_[r + 1], leaf_first_.back()).slots
-                                         : orr_tree_nodes(leaf_first_[r], leaf_first_[r + 1], leaf_first_.back()));
+      most = std::max<int64_t>(
+          most, leaves_.sliced
+                    ? NodeStack(leaf_first_[r], leaf_first_[r + 1], leaf_first_.back()).slots
+                    : orr_tree_nodes(leaf_first_[r], leaf_first_[r + 1], leaf_first_.back()));
     return most;
   }
 
@@ -143,15 +149,18 @@ class Filler {
     int storage = static_cast<int>(plan_.storages.size()) - 1;
     b.send = b.recv = {storage, 0, Layout::contiguous({b.dtype, {b.count}})};
     int me = spread_.coordinate(spread_.batch_axis, plan_.rank);
-    if (!b.begins.empty()) b.recv.offset = static_cast<uint64_t>(b.begins[static_cast<size_t>(me)] * element);
+    if (!b.begins.empty())
+      b.recv.offset = static_cast<uint64_t>(b.begins[static_cast<size_t>(me)] * element);
     uint64_t pieces_at = lends(b) ? lend(b, storage) : 0;
     for (ValueId whole : b.totals) {
       uint64_t offset = static_cast<uint64_t>(offsets_[whole] * element);
       const Total& t = total(whole);
       ValueId partial = t.partial;
       bool direct = leaves_.sliced || b.nodes == 1;
-      if (direct) move(plan_.places[static_cast<size_t>(partial)].storage, storage, offset);
-      else pack(b, partial, storage, offset);
+      if (direct)
+        move(plan_.places[static_cast<size_t>(partial)].storage, storage, offset);
+      else
+        pack(b, partial, storage, offset);
       if (t.is_cut()) {
         uint64_t piece = offset + static_cast<uint64_t>(t.begin[static_cast<size_t>(me)] * element);
         move(plan_.places[static_cast<size_t>(whole)].storage, b.recv.storage, piece - pieces_at);
@@ -169,15 +178,16 @@ class Filler {
 
   bool lends(const Exchange& b) const { return !leaves_.sliced && total(b.totals[0]).free; }
 
-  // This rank's pieces end elsewhere, and the bucket's memory serves others as soon as they are there.
-  // Returns where in the bucket they begin, in bytes.
+  // This rank's pieces end elsewhere, and the bucket's memory serves others as soon as they are
+  // there. Returns where in the bucket they begin, in bytes.
   uint64_t lend(Exchange& b, int storage) {
     plan_.storage(storage).lent = true;
     uint64_t pieces_at = b.recv.offset;
     Storage s;
     s.category = "gradient";
-    s.bytes = static_cast<uint64_t>(b.counts[static_cast<size_t>(spread_.coordinate(spread_.batch_axis, plan_.rank))] *
-                                    orr_dtype_bytes(b.dtype));
+    s.bytes = static_cast<uint64_t>(
+        b.counts[static_cast<size_t>(spread_.coordinate(spread_.batch_axis, plan_.rank))] *
+        orr_dtype_bytes(b.dtype));
     plan_.storages.push_back(s);
     b.recv.storage = static_cast<int>(plan_.storages.size()) - 1, b.recv.offset = 0;
     return pieces_at;
@@ -208,7 +218,8 @@ class Filler {
                          [&](const Place& at) { return at.storage == from.storage; });
     });
     auto next = maker + 1;  // copies of one maker in the order of the buckets, as on every rank
-    while (next != plan_.order.end() && next->kind == Step::launch && packs_.count(next->index)) ++next;
+    while (next != plan_.order.end() && next->kind == Step::launch && packs_.count(next->index))
+      ++next;
     auto after = next - plan_.order.begin(), end = static_cast<int64_t>(plan_.order.size());
     Place source{from.storage, from.offset, {b.dtype, {b.nodes, n}, {n, 1}}};
     Place target{storage, offset, {b.dtype, {b.nodes, n}, {b.count, 1}}};
@@ -224,7 +235,8 @@ class Filler {
     Op add;
     add.kind = "pointwise", add.phase = Phase::backward;
     add.site.line = b.where;
-    int32_t left = add.expr.push(ORR_FN_INPUT, b.dtype, 0), right = add.expr.push(ORR_FN_INPUT, b.dtype, 1);
+    int32_t left = add.expr.push(ORR_FN_INPUT, b.dtype, 0),
+            right = add.expr.push(ORR_FN_INPUT, b.dtype, 1);
     add.expr.outputs = {add.expr.push(ORR_FN_ADD, b.dtype, left, right)};
     Place top = b.send, below = b.send;
     below.offset -= plan_.storage(b.send.storage).bytes;

@@ -14,9 +14,13 @@ namespace {
 class Joiner {
  public:
   explicit Joiner(const Program& p)
-      : p_(p), parent_(p.values().size()), member_(p.values().size()), rigid_(p.values().size(), kNone) {
+      : p_(p),
+        parent_(p.values().size()),
+        member_(p.values().size()),
+        rigid_(p.values().size(), kNone) {
     std::iota(parent_.begin(), parent_.end(), 0);
-    for (size_t v = 0; v < member_.size(); ++v) member_[v] = p.values()[v].state && !p.values()[v].type.dims.empty();
+    for (size_t v = 0; v < member_.size(); ++v)
+      member_[v] = p.values()[v].state && !p.values()[v].type.dims.empty();
     for (size_t i = 0; i < p.ops().size(); ++i)
       if (p.ops()[i].phase == Phase::update) visit(static_cast<OpId>(i));
   }
@@ -25,8 +29,8 @@ class Joiner {
     while (parent_[at(v)] != v) v = parent_[at(v)] = parent_[at(parent_[at(v)])];
     return v;
   }
-  // States, sums over the batch, and what the update makes of them: tensors, and scalars but for those
-  // of whole tensors, which all ranks get.
+  // States, sums over the batch, and what the update makes of them: tensors, and scalars but for
+  // those of whole tensors, which all ranks get.
   bool member(ValueId v) const { return member_[at(v)]; }
   OpId rigid(ValueId v) { return rigid_[at(root(v))]; }
 
@@ -48,12 +52,14 @@ class Joiner {
     ValueId first = kNone;
     for (const auto* side : {&op.in, &op.out})
       for (ValueId v : *side) {
-        stiff = stiff || (member(v) && scalar(v)) || (!scalar(v) && p_.type(v).dims != p_.type(op.out[0]).dims);
+        stiff = stiff || (member(v) && scalar(v)) ||
+                (!scalar(v) && p_.type(v).dims != p_.type(op.out[0]).dims);
         if (!member(v)) continue;
         if (first == kNone) first = root(v);
         join(first, v);
       }
-    if (stiff && first != kNone && rigid_[at(root(first))] == kNone) rigid_[at(root(first))] = index;
+    if (stiff && first != kNone && rigid_[at(root(first))] == kNone)
+      rigid_[at(root(first))] = index;
   }
 
   void join(ValueId a, ValueId b) {
@@ -76,17 +82,21 @@ bool is_whole_reduce(const Program& p, const Op& op) {
          p.type(op.out[0]).dims.empty();
 }
 
-bool reads_whole(const Program& p, const Op& op) { return is_whole_reduce(p, op) || op.attrs.count("whole"); }
+bool reads_whole(const Program& p, const Op& op) {
+  return is_whole_reduce(p, op) || op.attrs.count("whole");
+}
 
 bool is_exchanged_total(const Program& p, const Op& op) {
   if (op.kind != "total" || p.value(op.in[0]).batch != Batch::partial) return false;
   OpId maker = p.value(op.in[0]).producer;
   if (maker == kNone) return false;
   const std::vector<ValueId>& in = p.ops()[static_cast<size_t>(maker)].in;
-  return std::any_of(in.begin(), in.end(), [&](ValueId v) { return p.value(v).batch == Batch::sharded; });
+  return std::any_of(in.begin(), in.end(),
+                     [&](ValueId v) { return p.value(v).batch == Batch::sharded; });
 }
 
-Chains::Chains(const Program& p, const std::vector<Unit>& units) : p_(p), chain_of_(p.values().size(), kNone) {
+Chains::Chains(const Program& p, const std::vector<Unit>& units)
+    : p_(p), chain_of_(p.values().size(), kNone) {
   Joiner joined(p);
   std::vector<int> by_root(p.values().size(), kNone);
   for (size_t u = 0; u < units.size(); ++u)
@@ -97,16 +107,24 @@ Chains::Chains(const Program& p, const std::vector<Unit>& units) : p_(p), chain_
       OpId rigid = joined.rigid(param);
       const std::string who = p.value(param).state->site.prefix() + "'" + p.value(param).name + "'";
       if (rigid != kNone && cut_inside(cuts))
-        fail(ORR_INVALID, "{} cannot be updated in pieces: '{}' of its update ({}) is not elementwise; give "
-             "strategy.{} cut = \"tensor\", so that one rank updates all of it", who,
-             p.ops()[static_cast<size_t>(rigid)].kind, p.ops()[static_cast<size_t>(rigid)].site.line, units[u].how.cause);
+        fail(ORR_INVALID,
+             "{} cannot be updated in pieces: '{}' of its update ({}) is not elementwise; give "
+             "strategy.{} cut = \"tensor\", so that one rank updates all of it",
+             who, p.ops()[static_cast<size_t>(rigid)].kind,
+             p.ops()[static_cast<size_t>(rigid)].site.line, units[u].how.cause);
       if (known != kNone) {
         const Dims& other = *chains_[static_cast<size_t>(known)].cuts;
-        auto owner = [](const Dims& c) { return std::find(c.begin(), c.end(), c.back()) - c.begin(); };
+        auto owner = [](const Dims& c) {
+          return std::find(c.begin(), c.end(), c.back()) - c.begin();
+        };
         if (cut_inside(cuts) || cut_inside(other) || owner(cuts) != owner(other))
-          fail(ORR_INVALID, "{} is updated together with '{}', but another rank owns that: strategy.{} cannot "
-               "cut an optimizer whose parameters use each other's tensors", who,
-               p.value(units[chains_[static_cast<size_t>(known)].unit].params[chains_[static_cast<size_t>(known)].member]).name,
+          fail(ORR_INVALID,
+               "{} is updated together with '{}', but another rank owns that: strategy.{} cannot "
+               "cut an optimizer whose parameters use each other's tensors",
+               who,
+               p.value(units[chains_[static_cast<size_t>(known)].unit]
+                           .params[chains_[static_cast<size_t>(known)].member])
+                   .name,
                units[u].how.cause);
         continue;
       }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The update of each parameter as a chain: its summed gradient, its optimizer states, and every tensor
-// computed from them. Chains meet only in scalars, which all ranks have.
+// The update of each parameter as a chain: its summed gradient, its optimizer states, and every
+// tensor computed from them. Chains meet only in scalars, which all ranks have.
 #pragma once
 
 #include <vector>
@@ -37,7 +37,8 @@ class Chains {
 
 // Whether this op of the update turns a whole tensor into a scalar.
 bool is_whole_reduce(const Program& p, const Op& op);
-// Whether this op of the update needs all elements of a tensor at once: int "whole" = 1 says so, too.
+// Whether this op of the update needs all elements of a tensor at once: int "whole" = 1 says so,
+// too.
 bool reads_whole(const Program& p, const Op& op);
 // Whether this op is a sum over the batch that ranks must add up.
 bool is_exchanged_total(const Program& p, const Op& op);

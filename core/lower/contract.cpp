@@ -14,7 +14,7 @@ namespace {
 std::vector<std::string> words_of(const char* text) {
   std::vector<std::string> found;
   std::string word;
-  for (const char* c = text ? text : ""; ; ++c) {
+  for (const char* c = text ? text : "";; ++c) {
     if (*c && *c != ',') {
       if (*c != ' ' || !word.empty()) word += *c;
       continue;
@@ -30,11 +30,13 @@ bool has(const std::vector<std::string>& words, const std::string& word) {
 }
 
 [[noreturn]] void refuse(const std::string& name, const std::string& word, const std::string& by) {
-  fail(ORR_INVALID, "strategy.{} cannot join a stack that already has {}, from strategy.{}", name, word, by);
+  fail(ORR_INVALID, "strategy.{} cannot join a stack that already has {}, from strategy.{}", name,
+       word, by);
 }
 
 // A word that is provided too late, by a strategy that may conflict as well.
-[[noreturn]] void miss(const StrategyUse& use, const std::string& word, const std::vector<std::string>& conflicts,
+[[noreturn]] void miss(const StrategyUse& use, const std::string& word,
+                       const std::vector<std::string>& conflicts,
                        const std::vector<StrategyUse>& stack) {
   std::string remedy;
   for (const StrategyUse& other : stack) {
@@ -44,7 +46,8 @@ bool has(const std::vector<std::string>& words, const std::string& word) {
       if (has(words, conflict)) refuse(use.name, conflict, other.name);
     remedy = ": put strategy." + other.name + " before it";
   }
-  fail(ORR_INVALID, "strategy.{} needs a strategy before it that provides {}{}", use.name, word, remedy);
+  fail(ORR_INVALID, "strategy.{} needs a strategy before it that provides {}{}", use.name, word,
+       remedy);
 }
 
 }  // namespace
@@ -61,7 +64,8 @@ orr_strategy_info described(const StrategyUse& use) {
   return info;
 }
 
-void check_contract(const StrategyUse& use, const orr_strategy_info& info, const std::vector<StrategyUse>& stack,
+void check_contract(const StrategyUse& use, const orr_strategy_info& info,
+                    const std::vector<StrategyUse>& stack,
                     std::map<std::string, std::string>& provided) {
   const std::vector<std::string> conflicts = words_of(info.conflicts);
   for (const std::string& word : conflicts)

@@ -14,9 +14,10 @@ namespace orrery {
 
 orr_strategy_info described(const StrategyUse& use);
 
-// Holds a strategy's words against `provided`, which has those of the strategies before it in the stack
-// with their names, and adds its own. Throws Error that names both strategies.
-void check_contract(const StrategyUse& use, const orr_strategy_info& info, const std::vector<StrategyUse>& stack,
+// Holds a strategy's words against `provided`, which has those of the strategies before it in the
+// stack with their names, and adds its own. Throws Error that names both strategies.
+void check_contract(const StrategyUse& use, const orr_strategy_info& info,
+                    const std::vector<StrategyUse>& stack,
                     std::map<std::string, std::string>& provided);
 
 }  // namespace orrery

@@ -12,11 +12,14 @@ namespace orrery {
 namespace {
 
 // An exchange relates to the batch as what it carries; `shift` is how far the batch dim moves.
-ValueId exchange(Program& p, const char* kind, ValueId x, Attrs attrs, const Member& me, int shift) {
+ValueId exchange(Program& p, const char* kind, ValueId x, Attrs attrs, const Member& me,
+                 int shift) {
   Op op;
-  op.kind = kind, op.attrs = std::move(attrs), op.in = {x}, op.phase = p.phase(), op.site = p.site();
+  op.kind = kind, op.attrs = std::move(attrs), op.in = {x}, op.phase = p.phase(),
+  op.site = p.site();
   op.attrs["axis"] = me.axis, op.attrs["cause"] = me.cause;
-  if (me.tree && op.kind != "all_gather" && attr_text(op.attrs, "fn", "sum") == "sum") op.attrs["tree"] = int64_t{1};
+  if (me.tree && op.kind != "all_gather" && attr_text(op.attrs, "fn", "sum") == "sum")
+    op.attrs["tree"] = int64_t{1};
   const Type type = op_def(kind).infer(args_of(p, op)).at(0);
   const Value from = p.value(x);
   op.out = {p.new_value(type, Role::activation)};
@@ -82,13 +85,17 @@ ValueId gather_uneven(Program& p, ValueId x, const Dims& dims, const Cut& cut, c
   turned.erase(turned.begin() + cut.dim), turned.insert(turned.begin(), dims[dim]);
   for (int r = 0; r < me.ranks; ++r) {
     Member other{r, me.ranks, {}, {}};
-    counts.push_back((other.end(dims[dim]) - other.begin(dims[dim])) * (Type{ORR_F32, dims}.elements() / dims[dim]));
+    counts.push_back((other.end(dims[dim]) - other.begin(dims[dim])) *
+                     (Type{ORR_F32, dims}.elements() / dims[dim]));
   }
   if (p.value(x).batch != Batch::none)
-    fail(ORR_UNIMPLEMENTED, "{}a value of the batch in uneven shares of {} cannot be gathered over axis '{}': "
-         "choose a number of ranks that divides {}", p.site().prefix(), to_string(dims), me.axis, dims[dim]);
+    fail(ORR_UNIMPLEMENTED,
+         "{}a value of the batch in uneven shares of {} cannot be gathered over axis '{}': "
+         "choose a number of ranks that divides {}",
+         p.site().prefix(), to_string(dims), me.axis, dims[dim]);
   ValueId flat = build::reshape(p, first, {-1});
-  ValueId all = exchange(p, "all_gather", flat, {{"counts", counts}, {"me", int64_t{me.rank}}}, me, 0);
+  ValueId all =
+      exchange(p, "all_gather", flat, {{"counts", counts}, {"me", int64_t{me.rank}}}, me, 0);
   return transpose_to(p, build::reshape(p, all, turned), 0, dim);
 }
 
@@ -159,7 +166,8 @@ ValueId all_reduce(Program& p, ValueId x, const Member& me, const char* fn) {
   return exchange(p, "all_reduce", x, {{"fn", std::string(fn)}}, me, 0);
 }
 
-ValueId move(Program& p, ValueId x, const Dims& dims, const Cut& from, const Cut& to, const Member& me) {
+ValueId move(Program& p, ValueId x, const Dims& dims, const Cut& from, const Cut& to,
+             const Member& me) {
   if (from == to || me.ranks == 1) return x;
   if (from.kind == Cut::sum) {
     bool scattered = to.kind == Cut::parts && to.is_even(me.ranks) && equal(to.segments);

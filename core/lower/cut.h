@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a value lies over the ranks of one mesh axis, and the ops that move it from one such layout to
-// another (design section 3, "placement").
+// How a value lies over the ranks of one mesh axis, and the ops that move it from one such layout
+// to another (design section 3, "placement").
 #pragma once
 
 #include <string>
@@ -38,13 +38,15 @@ struct Member {
 Type held(const Type& whole, const Cut& cut, const Member& me);
 Part part_of(const Cut& cut, const Member& me);  // REQUIRES: not a sum
 
-// What moving a value costs, in elements sent per element of the value; more than kNever: impossible.
+// What moving a value costs, in elements sent per element of the value; more than kNever:
+// impossible.
 constexpr double kNever = 1e6;
 double move_cost(const Cut& from, const Cut& to, int ranks);
 
 // Appends the ops that make `to` of x, which lies as `from`; `dims` are the whole value's.
 // REQUIRES: move_cost is below kNever; `to` is not a sum.
-ValueId move(Program& p, ValueId x, const Dims& dims, const Cut& from, const Cut& to, const Member& me);
+ValueId move(Program& p, ValueId x, const Dims& dims, const Cut& from, const Cut& to,
+             const Member& me);
 
 // What `to` holds of a value that is cut in parts, of x, which is what `from` holds.
 ValueId share(Program& p, ValueId x, const Cut& cut, const Member& from, const Member& to);

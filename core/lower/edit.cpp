@@ -30,7 +30,8 @@ orr_status* each(orr_program* e, uint32_t roles, void* arg,
                  orr_status* (*visit)(void*, int32_t, const orr_value_info*)) {
   std::vector<ValueId> found;
   for (size_t i = 0; i < e->program->values().size(); ++i)
-    if (roles >> static_cast<int>(e->program->values()[i].role) & 1) found.push_back(static_cast<ValueId>(i));
+    if (roles >> static_cast<int>(e->program->values()[i].role) & 1)
+      found.push_back(static_cast<ValueId>(i));
   std::stable_sort(found.begin(), found.end(), [&](ValueId a, ValueId b) {
     return natural_less(e->program->value(a).name, e->program->value(b).name);
   });
@@ -52,10 +53,11 @@ orr_status* axis(orr_program* e, const char* name, int32_t size) {
     int left = ranks_left(e);
     if (size == 0) size = left;
     if (size < 1 || left % size)
-      fail(ORR_INVALID, "axis '{}' of size {} does not fit: {} of {} ranks are left", name, size, left,
-           e->spread->world);
+      fail(ORR_INVALID, "axis '{}' of size {} does not fit: {} of {} ranks are left", name, size,
+           left, e->spread->world);
     for (const Axis& known : e->spread->axes)
-      if (known.name == name) fail(ORR_INVALID, "axis '{}' exists already, made by {}", name, known.strategy);
+      if (known.name == name)
+        fail(ORR_INVALID, "axis '{}' exists already, made by {}", name, known.strategy);
     e->spread->axes.push_back({name, size, e->strategy});
   });
 }
@@ -68,7 +70,8 @@ const Axis& find_axis(orr_program* e, const char* name) {
 
 void deal_batch(orr_program* e, const Value& v, const std::string& axis_name, int32_t dim) {
   if (dim != 0)
-    fail(ORR_UNIMPLEMENTED, "only the batch dim of batch fields can be sharded, not dim {} of '{}'", dim + 1, v.name);
+    fail(ORR_UNIMPLEMENTED, "only the batch dim of batch fields can be sharded, not dim {} of '{}'",
+         dim + 1, v.name);
   if (!e->spread->batch_axis.empty() && e->spread->batch_axis != axis_name)
     fail(ORR_INVALID, "the batch is already dealt over axis '{}'", e->spread->batch_axis);
   e->spread->batch_axis = axis_name;
@@ -92,12 +95,13 @@ orr_status* place(orr_program* e, int32_t value, const char* axis_name, int32_t 
     if (dim < 0) return;  // replicated is how everything starts
     if (v.role == Role::batch) return deal_batch(e, v, axis_name, dim);
     if (v.role != Role::param || dim >= static_cast<int32_t>(v.type.dims.size()))
-      fail(ORR_UNIMPLEMENTED, "only batch fields and parameters can be sharded, not dim {} of '{}' {}", dim + 1,
+      fail(ORR_UNIMPLEMENTED,
+           "only batch fields and parameters can be sharded, not dim {} of '{}' {}", dim + 1,
            v.name, to_string(v.type));
     auto [at, fresh] = tensor_on(e, axis_name).cuts.emplace(value, dim);
     if (at->second != dim)
-      fail(ORR_INVALID, "'{}' is cut along dim {} already and cannot be cut along dim {} as well", v.name,
-           at->second + 1, dim + 1);
+      fail(ORR_INVALID, "'{}' is cut along dim {} already and cannot be cut along dim {} as well",
+           v.name, at->second + 1, dim + 1);
   });
 }
 
@@ -141,7 +145,9 @@ orr_status* chunk(orr_program* e, const char* axis_name, int32_t chunks) {
     if (each == 0 || (ranks > 1 && (each & (each - 1)))) {
       int below = ranks;
       while (2 * below <= chunks) below *= 2;
-      fail(ORR_INVALID, "{} chunks are no power of two times the {} ranks of axis '{}': the nearest that are, are {} and {}",
+      fail(ORR_INVALID,
+           "{} chunks are no power of two times the {} ranks of axis '{}': the nearest that are, "
+           "are {} and {}",
            chunks, ranks, axis_name, below, 2 * below);
     }
     tensor_on(e, axis_name).chunks = chunks;
@@ -165,31 +171,40 @@ orr_status* diag(orr_program* e, const char* message) {
 orr_status* life(orr_program* e, int32_t value, const char* region, int32_t life) {
   return guarded([&] {
     Value& v = e->program->mutable_value(value);
-    if (life < ORR_LIFE_KEEP || life > ORR_LIFE_DISK) fail(ORR_INVALID, "there is no life {}", life);
-    if (life < ORR_LIFE_HOST) e->spread->lives[value] = {region, life == ORR_LIFE_KEEP};
-    else if (v.batch == Batch::sharded) v.tier = life == ORR_LIFE_DISK ? Tier::disk : Tier::host;
+    if (life < ORR_LIFE_KEEP || life > ORR_LIFE_DISK)
+      fail(ORR_INVALID, "there is no life {}", life);
+    if (life < ORR_LIFE_HOST)
+      e->spread->lives[value] = {region, life == ORR_LIFE_KEEP};
+    else if (v.batch == Batch::sharded)
+      v.tier = life == ORR_LIFE_DISK ? Tier::disk : Tier::host;
   });
 }
 
 orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_t* where,
                   const char* const* modules) {
   return guarded([&] {
-    if (!e->spread->pipe_axis.empty()) fail(ORR_INVALID, "the model is already dealt to stages by {}", find_axis(e, e->spread->pipe_axis.c_str()).strategy);
+    if (!e->spread->pipe_axis.empty())
+      fail(ORR_INVALID, "the model is already dealt to stages by {}",
+           find_axis(e, e->spread->pipe_axis.c_str()).strategy);
     int ranks = find_axis(e, axis_name).size;
     std::vector<std::string> patterns;
     for (int32_t c = 0; c < n; ++c) {
       if (where[c] < 0 || where[c] >= ranks)
-        fail(ORR_INVALID, "chunk {} is given to coordinate {} of axis '{}', which has {}", c, where[c], axis_name, ranks);
+        fail(ORR_INVALID, "chunk {} is given to coordinate {} of axis '{}', which has {}", c,
+             where[c], axis_name, ranks);
       if (modules) patterns.push_back(modules[c]);
     }
     e->spread->pipe_axis = axis_name, e->spread->sliced = true;
     e->spread->chunk_at.assign(where, where + n);
     e->spread->scheduler = e->strategy;
-    e->spread->make_timetable = [use = *e->use, at = e->spread->chunk_at,
-                              known = std::make_shared<std::map<int, std::shared_ptr<const Timetable>>>()](int leaves) {
-      if (auto found = known->find(leaves); found != known->end()) return found->second;
-      return known->emplace(leaves, std::make_shared<const Timetable>(tables_of(use, at, leaves))).first->second;
-    };
+    e->spread->make_timetable =
+        [use = *e->use, at = e->spread->chunk_at,
+         known = std::make_shared<std::map<int, std::shared_ptr<const Timetable>>>()](int leaves) {
+          if (auto found = known->find(leaves); found != known->end()) return found->second;
+          return known
+              ->emplace(leaves, std::make_shared<const Timetable>(tables_of(use, at, leaves)))
+              .first->second;
+        };
     assign_stages(*e->program, n, patterns);
   });
 }
@@ -205,11 +220,13 @@ int32_t axis_size(orr_program* e, const char* name) {
   return 0;
 }
 
-orr_status* halve(orr_program* e, const char* name, const char* outer, const char* inner, int32_t inner_size) {
+orr_status* halve(orr_program* e, const char* name, const char* outer, const char* inner,
+                  int32_t inner_size) {
   return guarded([&] {
     int size = find_axis(e, name).size;
     if (inner_size < 1 || size % inner_size)
-      fail(ORR_INVALID, "groups of {} do not divide the {} ranks of axis '{}'", inner_size, size, name);
+      fail(ORR_INVALID, "groups of {} do not divide the {} ranks of axis '{}'", inner_size, size,
+           name);
     e->spread->halves.push_back({name, outer, inner, inner_size});
   });
 }
@@ -226,23 +243,35 @@ orr_status* idle(orr_program* e, const char* name, int32_t n) {
   return guarded([&] {
     if (e->spread->batch_axis != name) fail(ORR_INVALID, "axis '{}' does not deal the batch", name);
     if (int ranks = find_axis(e, name).size; n < 0 || n >= ranks)
-      fail(ORR_INVALID, "{} of the {} ranks of axis '{}' without leaves: give from 0 to {}", n, ranks, name, ranks - 1);
+      fail(ORR_INVALID, "{} of the {} ranks of axis '{}' without leaves: give from 0 to {}", n,
+           ranks, name, ranks - 1);
     e->spread->idle = n, e->spread->idler = e->strategy;
   });
 }
 
 orr_status* serve(orr_program* e, const orr_serve* how) {
   return guarded([&] {
-    if (e->spread->batch_axis != how->axis) fail(ORR_INVALID, "axis '{}' does not deal the batch", how->axis);
+    if (e->spread->batch_axis != how->axis)
+      fail(ORR_INVALID, "axis '{}' does not deal the batch", how->axis);
     const int ranks = find_axis(e, how->axis).size;
     if (how->servers < 1 || how->servers > ranks)
-      fail(ORR_INVALID, "{} servers among the {} ranks of axis '{}': give from 1 to {}", how->servers, ranks, how->axis, ranks);
+      fail(ORR_INVALID, "{} servers among the {} ranks of axis '{}': give from 1 to {}",
+           how->servers, ranks, how->axis, ranks);
     if (how->push < 1 || how->pull < 1 || how->bound < -1)
-      fail(ORR_INVALID, "push {}, pull {} and bound {}: give at least 1, 1 and -1", how->push, how->pull, how->bound);
+      fail(ORR_INVALID, "push {}, pull {} and bound {}: give at least 1, 1 and -1", how->push,
+           how->pull, how->bound);
     if (how->bound >= 0 && (how->push > 1 || how->pull > 1))
-      fail(ORR_INVALID, "with a bound workers push and pull every step, not every {} and {}", how->push, how->pull);
-    e->spread->serving = {e->strategy, e->use->line, how->servers, how->push, how->pull, how->bound,
-                          how->log ? how->log : "", how->replay ? how->replay : "", {}};
+      fail(ORR_INVALID, "with a bound workers push and pull every step, not every {} and {}",
+           how->push, how->pull);
+    e->spread->serving = {e->strategy,
+                          e->use->line,
+                          how->servers,
+                          how->push,
+                          how->pull,
+                          how->bound,
+                          how->log ? how->log : "",
+                          how->replay ? how->replay : "",
+                          {}};
   });
 }
 
@@ -257,17 +286,20 @@ orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
     if (s.batch_axis.empty() || (s.batch_axis != how->axis && !half))
       fail(ORR_INVALID, "axis '{}' does not deal the batch: put strategy.data first", how->axis);
     if (how->owner < -1 || how->owner >= s.size_of(how->axis))
-      fail(ORR_INVALID, "'{}' is given to owner {} of the {} on axis '{}'", v.name, how->owner, s.size_of(how->axis), how->axis);
+      fail(ORR_INVALID, "'{}' is given to owner {} of the {} on axis '{}'", v.name, how->owner,
+           s.size_of(how->axis), how->axis);
     if (auto known = s.sharded.find(v.name); known != s.sharded.end())
       fail(ORR_INVALID, "'{}' is sharded already, by {}", v.name, known->second.cause);
-    e->spread->sharded[v.name] = {how->axis, e->strategy, how->unit, how->owner, how->what, how->keep != 0};
+    e->spread->sharded[v.name] = {how->axis,  e->strategy, how->unit,
+                                  how->owner, how->what,   how->keep != 0};
   });
 }
 
 orr_status* compute(orr_program* e, int32_t value, int32_t dtype) {
   return guarded([&] {
     const Op* op = maker_of(e, value);
-    if (!op || op->kind.empty() || !is_real(dtype)) fail(ORR_INVALID, "value {} cannot be computed in another dtype", value);
+    if (!op || op->kind.empty() || !is_real(dtype))
+      fail(ORR_INVALID, "value {} cannot be computed in another dtype", value);
     if (!e->forward) fail(ORR_INVALID, "a dtype can be chosen before differentiation only");
     e->spread->dtypes[value] = dtype;
   });
@@ -278,7 +310,8 @@ orr_status* loss_scale(orr_program* e, double initial, int64_t growth_interval) 
     int exponent;
     if (!(initial > 0) || std::frexp(initial, &exponent) != 0.5)
       fail(ORR_INVALID, "a loss scale of {} is no power of two", initial);
-    if (growth_interval < 0) fail(ORR_INVALID, "a loss scale cannot grow after {} steps", growth_interval);
+    if (growth_interval < 0)
+      fail(ORR_INVALID, "a loss scale cannot grow after {} steps", growth_interval);
     if (!e->forward) fail(ORR_INVALID, "a loss scale can be asked for before differentiation only");
     if (e->spread->asked.loss_scale.initial > 0) fail(ORR_INVALID, "the loss is scaled already");
     e->spread->asked.loss_scale = {initial, growth_interval};
@@ -288,10 +321,12 @@ orr_status* loss_scale(orr_program* e, double initial, int64_t growth_interval) 
 orr_status* wire(orr_program* e, int32_t dtype) {
   return guarded([&] {
     if (!is_real(dtype)) fail(ORR_INVALID, "gradients cannot be sent in dtype {}", dtype);
-    if (!e->forward) fail(ORR_INVALID, "the dtype of gradients can be chosen before differentiation only");
+    if (!e->forward)
+      fail(ORR_INVALID, "the dtype of gradients can be chosen before differentiation only");
     int32_t& known = e->spread->asked.wire;
     if (known && known != dtype)
-      fail(ORR_INVALID, "gradients are sent as {} already, not as {}", dtype_name(known), dtype_name(dtype));
+      fail(ORR_INVALID, "gradients are sent as {} already, not as {}", dtype_name(known),
+           dtype_name(dtype));
     known = dtype;
   });
 }
@@ -299,9 +334,11 @@ orr_status* wire(orr_program* e, int32_t dtype) {
 orr_status* offload(orr_program* e, int32_t value, int32_t tier, const char* directory) {
   return guarded([&] {
     Offload& asked = e->spread->offload;
-    if (tier != ORR_TIER_HOST && tier != ORR_TIER_DISK) fail(ORR_INVALID, "nothing can be kept in tier {}", tier);
+    if (tier != ORR_TIER_HOST && tier != ORR_TIER_DISK)
+      fail(ORR_INVALID, "nothing can be kept in tier {}", tier);
     if (asked.used && asked.directory != directory)
-      fail(ORR_INVALID, "files are made in '{}' already, not in '{}' as well", asked.directory, directory);
+      fail(ORR_INVALID, "files are made in '{}' already, not in '{}' as well", asked.directory,
+           directory);
     Value& v = e->program->mutable_value(value);
     if (!v.state) fail(ORR_INVALID, "'{}' is neither parameter nor state", v.name);
     asked = {true, directory};
@@ -311,8 +348,29 @@ orr_status* offload(orr_program* e, int32_t value, int32_t tier, const char* dir
 
 }  // namespace
 
-const orr_edit edit_table = {sizeof(orr_edit), each, ranks_left, axis, place, reduce, diag, loop, stage, life,
-                            inputs, rule, scatter, axis_size, halve, shard, compute, average, loss_scale, idle, serve,
-                            chunk, offload, wire};
+const orr_edit edit_table = {sizeof(orr_edit),
+                             each,
+                             ranks_left,
+                             axis,
+                             place,
+                             reduce,
+                             diag,
+                             loop,
+                             stage,
+                             life,
+                             inputs,
+                             rule,
+                             scatter,
+                             axis_size,
+                             halve,
+                             shard,
+                             compute,
+                             average,
+                             loss_scale,
+                             idle,
+                             serve,
+                             chunk,
+                             offload,
+                             wire};
 
 }  // namespace orrery

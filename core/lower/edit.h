@@ -31,15 +31,16 @@ struct StrategyUse {
 // What the entry names: the script's own strategy or the plugin's, loaded now if need be.
 const orr_strategy_api& strategy_of(const StrategyUse& use);
 
-// Lets every strategy edit the program before it is differentiated. Throws as apply_strategies does.
+// Lets every strategy edit the program before it is differentiated. Throws as apply_strategies
+// does.
 Asked apply_forward(Program& p, const std::vector<StrategyUse>& stack);
 
 // Lets every strategy edit the differentiated program over `world` ranks; checks options, conflicts
 // and that the mesh takes every rank. Throws Error with the Lua line of the strategy at fault.
 Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world);
 
-// The cells of every coordinate of a pipeline that holds chunk c at chunk_at[c], as the strategy, or the
-// script in its place, orders `leaves` leaves.
+// The cells of every coordinate of a pipeline that holds chunk c at chunk_at[c], as the strategy,
+// or the script in its place, orders `leaves` leaves.
 CellTables tables_of(const StrategyUse& use, const std::vector<int>& chunk_at, int leaves);
 
 // What the strategy that caused an exchange says a rank sends in it.

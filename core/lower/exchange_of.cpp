@@ -9,10 +9,12 @@ namespace orrery {
 namespace {
 
 Exchange described(const Op& op) {
-  static const std::map<std::string, int32_t> ops = {
-      {"all_reduce", ORR_COLL_ALL_REDUCE}, {"all_gather", ORR_COLL_ALL_GATHER},
-      {"reduce_scatter", ORR_COLL_REDUCE_SCATTER}, {"broadcast", ORR_COLL_BROADCAST},
-      {"send", ORR_COLL_SEND}, {"recv", ORR_COLL_RECV}};
+  static const std::map<std::string, int32_t> ops = {{"all_reduce", ORR_COLL_ALL_REDUCE},
+                                                     {"all_gather", ORR_COLL_ALL_GATHER},
+                                                     {"reduce_scatter", ORR_COLL_REDUCE_SCATTER},
+                                                     {"broadcast", ORR_COLL_BROADCAST},
+                                                     {"send", ORR_COLL_SEND},
+                                                     {"recv", ORR_COLL_RECV}};
   static const std::map<std::string, int32_t> redops = {
       {"sum", ORR_RED_SUM}, {"min", ORR_RED_MIN}, {"max", ORR_RED_MAX}};
   Exchange e;
@@ -47,7 +49,8 @@ Exchange exchange_of(const Program& p, const Op& op, const Spread& spread, int r
   const int ranks = spread.size_of(e.axis), me = spread.coordinate(e.axis, rank);
   if (op.attrs.count("counts")) {
     e.counts = attr_ints(op.attrs, "counts");
-    e.count = std::accumulate(e.counts.begin(), e.counts.end(), int64_t{0});  // the same on all ranks
+    e.count =
+        std::accumulate(e.counts.begin(), e.counts.end(), int64_t{0});  // the same on all ranks
   } else if (op.kind == "all_gather") {
     e.counts.assign(static_cast<size_t>(ranks), e.count);
   } else if (op.kind == "reduce_scatter") {

@@ -7,7 +7,8 @@
 
 namespace orrery {
 
-// The exchange that `op` of the local program p is on this rank; where its ends lie is not filled in.
+// The exchange that `op` of the local program p is on this rank; where its ends lie is not filled
+// in.
 Exchange exchange_of(const Program& p, const Op& op, const Spread& spread, int rank);
 
 }  // namespace orrery

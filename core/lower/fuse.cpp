@@ -49,8 +49,10 @@ class Fuser {
     for (ValueId v : op(i).out) {
       all = all && !pinned_.count(v);
       for (size_t user : users_[at(v)]) {
-        if (fits(i, user)) groups.insert(group_[user]);
-        else all = false;
+        if (fits(i, user))
+          groups.insert(group_[user]);
+        else
+          all = false;
       }
     }
     if (groups.empty()) return;
@@ -82,7 +84,8 @@ class Fuser {
   bool has_room(size_t i, size_t host) const {
     size_t instrs = op(i).expr.instrs.size();
     std::set<ValueId> inputs(op(i).in.begin(), op(i).in.end());
-    for (size_t k = i + 1; k <= host; ++k)  // later ops have joined, up to the one that names the group
+    for (size_t k = i + 1; k <= host;
+         ++k)  // later ops have joined, up to the one that names the group
       if (group_[k] == host && op(k).kind == "pointwise") {
         instrs += op(k).expr.instrs.size();
         inputs.insert(op(k).in.begin(), op(k).in.end());
@@ -96,8 +99,10 @@ class Fuser {
       if (op(i).kind == "pointwise" && !inlined_.count(i)) members[group_[i]].push_back(i);
     std::vector<Op> ops;
     for (size_t i = 0; i < group_.size(); ++i) {
-      if (op(i).kind != "pointwise") ops.push_back(op(i));
-      else if (members.count(i)) ops.push_back(merge(members[i]));
+      if (op(i).kind != "pointwise")
+        ops.push_back(op(i));
+      else if (members.count(i))
+        ops.push_back(merge(members[i]));
     }
     p_.mutable_ops() = std::move(ops);
     for (size_t i = 0; i < p_.ops().size(); ++i)
@@ -150,7 +155,8 @@ class Fuser {
       return registers.at(v);
     }
     fused.in.push_back(v);
-    orr_instr load{ORR_FN_INPUT, p_.type(v).dtype, static_cast<int32_t>(fused.in.size()) - 1, -1, -1, 0, 0};
+    orr_instr load{
+        ORR_FN_INPUT, p_.type(v).dtype, static_cast<int32_t>(fused.in.size()) - 1, -1, -1, 0, 0};
     fused.expr.instrs.push_back(load);
     return registers[v] = static_cast<int32_t>(fused.expr.instrs.size()) - 1;
   }
@@ -158,7 +164,8 @@ class Fuser {
   static int32_t find_or_push(Expr& expr, const orr_instr& i) {
     for (size_t k = 0; k < expr.instrs.size(); ++k) {
       const orr_instr& e = expr.instrs[k];
-      if (e.fn == i.fn && e.dtype == i.dtype && e.a == i.a && e.b == i.b && e.c == i.c && e.imm == i.imm)
+      if (e.fn == i.fn && e.dtype == i.dtype && e.a == i.a && e.b == i.b && e.c == i.c &&
+          e.imm == i.imm)
         return static_cast<int32_t>(k);
     }
     expr.instrs.push_back(i);

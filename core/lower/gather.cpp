@@ -10,11 +10,15 @@
 
 namespace orrery {
 
-ValueId add_gather(Program& p, const std::vector<ValueId>& own, int32_t dtype, const Dims& counts, int me,
-                   const std::string& axis, const std::string& cause) {
+ValueId add_gather(Program& p, const std::vector<ValueId>& own, int32_t dtype, const Dims& counts,
+                   int me, const std::string& axis, const std::string& cause) {
   Op op;
   op.kind = "all_gather", op.phase = p.phase(), op.site = p.site();
-  op.attrs = {{"axis", axis}, {"cause", cause}, {"counts", counts}, {"me", int64_t{me}}, {"always", int64_t{1}}};
+  op.attrs = {{"axis", axis},
+              {"cause", cause},
+              {"counts", counts},
+              {"me", int64_t{me}},
+              {"always", int64_t{1}}};
   if (counts[static_cast<size_t>(me)] > 0) op.in = {build::concat(p, own, 0)};
   int64_t all = 0;
   for (int64_t n : counts) all += n;
@@ -24,8 +28,8 @@ ValueId add_gather(Program& p, const std::vector<ValueId>& own, int32_t dtype, c
   return out;
 }
 
-ValueId gather_pieces(Program& p, ValueId own, const Type& type, const Dims& cuts, int me, const std::string& axis,
-                      const std::string& cause) {
+ValueId gather_pieces(Program& p, ValueId own, const Type& type, const Dims& cuts, int me,
+                      const std::string& axis, const std::string& cause) {
   Dims counts;
   for (size_t r = 0; r + 1 < cuts.size(); ++r) counts.push_back(cuts[r + 1] - cuts[r]);
   std::vector<ValueId> piece;
@@ -36,12 +40,14 @@ ValueId gather_pieces(Program& p, ValueId own, const Type& type, const Dims& cut
 void cut_value(Value& state, int64_t begin, int64_t end) {
   if (begin == 0 && end == state.type.elements()) return;
   state.type.dims = {end - begin};
-  if (begin == end) state.part = {kNone, {}, 0, 0};
-  else state.part.begin = begin, state.part.end = end;
+  if (begin == end)
+    state.part = {kNone, {}, 0, 0};
+  else
+    state.part.begin = begin, state.part.end = end;
 }
 
-ParamGather::ParamGather(const Program& from, Program& to, const std::vector<Unit>& units, const Spread& spread,
-                         int rank)
+ParamGather::ParamGather(const Program& from, Program& to, const std::vector<Unit>& units,
+                         const Spread& spread, int rank)
     : from_(from), to_(to), units_(units), spread_(spread), rank_(rank) {
   for (const Unit& unit : units)
     if (unit.how.what >= ORR_SHARD_PARAM) hold(unit);
@@ -57,7 +63,8 @@ void ParamGather::hold(const Unit& unit) {
     v.state = whole.state, v.part = whole.part, v.tier = whole.tier, v.site = whole.site;
     cut_value(v, unit.shards[m][me], unit.shards[m][me + 1]);
     Value& gathered = to_.mutable_value(param);
-    gathered.state = nullptr, gathered.part = {}, gathered.tier = Tier::device, gathered.role = Role::activation;
+    gathered.state = nullptr, gathered.part = {}, gathered.tier = Tier::device,
+    gathered.role = Role::activation;
     held_[param] = held;
   }
 }
@@ -70,7 +77,8 @@ std::vector<ParamGather::Use> ParamGather::find_uses(Phase phase) const {
     for (size_t i = 0; i < from_.ops().size(); ++i) {
       const Op& op = from_.ops()[i];
       if (op.phase != phase || std::none_of(op.in.begin(), op.in.end(), [&](ValueId v) {
-            return std::find(units_[u].params.begin(), units_[u].params.end(), v) != units_[u].params.end();
+            return std::find(units_[u].params.begin(), units_[u].params.end(), v) !=
+                   units_[u].params.end();
           }))
         continue;
       uses.push_back({u, static_cast<OpId>(i), static_cast<OpId>(i)});
@@ -85,7 +93,8 @@ std::vector<ParamGather::Use> ParamGather::find_uses(Phase phase) const {
 void ParamGather::emit_early() {
   std::vector<Use> forward = find_uses(Phase::forward), backward = find_uses(Phase::backward);
   std::erase_if(backward, [&](const Use& b) {
-    bool known = std::any_of(forward.begin(), forward.end(), [&](const Use& f) { return f.unit == b.unit; });
+    bool known =
+        std::any_of(forward.begin(), forward.end(), [&](const Use& f) { return f.unit == b.unit; });
     return units_[b.unit].how.keep && known;
   });
   std::vector<OpId> moved(from_.ops().size(), kNone);
@@ -111,21 +120,24 @@ void ParamGather::gather(const Unit& unit, Phase phase) {
   Dims counts(static_cast<size_t>(spread_.size_of(unit.how.axis)), 0), sizes;
   std::vector<ValueId> own;
   for (size_t m = 0; m < unit.params.size(); ++m) {
-    for (size_t s = 0; s < counts.size(); ++s) counts[s] += unit.shards[m][s + 1] - unit.shards[m][s];
+    for (size_t s = 0; s < counts.size(); ++s)
+      counts[s] += unit.shards[m][s + 1] - unit.shards[m][s];
     sizes.push_back(unit.shards[m].back());
     ValueId held = held_.at(unit.params[m]);
     if (int64_t n = to_.type(held).elements(); n > 0) own.push_back(build::reshape(to_, held, {n}));
   }
-  ValueId all = add_gather(to_, own, first.type.dtype, counts, spread_.coordinate(unit.how.axis, rank_),
-                           unit.how.axis, unit.how.cause);
-  std::vector<ValueId> wholes = sizes.size() == 1 ? std::vector{all} : build::split(to_, all, 0, sizes);
+  ValueId all = add_gather(to_, own, first.type.dtype, counts,
+                           spread_.coordinate(unit.how.axis, rank_), unit.how.axis, unit.how.cause);
+  std::vector<ValueId> wholes =
+      sizes.size() == 1 ? std::vector{all} : build::split(to_, all, 0, sizes);
   for (size_t m = 0; m < unit.params.size(); ++m) {
     ValueId param = unit.params[m];
     Op view;
     view.kind = "reshape", view.phase = phase, view.site = to_.site(), view.in = {wholes[m]};
     view.attrs["dims"] = from_.type(param).dims;
     bool used = phase == Phase::forward || to_.value(param).producer == kNone;
-    view.out = {used ? param : (again_[param] = to_.new_value(from_.type(param), Role::activation))};
+    view.out = {used ? param
+                     : (again_[param] = to_.new_value(from_.type(param), Role::activation))};
     to_.append(std::move(view));
   }
 }

@@ -14,15 +14,15 @@
 namespace orrery {
 
 // The concatenation of all ranks' flat tensors, in rank order: rank i of the axis gives counts[i]
-// elements, this rank, at coordinate `me`, those of `own` one after another. Carried out on every rank,
-// also where nobody needs the result (int "always").
-ValueId add_gather(Program& p, const std::vector<ValueId>& own, int32_t dtype, const Dims& counts, int me,
-                   const std::string& axis, const std::string& cause);
+// elements, this rank, at coordinate `me`, those of `own` one after another. Carried out on every
+// rank, also where nobody needs the result (int "always").
+ValueId add_gather(Program& p, const std::vector<ValueId>& own, int32_t dtype, const Dims& counts,
+                   int me, const std::string& axis, const std::string& cause);
 
-// A tensor of `type` of which rank r of the axis has the elements [cuts[r], cuts[r+1]), on all of them;
-// `own` is this rank's piece, kNone if it has none.
-ValueId gather_pieces(Program& p, ValueId own, const Type& type, const Dims& cuts, int me, const std::string& axis,
-                      const std::string& cause);
+// A tensor of `type` of which rank r of the axis has the elements [cuts[r], cuts[r+1]), on all of
+// them; `own` is this rank's piece, kNone if it has none.
+ValueId gather_pieces(Program& p, ValueId own, const Type& type, const Dims& cuts, int me,
+                      const std::string& axis, const std::string& cause);
 
 // Makes a state's value hold its elements [begin, end) alone.
 void cut_value(Value& state, int64_t begin, int64_t end);
@@ -30,12 +30,13 @@ void cut_value(Value& state, int64_t begin, int64_t end);
 class ParamGather {
  public:
   // Writes into `to`, a copy of `from` without ops. Borrows all arguments.
-  ParamGather(const Program& from, Program& to, const std::vector<Unit>& units, const Spread& spread, int rank);
+  ParamGather(const Program& from, Program& to, const std::vector<Unit>& units,
+              const Spread& spread, int rank);
 
   // Parameters in pieces -> the state values that hold this rank's.
   const std::map<ValueId, ValueId>& held() const { return held_; }
-  // Forward and backward, with each such unit gathered one unit ahead of its first use, in each unless
-  // it is kept.
+  // Forward and backward, with each such unit gathered one unit ahead of its first use, in each
+  // unless it is kept.
   void emit_early();
 
  private:

@@ -36,7 +36,8 @@ class HomeFinder {
     return all;
   }
   uint64_t offset_of(const Op& gather) const {
-    return sum(attr_ints(gather.attrs, "counts"), static_cast<size_t>(attr_int(gather.attrs, "me", 0))) *
+    return sum(attr_ints(gather.attrs, "counts"),
+               static_cast<size_t>(attr_int(gather.attrs, "me", 0))) *
            static_cast<uint64_t>(orr_dtype_bytes(p_.type(gather.out[0]).dtype));
   }
 
@@ -91,7 +92,8 @@ class HomeFinder {
 
 }  // namespace
 
-std::map<OpId, Home> find_homes(const LocalProgram& local, const std::map<ValueId, int>& last_read) {
+std::map<OpId, Home> find_homes(const LocalProgram& local,
+                                const std::map<ValueId, int>& last_read) {
   return HomeFinder(local, last_read).run();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gatherings of new states whose result can lie where the states are: the pieces are computed into the
-// old values, the others arrive beside them, and nothing is packed or copied.
+// Gatherings of new states whose result can lie where the states are: the pieces are computed into
+// the old values, the others arrive beside them, and nothing is packed or copied.
 #pragma once
 
 #include <map>

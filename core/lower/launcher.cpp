@@ -16,10 +16,13 @@ std::vector<orr_tensor> abi(const std::vector<Layout>& layouts) {
   return out;
 }
 
-bool is_short(const Place& x) { return is_real(x.layout.dtype) && orr_dtype_bytes(x.layout.dtype) == 2; }
+bool is_short(const Place& x) {
+  return is_real(x.layout.dtype) && orr_dtype_bytes(x.layout.dtype) == 2;
+}
 
 bool can_widen(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out) {
-  return op.attrs.count("dtype") && out[0].layout.dtype == ORR_F32 && std::any_of(in.begin(), in.end(), is_short);
+  return op.attrs.count("dtype") && out[0].layout.dtype == ORR_F32 &&
+         std::any_of(in.begin(), in.end(), is_short);
 }
 
 std::vector<Layout> layouts(const std::vector<Place>& places) {
@@ -47,18 +50,22 @@ void Launcher::add(const Op& op, std::vector<Place> in, const std::vector<Place>
     std::set<int> copies(form.copy.begin(), form.copy.end());
     if (copies.empty()) {
       launch.in = abi(form.in), launch.out = abi(form.out);
-      if (can_widen(op, in, out) && !is_taken(launch, plan_.kernel_names)) return add_widened(op, std::move(in), out);
+      if (can_widen(op, in, out) && !is_taken(launch, plan_.kernel_names))
+        return add_widened(op, std::move(in), out);
       orr_support support = choose_kernel(launch, plan_.kernel_names);
       for (size_t i = 0; i < form.in.size(); ++i)
-        if (!form.in[i].is_contiguous() && !(support.strided_in >> i & 1)) copies.insert(static_cast<int>(i));
+        if (!form.in[i].is_contiguous() && !(support.strided_in >> i & 1))
+          copies.insert(static_cast<int>(i));
       bool out_fits = form.out_ok;
       for (size_t i = 0; i < form.out.size(); ++i)
         out_fits = out_fits && (form.out[i].is_contiguous() || (support.strided_out >> i & 1));
       if (copies.empty() && !out_fits) return add_beside(op, in, out);
     }
     if (copies.empty()) break;
-    if (attempt > 2) fail(ORR_FAILED, "{}{}: no layout suits the kernel", op.site.prefix(), op.kind);
-    for (int i : copies) in[static_cast<size_t>(i)] = contiguous_copy(op, in[static_cast<size_t>(i)]);
+    if (attempt > 2)
+      fail(ORR_FAILED, "{}{}: no layout suits the kernel", op.site.prefix(), op.kind);
+    for (int i : copies)
+      in[static_cast<size_t>(i)] = contiguous_copy(op, in[static_cast<size_t>(i)]);
   }
   launch.in_at = std::move(in), launch.out_at = out;
   finish(std::move(launch));
@@ -66,7 +73,8 @@ void Launcher::add(const Op& op, std::vector<Place> in, const std::vector<Place>
 
 void Launcher::copy(const Op& reason, const Place& from, const Place& to) {
   Op copy;
-  copy.kind = "pointwise", copy.phase = reason.phase, copy.site = reason.site, copy.stage = reason.stage;
+  copy.kind = "pointwise", copy.phase = reason.phase, copy.site = reason.site,
+  copy.stage = reason.stage;
   int32_t x = copy.expr.push(ORR_FN_INPUT, from.layout.dtype, 0);
   const int32_t dtype = to.layout.dtype;
   copy.expr.outputs = {dtype == from.layout.dtype ? x : copy.expr.push(ORR_FN_CAST, dtype, x)};
@@ -86,20 +94,22 @@ void Launcher::post(Exchange exchange) {
 }
 
 // The kernel cannot write with strides: it writes beside, a copy follows.
-void Launcher::add_beside(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out) {
+void Launcher::add_beside(const Op& op, const std::vector<Place>& in,
+                          const std::vector<Place>& out) {
   std::vector<Place> beside;
   for (const Place& x : out) {
     Type type{x.layout.dtype, x.layout.dims};
-    beside.push_back(x.layout.is_contiguous()
-                         ? x
-                         : Place{new_storage(type.bytes(), "activation"), 0, Layout::contiguous(type)});
+    beside.push_back(x.layout.is_contiguous() ? x
+                                              : Place{new_storage(type.bytes(), "activation"), 0,
+                                                      Layout::contiguous(type)});
   }
   add(op, in, beside);
   for (size_t i = 0; i < out.size(); ++i)
     if (beside[i].storage != out[i].storage) copy(op, beside[i], out[i]);
 }
 
-// An f32 sum of 16-bit tensors that no kernel makes (ops.h, ANOTHER DTYPE): of what they are in f32.
+// An f32 sum of 16-bit tensors that no kernel makes (ops.h, ANOTHER DTYPE): of what they are in
+// f32.
 void Launcher::add_widened(const Op& op, std::vector<Place> in, const std::vector<Place>& out) {
   for (Place& x : in)
     if (is_short(x)) x = contiguous_copy(op, x, ORR_F32);

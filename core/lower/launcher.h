@@ -24,7 +24,8 @@ class Launcher {
   void add(const Op& op, std::vector<Place> in, const std::vector<Place>& out);
   // `to` is of another dtype: a cast.
   void copy(const Op& reason, const Place& from, const Place& to);
-  Place contiguous_copy(const Op& reason, const Place& from, int32_t dtype = 0);  // 0: that of `from`
+  Place contiguous_copy(const Op& reason, const Place& from,
+                        int32_t dtype = 0);  // 0: that of `from`
   void post(Exchange exchange);
 
  private:

@@ -37,10 +37,11 @@ class Localizer {
  private:
   Program& to() { return local_.program; }
 
-  // A state that a compiled program works on stays where it is; one of another tier travels through a
-  // window of its own.
+  // A state that a compiled program works on stays where it is; one of another tier travels through
+  // a window of its own.
   void seat(const Program::Together& list) {
-    if (std::any_of(list.states.begin(), list.states.end(), [&](ValueId v) { return from_.value(v).tier != Tier::device; }))
+    if (std::any_of(list.states.begin(), list.states.end(),
+                    [&](ValueId v) { return from_.value(v).tier != Tier::device; }))
       return;
     Neighbours row;
     row.room = list.room, row.axis = list.axis;
@@ -49,7 +50,8 @@ class Localizer {
       row.offsets.push_back(row.bytes);
       row.bytes += from_.type(v).bytes();
     }
-    bool bound = std::any_of(row.states.begin(), row.states.end(), [](auto& s) { return s->bound; });
+    bool bound =
+        std::any_of(row.states.begin(), row.states.end(), [](auto& s) { return s->bound; });
     if (!bound || row.seated()) local_.neighbours.push_back(std::move(row));
   }
 
@@ -84,7 +86,8 @@ class Localizer {
     for (size_t i = 0; i < from_.ops().size(); ++i) {
       const Op& op = from_.ops()[i];
       late_[i] = op.phase == Phase::update || op.kind == "total" || op.kind == "batch_mean" ||
-                 in_any(op, Batch::partial) || std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) {
+                 in_any(op, Batch::partial) ||
+                 std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) {
                    OpId producer = from_.value(v).producer;
                    return producer != kNone && late_[static_cast<size_t>(producer)];
                  });
@@ -106,21 +109,31 @@ class Localizer {
     const Value& v = from_.value(id);
     found = to().new_value(local_type(v), v.role, v.name);
     Value& copy = to().mutable_value(found);
-    copy.batch = v.batch, copy.batch_dim = v.batch_dim, copy.state = v.state, copy.part = v.part, copy.tier = v.tier, copy.site = v.site;
+    copy.batch = v.batch, copy.batch_dim = v.batch_dim, copy.state = v.state, copy.part = v.part,
+    copy.tier = v.tier, copy.site = v.site;
     return found;
   }
 
   // Whether peers wait for it, even if this rank does not need what comes of it.
-  static bool awaited(const Op& op) { return op.kind == "send" || op.kind == "total" || op.attrs.count("always"); }
+  static bool awaited(const Op& op) {
+    return op.kind == "send" || op.kind == "total" || op.attrs.count("always");
+  }
   // Whether it adds over this rank's leaves and no more.
   static bool is_alone(const Op& op) { return op.attrs.count("alone") > 0; }
   static bool is_cut(const Op& op) { return op.kind == "total" && op.attrs.count("count"); }
 
   // A sum over the batch of which this rank gets a piece.
   void cut_total(const Op& op) {
-    Total t{value(op.in[0]), value(op.out[0]), op.in[0], attr_ints(op.attrs, "begin"), attr_ints(op.attrs, "count"),
-            attr_int(op.attrs, "unit", 0), attr_int(op.attrs, "use", 0), attr_int(op.attrs, "member", 0),
-            attr_text(op.attrs, "cause", ""), attr_int(op.attrs, "free", 0) != 0};
+    Total t{value(op.in[0]),
+            value(op.out[0]),
+            op.in[0],
+            attr_ints(op.attrs, "begin"),
+            attr_ints(op.attrs, "count"),
+            attr_int(op.attrs, "unit", 0),
+            attr_int(op.attrs, "use", 0),
+            attr_int(op.attrs, "member", 0),
+            attr_text(op.attrs, "cause", ""),
+            attr_int(op.attrs, "free", 0) != 0};
     to().mutable_value(t.whole).role = Role::grad;
     local_.totals.push_back(std::move(t));
   }
@@ -135,12 +148,12 @@ class Localizer {
   // The whole of a sum over the batch.
   ValueId total_of(ValueId partial) {
     const Op& maker = from_.ops()[static_cast<size_t>(from_.value(partial).producer)];
-    if (is_alone(maker) || !in_any(maker, Batch::sharded))
-      return value(partial);
+    if (is_alone(maker) || !in_any(maker, Batch::sharded)) return value(partial);
     auto [at, fresh] = totals_.emplace(partial, kNone);
     if (fresh) {
       const Value& v = from_.value(partial);
-      at->second = to().new_value(v.type, v.role == Role::grad ? Role::grad : Role::activation, v.name);
+      at->second =
+          to().new_value(v.type, v.role == Role::grad ? Role::grad : Role::activation, v.name);
       to().mutable_value(at->second).site = v.site;
       Total t;
       t.partial = value(partial), t.whole = at->second, t.origin = partial;
@@ -193,7 +206,8 @@ class Localizer {
     }
     if (out.batch != Batch::sharded) return;
     for (const orr_instr& i : op.expr.instrs)
-      if (i.fn == ORR_FN_RAND) key_random(copy, copy.expr.instrs[static_cast<size_t>(i.c)], out, op);
+      if (i.fn == ORR_FN_RAND)
+        key_random(copy, copy.expr.instrs[static_cast<size_t>(i.c)], out, op);
     if (op.kind == "categorical") copy.in[3] = first_element(out, op);
   }
 
@@ -210,14 +224,16 @@ class Localizer {
   // The global index of the first element that a call computes, as an i64 scalar.
   ValueId first_element(const Value& v, const Op& op) {
     int64_t per_row = elements_per_row(v, op);
-    if (auto known = first_elements_.find({op.stage, per_row}); known != first_elements_.end()) return known->second;
+    if (auto known = first_elements_.find({op.stage, per_row}); known != first_elements_.end())
+      return known->second;
     ValueId first;
     if (leaves_.sliced) {
       Op times;
       times.kind = "pointwise", times.phase = to().phase(), times.site = op.site;
       times.in = {to().scalar_input("$row", ORR_I64)};
       int32_t row = times.expr.push(ORR_FN_INPUT, ORR_I64, 0);
-      int32_t width = times.expr.push(ORR_FN_CONST, ORR_I64, -1, -1, -1, static_cast<double>(per_row));
+      int32_t width =
+          times.expr.push(ORR_FN_CONST, ORR_I64, -1, -1, -1, static_cast<double>(per_row));
       times.expr.outputs = {times.expr.push(ORR_FN_MUL, ORR_I64, row, width)};
       times.attrs["dims"] = Dims{};
       first = append(std::move(times));
@@ -242,7 +258,8 @@ class Localizer {
       if (static_cast<int32_t>(d) > v.batch_dim) per_row *= v.type.dims[d];
     }
     if (outer != 1 && rows_ < from_.batch_size())
-      throw Error(ORR_FAILED, op.site.prefix() + "random numbers need the batch in the first dim of " +
+      throw Error(ORR_FAILED, op.site.prefix() +
+                                  "random numbers need the batch in the first dim of " +
                                   to_string(v.type.dims));
     return per_row * (v.type.dims[static_cast<size_t>(v.batch_dim)] / from_.batch_size());
   }
@@ -262,7 +279,9 @@ class Localizer {
 bool Neighbours::seated() const {
   const State& first = *states.front();
   for (size_t i = 0; i < states.size(); ++i)
-    if (!first.memory || states[i]->memory != first.memory || states[i]->offset != first.offset + offsets[i]) return false;
+    if (!first.memory || states[i]->memory != first.memory ||
+        states[i]->offset != first.offset + offsets[i])
+      return false;
   return true;
 }
 

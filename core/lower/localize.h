@@ -15,14 +15,15 @@
 namespace orrery {
 
 struct Leaves {
-  int64_t total = 1;       // microbatches of the step
+  int64_t total = 1;            // microbatches of the step
   int64_t first = 0, last = 1;  // this rank's
-  int64_t rows = 0;        // samples per leaf; the last leaf may be padded
-  bool sliced = false;     // one leaf a call (lower/slices.h), else all in one
-  int64_t before = 0;      // leaves of others that come before all of these, where a rank works alone
+  int64_t rows = 0;             // samples per leaf; the last leaf may be padded
+  bool sliced = false;          // one leaf a call (lower/slices.h), else all in one
+  int64_t before = 0;  // leaves of others that come before all of these, where a rank works alone
 
   int64_t count() const { return last - first; }
-  // A rank without leaves has the shapes of one: its plan is cut out of a worker's (lower/schedule.cpp).
+  // A rank without leaves has the shapes of one: its plan is cut out of a worker's
+  // (lower/schedule.cpp).
   bool idle() const { return count() == 0; }
   int64_t in_shapes() const { return idle() ? 1 : count(); }
   int64_t slices() const { return sliced ? count() : 1; }
@@ -35,12 +36,12 @@ struct Leaves {
 struct Total {
   ValueId partial = kNone, whole = kNone;
   ValueId origin = kNone;  // the partial's id in the logical program
-  // Sharded: which elements each rank of the batch axis gets, [begin, begin + count); members of a unit
-  // travel together (lower/units.h), the first uses of parameters, the second ones, ...
+  // Sharded: which elements each rank of the batch axis gets, [begin, begin + count); members of a
+  // unit travel together (lower/units.h), the first uses of parameters, the second ones, ...
   Dims begin, count;
   int64_t unit = kNone, use = 0, member = 0;
   std::string cause;
-  bool free = false;       // its memory serves others when the ranks have their pieces
+  bool free = false;  // its memory serves others when the ranks have their pieces
 
   bool is_cut() const { return !count.empty(); }
 };
@@ -64,11 +65,11 @@ struct Held {
 
 struct LocalProgram {
   Program program;
-  std::vector<Total> totals;  // in the order in which the partials are complete
-  std::vector<Held> parts;  // of all states that were named
+  std::vector<Total> totals;           // in the order in which the partials are complete
+  std::vector<Held> parts;             // of all states that were named
   std::vector<Neighbours> neighbours;  // disjoint
   Leaves leaves;
-  int64_t nodes = 1;          // tree nodes that this rank's leaves complete in the end
+  int64_t nodes = 1;  // tree nodes that this rank's leaves complete in the end
 };
 
 LocalProgram localize(const Program& logical, const Leaves& leaves);

@@ -24,7 +24,9 @@ uint64_t RankPlan::bytes_sent() const {
 uint64_t RankPlan::bytes_copied() const {
   uint64_t sum = 0;
   for (const Step& s : schedule)
-    if (const Exchange* e = s.kind == Step::post ? &exchanges[static_cast<size_t>(s.index)] : nullptr; e && e->is_copy())
+    if (const Exchange* e =
+            s.kind == Step::post ? &exchanges[static_cast<size_t>(s.index)] : nullptr;
+        e && e->is_copy())
       sum += e->bytes();
   return sum;
 }
@@ -59,10 +61,11 @@ namespace {
 void choose_cells(RankPlan& plan) {
   const Spread& spread = plan.spread;
   int slices = static_cast<int>(plan.local.leaves.slices());
-  plan.timetable = spread.make_timetable
-                       ? spread.make_timetable(slices)
-                       : std::make_shared<const Timetable>(CellTables{one_after_another(plan.local.program, slices)});
-  plan.cells = plan.timetable->cells[static_cast<size_t>(spread.coordinate(spread.pipe_axis, plan.rank))];
+  plan.timetable = spread.make_timetable ? spread.make_timetable(slices)
+                                         : std::make_shared<const Timetable>(CellTables{
+                                               one_after_another(plan.local.program, slices)});
+  plan.cells =
+      plan.timetable->cells[static_cast<size_t>(spread.coordinate(spread.pipe_axis, plan.rank))];
 }
 
 // What a rank without leaves and without others does: nothing.
@@ -101,7 +104,8 @@ Program share_of(const LowerRequest& request, bool idle) {
 
 // What a plan must know of the device that its kernels work on; the host has nothing to add.
 void ask_device(RankPlan& plan) {
-  const std::string name = plan.kernel_names.empty() ? "host" : Registry::get().kernel(plan.kernel_names.front()).device;
+  const std::string name =
+      plan.kernel_names.empty() ? "host" : Registry::get().kernel(plan.kernel_names.front()).device;
   if (name == "host") return;
   orr_device_facts facts{};
   facts.size = sizeof facts;
@@ -129,7 +133,8 @@ RankPlan lower(const LowerRequest& request) {
   std::vector<int64_t> first = deal_leaves(leaves, *request.spread);
   Leaves mine;
   mine.total = leaves;
-  size_t me = static_cast<size_t>(request.spread->coordinate(request.spread->batch_axis, request.rank));
+  size_t me =
+      static_cast<size_t>(request.spread->coordinate(request.spread->batch_axis, request.rank));
   mine.first = first[me], mine.last = first[me + 1];
   if (request.spread->only) std::tie(mine.first, mine.last) = *request.spread->only;
   int64_t batch = request.logical->batch_size();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// L1 to L2: a logical program, its spread and one rank make that rank's plan. Pure: needs no device,
-// no peer and no memory but its own, so the same call serves training and `orrery plan -n 512`.
+// L1 to L2: a logical program, its spread and one rank make that rank's plan. Pure: needs no
+// device, no peer and no memory but its own, so the same call serves training and `orrery plan -n
+// 512`.
 #pragma once
 
 #include <string>
@@ -19,19 +20,20 @@ struct LowerRequest {
   int rank = 0;                      // of the world that the spread is for
   std::vector<std::string> kernels;  // plugins to choose from, by name
   const Program* cut = nullptr;      // the rank's share along the tensor axis, if the caller has it
-  const StageHomes* homes = nullptr;  // of that share, or of the logical program, if the caller has them
+  const StageHomes* homes =
+      nullptr;  // of that share, or of the logical program, if the caller has them
 };
 
 RankPlan lower(const LowerRequest& request);
 
 // The stages, for tests: each leaves the plan ready for the next.
-void place_values(RankPlan& plan);    // storages, views, launches
-void fill_buckets(RankPlan& plan);    // totals into buckets
-void order_slices(RankPlan& plan);    // part of make_schedule: the cells of a sliced plan
-void make_schedule(RankPlan& plan);   // order of all lanes
-void stream_states(RankPlan& plan);   // part of make_schedule: windows of states of other tiers
+void place_values(RankPlan& plan);       // storages, views, launches
+void fill_buckets(RankPlan& plan);       // totals into buckets
+void order_slices(RankPlan& plan);       // part of make_schedule: the cells of a sliced plan
+void make_schedule(RankPlan& plan);      // order of all lanes
+void stream_states(RankPlan& plan);      // part of make_schedule: windows of states of other tiers
 void stash_activations(RankPlan& plan);  // part of make_schedule: those that wait in other tiers
-void plan_memory(RankPlan& plan);     // slots, offsets, peaks
+void plan_memory(RankPlan& plan);        // slots, offsets, peaks
 // Gives each an offset so that what is alive together is apart; returns the bytes that takes.
 uint64_t lay_out(std::vector<Storage*>& storages, uint64_t alignment);
 void verify(const RankPlan& plan);  // throws Error on a read before write, overlap or open exchange

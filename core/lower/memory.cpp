@@ -12,8 +12,9 @@ namespace {
 
 uint64_t aligned(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
-using Life = std::pair<int, int>;      // steps [first, last]
-using Lives = std::vector<Life>;       // by slice, {-1, -1} if it has none; slice 0 for what has one slot
+using Life = std::pair<int, int>;  // steps [first, last]
+using Lives =
+    std::vector<Life>;  // by slice, {-1, -1} if it has none; slice 0 for what has one slot
 
 class LifeFinder {
  public:
@@ -21,12 +22,15 @@ class LifeFinder {
 
   void run() {
     int end = static_cast<int>(plan_.schedule.size());
-    for (int step = 0; step < end; ++step) touch_all(plan_.schedule[static_cast<size_t>(step)], step);
+    for (int step = 0; step < end; ++step)
+      touch_all(plan_.schedule[static_cast<size_t>(step)], step);
     const Program& p = plan_.local.program;
     for (auto& [name, id] : p.outputs())
-      if (int storage = plan_.places[static_cast<size_t>(id)].storage; storage != kNone) touch(storage, 0, end);
+      if (int storage = plan_.places[static_cast<size_t>(id)].storage; storage != kNone)
+        touch(storage, 0, end);
     for (size_t i = 0; i < lives_.size(); ++i) settle(plan_.storages[i], lives_[i]);
-    for (size_t v = 0; v < p.values().size(); ++v)  // what is given from outside is there from the start
+    for (size_t v = 0; v < p.values().size();
+         ++v)  // what is given from outside is there from the start
       if (p.values()[v].producer == kNone && plan_.places[v].storage != kNone) {
         Storage& s = plan_.storage(plan_.places[v].storage);
         if (s.category == "input" && !s.alive.empty()) s.alive = {{0, s.alive.back().second}};
@@ -36,7 +40,8 @@ class LifeFinder {
  private:
   void touch(int storage, int slice, int step) {
     Lives& lives = lives_[static_cast<size_t>(storage)];
-    if (lives.size() <= static_cast<size_t>(slice)) lives.resize(static_cast<size_t>(slice) + 1, {-1, -1});
+    if (lives.size() <= static_cast<size_t>(slice))
+      lives.resize(static_cast<size_t>(slice) + 1, {-1, -1});
     Life& life = lives[static_cast<size_t>(slice)];
     if (life.first < 0) life.first = step;
     life.second = step;
@@ -44,7 +49,8 @@ class LifeFinder {
 
   void touch_all(const Step& s, int step) {
     auto at = [&](const Place& x) {
-      if (x.storage != kNone) touch(x.storage, plan_.storage(x.storage).by == Slots::ring ? s.slice : 0, step);
+      if (x.storage != kNone)
+        touch(x.storage, plan_.storage(x.storage).by == Slots::ring ? s.slice : 0, step);
     };
     if (s.kind == Step::launch) {
       const Launch& l = plan_.launches[static_cast<size_t>(s.index)];
@@ -94,10 +100,14 @@ bool Storage::alive_at(int step) const {
 }
 
 bool Storage::meets(const Storage& other) const {
-  for (auto a = alive.begin(), b = other.alive.begin(); a != alive.end() && b != other.alive.end();) {
-    if (a->second < b->first) ++a;
-    else if (b->second < a->first) ++b;
-    else return true;
+  for (auto a = alive.begin(), b = other.alive.begin();
+       a != alive.end() && b != other.alive.end();) {
+    if (a->second < b->first)
+      ++a;
+    else if (b->second < a->first)
+      ++b;
+    else
+      return true;
   }
   return false;
 }
@@ -116,9 +126,10 @@ uint64_t lay_out(std::vector<Storage*>& storages, uint64_t alignment) {
     }
     s->offset = offset;
     peak = std::max(peak, aligned(offset + s->whole(), alignment));
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), s,
-                                   [](const Storage* a, const Storage* b) { return a->offset < b->offset; }),
-                  s);
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), s,
+                         [](const Storage* a, const Storage* b) { return a->offset < b->offset; }),
+        s);
   }
   return peak;
 }

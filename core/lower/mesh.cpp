@@ -7,7 +7,8 @@ namespace {
 // Ranks between neighbours on `axis`; 0 if there is no such axis.
 int stride_of(const Spread& spread, const std::string& axis) {
   for (const Halves& h : spread.halves)
-    if (h.inner == axis || h.outer == axis) return stride_of(spread, h.axis) * (h.outer == axis ? h.inner_size : 1);
+    if (h.inner == axis || h.outer == axis)
+      return stride_of(spread, h.axis) * (h.outer == axis ? h.inner_size : 1);
   int stride = 1;
   for (size_t i = spread.axes.size(); i-- > 0; stride *= spread.axes[i].size)
     if (spread.axes[i].name == axis) return stride;
@@ -18,7 +19,8 @@ int stride_of(const Spread& spread, const std::string& axis) {
 
 int Spread::size_of(const std::string& axis) const {
   for (const Halves& h : halves)
-    if (h.inner == axis || h.outer == axis) return h.inner == axis ? h.inner_size : size_of(h.axis) / h.inner_size;
+    if (h.inner == axis || h.outer == axis)
+      return h.inner == axis ? h.inner_size : size_of(h.axis) / h.inner_size;
   for (const Axis& known : axes)
     if (known.name == axis) return known.size;
   return 1;

@@ -56,7 +56,8 @@ struct TensorAsk {
   std::string axis, cause;
   std::map<ValueId, int> cuts;  // parameter -> dim
   int scatter = kNone;          // activations that are sums may be scattered over this dim
-  int chunks = 0;               // sums over a cut dim are trees of so many; 0: of one for each rank, in rank order
+  int chunks =
+      0;  // sums over a cut dim are trees of so many; 0: of one for each rank, in rank order
 };
 
 // Ranks of the batch axis that train alone and meet every `every` steps; 0: they do not.
@@ -68,12 +69,12 @@ struct Averaging {
 
 // Servers that take gradients as workers bring them (lower/serve.h).
 struct Serving {
-  std::string cause, line;    // strategy, its Lua file:line
-  int servers = 0;            // the first ranks of the batch axis; 0: there are none
-  int push = 1, pull = 1;     // steps between two pushes, two pulls
-  int bound = -1;             // -1: none. Else gradients of one step are applied together, and a worker is at
-                              // most this many steps ahead of the weights it reads
-  std::string log, replay;    // files of arrivals, "" none
+  std::string cause, line;  // strategy, its Lua file:line
+  int servers = 0;          // the first ranks of the batch axis; 0: there are none
+  int push = 1, pull = 1;   // steps between two pushes, two pulls
+  int bound = -1;  // -1: none. Else gradients of one step are applied together, and a worker is at
+                   // most this many steps ahead of the weights it reads
+  std::string log, replay;           // files of arrivals, "" none
   std::map<std::string, int> owner;  // parameter -> server
   bool on() const { return servers > 0; }
 };
@@ -81,7 +82,8 @@ struct Serving {
 // Of parameters and states that are kept in another tier between uses (Value::tier).
 struct Offload {
   bool used = false;
-  std::string directory;  // of the files of Tier::disk; "": the run's, or the system's for temporary files
+  std::string
+      directory;  // of the files of Tier::disk; "": the run's, or the system's for temporary files
 };
 
 // What strategies ask of differentiation.
@@ -92,39 +94,40 @@ struct Asked {
 
 struct Spread {
   int world = 1;
-  std::vector<Axis> axes;                 // outermost first: the last one varies fastest with the rank
-  std::string batch_axis;                 // the axis that deals the batch, "" if none
-  int idle = 0;                           // its first ranks that get no leaf,
-  std::string idler;                      // and the strategy that keeps them free
-  std::map<ValueId, Reduction> reduced;   // gradients
-  std::vector<Halves> halves;             // axes that are also used in halves
+  std::vector<Axis> axes;  // outermost first: the last one varies fastest with the rank
+  std::string batch_axis;  // the axis that deals the batch, "" if none
+  int idle = 0;            // its first ranks that get no leaf,
+  std::string idler;       // and the strategy that keeps them free
+  std::map<ValueId, Reduction> reduced;  // gradients
+  std::vector<Halves> halves;            // axes that are also used in halves
   Averaging averaging;
   Serving serving;
-  bool alone = false;                     // a rank runs its leaves as if there were no others,
+  bool alone = false;  // a rank runs its leaves as if there were no others,
   std::optional<std::pair<int64_t, int64_t>> only;  // these instead of those dealt to it
-  std::map<std::string, Sharded> sharded; // by name of the parameter
-  bool sliced = false;                    // leaves run one after another, not in one call
-  std::string pipe_axis;                  // the axis that deals the stages, "" if none
-  std::vector<int> chunk_at;              // by chunk of the model: the coordinate that holds it
-  std::string scheduler;                  // the strategy that deals them and orders the cells:
+  std::map<std::string, Sharded> sharded;           // by name of the parameter
+  bool sliced = false;                              // leaves run one after another, not in one call
+  std::string pipe_axis;                            // the axis that deals the stages, "" if none
+  std::vector<int> chunk_at;  // by chunk of the model: the coordinate that holds it
+  std::string scheduler;      // the strategy that deals them and orders the cells:
   // The first call for a number of leaves asks the strategy, or the script. [main thread]
   std::function<std::shared_ptr<const Timetable>(int leaves)> make_timetable;
-  std::map<ValueId, Life> lives;          // activations of regions (lower/recompute.h)
+  std::map<ValueId, Life> lives;  // activations of regions (lower/recompute.h)
   TensorAsk tensor;
-  std::map<ValueId, int32_t> dtypes;      // what ops compute in, by the value they make (lower/precision.h)
+  std::map<ValueId, int32_t>
+      dtypes;  // what ops compute in, by the value they make (lower/precision.h)
   Asked asked;
   Offload offload;
   std::vector<std::string> remarks;
-  int batch_ranks() const;                // size of the batch axis, 1 if none
+  int batch_ranks() const;  // size of the batch axis, 1 if none
   int workers() const { return batch_ranks() - idle; }
-  int size_of(const std::string& axis) const;        // 1 if there is none
+  int size_of(const std::string& axis) const;               // 1 if there is none
   int coordinate(const std::string& axis, int rank) const;  // 0 if there is none
   // The rank that differs from `rank` only in its coordinate on `axis`.
   int peer(const std::string& axis, int coordinate, int rank) const;
 };
 
-// The leaves [first[r], first[r+1]) belong to rank r of the batch axis; as even as possible, but that the
-// first `idle` ranks get none.
+// The leaves [first[r], first[r+1]) belong to rank r of the batch axis; as even as possible, but
+// that the first `idle` ranks get none.
 std::vector<int64_t> deal_leaves(int64_t leaves, int ranks, int idle = 0);
 inline std::vector<int64_t> deal_leaves(int64_t leaves, const Spread& spread) {
   return deal_leaves(leaves, spread.batch_ranks(), spread.idle);

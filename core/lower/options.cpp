@@ -29,7 +29,8 @@ orr_options options_of(const StrategyUse& use) {
   };
   o.text = [](const void* self, const char* name, const char* fallback) {
     const Attr* a = option(self, name);
-    return a && std::holds_alternative<std::string>(*a) ? std::get<std::string>(*a).c_str() : fallback;
+    return a && std::holds_alternative<std::string>(*a) ? std::get<std::string>(*a).c_str()
+                                                        : fallback;
   };
   return o;
 }
@@ -48,7 +49,9 @@ void check_options(const StrategyUse& use, const orr_strategy_info& info) {
       if (!want) continue;
       if ((want == ORR_ATTR_TEXT) != text || (want == ORR_ATTR_INT && !whole))
         fail(ORR_INVALID, "strategy.{}: option '{}' must be {}", use.name, name,
-             want == ORR_ATTR_TEXT ? "a string" : want == ORR_ATTR_INT ? "an integer" : "a number");
+             want == ORR_ATTR_TEXT  ? "a string"
+             : want == ORR_ATTR_INT ? "an integer"
+                                    : "a number");
     }
     if (!found)
       fail(ORR_INVALID, "strategy.{}: unknown option '{}'{}; it has {}", use.name, name,

@@ -117,8 +117,8 @@ class Placer {
       for (ValueId part : op.in) {
         Layout view = whole;
         view.dims = p_.type(part).dims;
-        uint64_t offset = static_cast<uint64_t>(begin * whole.strides[dim] *
-                                                orr_dtype_bytes(whole.dtype));
+        uint64_t offset =
+            static_cast<uint64_t>(begin * whole.strides[dim] * orr_dtype_bytes(whole.dtype));
         begin += view.dims[dim];
         reserve(part, {op.out[0], offset, view});
       }
@@ -144,10 +144,12 @@ class Placer {
     plan_.places[static_cast<size_t>(v)] = {storage, offset, Layout::contiguous(p_.type(v))};
   }
 
-  // Has a value written inside another, if one op makes it for that alone; it may make it in other dims.
+  // Has a value written inside another, if one op makes it for that alone; it may make it in other
+  // dims.
   void reserve(ValueId part, Inside where) {
     OpId maker = p_.value(part).producer;
-    if (maker == kNone || reads_[part] != 1 || nodes_.count(part) || next_state_.count(part)) return;
+    if (maker == kNone || reads_[part] != 1 || nodes_.count(part) || next_state_.count(part))
+      return;
     const Op& op = p_.ops()[static_cast<size_t>(maker)];
     if (op.kind == "reshape" && where.view.is_contiguous())
       return reserve(op.in[0], {where.into, where.offset, Layout::contiguous(p_.type(op.in[0]))});
@@ -184,7 +186,8 @@ class Placer {
     if (auto w = wanted_.find(v); w != wanted_.end()) {
       Place& whole = concat_place(w->second.into);
       at = {whole.storage, whole.offset + w->second.offset, w->second.view};
-    } else if (auto s = next_state_.find(v); s != next_state_.end() && in_place(v, s->second, op_index)) {
+    } else if (auto s = next_state_.find(v);
+               s != next_state_.end() && in_place(v, s->second, op_index)) {
       at = place(s->second);
     } else {
       uint64_t nodes = nodes_.count(v) ? static_cast<uint64_t>(nodes_[v]) : 1;
@@ -198,7 +201,8 @@ class Placer {
   bool in_place(ValueId, ValueId state, int op_index) const {
     auto last = last_read_.find(state);
     if (last == last_read_.end() || last->second < op_index) return true;
-    return last->second == op_index && p_.ops()[static_cast<size_t>(op_index)].kind == "pointwise" &&
+    return last->second == op_index &&
+           p_.ops()[static_cast<size_t>(op_index)].kind == "pointwise" &&
            p_.type(p_.ops()[static_cast<size_t>(op_index)].out[0]).dims == p_.type(state).dims;
   }
 
@@ -214,14 +218,17 @@ class Placer {
   // States that lie one after another, read before anything replaces them, are their concatenation.
   bool place_row(const Op& op) {
     Place all = place(op.in[0]);
-    if (op.phase == Phase::update || all.storage == kNone || plan_.storage(all.storage).region != Region::state) return false;
+    if (op.phase == Phase::update || all.storage == kNone ||
+        plan_.storage(all.storage).region != Region::state)
+      return false;
     uint64_t end = all.offset;
     for (ValueId part : op.in) {
       const Place& at = place(part);
       if (at.storage != all.storage || at.offset != end || at.layout.dims.size() != 1) return false;
       end += p_.type(part).bytes();
     }
-    plan_.places[static_cast<size_t>(op.out[0])] = {all.storage, all.offset, Layout::contiguous(p_.type(op.out[0]))};
+    plan_.places[static_cast<size_t>(op.out[0])] = {all.storage, all.offset,
+                                                    Layout::contiguous(p_.type(op.out[0]))};
     return true;
   }
 
@@ -252,7 +259,8 @@ class Placer {
                                         orr_dtype_bytes(x.layout.dtype));
         plan_.places[static_cast<size_t>(v)] = part;
       }
-      return std::none_of(op.out.begin(), op.out.end(), [&](ValueId v) { return pinned(v, place(v)); });
+      return std::none_of(op.out.begin(), op.out.end(),
+                          [&](ValueId v) { return pinned(v, place(v)); });
     }
     Place view{x.storage, x.offset, x.layout};
     if (op.kind == "transpose") {
@@ -269,7 +277,9 @@ class Placer {
     return true;
   }
 
-  static bool same(const Place& a, const Place& b) { return a.storage == b.storage && a.offset == b.offset; }
+  static bool same(const Place& a, const Place& b) {
+    return a.storage == b.storage && a.offset == b.offset;
+  }
 
   // Values that must own contiguous memory of their own, and not lie `here`.
   bool pinned(ValueId v, const Place& here) {
@@ -288,9 +298,12 @@ class Placer {
       size_t i0 = i, j0 = j;
       int64_t a = i < x.dims.size() ? x.dims[i++] : 1, b = j < dims.size() ? dims[j++] : 1;
       while (a != b) {
-        if (a < b && i < x.dims.size()) a *= x.dims[i++];
-        else if (j < dims.size()) b *= dims[j++];
-        else return false;
+        if (a < b && i < x.dims.size())
+          a *= x.dims[i++];
+        else if (j < dims.size())
+          b *= dims[j++];
+        else
+          return false;
       }
       int64_t dim, stride;
       if (!merge_dims(x, i0, i, dim, stride)) return false;

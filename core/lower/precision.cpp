@@ -59,8 +59,10 @@ class Rewriter {
   // Registers follow what they are loaded from; those that computed in `from` compute in `dtype`.
   void retype(Op& op, int32_t from, int32_t dtype) const {
     for (orr_instr& i : op.expr.instrs) {
-      if (i.fn == ORR_FN_INPUT) i.dtype = p_.type(op.in[static_cast<size_t>(i.a)]).dtype;
-      else if (dtype && i.dtype == from && i.fn != ORR_FN_CAST) i.dtype = dtype;
+      if (i.fn == ORR_FN_INPUT)
+        i.dtype = p_.type(op.in[static_cast<size_t>(i.a)]).dtype;
+      else if (dtype && i.dtype == from && i.fn != ORR_FN_CAST)
+        i.dtype = dtype;
     }
   }
 

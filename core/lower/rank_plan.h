@@ -4,9 +4,9 @@
 // have offsets in regions; the schedule says in which order each lane works. The executor runs this
 // very object, `orrery plan` prints it.
 //
-// Slices. A rank's leaves run in one call, or slice by slice (one leaf each) where a strategy orders
-// microbatches in time. Launches and storages are then templates: a step of the schedule names its
-// slice, and a storage that lives from step to step has several slots.
+// Slices. A rank's leaves run in one call, or slice by slice (one leaf each) where a strategy
+// orders microbatches in time. Launches and storages are then templates: a step of the schedule
+// names its slice, and a storage that lives from step to step has several slots.
 #pragma once
 
 #include <orrery/comm.h>
@@ -24,12 +24,12 @@
 
 namespace orrery {
 
-// Memory regions of a rank. `state` storages live in their State, for longer than the plan; `host` and
-// `disk` are where activations wait for backward.
+// Memory regions of a rank. `state` storages live in their State, for longer than the plan; `host`
+// and `disk` are where activations wait for backward.
 enum class Region { arena, comm, state, host, disk };
 
-// Which slot of a storage a step means: there is one; slice modulo slots; or the step's depth in the
-// stack of tree nodes that wait for their right neighbours (lower/slices.h).
+// Which slot of a storage a step means: there is one; slice modulo slots; or the step's depth in
+// the stack of tree nodes that wait for their right neighbours (lower/slices.h).
 enum class Slots { one, ring, stack };
 
 struct Storage {
@@ -38,7 +38,7 @@ struct Storage {
   Slots by = Slots::one;
   int64_t slots = 1;
   std::vector<std::pair<int, int>> alive;  // spans of steps [first, last], apart and in order
-  bool lent = false;     // comm memory that other buckets use before and after
+  bool lent = false;                       // comm memory that other buckets use before and after
   std::string category;  // "input", "activation", "gradient", "workspace", "metric", "window"
   std::shared_ptr<State> state;
   Tier tier = Tier::device;  // of a state; of an activation: where it waits for backward
@@ -58,18 +58,18 @@ struct Place {
 };
 
 struct Launch {
-  Op op;                              // kind, attributes, expression, site
-  std::vector<orr_tensor> in, out;    // as the kernel sees them
+  Op op;                            // kind, attributes, expression, site
+  std::vector<orr_tensor> in, out;  // as the kernel sees them
   std::vector<Place> in_at, out_at;
-  int workspace = kNone;              // storage
-  int kernels = 0;                    // index of the kernel plugin in the plan's list
-  bool capturable = false;            // the device may record it (kernel.h)
+  int workspace = kNone;    // storage
+  int kernels = 0;          // index of the kernel plugin in the plan's list
+  bool capturable = false;  // the device may record it (kernel.h)
   std::string numerics;
   Cost cost;
 };
 
-// The schedule: launches in order; `post` hands an exchange to the communication lane, `wait` blocks
-// the compute lane until it is done.
+// The schedule: launches in order; `post` hands an exchange to the communication lane, `wait`
+// blocks the compute lane until it is done.
 struct Step {
   enum Kind : int8_t { launch, post, wait } kind;
   Segment segment;
@@ -81,19 +81,20 @@ struct Step {
 // together, `count` elements for each of `nodes` tree nodes.
 struct Exchange {
   std::string name, cause, where;
-  std::string axis;               // mesh axis whose ranks take part
+  std::string axis;  // mesh axis whose ranks take part
   int32_t op = 0, dtype = ORR_F32, redop = ORR_RED_SUM, root_or_peer = 0, tag = 0;
   int64_t count = 0;
   std::vector<int64_t> counts, begins, leaf_first;
-  Place send, recv;               // storage kNone: nothing
-  uint64_t bytes_sent = 0;        // by this rank, each time
+  Place send, recv;         // storage kNone: nothing
+  uint64_t bytes_sent = 0;  // by this rank, each time
   int64_t nodes = 1;
-  std::vector<ValueId> totals;    // members, in order
-  int merge = kNone;              // in slices: the launch that adds a node to the one below it
-  Segment segment = Segment::backward;  // in slices: the cells in which the nodes or the message are
-  int chunk = 0;                        // made, the sender's for a message
-  Tier tier = Tier::device;             // not device: a copy, from or to this tier, on the copy lane
-  bool leaves = false;                  // a copy: to the tier
+  std::vector<ValueId> totals;  // members, in order
+  int merge = kNone;            // in slices: the launch that adds a node to the one below it
+  Segment segment =
+      Segment::backward;     // in slices: the cells in which the nodes or the message are
+  int chunk = 0;             // made, the sender's for a message
+  Tier tier = Tier::device;  // not device: a copy, from or to this tier, on the copy lane
+  bool leaves = false;       // a copy: to the tier
 
   bool is_copy() const { return tier != Tier::device; }
   uint64_t bytes() const { return static_cast<uint64_t>(count * orr_dtype_bytes(dtype)); }
@@ -110,11 +111,12 @@ struct RankPlan {
   std::vector<Launch> launches;
   std::vector<Exchange> exchanges;
   std::vector<Segment> segments;  // by op of the local program
-  std::vector<Step> order;     // every launch and post once, in program order: the template
-  std::vector<Step> schedule;  // the step
-  std::vector<Cell> cells;     // its slices; empty if all leaves run in one call
-  std::shared_ptr<const Timetable> timetable;  // of all coordinates of the pipeline, of one if there is none
-  std::vector<Place> places;   // by ValueId of the local program; storage kNone if never stored
+  std::vector<Step> order;        // every launch and post once, in program order: the template
+  std::vector<Step> schedule;     // the step
+  std::vector<Cell> cells;        // its slices; empty if all leaves run in one call
+  std::shared_ptr<const Timetable>
+      timetable;              // of all coordinates of the pipeline, of one if there is none
+  std::vector<Place> places;  // by ValueId of the local program; storage kNone if never stored
   uint64_t arena_bytes = 0, comm_bytes = 0, state_bytes = 0;
   uint64_t host_bytes = 0, disk_bytes = 0;  // states in the other tiers
   uint64_t host_stash = 0, disk_stash = 0;  // regions host and disk
@@ -125,9 +127,9 @@ struct RankPlan {
   Storage& storage(int i) { return storages[static_cast<size_t>(i)]; }
   const Storage& storage(int i) const { return storages[static_cast<size_t>(i)]; }
   uint64_t bytes() const { return state_bytes + arena_bytes + comm_bytes; }
-  uint64_t bytes_sent() const;  // per step
+  uint64_t bytes_sent() const;    // per step
   uint64_t bytes_copied() const;  // between tiers, both ways, per step
-  double flops() const;         // per step
+  double flops() const;           // per step
   int buckets() const;
 };
 

@@ -39,7 +39,8 @@ class Recomputer {
 
   bool repeatable(ValueId v) const {
     const Value& value = p_.value(v);
-    return value.producer != kNone && value.batch == Batch::sharded && maker(v).phase == Phase::forward;
+    return value.producer != kNone && value.batch == Batch::sharded &&
+           maker(v).phase == Phase::forward;
   }
 
   // That of what the op makes.

@@ -10,8 +10,8 @@
 namespace orrery {
 
 // Gives backward its own copies of what `spread` wants recomputed, each made right before its first
-// use there. Kept are values without a batch dim, and values that forward reads outside their region
-// or that are results. Ids of values stay; ops move, and their twins with them.
+// use there. Kept are values without a batch dim, and values that forward reads outside their
+// region or that are results. Ids of values stay; ops move, and their twins with them.
 void recompute(Program& p, const Spread& spread);
 
 }  // namespace orrery

@@ -37,9 +37,9 @@ class RowGatherer {
 
  private:
   struct Sum {
-    Op op;            // the scatter_add
+    Op op;  // the scatter_add
     ValueId whole;
-    ValueId base;     // what it is added to, kNone if it stands alone
+    ValueId base;  // what it is added to, kNone if it stands alone
     std::string cause;
   };
 
@@ -48,12 +48,16 @@ class RowGatherer {
     return op == kNone ? nullptr : &p_.ops()[static_cast<size_t>(op)];
   }
 
-  int64_t tokens_of_a_leaf(const Op& op) const { return p_.type(op.in[0]).elements() / local_.leaves.in_shapes(); }
+  int64_t tokens_of_a_leaf(const Op& op) const {
+    return p_.type(op.in[0]).elements() / local_.leaves.in_shapes();
+  }
 
   // The sum is made where it is first read; with its partner, where the two are added.
   void consider(const Total& t) {
     const Op* op = maker(t.partial);
-    if (!op || op->kind != "scatter_add" || t.is_cut() || kept_.count(t.whole) || readers_[t.whole].empty()) return;
+    if (!op || op->kind != "scatter_add" || t.is_cut() || kept_.count(t.whole) ||
+        readers_[t.whole].empty())
+      return;
     bool few = 2 * tokens_of_a_leaf(*op) * local_.leaves.total <= attr_int(op->attrs, "rows", 0);
     if (!few) return;
     size_t first = *std::min_element(readers_[t.whole].begin(), readers_[t.whole].end());
@@ -69,18 +73,22 @@ class RowGatherer {
 
   // The other operand if `add` adds two values that nobody else reads.
   ValueId partner(ValueId v, const Op& add) {
-    if (add.kind != "pointwise" || add.in.size() != 2 || add.expr.instrs.size() != 3 || readers_[v].size() != 1)
+    if (add.kind != "pointwise" || add.in.size() != 2 || add.expr.instrs.size() != 3 ||
+        readers_[v].size() != 1)
       return kNone;
     const orr_instr& last = add.expr.instrs[2];
     bool sum = last.fn == ORR_FN_ADD && last.a != last.b && add.expr.instrs[0].fn == ORR_FN_INPUT &&
                add.expr.instrs[1].fn == ORR_FN_INPUT;
     ValueId other = add.in[add.in[0] == v ? 1 : 0];
     bool alone = readers_[other].size() == 1 && !kept_.count(other) && !p_.value(other).state;
-    return sum && alone && p_.type(other) == p_.type(v) && p_.type(add.out[0]) == p_.type(v) ? other : kNone;
+    return sum && alone && p_.type(other) == p_.type(v) && p_.type(add.out[0]) == p_.type(v)
+               ? other
+               : kNone;
   }
 
   void emit(Op op, size_t i) {
-    bool replaced = std::any_of(op.out.begin(), op.out.end(), [&](ValueId v) { return partials_.count(v); });
+    bool replaced =
+        std::any_of(op.out.begin(), op.out.end(), [&](ValueId v) { return partials_.count(v); });
     if (replaced) return;
     auto found = sums_.find(i);
     bool added = false;
@@ -98,7 +106,8 @@ class RowGatherer {
     if (spread_.batch_ranks() > 1)
       for (ValueId& v : op.in) v = gathered(v, sum);
     op.phase = reader.phase;
-    op.attrs["leaf_lo"] = int64_t{0}, op.attrs["leaf_n"] = op.attrs["leaf_total"] = local_.leaves.total;
+    op.attrs["leaf_lo"] = int64_t{0},
+    op.attrs["leaf_n"] = op.attrs["leaf_total"] = local_.leaves.total;
     op.out = {sum.base == kNone ? sum.whole : reader.out[0]};
     if (sum.base != kNone) op.in.push_back(sum.base);
     p_.append(std::move(op));
@@ -114,8 +123,9 @@ class RowGatherer {
       counts.push_back((first[static_cast<size_t>(r) + 1] - first[static_cast<size_t>(r)]) * leaf);
     std::vector<ValueId> own;
     if (local_.leaves.count() > 0) own.push_back(build::reshape(p_, v, {p_.type(v).elements()}));
-    ValueId all = add_gather(p_, own, p_.type(v).dtype, counts, spread_.coordinate(spread_.batch_axis, rank_),
-                             spread_.batch_axis, sum.cause);
+    ValueId all =
+        add_gather(p_, own, p_.type(v).dtype, counts, spread_.coordinate(spread_.batch_axis, rank_),
+                   spread_.batch_axis, sum.cause);
     dims[0] = dims[0] / local_.leaves.in_shapes() * local_.leaves.total;
     return build::reshape(p_, all, dims);
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums over the batch of which most rows are zero: the gradient of an embedding. Where the tokens of
-// all ranks are few beside the table, ranks gather the tokens' rows and each adds them all, in the
-// order and the tree of one process, instead of summing whole tables. Rows that are added to another
-// gradient, such as that of a tied output layer, are added in its place.
+// Sums over the batch of which most rows are zero: the gradient of an embedding. Where the tokens
+// of all ranks are few beside the table, ranks gather the tokens' rows and each adds them all, in
+// the order and the tree of one process, instead of summing whole tables. Rows that are added to
+// another gradient, such as that of a tied output layer, are added in its place.
 #pragma once
 
 #include "lower/localize.h"
@@ -11,7 +11,8 @@
 
 namespace orrery {
 
-// Before fusion. Leaves programs in slices as they are: there a table gathers the rows of all slices.
+// Before fusion. Leaves programs in slices as they are: there a table gathers the rows of all
+// slices.
 void gather_rows(LocalProgram& local, const Spread& spread, int rank);
 
 }  // namespace orrery

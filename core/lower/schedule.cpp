@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Orders the lanes. Compute follows the program, or its cells slice by slice (order_slices); a bucket
-// is posted as soon as its last member is complete; the update is reordered so that what needs only
-// early buckets runs while later ones still travel. Waits come last: before the first step that
-// touches what travels.
+// Orders the lanes. Compute follows the program, or its cells slice by slice (order_slices); a
+// bucket is posted as soon as its last member is complete; the update is reordered so that what
+// needs only early buckets runs while later ones still travel. Waits come last: before the first
+// step that touches what travels.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -39,8 +39,8 @@ void post_buckets(RankPlan& plan) {
     auto [begin, end] = after.equal_range(i);
     for (auto e = begin; e != end; ++e) {
       steps.push_back({Step::post, plan.schedule[i].segment, e->second});
-      // Lent memory is awaited at the same place on all ranks, for registered memory is symmetric: one
-      // bucket travels while the next is filled.
+      // Lent memory is awaited at the same place on all ranks, for registered memory is symmetric:
+      // one bucket travels while the next is filled.
       if (!plan.storage(plan.exchanges[static_cast<size_t>(e->second)].send.storage).lent) continue;
       steps.insert(steps.end(), waiting.begin(), waiting.end());
       waiting = {{Step::wait, Segment::backward, e->second}};
@@ -50,7 +50,8 @@ void post_buckets(RankPlan& plan) {
   plan.schedule = std::move(steps);
 }
 
-// A rank without leaves exchanges in the order of the others, and computes what no sample is needed for.
+// A rank without leaves exchanges in the order of the others, and computes what no sample is needed
+// for.
 void drop_samples(RankPlan& plan) {
   std::erase_if(plan.schedule, [](const Step& s) {
     return s.kind == Step::launch && s.segment != Segment::prologue && s.segment != Segment::update;
@@ -72,14 +73,19 @@ void order_update(RankPlan& plan) {
   for (const Step& s : plan.order) {
     if (s.segment != Segment::update) continue;
     int need = s.kind == Step::post ? posted : -1;
-    each_touched(plan, s, [&](int x) { need = std::max(need, level(written, x)); },
-                 [&](int x) { need = std::max({need, level(used, x), level(written, x)}); });
-    each_touched(plan, s, [&](int x) { used[x] = std::max(level(used, x), need); },
-                 [&](int x) { written[x] = std::max(level(written, x), need); });
+    each_touched(
+        plan, s, [&](int x) { need = std::max(need, level(written, x)); },
+        [&](int x) {
+          need = std::max({need, level(used, x), level(written, x)});
+        });
+    each_touched(
+        plan, s, [&](int x) { used[x] = std::max(level(used, x), need); },
+        [&](int x) { written[x] = std::max(level(written, x), need); });
     if (s.kind == Step::post) posted = need;
     update.emplace_back(need, s);
   }
-  std::stable_sort(update.begin(), update.end(), [](auto& a, auto& b) { return a.first < b.first; });
+  std::stable_sort(update.begin(), update.end(),
+                   [](auto& a, auto& b) { return a.first < b.first; });
   for (auto& [need, s] : update) plan.schedule.push_back(s);
 }
 
@@ -91,8 +97,8 @@ int instance(const Storage& s, const Step& step) {
 void insert_waits(RankPlan& plan) {
   const size_t slices = static_cast<size_t>(plan.local.leaves.slices());
   std::map<std::pair<int, int>, std::vector<Step>> travelling;  // (storage, instance) -> posts
-  std::vector<char> ever(plan.storages.size());                 // storages that something has travelled in
-  std::vector<char> waited(plan.exchanges.size() * slices);     // by exchange and slice
+  std::vector<char> ever(plan.storages.size());  // storages that something has travelled in
+  std::vector<char> waited(plan.exchanges.size() * slices);  // by exchange and slice
   std::vector<Step> steps, posts;
   auto wait = [&](Step post, Segment segment) {
     char& done = waited[static_cast<size_t>(post.index) * slices + static_cast<size_t>(post.slice)];
@@ -130,8 +136,10 @@ void insert_waits(RankPlan& plan) {
 }  // namespace
 
 void make_schedule(RankPlan& plan) {
-  if (plan.local.leaves.sliced) order_slices(plan);
-  else order_one_call(plan);
+  if (plan.local.leaves.sliced)
+    order_slices(plan);
+  else
+    order_one_call(plan);
   post_buckets(plan);
   if (plan.local.leaves.idle()) drop_samples(plan);
   order_update(plan);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The update is emitted in rounds: norms and the like are scalars of whole tensors, for which block
-// sums are gathered once all that they need is there; what needs the scalar belongs to the next round.
-// The blocks and the tree over them are those of a sum in one process (orrery/ops.h, SUMS).
+// sums are gathered once all that they need is there; what needs the scalar belongs to the next
+// round. The blocks and the tree over them are those of a sum in one process (orrery/ops.h, SUMS).
 #include "lower/shard.h"
 
 #include <orrery/ops.h>
@@ -54,7 +54,8 @@ class Sharder {
     for (int s = 0; s < spread_.size_of(unit.how.axis); ++s) {
       uint64_t bytes = 0;
       for (size_t m = 0; m < unit.params.size(); ++m) {
-        int64_t n = unit.how.what >= ORR_SHARD_PARAM ? held_by(unit.shards[m], s).size() : unit.shards[m].back();
+        int64_t n = unit.how.what >= ORR_SHARD_PARAM ? held_by(unit.shards[m], s).size()
+                                                     : unit.shards[m].back();
         bytes += static_cast<uint64_t>(n * orr_dtype_bytes(from_.type(unit.params[m]).dtype));
       }
       row.room = std::max(row.room, bytes);
@@ -67,8 +68,12 @@ class Sharder {
 
   // What shard `s` holds of a chain's tensors, and what this rank does.
   static Range held_by(const Dims& cuts, int s) { return {cuts[at(s)], cuts[at(s + 1)]}; }
-  Range mine(const Chain& c) const { return held_by(*c.cuts, spread_.coordinate(unit_of(c).how.axis, rank_)); }
-  static bool is_all(const Range& r, const Dims& cuts) { return r.begin == 0 && r.end == cuts.back(); }
+  Range mine(const Chain& c) const {
+    return held_by(*c.cuts, spread_.coordinate(unit_of(c).how.axis, rank_));
+  }
+  static bool is_all(const Range& r, const Dims& cuts) {
+    return r.begin == 0 && r.end == cuts.back();
+  }
 
   // Optimizer states become parts; the parameters' own are cut by ParamGather.
   void cut_states() {
@@ -85,7 +90,8 @@ class Sharder {
     });
   }
 
-  // -- the update ------------------------------------------------------------------------------------
+  // -- the update
+  // ------------------------------------------------------------------------------------
   bool gathers(const Op& op) const { return reads_whole(from_, op) && chains_.of(op.in[0]); }
 
   // Ops wait for the round in which their gathers are done; messages keep their order.
@@ -137,7 +143,8 @@ class Sharder {
     return found == held_.end() ? v : found->second;
   }
 
-  // A sum over the batch of which every rank gets its piece. All ranks give their nodes of all of it.
+  // A sum over the batch of which every rank gets its piece. All ranks give their nodes of all of
+  // it.
   void emit_total(const Op& op, const Chain& c) {
     const Unit& unit = unit_of(c);
     const Dims cuts = pieces_of(op.out[0], c);
@@ -149,7 +156,8 @@ class Sharder {
     Op cut = op;
     cut.twin = kNone;
     cut.attrs["begin"] = begin, cut.attrs["count"] = count;
-    cut.attrs["unit"] = static_cast<int64_t>(c.unit), cut.attrs["member"] = static_cast<int64_t>(c.member);
+    cut.attrs["unit"] = static_cast<int64_t>(c.unit),
+    cut.attrs["member"] = static_cast<int64_t>(c.member);
     cut.attrs["use"] = uses_[{c.unit, c.member}]++;
     cut.attrs["cause"] = unit.how.cause;
     cut.attrs["free"] = int64_t{unit.how.what >= ORR_SHARD_GRADIENT};
@@ -178,12 +186,15 @@ class Sharder {
     std::string outer;
     for (const Halves& h : spread_.halves)
       if (h.inner == unit.how.axis) outer = h.outer;
-    int per = pieces_per_shard(spread_, unit.how), first = spread_.coordinate(unit.how.axis, rank_) * per;
+    int per = pieces_per_shard(spread_, unit.how),
+        first = spread_.coordinate(unit.how.axis, rank_) * per;
     const Dims cuts = pieces_of(original, c);
     Dims counts;
     for (int i = 0; i < per; ++i) counts.push_back(held_by(cuts, first + i).size());
-    ValueId flat = to_.type(own).dims.size() == 1 ? own : build::reshape(to_, own, {to_.type(own).elements()});
-    ValueId all = add_gather(to_, {flat}, to_.type(flat).dtype, counts, spread_.coordinate(outer, rank_), outer, unit.how.cause);
+    ValueId flat =
+        to_.type(own).dims.size() == 1 ? own : build::reshape(to_, own, {to_.type(own).elements()});
+    ValueId all = add_gather(to_, {flat}, to_.type(flat).dtype, counts,
+                             spread_.coordinate(outer, rank_), outer, unit.how.cause);
     if (is_all(shard, *c.cuts)) all = build::reshape(to_, all, from_.type(original).dims);
     pieces_[original] = all;
   }
@@ -222,7 +233,8 @@ class Sharder {
     return is_all(mine(c), *c.cuts) ? whole(v) : piece(v, c);
   }
 
-  // -- scalars of whole tensors ----------------------------------------------------------------------
+  // -- scalars of whole tensors
+  // ----------------------------------------------------------------------
   struct Reduction {
     const Op* op;
     const Chain* chain;
@@ -254,8 +266,9 @@ class Sharder {
     if (fresh) {
       const ValueId own = part(v, c);
       const Unit& unit = unit_of(c);
-      at->second = gather_pieces(to_, own, from_.type(v), *c.cuts, spread_.coordinate(unit.how.axis, rank_),
-                                 unit.how.axis, unit.how.cause);
+      at->second =
+          gather_pieces(to_, own, from_.type(v), *c.cuts, spread_.coordinate(unit.how.axis, rank_),
+                        unit.how.axis, unit.how.cause);
     }
     Op copy = op;
     copy.in[0] = at->second;
@@ -266,7 +279,8 @@ class Sharder {
   int32_t partial_dtype(const Op& op, const Chain& c) const {
     int32_t dtype = from_.type(op.in[0]).dtype;
     bool narrow = dtype == ORR_BF16 || dtype == ORR_F16;
-    return cut_inside(*c.cuts) && adds_up(op) && narrow ? int32_t{ORR_F32} : from_.type(op.out[0]).dtype;
+    return cut_inside(*c.cuts) && adds_up(op) && narrow ? int32_t{ORR_F32}
+                                                        : from_.type(op.out[0]).dtype;
   }
 
   static int64_t partials_in(const Chain& c, const Range& r) {
@@ -292,7 +306,8 @@ class Sharder {
     int32_t dtype = partial_dtype(first, *members.begin()->second.chain);
     ValueId gathered = add_gather(to_, own, dtype, counts, spread_.coordinate(unit.how.axis, rank_),
                                   unit.how.axis, unit.how.cause);
-    std::vector<ValueId> each = sizes.size() == 1 ? std::vector{gathered} : build::split(to_, gathered, 0, sizes);
+    std::vector<ValueId> each =
+        sizes.size() == 1 ? std::vector{gathered} : build::split(to_, gathered, 0, sizes);
     size_t i = 0;
     for (auto& [member, r] : members) {
       to_.set_site(r.op->site);
@@ -310,16 +325,21 @@ class Sharder {
     }
     int64_t n = to_.type(x).elements(), body = n / ORR_SUM_BLOCK * ORR_SUM_BLOCK;
     if (body > 0) {
-      ValueId rows = build::reshape(to_, build::slice(to_, x, 0, 0, body), {body / ORR_SUM_BLOCK, ORR_SUM_BLOCK});
+      ValueId rows = build::reshape(to_, build::slice(to_, x, 0, 0, body),
+                                    {body / ORR_SUM_BLOCK, ORR_SUM_BLOCK});
       into.push_back(reduce_from(to_, op, rows, 1, dtype));
     }
-    if (body < n) into.push_back(build::reshape(to_, reduce_from(to_, op, build::slice(to_, x, 0, body, n), 0, dtype), {1}));
+    if (body < n)
+      into.push_back(build::reshape(
+          to_, reduce_from(to_, op, build::slice(to_, x, 0, body, n), 0, dtype), {1}));
   }
 
-  // -- what the step leaves --------------------------------------------------------------------------
+  // -- what the step leaves
+  // --------------------------------------------------------------------------
   void emit_updates() {
     to_.mutable_updates().clear();
-    std::map<size_t, std::map<size_t, ValueId>> fresh;  // unit -> member -> this rank's part, kNone if none
+    std::map<size_t, std::map<size_t, ValueId>>
+        fresh;  // unit -> member -> this rank's part, kNone if none
     for (auto& [state, next] : from_.updates()) {
       const Chain* c = chains_.of(state);
       if (!c) {
@@ -329,7 +349,8 @@ class Sharder {
       for (size_t u = 0; u < units_.size(); ++u) {
         auto& params = units_[u].params;
         auto found = std::find(params.begin(), params.end(), state);
-        if (found != params.end()) fresh[u][static_cast<size_t>(found - params.begin())] = part(next, *c);
+        if (found != params.end())
+          fresh[u][static_cast<size_t>(found - params.begin())] = part(next, *c);
       }
       if (!is_unit_param(state) && mine(*c).size() > 0) to_.update(state, part(next, *c));
     }
@@ -351,8 +372,9 @@ class Sharder {
         counts[s] += held_by(unit.shards[m], static_cast<int>(s)).size();
       sizes.push_back(unit.shards[m].back());
     }
-    ValueId all = add_gather(to_, own, from_.type(unit.params[0]).dtype, counts,
-                             spread_.coordinate(unit.how.axis, rank_), unit.how.axis, unit.how.cause);
+    ValueId all =
+        add_gather(to_, own, from_.type(unit.params[0]).dtype, counts,
+                   spread_.coordinate(unit.how.axis, rank_), unit.how.axis, unit.how.cause);
     if (members.size() == unit.params.size())
       to_.mutable_ops().back().attrs["home"] = from_.value(unit.params[0]).state->name;
     wholes = sizes.size() == 1 ? std::vector{all} : build::split(to_, all, 0, sizes);
@@ -369,8 +391,9 @@ class Sharder {
   std::vector<Unit> units_;
   Chains chains_;
   Program to_;
-  std::map<ValueId, ValueId> held_;    // parameter -> what of it this rank holds, where it is in pieces
-  std::map<ValueId, ValueId> pieces_;  // tensor of a chain -> this rank's piece
+  std::map<ValueId, ValueId>
+      held_;  // parameter -> what of it this rank holds, where it is in pieces
+  std::map<ValueId, ValueId> pieces_;    // tensor of a chain -> this rank's piece
   std::map<ValueId, ValueId> gathered_;  // tensor of a chain -> all of it, for the update
   std::map<std::pair<size_t, size_t>, int64_t> uses_;
   std::vector<int> round_of_;
@@ -379,6 +402,8 @@ class Sharder {
 
 }  // namespace
 
-Program shard(const Program& p, const Spread& spread, int rank) { return Sharder(p, spread, rank).run(); }
+Program shard(const Program& p, const Spread& spread, int rank) {
+  return Sharder(p, spread, rank).run();
+}
 
 }  // namespace orrery

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sharded training state (Rajbhandari et al., "ZeRO", SC'20) as a rewrite of one rank's program: sums
-// of gradients end as pieces at their owners, updates run on pieces, new parameters are gathered; or
-// parameters stay in pieces and are gathered where they are used.
+// Sharded training state (Rajbhandari et al., "ZeRO", SC'20) as a rewrite of one rank's program:
+// sums of gradients end as pieces at their owners, updates run on pieces, new parameters are
+// gathered; or parameters stay in pieces and are gathered where they are used.
 #pragma once
 
 #include "lower/mesh.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The early part of a step, slice by slice: the plan's template steps are repeated for each cell of
-// the rank's table. Messages between stages go through one lane, which carries them out in the order
-// of its posts; that order is the same everywhere: by the end of the cell that made the message, in
-// the simulated schedule. A rank then never waits for a message that is itself behind one that waits
-// for this rank, even if no message is buffered.
+// the rank's table. Messages between stages go through one lane, which carries them out in the
+// order of its posts; that order is the same everywhere: by the end of the cell that made the
+// message, in the simulated schedule. A rank then never waits for a message that is itself behind
+// one that waits for this rank, even if no message is buffered.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -29,7 +29,9 @@ struct Message {
 class Slicer {
  public:
   explicit Slicer(RankPlan& plan)
-      : plan_(plan), leaves_(plan.local.leaves), stack_(leaves_.first, leaves_.last, leaves_.total) {}
+      : plan_(plan),
+        leaves_(plan.local.leaves),
+        stack_(leaves_.first, leaves_.last, leaves_.total) {}
 
   void run() {
     for (const Step& s : plan_.order) add_to_template(s);
@@ -50,7 +52,9 @@ class Slicer {
 
  private:
   const Span& time_of(const Cell& cell) const { return plan_.timetable->times.at(cell); }
-  const Exchange& exchange(const Step& s) const { return plan_.exchanges[static_cast<size_t>(s.index)]; }
+  const Exchange& exchange(const Step& s) const {
+    return plan_.exchanges[static_cast<size_t>(s.index)];
+  }
 
   void add_to_template(const Step& s) {
     if (s.segment == Segment::prologue) plan_.schedule.push_back(s);
@@ -67,12 +71,14 @@ class Slicer {
   }
 
   void emit(const Cell& cell) {
-    for (const Step& s : templates_[{cell.segment, cell.chunk}].compute) plan_.schedule.push_back(placed(s, cell));
+    for (const Step& s : templates_[{cell.segment, cell.chunk}].compute)
+      plan_.schedule.push_back(placed(s, cell));
     for (const Exchange& b : plan_.exchanges) {
       if (!b.is_bucket() || b.segment != cell.segment || b.chunk != cell.chunk) continue;
       int depth = stack_.depth[static_cast<size_t>(cell.slice)];
       for (int i = 0; i < stack_.merges[static_cast<size_t>(cell.slice)]; ++i)
-        plan_.schedule.push_back({Step::launch, cell.segment, b.merge, cell.chunk, cell.slice, depth - i});
+        plan_.schedule.push_back(
+            {Step::launch, cell.segment, b.merge, cell.chunk, cell.slice, depth - i});
     }
   }
 
@@ -83,7 +89,8 @@ class Slicer {
       const Cell& cell = plan_.cells[i];
       const Template& t = templates_[{cell.segment, cell.chunk}];
       for (const Step& s : t.sends) all.push_back({key(s, cell), placed(s, cell), i + 1, i + 1});
-      for (const Step& s : t.receives) all.push_back({key(s, cell), placed(s, cell), earliest(s, i), i});
+      for (const Step& s : t.receives)
+        all.push_back({key(s, cell), placed(s, cell), earliest(s, i), i});
     }
     std::stable_sort(all.begin(), all.end(), [](auto& a, auto& b) { return a.key < b.key; });
     size_t limit = plan_.cells.size();
@@ -93,13 +100,14 @@ class Slicer {
       bool send = exchange(m.step).op == ORR_COLL_SEND;
       before = m.from = std::max(m.from, send ? m.to : before);
       if (m.from > m.to)
-        fail(ORR_FAILED, "the plan is wrong: '{}' of slice {} would come too late", exchange(m.step).name, m.step.slice);
+        fail(ORR_FAILED, "the plan is wrong: '{}' of slice {} would come too late",
+             exchange(m.step).name, m.step.slice);
     }
     return all;
   }
 
-  // One cell ahead, so that it travels meanwhile; but not into a cell that itself communicates before
-  // the message exists, for the lane would stand still.
+  // One cell ahead, so that it travels meanwhile; but not into a cell that itself communicates
+  // before the message exists, for the lane would stand still.
   size_t earliest(const Step& s, size_t cell) {
     if (cell == 0) return 0;
     const Cell& before = plan_.cells[cell - 1];

@@ -13,7 +13,8 @@ namespace {
 // What a cell waits for, besides its rank.
 std::vector<Cell> needs(const Cell& c, int last_chunk) {
   std::vector<Cell> found;
-  if (c.segment == Segment::forward && c.chunk > 0) found.push_back({Segment::forward, c.chunk - 1, c.slice});
+  if (c.segment == Segment::forward && c.chunk > 0)
+    found.push_back({Segment::forward, c.chunk - 1, c.slice});
   if (c.segment == Segment::backward) {
     found.push_back({Segment::forward, c.chunk, c.slice});
     if (c.chunk < last_chunk) found.push_back({Segment::backward, c.chunk + 1, c.slice});
@@ -31,14 +32,16 @@ void check_complete(const CellTables& tables) {
         fail(ORR_INVALID, "the schedule runs {} where slice {} is due", to_string(c), slice - 1);
   for (auto& [part, n] : next)
     if (n != next.begin()->second)
-      fail(ORR_INVALID, "the schedule runs {} slices of one part of a chunk and {} of another", n, next.begin()->second);
+      fail(ORR_INVALID, "the schedule runs {} slices of one part of a chunk and {} of another", n,
+           next.begin()->second);
 }
 
 }  // namespace
 
 std::string to_string(const Cell& cell) {
   static constexpr const char* kNames[] = {"P", "F", "B", "W", "U"};
-  return fmt::format("{}{} of chunk {}", kNames[static_cast<int>(cell.segment)], cell.slice, cell.chunk);
+  return fmt::format("{}{} of chunk {}", kNames[static_cast<int>(cell.segment)], cell.slice,
+                     cell.chunk);
 }
 
 std::map<Cell, Span> simulate(const CellTables& tables) {
@@ -48,7 +51,8 @@ std::map<Cell, Span> simulate(const CellTables& tables) {
   size_t left = 0;
   for (auto& table : tables) {
     left += table.size();
-    for (const Cell& c : table) last_chunk = std::max(last_chunk, c.chunk), split |= c.segment == Segment::weight;
+    for (const Cell& c : table)
+      last_chunk = std::max(last_chunk, c.chunk), split |= c.segment == Segment::weight;
   }
   std::map<Cell, Span> done;
   std::vector<size_t> at(tables.size());
@@ -74,7 +78,8 @@ std::map<Cell, Span> simulate(const CellTables& tables) {
   std::string stuck;
   for (size_t r = 0; r < tables.size(); ++r)
     if (at[r] < tables[r].size())
-      stuck += fmt::format("{}rank {} at {}", stuck.empty() ? "" : ", ", r, to_string(tables[r][at[r]]));
+      stuck +=
+          fmt::format("{}rank {} at {}", stuck.empty() ? "" : ", ", r, to_string(tables[r][at[r]]));
   fail(ORR_INVALID, "the schedule waits for itself: {}", stuck);
 }
 
@@ -84,32 +89,36 @@ std::vector<Cell> one_after_another(const Program& p, int64_t slices) {
   std::vector<Cell> cells;
   for (int s = 0; s < slices; ++s) {
     for (int c : chunks) cells.push_back({Segment::forward, c, s});
-    for (auto c = chunks.rbegin(); c != chunks.rend(); ++c) cells.push_back({Segment::backward, *c, s});
+    for (auto c = chunks.rbegin(); c != chunks.rend(); ++c)
+      cells.push_back({Segment::backward, *c, s});
   }
   return cells;
 }
 
 std::vector<Segment> segments_of(const Program& p, bool apart, bool split) {
   auto once = [&](const Op& op) {
-    return op.kind != "send" && op.kind != "recv" && std::all_of(op.out.begin(), op.out.end(), [&](ValueId v) {
-      return p.value(v).batch == Batch::none;
-    });
+    return op.kind != "send" && op.kind != "recv" &&
+           std::all_of(op.out.begin(), op.out.end(),
+                       [&](ValueId v) { return p.value(v).batch == Batch::none; });
   };
   std::vector<Segment> found;
   for (const Op& op : p.ops())
-    found.push_back(op.phase == Phase::update       ? Segment::update
-                    : apart && once(op)            ? Segment::prologue
-                    : op.phase == Phase::forward    ? Segment::forward
-                                                    : Segment::backward);
+    found.push_back(op.phase == Phase::update    ? Segment::update
+                    : apart && once(op)          ? Segment::prologue
+                    : op.phase == Phase::forward ? Segment::forward
+                                                 : Segment::backward);
   if (!split) return found;
   std::set<ValueId> sent;  // values on a way to a send, in backward
   for (size_t i = p.ops().size(); i-- > 0;) {
     const Op& op = p.ops()[i];
     if (found[i] != Segment::backward) continue;
-    bool leads = op.kind == "send" || op.kind == "recv" ||
-                 std::any_of(op.out.begin(), op.out.end(), [&](ValueId v) { return sent.count(v) > 0; });
-    if (leads) sent.insert(op.in.begin(), op.in.end());
-    else found[i] = Segment::weight;
+    bool leads =
+        op.kind == "send" || op.kind == "recv" ||
+        std::any_of(op.out.begin(), op.out.end(), [&](ValueId v) { return sent.count(v) > 0; });
+    if (leads)
+      sent.insert(op.in.begin(), op.in.end());
+    else
+      found[i] = Segment::weight;
   }
   return found;
 }
@@ -125,7 +134,8 @@ NodeStack::NodeStack(int64_t first, int64_t last, int64_t total) {
       auto [a, b] = nodes[nodes.size() - 2];
       auto [c, d] = nodes.back();
       int64_t width = b - a;
-      bool siblings = a % (2 * width) == 0 && c == a + width && (d - c == width || (d == total && d - c < width));
+      bool siblings = a % (2 * width) == 0 && c == a + width &&
+                      (d - c == width || (d == total && d - c < width));
       if (!siblings) break;
       nodes.pop_back();
       nodes.back().second = d;

@@ -15,8 +15,8 @@
 
 namespace orrery {
 
-// Parts of a step. `prologue` does not depend on the batch; `weight` is the part of backward that no
-// other stage waits for.
+// Parts of a step. `prologue` does not depend on the batch; `weight` is the part of backward that
+// no other stage waits for.
 enum class Segment : int8_t { prologue, forward, backward, weight, update };
 
 // One segment of one pipeline chunk (Op::stage) for one slice of the rank's leaves.
@@ -33,14 +33,15 @@ using CellTables = std::vector<std::vector<Cell>>;  // by coordinate of the pipe
 
 std::vector<Cell> one_after_another(const Program& p, int64_t slices);
 
-// The segment of each op. `apart`: what does not depend on the batch is `prologue`. `split`: backward
-// that leads to no send is `weight`.
+// The segment of each op. `apart`: what does not depend on the batch is `prologue`. `split`:
+// backward that leads to no send is `weight`.
 std::vector<Segment> segments_of(const Program& p, bool apart, bool split);
 
 // When each cell runs if forward takes 1, backward 2 (1 and 1 if the rank's table has weight cells)
-// and messages nothing: `tables` has the cells of each rank along the pipeline. A cell waits for the
-// one before it on its rank, forward of chunk c for that of c-1, backward of c for that of c+1 and
-// for its own forward. Throws Error if the tables wait for each other, or leave out or repeat a cell.
+// and messages nothing: `tables` has the cells of each rank along the pipeline. A cell waits for
+// the one before it on its rank, forward of chunk c for that of c-1, backward of c for that of c+1
+// and for its own forward. Throws Error if the tables wait for each other, or leave out or repeat a
+// cell.
 struct Span {
   double begin = 0, end = 0;
 };
@@ -53,8 +54,8 @@ struct Timetable {
 };
 
 // The binary counter of a rank's leaves [first, last) of `total`: each new leaf goes on top of a
-// stack; while the two nodes on top are siblings they are added. What remains are the rank's maximal
-// nodes (orrery/ops.h, LEAVES), the first at the bottom.
+// stack; while the two nodes on top are siblings they are added. What remains are the rank's
+// maximal nodes (orrery/ops.h, LEAVES), the first at the bottom.
 struct NodeStack {
   NodeStack(int64_t first, int64_t last, int64_t total);
   std::vector<int> depth;   // by slice: where its node is put

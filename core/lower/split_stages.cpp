@@ -15,7 +15,10 @@ namespace {
 class Splitter {
  public:
   Splitter(const Program& p, const Spread& spread, const StageHomes& homes, int me)
-      : from_(p), spread_(spread), homes_(homes), me_(static_cast<size_t>(me)),
+      : from_(p),
+        spread_(spread),
+        homes_(homes),
+        me_(static_cast<size_t>(me)),
         to_(p.without_ops([this](ValueId v) { return concerns(v); })) {
     held_back_.assign(p.values().size(), false);
   }
@@ -35,7 +38,8 @@ class Splitter {
   // Given to all, or made or needed here: a stage of many has few of the values.
   bool concerns(ValueId v) const {
     OpId maker = value(v).producer;
-    return maker == kNone || homes_.needed(v).test(me_) || homes_.run_at(static_cast<size_t>(maker)).test(me_);
+    return maker == kNone || homes_.needed(v).test(me_) ||
+           homes_.run_at(static_cast<size_t>(maker)).test(me_);
   }
 
   // Ops of scalars alone wait, with the messages that they need, until a tensor needs one of them.
@@ -62,22 +66,27 @@ class Splitter {
     for (ValueId v : op.out) move(i, v, homes_.run_at(i).find_first());
   }
 
-  // From the first who has v to those who need it and do not make it, as far as it concerns this rank.
+  // From the first who has v to those who need it and do not make it, as far as it concerns this
+  // rank.
   void move(size_t i, ValueId v, size_t source) {
     if (!homes_.travels(v)) return;
     const bool together = homes_.is_late(i) && homes_.scalar(v);
     if (together) held_back_[static_cast<size_t>(v)] = true;
     auto to = [&](size_t there) {
-      if (together) waiting_[{source, there, value(v).type.dtype}].push_back({i, v});
-      else if (source == me_) send(i, v, static_cast<int>(there));
-      else receive(i, v, static_cast<int>(source));
+      if (together)
+        waiting_[{source, there, value(v).type.dtype}].push_back({i, v});
+      else if (source == me_)
+        send(i, v, static_cast<int>(there));
+      else
+        receive(i, v, static_cast<int>(source));
     };
     if (source != me_) {
       if (homes_.needed(v).test(me_) && !homes_.run_at(i).test(me_)) to(me_);
       return;
     }
     const Ranks away = homes_.needed(v) - homes_.run_at(i);
-    for (size_t there = away.find_first(); there != Ranks::npos; there = away.find_next(there)) to(there);
+    for (size_t there = away.find_first(); there != Ranks::npos; there = away.find_next(there))
+      to(there);
   }
 
   // Keeps producer links right while ops are left out.
@@ -91,8 +100,8 @@ class Splitter {
     Op m;
     m.kind = kind, m.phase = homes_.is_late(i) ? Phase::update : op.phase, m.site = op.site;
     m.stage = homes_.is_late(i) ? 0 : op.stage;
-    m.attrs = {{"axis", spread_.pipe_axis}, {"cause", spread_.scheduler},
-               {"peer", int64_t{peer}}, {"tag", int64_t{v}},
+    m.attrs = {{"axis", spread_.pipe_axis},       {"cause", spread_.scheduler},
+               {"peer", int64_t{peer}},           {"tag", int64_t{v}},
                {"from_chunk", int64_t{op.stage}}, {"from_phase", static_cast<int64_t>(m.phase)}};
     return m;
   }
@@ -103,7 +112,8 @@ class Splitter {
     append(std::move(m));
   }
 
-  // Scalars of the update (norms) wait for one another and travel together, until someone reads one.
+  // Scalars of the update (norms) wait for one another and travel together, until someone reads
+  // one.
   struct Waiting {
     size_t maker;
     ValueId v;
@@ -111,13 +121,15 @@ class Splitter {
   using Route = std::tuple<size_t, size_t, int32_t>;  // from, to, dtype
 
   bool reads_waiting(const Op& op) const {
-    return std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return held_back_[static_cast<size_t>(v)]; });
+    return std::any_of(op.in.begin(), op.in.end(),
+                       [&](ValueId v) { return held_back_[static_cast<size_t>(v)]; });
   }
 
   void flush() {
     for (auto& [route, scalars] : waiting_) {
       auto [source, there, dtype] = route;
-      move_together(scalars, dtype, static_cast<int>(source == me_ ? there : source), source == me_);
+      move_together(scalars, dtype, static_cast<int>(source == me_ ? there : source),
+                    source == me_);
     }
     waiting_.clear();
     std::fill(held_back_.begin(), held_back_.end(), false);
@@ -131,16 +143,20 @@ class Splitter {
     Op all = message(scalars[0].maker, scalars[0].v, away ? "send" : "recv", peer);
     all.attrs["moves_scalars"] = int64_t{1};  // no part of any tensor's update (lower/chains.h)
     std::vector<ValueId> parts;
-    for (size_t k = 0; k < scalars.size(); ++k) parts.push_back(to_.new_value({dtype, {1}}, Role::activation));
+    for (size_t k = 0; k < scalars.size(); ++k)
+      parts.push_back(to_.new_value({dtype, {1}}, Role::activation));
     ValueId row = to_.new_value({dtype, {n}}, Role::activation);
-    auto add = [&](const char* kind, const Attrs& attrs, std::vector<ValueId> in, std::vector<ValueId> out) {
+    auto add = [&](const char* kind, const Attrs& attrs, std::vector<ValueId> in,
+                   std::vector<ValueId> out) {
       Op op;
       op.kind = kind, op.attrs = attrs, op.in = std::move(in), op.out = std::move(out);
       op.attrs["moves_scalars"] = int64_t{1};
       op.phase = Phase::update, op.site = all.site;
       append(std::move(op));
     };
-    auto shape = [&](ValueId from, ValueId to) { add("reshape", {{"dims", to_.type(to).dims}}, {from}, {to}); };
+    auto shape = [&](ValueId from, ValueId to) {
+      add("reshape", {{"dims", to_.type(to).dims}}, {from}, {to});
+    };
     if (away) {
       for (size_t k = 0; k < scalars.size(); ++k) shape(scalars[k].v, parts[k]);
       add("concat", {{"dim", int64_t{0}}}, parts, {row});
@@ -166,8 +182,10 @@ class Splitter {
       for (size_t r : homes_.readers(v)) {
         const Op& reader = from_.ops()[r];
         if (homes_.is_late(r) || !homes_.run_at(r).test(me_)) continue;
-        if (reader.phase == Phase::forward || reader.stage > made) forward = std::min(forward, reader.stage);
-        else backward = std::max(backward, reader.stage);
+        if (reader.phase == Phase::forward || reader.stage > made)
+          forward = std::min(forward, reader.stage);
+        else
+          backward = std::max(backward, reader.stage);
       }
       bool ahead = from_.ops()[i].phase == Phase::forward && forward != INT32_MAX;
       m.phase = ahead ? Phase::forward : Phase::backward;
@@ -177,9 +195,11 @@ class Splitter {
   }
 
   void drop_foreign() {
-    std::erase_if(to_.mutable_updates(), [&](auto& update) { return !homes_.homes().at(update.first).test(me_); });
+    std::erase_if(to_.mutable_updates(),
+                  [&](auto& update) { return !homes_.homes().at(update.first).test(me_); });
     for (auto& [v, ranks] : homes_.homes())
-      if (ranks.any() && !ranks.test(me_)) to_.mutable_value(v).part = {kNone, {}, 0, 0};  // nothing
+      if (ranks.any() && !ranks.test(me_))
+        to_.mutable_value(v).part = {kNone, {}, 0, 0};  // nothing
   }
 
   const Program& from_;

@@ -24,7 +24,8 @@ std::string unit_of(const std::string& region) {
 
 class Assigner {
  public:
-  Assigner(Program& p, int chunks, const std::vector<std::string>& modules) : p_(p), chunks_(chunks) {
+  Assigner(Program& p, int chunks, const std::vector<std::string>& modules)
+      : p_(p), chunks_(chunks) {
     for (const std::string& list : modules) patterns_.push_back(orr::path::cut(list, ','));
     if (modules.empty()) balance();
   }
@@ -56,8 +57,10 @@ class Assigner {
     floating_[i] = !bound && named == kNone;
     if (named == kNone) return from;
     if (named < from)
-      fail(ORR_INVALID, "{}chunk {} of the pipeline needs what chunk {} computes: list modules in the order of "
-           "their use", op.site.prefix(), named + 1, from + 1);
+      fail(ORR_INVALID,
+           "{}chunk {} of the pipeline needs what chunk {} computes: list modules in the order of "
+           "their use",
+           op.site.prefix(), named + 1, from + 1);
     return named;
   }
 
@@ -71,7 +74,8 @@ class Assigner {
         op.stage = chunks_ - 1;
         for (ValueId v : op.out) op.stage = std::min(op.stage, first_use[static_cast<size_t>(v)]);
       }
-      for (ValueId v : op.in) first_use[static_cast<size_t>(v)] = std::min(first_use[static_cast<size_t>(v)], op.stage);
+      for (ValueId v : op.in)
+        first_use[static_cast<size_t>(v)] = std::min(first_use[static_cast<size_t>(v)], op.stage);
     }
   }
 
@@ -83,13 +87,16 @@ class Assigner {
       for (const std::string& pattern : patterns_[c]) {
         if (orr::path::front(pattern, path).empty()) continue;
         if (found != kNone && found != static_cast<int>(c))
-          fail(ORR_INVALID, "{}module '{}' is named in chunks {} and {} of the pipeline; name it once",
+          fail(ORR_INVALID,
+               "{}module '{}' is named in chunks {} and {} of the pipeline; name it once",
                op.site.prefix(), path, found + 1, c + 1);
         found = static_cast<int>(c), used_[pattern] = true;
       }
-    bool holds = std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return p_.value(v).role == Role::param; });
+    bool holds = std::any_of(op.in.begin(), op.in.end(),
+                             [&](ValueId v) { return p_.value(v).role == Role::param; });
     if (found == kNone && holds)
-      fail(ORR_INVALID, "{}module '{}' belongs to no chunk of the pipeline; add it to one of the {}",
+      fail(ORR_INVALID,
+           "{}module '{}' belongs to no chunk of the pipeline; add it to one of the {}",
            op.site.prefix(), path, chunks_);
     return found;
   }
@@ -102,7 +109,8 @@ class Assigner {
     for (auto& list : patterns_)
       for (const std::string& pattern : list)
         if (!used_.count(pattern))
-          fail(ORR_INVALID, "'{}' matches no module{}; there are {}", pattern, did_you_mean(pattern, units), join(units, ", "));
+          fail(ORR_INVALID, "'{}' matches no module{}; there are {}", pattern,
+               did_you_mean(pattern, units), join(units, ", "));
   }
 
   // Cuts the row of units so that the costliest chunk costs least.
@@ -118,8 +126,8 @@ class Assigner {
       cost[static_cast<size_t>(at - units.begin())] += c.flops + c.bytes;
     }
     if (static_cast<int>(units.size()) < chunks_)
-      fail(ORR_INVALID, "the model has {} modules ({}), too few for {} chunks of a pipeline", units.size(),
-           join(units, ", "), chunks_);
+      fail(ORR_INVALID, "the model has {} modules ({}), too few for {} chunks of a pipeline",
+           units.size(), join(units, ", "), chunks_);
     std::vector<size_t> cut = even_cuts(cost);
     for (int c = 0; c < chunks_; ++c)
       patterns_.emplace_back(units.begin() + static_cast<long>(cut[static_cast<size_t>(c)]),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers on ranks (design section 5): every op of a step belongs to a chunk of the model (Op::stage),
-// every chunk to a coordinate of the pipeline axis; values that cross become messages.
+// Layers on ranks (design section 5): every op of a step belongs to a chunk of the model
+// (Op::stage), every chunk to a coordinate of the pipeline axis; values that cross become messages.
 #pragma once
 
 #include <set>
@@ -26,7 +26,8 @@ struct StageShare {
 };
 
 // The program of the ranks with this coordinate: their chunks, with send and recv for what crosses;
-// in the update, what concerns the parameters that they hold. States held elsewhere have empty parts.
+// in the update, what concerns the parameters that they hold. States held elsewhere have empty
+// parts.
 // REQUIRES: `homes` are those of `p`.
 StageShare split_stages(const Program& p, const Spread& spread, const StageHomes& homes, int rank);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Activations that wait for backward in another tier. A storage's bytes are copied out after its last
-// step in forward and into a storage of backward's own before that's first step, so that the arena
-// holds neither meanwhile. The copy back is posted one storage ahead, in the order of backward; one
-// copy out is under way at a time.
+// Activations that wait for backward in another tier. A storage's bytes are copied out after its
+// last step in forward and into a storage of backward's own before that's first step, so that the
+// arena holds neither meanwhile. The copy back is posted one storage ahead, in the order of
+// backward; one copy out is under way at a time.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -44,18 +44,22 @@ class Stasher {
  private:
   using Key = std::pair<int, int>;  // storage, slice
 
-  static bool is_backward(const Step& s) { return s.segment == Segment::backward || s.segment == Segment::weight; }
+  static bool is_backward(const Step& s) {
+    return s.segment == Segment::backward || s.segment == Segment::weight;
+  }
 
   void mark_tiers() {
     const std::vector<Value>& values = plan_.local.program.values();
     for (size_t v = 0; v < values.size(); ++v)
-      if (int s = plan_.places[v].storage; s != kNone && values[v].tier != Tier::device && !values[v].state)
+      if (int s = plan_.places[v].storage;
+          s != kNone && values[v].tier != Tier::device && !values[v].state)
         if (plan_.storage(s).category == "activation") plan_.storage(s).tier = values[v].tier;
   }
 
   bool candidate(int storage) const {
     const Storage& s = plan_.storage(storage);
-    return s.region == Region::arena && s.tier != Tier::device && s.by != Slots::stack && s.bytes >= kLeast;
+    return s.region == Region::arena && s.tier != Tier::device && s.by != Slots::stack &&
+           s.bytes >= kLeast;
   }
 
   void find_waits() {
@@ -69,7 +73,8 @@ class Stasher {
       };
       each_touched(plan_, s, read, write);
     }
-    for (auto& [name, id] : plan_.local.program.outputs()) needed_[plan_.places[static_cast<size_t>(id)].storage] = true;
+    for (auto& [name, id] : plan_.local.program.outputs())
+      needed_[plan_.places[static_cast<size_t>(id)].storage] = true;
   }
 
   void touch(int storage, const Step& s, size_t i) {
@@ -134,7 +139,8 @@ class Stasher {
 
   void insert_copies() {
     std::multimap<size_t, Key> out, in, in_order;
-    for (auto& [key, w] : waits_) out.emplace(w.last_forward, key), in_order.emplace(w.first_backward, key);
+    for (auto& [key, w] : waits_)
+      out.emplace(w.last_forward, key), in_order.emplace(w.first_backward, key);
     size_t ahead = 0;  // the first use of the one before; not before it has gone
     for (auto& [first, key] : in_order) {
       in.emplace(std::max(std::min(ahead, first), waits_.at(key).last_forward + 1), key);

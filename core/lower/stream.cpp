@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // States of other tiers, through windows (Ren et al., "ZeRO-Offload", 2021; Rajbhandari et al.,
-// "ZeRO-Infinity", SC'21). A window is a storage of the arena that lives from the copy that fills it to
-// the copy that takes it back. Windows come in units, in the order of their use: while one is worked
-// on, the next is filled and the one before is taken back, so that three are alive at most.
+// "ZeRO-Infinity", SC'21). A window is a storage of the arena that lives from the copy that fills
+// it to the copy that takes it back. Windows come in units, in the order of their use: while one is
+// worked on, the next is filled and the one before is taken back, so that three are alive at most.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -14,7 +14,8 @@
 namespace orrery {
 namespace {
 
-constexpr uint64_t kUnitBytes = 64 << 10;  // smaller ones are moved together: each unit is waited for
+constexpr uint64_t kUnitBytes = 64
+                                << 10;  // smaller ones are moved together: each unit is waited for
 
 // The use of one storage in one part of the step.
 struct Visit {
@@ -26,7 +27,8 @@ struct Visit {
 
 struct Unit {
   std::vector<Visit> visits;
-  size_t fetch = 0, store = 0;  // the step before which it is filled, and after which it is taken back
+  size_t fetch = 0,
+         store = 0;  // the step before which it is filled, and after which it is taken back
 };
 
 class Streamer {
@@ -47,8 +49,14 @@ class Streamer {
   void find_visits() {
     for (size_t i = 0; i < plan_.schedule.size(); ++i) {
       if (step(i).kind == Step::wait) continue;
-      each_touched(plan_, step(i), [&](int s) { if (Visit* v = visit(s, i)) v->read = true; },
-                   [&](int s) { if (Visit* v = visit(s, i)) v->written = true; });
+      each_touched(
+          plan_, step(i),
+          [&](int s) {
+            if (Visit* v = visit(s, i)) v->read = true;
+          },
+          [&](int s) {
+            if (Visit* v = visit(s, i)) v->written = true;
+          });
     }
   }
 
@@ -138,7 +146,8 @@ class Streamer {
   Step post(const Visit& v, int from, int to) {
     const Storage& away = plan_.storage(v.storage);
     Exchange e;
-    e.name = away.state->name, e.where = away.state->site.line, e.tier = away.tier, e.leaves = to == v.storage;
+    e.name = away.state->name, e.where = away.state->site.line, e.tier = away.tier,
+    e.leaves = to == v.storage;
     e.dtype = away.state->type.dtype;
     e.count = static_cast<int64_t>(away.bytes) / orr_dtype_bytes(e.dtype);
     const Layout flat = Layout::contiguous({e.dtype, {e.count}});

@@ -19,7 +19,8 @@ std::vector<Cell> plugin_cells(const StrategyUse& use, int stage, int stages, in
   std::vector<orr_cell> cells;
   do {
     cells.resize(static_cast<size_t>(n));
-    check(api.schedule(api.self, &options, stage, stages, leaves, cells.data(), static_cast<int32_t>(cells.size()), &n),
+    check(api.schedule(api.self, &options, stage, stages, leaves, cells.data(),
+                       static_cast<int32_t>(cells.size()), &n),
           "strategy." + use.name);
   } while (n > static_cast<int32_t>(cells.size()));
   std::vector<Cell> found;
@@ -38,10 +39,15 @@ Cell script_cell(const StrategyUse& use, const std::string& text, const std::vec
   int leaf = -1, k = 0;
   char rest = 0;
   int read = std::sscanf(text.c_str() + (text.empty() ? 0 : 1), "%d:%d%c", &leaf, &k, &rest);
-  if (kind == std::string::npos || read < 1 || read > 2 || leaf < 0 || k < 0 || k >= static_cast<int>(mine.size()))
-    fail(ORR_INVALID, "strategy.{}: the schedule function returned '{}'; a cell is F, B or W, a microbatch from 0, "
-         "and \":1\" for the second chunk of a stage: \"F0\", \"B3:1\"", use.name, text);
-  return {static_cast<Segment>(static_cast<int>(Segment::forward) + static_cast<int>(kind)), mine[static_cast<size_t>(k)], leaf};
+  if (kind == std::string::npos || read < 1 || read > 2 || leaf < 0 || k < 0 ||
+      k >= static_cast<int>(mine.size()))
+    fail(ORR_INVALID,
+         "strategy.{}: the schedule function returned '{}'; a cell is F, B or W, a microbatch from "
+         "0, "
+         "and \":1\" for the second chunk of a stage: \"F0\", \"B3:1\"",
+         use.name, text);
+  return {static_cast<Segment>(static_cast<int>(Segment::forward) + static_cast<int>(kind)),
+          mine[static_cast<size_t>(k)], leaf};
 }
 
 }  // namespace
@@ -58,7 +64,8 @@ CellTables tables_of(const StrategyUse& use, const std::vector<int>& chunk_at, i
     for (size_t c = 0; c < chunk_at.size(); ++c)
       if (chunk_at[c] == stage) mine.push_back(static_cast<int>(c));
     tables.emplace_back();
-    for (const std::string& text : use.order(stage, stages, leaves)) tables.back().push_back(script_cell(use, text, mine));
+    for (const std::string& text : use.order(stage, stages, leaves))
+      tables.back().push_back(script_cell(use, text, mine));
   }
   return tables;
 }

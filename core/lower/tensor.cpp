@@ -9,21 +9,27 @@
 namespace orrery {
 
 TensorPass::TensorPass(const Program& from, const Spread& spread, int rank)
-    : from_(from), spread_(spread),
+    : from_(from),
+      spread_(spread),
       me_{spread.coordinate(spread.tensor.axis, rank), spread.size_of(spread.tensor.axis),
           spread.tensor.axis, spread.tensor.cause, spread.tensor.chunks > 0},
-      parts_(std::max(me_.ranks, spread.tensor.chunks)), chunks_(parts_ / me_.ranks),
-      to_(out_.program), at_(from.values().size()), here_(from.values().size(), kNone) {
+      parts_(std::max(me_.ranks, spread.tensor.chunks)),
+      chunks_(parts_ / me_.ranks),
+      to_(out_.program),
+      at_(from.values().size()),
+      here_(from.values().size(), kNone) {
   ops_.assign(from.ops().size(), kNone);
   readers_.resize(from.values().size());
   for (size_t i = 0; i < from.ops().size(); ++i)
     if (from.ops()[i].phase == Phase::forward)
-      for (ValueId v : from.ops()[i].in) readers_[static_cast<size_t>(v)].push_back(static_cast<OpId>(i));
+      for (ValueId v : from.ops()[i].in)
+        readers_[static_cast<size_t>(v)].push_back(static_cast<OpId>(i));
 }
 
 namespace {
 
-// States that the update combines elementwise with a parameter, such as moments: they lie as it does.
+// States that the update combines elementwise with a parameter, such as moments: they lie as it
+// does.
 std::map<ValueId, ValueId> companions(const Program& p, const std::map<ValueId, int>& cuts) {
   std::map<ValueId, ValueId> near;
   for (auto& [param, dim] : cuts) near[param] = param;
@@ -66,18 +72,22 @@ bool TensorPass::keeps_width(const Op& op, ValueId x, int dim) const {
 // How a fused output is taken apart: the sizes of the split that follows, the whole if none does.
 Dims TensorPass::segments_of(ValueId param, int dim) const {
   const Dims whole = from_.type(param).dims;
-  std::vector<std::pair<ValueId, int>> todo = {{param, dim}};  // values with their dim of that extent
+  std::vector<std::pair<ValueId, int>> todo = {
+      {param, dim}};  // values with their dim of that extent
   std::set<ValueId> seen = {param};
   for (size_t i = 0; i < todo.size(); ++i) {
     auto [x, at] = todo[i];
     const int last = static_cast<int>(from_.type(x).dims.size()) - 1;
     for (OpId reader : readers_[static_cast<size_t>(x)]) {
       const Op& op = from_.ops()[static_cast<size_t>(reader)];
-      if (op.kind == "split" && at == last && attr_int(op.attrs, "dim", 0) == last) return attr_ints(op.attrs, "sizes");
-      bool cast = op.kind == "pointwise" && op.in.size() == 1 && from_.type(op.out[0]).dims == from_.type(x).dims;
+      if (op.kind == "split" && at == last && attr_int(op.attrs, "dim", 0) == last)
+        return attr_ints(op.attrs, "sizes");
+      bool cast = op.kind == "pointwise" && op.in.size() == 1 &&
+                  from_.type(op.out[0]).dims == from_.type(x).dims;
       bool passes = cast || keeps_width(op, x, at);
       if (!passes || !seen.insert(op.out[0]).second) continue;
-      todo.emplace_back(op.out[0], cast ? at : static_cast<int>(from_.type(op.out[0]).dims.size()) - 1);
+      todo.emplace_back(op.out[0],
+                        cast ? at : static_cast<int>(from_.type(op.out[0]).dims.size()) - 1);
     }
   }
   return {whole[static_cast<size_t>(dim)]};
@@ -102,8 +112,10 @@ void TensorPass::declare_values() {
     const ValueId v = static_cast<ValueId>(i);
     const Value& value = from_.value(v);
     to_.set_site(value.site);
-    if (value.role == Role::batch) to_.batch_input(value.name, value.type);
-    else to_.new_value(value.type, value.role, value.name);
+    if (value.role == Role::batch)
+      to_.batch_input(value.name, value.type);
+    else
+      to_.new_value(value.type, value.role, value.name);
     Value& copy = to_.mutable_value(v);
     copy.batch = value.batch, copy.batch_dim = value.batch_dim, copy.state = value.state;
     if (value.producer == kNone) here_[i] = v;
@@ -122,7 +134,8 @@ void TensorPass::become(ValueId v, ValueId x, Cut cut) {
 }
 
 TensorPass::Moved TensorPass::move_of(ValueId v, const Cut& to) const {
-  bool again = spread_.tensor.scatter != kNone && to.kind == Cut::whole && from_.value(v).batch == Batch::sharded;
+  bool again = spread_.tensor.scatter != kNone && to.kind == Cut::whole &&
+               from_.value(v).batch == Batch::sharded;
   return {v, to.kind, to.dim, to.segments, again ? static_cast<int>(phase_) : 0};
 }
 
@@ -165,7 +178,8 @@ void TensorPass::append_fitted(const Op& op, const Way& way, Op copy) {
   fit_attributes(op, way, copy);
   const std::vector<Type> types = op_def(op.kind).infer(args_of(to_, copy));
   if (types != out_types(to_, copy))
-    fail(ORR_FAILED, "{}{}: the share of rank {} of axis '{}' does not have the shape that the op gives",
+    fail(ORR_FAILED,
+         "{}{}: the share of rank {} of axis '{}' does not have the shape that the op gives",
          op.site.prefix(), op.kind, me_.rank, me_.axis);
   to_.append(std::move(copy));
 }
@@ -174,9 +188,11 @@ void TensorPass::remark(const Op& op, const Way& way) {
   for (const Cut& in : way.in)
     if (in.kind == Cut::parts) return;
   for (ValueId v : op.in)
-    if (cut(v).kind == Cut::parts && from_.value(v).batch == Batch::sharded && !moved_.count(move_of(v, Cut{})))
-      out_.remarks.push_back(fmt::format("{}{} cannot work on parts of {}: they are gathered on every rank",
-                                         op.site.prefix(), op.kind, to_string(from_.type(v).dims)));
+    if (cut(v).kind == Cut::parts && from_.value(v).batch == Batch::sharded &&
+        !moved_.count(move_of(v, Cut{})))
+      out_.remarks.push_back(
+          fmt::format("{}{} cannot work on parts of {}: they are gathered on every rank",
+                      op.site.prefix(), op.kind, to_string(from_.type(v).dims)));
 }
 
 void TensorPass::translate(const Op& op) {
@@ -184,12 +200,15 @@ void TensorPass::translate(const Op& op) {
   to_.set_site(op.site), to_.set_phase(op.phase), to_.set_twin(op.twin);
   const size_t begin = to_.ops().size();
   if (op.kind == "user_gradient") {
-    if (cut(op.in[0]).kind == Cut::sum) become_sum(op.out[0], summands(op.in[0]));
-    else become(op.out[0], known(op.in[0]), cut(op.in[0]));
+    if (cut(op.in[0]).kind == Cut::sum)
+      become_sum(op.out[0], summands(op.in[0]));
+    else
+      become(op.out[0], known(op.in[0]), cut(op.in[0]));
   } else if (!vocabulary(op)) {
     Way way = choose(op);
     remark(op, way);
-    const bool sums = std::any_of(way.out.begin(), way.out.end(), [](const Cut& c) { return c.kind == Cut::sum; });
+    const bool sums = std::any_of(way.out.begin(), way.out.end(),
+                                  [](const Cut& c) { return c.kind == Cut::sum; });
     sums ? emit_sum(op, way) : emit(op, way);
   }
   for (size_t i = begin; i < to_.ops().size(); ++i) to_.mutable_ops()[i].stage = op.stage;

@@ -14,12 +14,12 @@
 namespace orrery {
 
 struct TensorProgram {
-  Program program;  // values keep their ids; states have their parts
+  Program program;                   // values keep their ids; states have their parts
   std::vector<std::string> remarks;  // exchanges that no split of a layer calls for
 };
 
-// REQUIRES: spread.tensor.axis is an axis. Throws Error with the Lua line of the op where heads or a
-// sequence do not divide.
+// REQUIRES: spread.tensor.axis is an axis. Throws Error with the Lua line of the op where heads or
+// a sequence do not divide.
 TensorProgram cut_program(const Program& logical, const Spread& spread, int rank);
 
 }  // namespace orrery

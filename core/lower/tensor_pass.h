@@ -36,8 +36,9 @@ class TensorPass {
   void remark(const Op& op, const Way& way);
   void finish();
 
-  // v as it is in the new program, moved to `to`, which is no sum, if it lies otherwise. One move serves all who want
-  // the same; a gathered sequence is gathered again in backward instead of being kept.
+  // v as it is in the new program, moved to `to`, which is no sum, if it lies otherwise. One move
+  // serves all who want the same; a gathered sequence is gathered again in backward instead of
+  // being kept.
   ValueId read(ValueId v, const Cut& to);
   ValueId known(ValueId v) const;
   const Cut& cut(ValueId v) const { return at_[static_cast<size_t>(v)]; }
@@ -86,16 +87,16 @@ class TensorPass {
   int chunks_;  // this rank's
   TensorProgram out_;
   Program& to_;
-  std::vector<Cut> at_;        // by ValueId of the logical program
-  std::vector<ValueId> here_;  // its value in the new program, which lies as at_ says
+  std::vector<Cut> at_;                     // by ValueId of the logical program
+  std::vector<ValueId> here_;               // its value in the new program, which lies as at_ says
   std::vector<std::vector<OpId>> readers_;  // forward ops, by ValueId
   std::map<ValueId, Dims> segments_;        // of cut parameters
-  std::map<ValueId, ValueId> like_;  // state -> the parameter that it goes with
+  std::map<ValueId, ValueId> like_;         // state -> the parameter that it goes with
   using Moved = std::tuple<ValueId, int, int, Dims, int>;  // value, kind, dim, segments, phase
   Moved move_of(ValueId v, const Cut& to) const;
   std::map<Moved, ValueId> moved_;
   std::map<ValueId, std::vector<ValueId>> summands_;  // of values that are sums
-  std::vector<OpId> ops_;      // by OpId of the logical program: its op in the new one
+  std::vector<OpId> ops_;  // by OpId of the logical program: its op in the new one
   Phase phase_ = Phase::forward;
 };
 

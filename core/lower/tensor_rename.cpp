@@ -36,9 +36,12 @@ std::vector<Group> groups(const Dims& a, const Dims& b) {
     Group g{i, i, j, j};
     int64_t pa = i < a.size() ? a[i++] : 1, pb = j < b.size() ? b[j++] : 1;
     while (pa != pb) {
-      if (pa < pb && i < a.size()) pa *= a[i++];
-      else if (j < b.size()) pb *= b[j++];
-      else break;
+      if (pa < pb && i < a.size())
+        pa *= a[i++];
+      else if (j < b.size())
+        pb *= b[j++];
+      else
+        break;
     }
     g.a1 = i, g.b1 = j;
     found.push_back(g);
@@ -47,14 +50,16 @@ std::vector<Group> groups(const Dims& a, const Dims& b) {
 }
 
 int64_t product(const Dims& dims, size_t begin, size_t end) {
-  return std::accumulate(dims.begin() + static_cast<long>(begin), dims.begin() + static_cast<long>(end),
-                         int64_t{1}, std::multiplies<>());
+  return std::accumulate(dims.begin() + static_cast<long>(begin),
+                         dims.begin() + static_cast<long>(end), int64_t{1}, std::multiplies<>());
 }
 
 // `flat` segments of neighbouring elements as segments of dim j of [b0, b1), if they are any.
-std::optional<Dims> along_dim(const Dims& flat, const Dims& b, const Group& g, size_t j, int ranks) {
+std::optional<Dims> along_dim(const Dims& flat, const Dims& b, const Group& g, size_t j,
+                              int ranks) {
   const int64_t repeats = product(b, g.b0, j), inner = product(b, j + 1, g.b1);
-  if (flat.size() == 1 && flat[0] == b[j] && repeats == 1 && inner == 1) return flat;  // shares may be uneven
+  if (flat.size() == 1 && flat[0] == b[j] && repeats == 1 && inner == 1)
+    return flat;  // shares may be uneven
   const size_t n = flat.size() / static_cast<size_t>(repeats);
   if (!n || flat.size() % static_cast<size_t>(repeats)) return std::nullopt;
   Dims segments(flat.begin(), flat.begin() + static_cast<long>(n));
@@ -77,7 +82,8 @@ std::optional<Cut> reshaped(const Cut& cut, const Dims& a, const Dims& b, int ra
     for (int64_t r = product(a, g.a0, dim); r > 0; --r)
       for (int64_t s : cut.segments) flat.push_back(s * inner);
     for (size_t j = g.b0; j < g.b1; ++j)
-      if (auto segments = along_dim(flat, b, g, j, ranks)) return Cut::of(static_cast<int>(j), *segments);
+      if (auto segments = along_dim(flat, b, g, j, ranks))
+        return Cut::of(static_cast<int>(j), *segments);
   }
   return std::nullopt;
 }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sums over a dim that is cut. The dim consists of chunks, as many on every rank; a sum is one summand
-// for each of them, which linear ops are applied to one by one. Where the sum itself is read, a rank
-// adds its chunks in the binary tree and the exchange goes on with the ranks' nodes. With a fixed number
-// of chunks the bits depend on it alone, not on the ranks; else a rank is one chunk.
+// Sums over a dim that is cut. The dim consists of chunks, as many on every rank; a sum is one
+// summand for each of them, which linear ops are applied to one by one. Where the sum itself is
+// read, a rank adds its chunks in the binary tree and the exchange goes on with the ranks' nodes.
+// With a fixed number of chunks the bits depend on it alone, not on the ranks; else a rank is one
+// chunk.
 #include "lower/tensor_pass.h"
 
 namespace orrery {
 
-Member TensorPass::chunk(int i) const { return {me_.rank * chunks_ + i, parts_, me_.axis, me_.cause}; }
+Member TensorPass::chunk(int i) const {
+  return {me_.rank * chunks_ + i, parts_, me_.axis, me_.cause};
+}
 
 void TensorPass::become_sum(ValueId v, std::vector<ValueId> summands) {
   summands_[v] = std::move(summands), at_[static_cast<size_t>(v)] = Cut::summand();
@@ -19,14 +22,16 @@ std::vector<ValueId> TensorPass::summands(ValueId v) {
   if (cut(v).kind == Cut::sum) return summands_.at(v);
   std::vector<ValueId> found;
   for (int i = 0; i < chunks_; ++i)
-    found.push_back(to_.pointwise(ORR_FN_MUL, {known(v), Operand::number(chunk(i).rank == 0 ? 1 : 0)}));
+    found.push_back(
+        to_.pointwise(ORR_FN_MUL, {known(v), Operand::number(chunk(i).rank == 0 ? 1 : 0)}));
   return found;
 }
 
 ValueId TensorPass::node(std::vector<ValueId> level, int32_t fn) {
   while (level.size() > 1) {
     std::vector<ValueId> above;
-    for (size_t i = 0; i + 1 < level.size(); i += 2) above.push_back(to_.pointwise(fn, {level[i], level[i + 1]}));
+    for (size_t i = 0; i + 1 < level.size(); i += 2)
+      above.push_back(to_.pointwise(fn, {level[i], level[i + 1]}));
     if (level.size() % 2) above.push_back(level.back());
     level = std::move(above);
   }

@@ -24,7 +24,8 @@ ValueId otherwise_zero(Program& p, ValueId mask, ValueId x) {
 }  // namespace
 
 // The outermost own what is outside of the table too, so that their kernels refuse it.
-TensorPass::Owned TensorPass::owned(ValueId index, int64_t extent, const Member& owner, int64_t first) {
+TensorPass::Owned TensorPass::owned(ValueId index, int64_t extent, const Member& owner,
+                                    int64_t first) {
   const int64_t begin = owner.begin(extent) - first, end = owner.end(extent) - first;
   auto number = [](int64_t x) { return Operand::number(static_cast<double>(x)); };
   ValueId shifted = to_.pointwise(ORR_FN_SUB, {index, number(first)});
@@ -46,7 +47,8 @@ bool TensorPass::vocabulary(const Op& op) {
   if (parts_ == 1) return false;
   if (op.kind == "gather" && by(op.in[0], 0)) return gather_rows(op), true;
   if (op.kind == "cross_entropy" && by(op.in[0], last(op.in[0]))) return cross_entropy(op), true;
-  if (op.kind == "cross_entropy_grad" && by(op.in[1], last(op.in[1]))) return cross_entropy_grad(op), true;
+  if (op.kind == "cross_entropy_grad" && by(op.in[1], last(op.in[1])))
+    return cross_entropy_grad(op), true;
   if (op.kind != "scatter_add" || op.twin == kNone) return false;
   const Op& twin = from_.ops()[static_cast<size_t>(op.twin)];
   if (twin.kind != "gather" || !by(twin.in[0], 0)) return false;
@@ -58,7 +60,8 @@ void TensorPass::gather_rows(const Op& op) {
   std::vector<ValueId> found;
   for (int i = 0; i < chunks_; ++i) {
     Owned ids = owned(read(op.in[1], Cut{}), extent, chunk(i), me_.begin(extent));
-    ValueId rows = to_.add1("gather", {known(op.in[0]), otherwise_zero(to_, ids.inside, ids.index)});
+    ValueId rows =
+        to_.add1("gather", {known(op.in[0]), otherwise_zero(to_, ids.inside, ids.index)});
     found.push_back(otherwise_zero(to_, column(to_, ids.inside), rows));
   }
   become_sum(op.out[0], std::move(found));
@@ -70,7 +73,8 @@ void TensorPass::scatter_rows(const Op& op) {
   Op copy = op;
   copy.in = {ids.index, read(op.in[1], Cut{})};
   if (ids.inside != kNone)
-    copy.in = {otherwise_zero(to_, ids.inside, copy.in[0]), otherwise_zero(to_, column(to_, ids.inside), copy.in[1])};
+    copy.in = {otherwise_zero(to_, ids.inside, copy.in[0]),
+               otherwise_zero(to_, column(to_, ids.inside), copy.in[1])};
   Cut rows = Cut::of(0, {extent});
   to_.mutable_value(op.out[0]).type = held(from_.type(op.out[0]), rows, me_);
   copy.attrs["rows"] = to_.type(op.out[0]).dims[0];
@@ -78,8 +82,8 @@ void TensorPass::scatter_rows(const Op& op) {
   to_.append(std::move(copy));
 }
 
-// The cross-entropy over the classes of a chunk alone gives its lse and, where it has the label, the
-// label's logit: three reductions of one number a row make them the whole's.
+// The cross-entropy over the classes of a chunk alone gives its lse and, where it has the label,
+// the label's logit: three reductions of one number a row make them the whole's.
 void TensorPass::cross_entropy(const Op& op) {
   Program& p = to_;
   ValueId labels = read(op.in[1], Cut{}), w = read(op.in[2], Cut{});
@@ -96,7 +100,8 @@ void TensorPass::cross_entropy(const Op& op) {
     tops.push_back(local[1]);
   }
   ValueId top = all_reduce(p, node(tops, ORR_FN_MAX), me_, "max");
-  for (ValueId lse : tops) parts.push_back(p.pointwise(ORR_FN_EXP, {p.pointwise(ORR_FN_SUB, {lse, top})}));
+  for (ValueId lse : tops)
+    parts.push_back(p.pointwise(ORR_FN_EXP, {p.pointwise(ORR_FN_SUB, {lse, top})}));
   ValueId sum = all_reduce(p, node(parts), me_), logit = all_reduce(p, node(logits), me_);
   ValueId lse = p.pointwise(ORR_FN_ADD, {top, p.pointwise(ORR_FN_LOG, {sum})});
   ValueId miss = p.pointwise(ORR_FN_SUB, {lse, logit});

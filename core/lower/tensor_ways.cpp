@@ -43,9 +43,10 @@ bool TensorPass::scatters(const Op& op, ValueId v) const {
   if (dim == value.batch_dim || static_cast<int>(value.type.dims.size()) <= dim + 1) return false;
   int64_t extent = value.type.dims[static_cast<size_t>(dim)];
   if (extent % parts_)
-    fail(ORR_INVALID, "{}{}: a sequence of {} does not divide over the {} {} of axis '{}': choose a "
-         "length that they divide, or turn `sequence` off", op.site.prefix(), op.kind, extent, parts_,
-         chunks_ > 1 ? "chunks" : "ranks", me_.axis);
+    fail(ORR_INVALID,
+         "{}{}: a sequence of {} does not divide over the {} {} of axis '{}': choose a "
+         "length that they divide, or turn `sequence` off",
+         op.site.prefix(), op.kind, extent, parts_, chunks_ > 1 ? "chunks" : "ranks", me_.axis);
   return true;
 }
 
@@ -57,15 +58,18 @@ double TensorPass::cost_of(const Op& op, const Way& way) const {
     double each = moved_.count(move_of(v, way.in[i])) ? 0 : move_cost(cut(v), way.in[i], parts_);
     bool held = from_.value(v).batch == Batch::none && op.phase != Phase::update &&
                 cut(v).kind == Cut::parts && way.in[i].kind != Cut::parts;
-    bool uneven = cut(v).kind == Cut::parts && !cut(v).is_even(parts_) && from_.value(v).batch != Batch::none;
+    bool uneven =
+        cut(v).kind == Cut::parts && !cut(v).is_even(parts_) && from_.value(v).batch != Batch::none;
     if (uneven && cut(v) != way.in[i]) each = 2 * kNever;
-    if (way.in[i].kind == Cut::sum && !from_.type(v).dims.empty() && cut(v).kind != Cut::sum) each = 2 * kNever;
+    if (way.in[i].kind == Cut::sum && !from_.type(v).dims.empty() && cut(v).kind != Cut::sum)
+      each = 2 * kNever;
     sum += each * bytes(v) * (held ? 1e3 : 1);
   }
   for (size_t j = 0; j < op.out.size(); ++j)  // what is left to be summed
     if (way.out[j].kind == Cut::sum) sum += move_cost(way.out[j], Cut{}, parts_) * bytes(op.out[j]);
   for (size_t i = 0; i < op.in.size(); ++i)
-    if (way.in[i].kind == Cut::sum) sum -= move_cost(Cut::summand(), Cut{}, parts_) * bytes(op.in[i]);
+    if (way.in[i].kind == Cut::sum)
+      sum -= move_cost(Cut::summand(), Cut{}, parts_) * bytes(op.in[i]);
   return sum;
 }
 
@@ -130,8 +134,8 @@ std::optional<Way> TensorPass::summing(const Op& op) const {
   if (!any) return std::nullopt;
   Way way{std::vector<Cut>(op.in.size()), std::vector<Cut>(op.out.size(), Cut::summand()), 0};
   auto in_all = [&] { way.in.assign(op.in.size(), Cut::summand()); };
-  if (op.kind == "total" || op.kind == "transpose" || op.kind == "stop_gradient" || op.kind == "split" ||
-      op.kind == "reshape" || op.kind == "concat") {
+  if (op.kind == "total" || op.kind == "transpose" || op.kind == "stop_gradient" ||
+      op.kind == "split" || op.kind == "reshape" || op.kind == "concat") {
     in_all();
     return all ? std::optional(way) : std::nullopt;
   }
@@ -160,7 +164,8 @@ std::optional<Way> TensorPass::by_heads(const Op& op) const {
     std::string legal;
     for (int64_t n = 1; n <= heads; ++n)
       if (heads % n == 0) legal += (legal.empty() ? "" : ", ") + std::to_string(n);
-    fail(ORR_INVALID, "{}attention: {} heads do not divide over the {} ranks of axis '{}': choose a size of {}",
+    fail(ORR_INVALID,
+         "{}attention: {} heads do not divide over the {} ranks of axis '{}': choose a size of {}",
          op.site.prefix(), heads, me_.ranks, me_.axis, legal);
   }
   auto by_width = [&](ValueId v) { return Cut::of(2, {from_.type(v).dims[2]}); };
@@ -174,7 +179,8 @@ std::optional<Way> TensorPass::by_heads(const Op& op) const {
 
 Way TensorPass::choose(const Op& op) const {
   Way best = whole(op);
-  bool cut_any = std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return cut(v).kind != Cut::whole; });
+  bool cut_any =
+      std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return cut(v).kind != Cut::whole; });
   if (!cut_any) return best;
   consider(op, summing(op), best);
   consider(op, renaming(op), best);

@@ -24,7 +24,9 @@ void each_place(Plan& plan, const Step& step, const Read& read, const Write& wri
 // The same with the numbers of the storages.
 template <class Read, class Write>
 void each_touched(const RankPlan& plan, const Step& step, const Read& read, const Write& write) {
-  each_place(plan, step, [&](const Place& x) { read(x.storage); }, [&](const Place& x) { write(x.storage); });
+  each_place(
+      plan, step, [&](const Place& x) { read(x.storage); },
+      [&](const Place& x) { write(x.storage); });
 }
 
 }  // namespace orrery

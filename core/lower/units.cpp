@@ -62,10 +62,12 @@ std::vector<Unit> find_units(const Program& p, const Spread& spread) {
     Dims sizes;
     for (ValueId v : unit.params) sizes.push_back(p.type(v).elements());
     int pieces = spread.batch_ranks(), per = pieces_per_shard(spread, unit.how);
-    unit.pieces = unit.how.owner == kNone ? cut_evenly(sizes, pieces) : cut_for(sizes, pieces, unit.how.owner * per);
+    unit.pieces = unit.how.owner == kNone ? cut_evenly(sizes, pieces)
+                                          : cut_for(sizes, pieces, unit.how.owner * per);
     for (const Dims& cuts : unit.pieces) {
       unit.shards.emplace_back();
-      for (size_t i = 0; i < cuts.size(); i += static_cast<size_t>(per)) unit.shards.back().push_back(cuts[i]);
+      for (size_t i = 0; i < cuts.size(); i += static_cast<size_t>(per))
+        unit.shards.back().push_back(cuts[i]);
     }
     units.push_back(std::move(unit));
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which piece of which parameter belongs to which rank (design section 6: flat blocks and whole-tensor
-// owners). Parameters of a unit travel together; their concatenation, in the natural order of their
-// names, is cut into pieces of about equal size. Inside a tensor a cut lies on a multiple of
-// ORR_SUM_BLOCK elements, so that block sums are the same on any number of ranks.
+// Which piece of which parameter belongs to which rank (design section 6: flat blocks and
+// whole-tensor owners). Parameters of a unit travel together; their concatenation, in the natural
+// order of their names, is cut into pieces of about equal size. Inside a tensor a cut lies on a
+// multiple of ORR_SUM_BLOCK elements, so that block sums are the same on any number of ranks.
 #pragma once
 
 #include <string>
@@ -14,13 +14,13 @@
 
 namespace orrery {
 
-// A parameter's cuts: piece i is its elements [cuts[i], cuts[i + 1]). There is one piece for each rank
-// of the axis that deals the batch, which owns it of the sums over the batch; the ranks with coordinate
-// s on Sharded::axis, one or several, hold shard s, which is the pieces of all of them.
+// A parameter's cuts: piece i is its elements [cuts[i], cuts[i + 1]). There is one piece for each
+// rank of the axis that deals the batch, which owns it of the sums over the batch; the ranks with
+// coordinate s on Sharded::axis, one or several, hold shard s, which is the pieces of all of them.
 struct Unit {
   Sharded how;
-  std::vector<ValueId> params;         // in the natural order of names
-  std::vector<Dims> pieces, shards;    // their cuts, parallel to params
+  std::vector<ValueId> params;       // in the natural order of names
+  std::vector<Dims> pieces, shards;  // their cuts, parallel to params
 };
 
 // The cuts of tensors with these numbers of elements.

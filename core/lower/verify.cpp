@@ -17,15 +17,19 @@ namespace {
 
 class Verifier {
  public:
-  explicit Verifier(const RankPlan& plan) : plan_(plan), slices_(static_cast<size_t>(plan.local.leaves.slices())) {
+  explicit Verifier(const RankPlan& plan)
+      : plan_(plan), slices_(static_cast<size_t>(plan.local.leaves.slices())) {
     written_.resize(plan.storages.size() * slices_);
   }
 
   void run() {
     for (const Step& s : plan_.schedule) {
-      if (s.kind == Step::launch) launch(s);
-      else if (s.kind == Step::post) post(s);
-      else wait(s);
+      if (s.kind == Step::launch)
+        launch(s);
+      else if (s.kind == Step::post)
+        post(s);
+      else
+        wait(s);
     }
     if (!travelling_.empty())
       fail(ORR_FAILED, "the plan never waits for {}", travelling_.begin()->second);
@@ -47,7 +51,9 @@ class Verifier {
     return {x.storage, plan_.storage(x.storage).by == Slots::ring ? s.slice : 0};
   }
 
-  size_t index(const Copy& c) const { return static_cast<size_t>(c.first) * slices_ + static_cast<size_t>(c.second); }
+  size_t index(const Copy& c) const {
+    return static_cast<size_t>(c.first) * slices_ + static_cast<size_t>(c.second);
+  }
 
   bool is_written(const Copy& c) const {
     const Storage& s = plan_.storage(c.first);
@@ -76,11 +82,13 @@ class Verifier {
   void post(const Step& s) {
     const Exchange& e = plan_.exchanges[static_cast<size_t>(s.index)];
     ++posts_[s.index];
-    if (e.send.storage != kNone && e.nodes > 0 && !is_written(copy(e.send, s))) fail(ORR_FAILED, "the plan sends {} empty", e.name);
+    if (e.send.storage != kNone && e.nodes > 0 && !is_written(copy(e.send, s)))
+      fail(ORR_FAILED, "the plan sends {} empty", e.name);
     for (const Place* x : {&e.send, &e.recv}) {
       if (x->storage == kNone) continue;
       if (auto* name = on_its_way(copy(*x, s)); name && (x == &e.recv || *name != e.name))
-        fail(ORR_FAILED, "the plan posts {} {}", e.name, *name == e.name ? "twice" : "into " + *name + " on its way");
+        fail(ORR_FAILED, "the plan posts {} {}", e.name,
+             *name == e.name ? "twice" : "into " + *name + " on its way");
     }
     if (e.send.storage != kNone) travelling_[copy(e.send, s)] = e.name;
     if (e.recv.storage != kNone) {
@@ -102,7 +110,8 @@ class Verifier {
     for (const Storage& s : plan_.storages)
       if (s.region == region && s.bytes && !s.alive.empty()) by_offset.emplace(s.offset, &s);
     for (auto a = by_offset.begin(); a != by_offset.end(); ++a)
-      for (auto b = std::next(a); b != by_offset.end() && b->first < a->first + a->second->whole(); ++b)
+      for (auto b = std::next(a); b != by_offset.end() && b->first < a->first + a->second->whole();
+           ++b)
         if (a->second->meets(*b->second))
           fail(ORR_FAILED, "the memory plan gives the same bytes to two living tensors");
   }

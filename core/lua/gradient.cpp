@@ -7,8 +7,8 @@
 namespace orrery::lua {
 namespace {
 
-std::vector<ValueId> call_backward(const Function& backward, Program& program, ValueId dy, ValueId y,
-                                   const std::vector<ValueId>& xs) {
+std::vector<ValueId> call_backward(const Function& backward, Program& program, ValueId dy,
+                                   ValueId y, const std::vector<ValueId>& xs) {
   lua_State* L = backward.state();
   const int top = lua_gettop(L);
   Trace trace(program);
@@ -36,9 +36,8 @@ int with_gradient(lua_State* L) {
   lua_pop(L, 1);
   Function backward(L, 3);
   Program* p = &program;
-  push_tensor(L, program.with_gradient(y, xs, [=](ValueId dy) {
-    return call_backward(backward, *p, dy, y, xs);
-  }));
+  push_tensor(L, program.with_gradient(
+                     y, xs, [=](ValueId dy) { return call_backward(backward, *p, dy, y, xs); }));
   return 1;
 }
 

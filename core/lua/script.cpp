@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/config.h"
 #include "lua/script.h"
+#include "base/config.h"
 
 #include <cstdio>
 #include <filesystem>
@@ -59,7 +59,8 @@ int run_script(const std::string& path, const std::vector<std::string>& args) {
   lua::set_script_arguments(args);
   try {
     run_in_new_state(path);
-    if (Runtime::get().has_comm()) Runtime::get().comm().drain();  // async words that nobody waited for
+    if (Runtime::get().has_comm())
+      Runtime::get().comm().drain();  // async words that nobody waited for
     Runtime::get().close();
     return 0;
   } catch (const PlanDone&) {

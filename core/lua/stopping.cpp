@@ -7,8 +7,8 @@
 namespace orrery::lua {
 namespace {
 
-// Signals reach the ranks at different times; they stop together, after the same step. Ranks that are at
-// different steps anyway each stop where they are, and meet when they save.
+// Signals reach the ranks at different times; they stop together, after the same step. Ranks that
+// are at different steps anyway each stop where they are, and meet when they save.
 int told_anywhere(const std::string& line) {
   if (world_info().size == 1) return stop_signal();
   HostTensor told = HostTensor::make({ORR_I32, {1}});
@@ -26,8 +26,8 @@ void stop_if_told(Run& run, const std::string& saved, const std::string& line) {
   if (!signal) return;
   const std::string place = saved.empty() ? own + "/checkpoint" : saved;
   run.save(place, "");
-  fail(ORR_RETRY, "stopped by signal {} after step {}; run:load \"{}\" continues from there", signal,
-       run.steps_done(), place);
+  fail(ORR_RETRY, "stopped by signal {} after step {}; run:load \"{}\" continues from there",
+       signal, run.steps_done(), place);
 }
 
 }  // namespace orrery::lua

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The editing calls of strategy/1 for strategies written in Lua. Values are tables as `values` makes
-// them, or their numbers; dims count from 1.
+// The editing calls of strategy/1 for strategies written in Lua. Values are tables as `values`
+// makes them, or their numbers; dims count from 1.
 #include <map>
 
 #include "base/text.h"
@@ -14,7 +14,8 @@ namespace {
 
 const Draft& open_draft(lua_State* L) {
   const Draft& draft = check<Draft>(L, 1);
-  if (!draft.program) fail(ORR_INVALID, "this program is closed: a strategy edits it inside its transform only");
+  if (!draft.program)
+    fail(ORR_INVALID, "this program is closed: a strategy edits it inside its transform only");
   return draft;
 }
 
@@ -32,8 +33,10 @@ const std::map<std::string, int32_t> kRoles = {
     {"activation", ORR_ROLE_ACTIVATION}, {"param", ORR_ROLE_PARAM}, {"grad", ORR_ROLE_GRAD},
     {"state", ORR_ROLE_STATE},           {"input", ORR_ROLE_INPUT}, {"loss", ORR_ROLE_LOSS},
     {"scalar", ORR_ROLE_SCALAR},         {"batch", ORR_ROLE_BATCH}};
-const std::map<std::string, int32_t> kLives = {
-    {"keep", ORR_LIFE_KEEP}, {"recompute", ORR_LIFE_RECOMPUTE}, {"host", ORR_LIFE_HOST}, {"disk", ORR_LIFE_DISK}};
+const std::map<std::string, int32_t> kLives = {{"keep", ORR_LIFE_KEEP},
+                                               {"recompute", ORR_LIFE_RECOMPUTE},
+                                               {"host", ORR_LIFE_HOST},
+                                               {"disk", ORR_LIFE_DISK}};
 const std::map<std::string, int32_t> kPieces = {
     {"state", ORR_SHARD_STATE}, {"gradient", ORR_SHARD_GRADIENT}, {"param", ORR_SHARD_PARAM}};
 constexpr const char* kPhases[] = {"forward", "backward", "update"};
@@ -107,8 +110,9 @@ int axis_size(lua_State* L) {
 
 int halve(lua_State* L) {
   const Draft& d = open_draft(L);
-  orrery::check(d.edit->halve(d.program, to_text(L, 2, "axis").c_str(), to_text(L, 3, "outer").c_str(),
-                              to_text(L, 4, "inner").c_str(), static_cast<int32_t>(lua_tointeger(L, 5))));
+  orrery::check(d.edit->halve(d.program, to_text(L, 2, "axis").c_str(),
+                              to_text(L, 3, "outer").c_str(), to_text(L, 4, "inner").c_str(),
+                              static_cast<int32_t>(lua_tointeger(L, 5))));
   return 0;
 }
 
@@ -121,7 +125,8 @@ int place(lua_State* L) {
 
 int reduce(lua_State* L) {
   const Draft& d = open_draft(L);
-  orrery::check(d.edit->reduce(d.program, id_at(L, 2), to_text(L, 3, "axis").c_str(), lua_tointeger(L, 4)));
+  orrery::check(
+      d.edit->reduce(d.program, id_at(L, 2), to_text(L, 3, "axis").c_str(), lua_tointeger(L, 4)));
   return 0;
 }
 
@@ -150,8 +155,9 @@ int stage(lua_State* L) {
     fail(ORR_INVALID, "{} chunks have ranks and {} have modules", where.size(), modules.size());
   std::vector<const char*> texts;
   for (const std::string& m : modules) texts.push_back(m.c_str());
-  orrery::check(d.edit->stage(d.program, to_text(L, 2, "axis").c_str(), static_cast<int32_t>(where.size()),
-                              where.data(), texts.empty() ? nullptr : texts.data()));
+  orrery::check(d.edit->stage(d.program, to_text(L, 2, "axis").c_str(),
+                              static_cast<int32_t>(where.size()), where.data(),
+                              texts.empty() ? nullptr : texts.data()));
   return 0;
 }
 
@@ -178,13 +184,15 @@ int push_list(lua_State* L, List&& list, int32_t base) {
 int inputs(lua_State* L) {
   const Draft& d = open_draft(L);
   const int32_t value = id_at(L, 2);
-  return push_list(L, [&](int32_t* out, int32_t n) { return d.edit->inputs(d.program, value, out, n); }, 0);
+  return push_list(
+      L, [&](int32_t* out, int32_t n) { return d.edit->inputs(d.program, value, out, n); }, 0);
 }
 
 int rule(lua_State* L) {
   const Draft& d = open_draft(L);
   const int32_t value = id_at(L, 2), input = static_cast<int32_t>(lua_tointeger(L, 3)) - 1;
-  return push_list(L, [&](int32_t* out, int32_t n) { return d.edit->rule(d.program, value, input, out, n); }, 1);
+  return push_list(
+      L, [&](int32_t* out, int32_t n) { return d.edit->rule(d.program, value, input, out, n); }, 1);
 }
 
 int scatter(lua_State* L) {
@@ -196,7 +204,8 @@ int scatter(lua_State* L) {
 
 int chunk(lua_State* L) {
   const Draft& d = open_draft(L);
-  orrery::check(d.edit->chunk(d.program, to_text(L, 2, "axis").c_str(), static_cast<int32_t>(lua_tointeger(L, 3))));
+  orrery::check(d.edit->chunk(d.program, to_text(L, 2, "axis").c_str(),
+                              static_cast<int32_t>(lua_tointeger(L, 3))));
   return 0;
 }
 
@@ -234,13 +243,15 @@ int loss_scale(lua_State* L) {
 
 int idle(lua_State* L) {
   const Draft& d = open_draft(L);
-  orrery::check(d.edit->idle(d.program, to_text(L, 2, "axis").c_str(), static_cast<int32_t>(lua_tointeger(L, 3))));
+  orrery::check(d.edit->idle(d.program, to_text(L, 2, "axis").c_str(),
+                             static_cast<int32_t>(lua_tointeger(L, 3))));
   return 0;
 }
 
 int serve(lua_State* L) {
   const Draft& d = open_draft(L);
-  const std::string axis = to_text(L, 2, "axis"), log = option_text(L, 3, "log"), replay = option_text(L, 3, "replay");
+  const std::string axis = to_text(L, 2, "axis"), log = option_text(L, 3, "log"),
+                    replay = option_text(L, 3, "replay");
   const auto whole = [L](const char* name) { return static_cast<int32_t>(option_int(L, 3, name)); };
   const orr_serve how = {sizeof(orr_serve), axis.c_str(),   whole("servers"), whole("push"),
                          whole("pull"),     whole("bound"), log.c_str(),      replay.c_str()};
@@ -268,61 +279,172 @@ int wire(lua_State* L) {
 std::vector<Api> draft_api() {
   const Arg self = {"self", "Draft"}, v = {"value", "value"}, on = {"axis", "string"};
   return {
-      {"Draft", "values", "orrery.Value[]",
-       "All values of a role (param, grad, batch, activation, ...): id, name, dims, dtype, bytes, region, line, op, phase.",
-       values, {self, {"role", "string"}}, {}},
-      {"Draft", "ranks_left", "integer", "Ranks that no earlier strategy of the stack has taken.", ranks_left, {self}, {}},
-      {"Draft", "axis", "integer", "Makes a mesh axis over `size` ranks (0: all that are left); its size.", axis,
-       {self, {"name", "string"}, {"size", "integer", "0"}}, {}},
-      {"Draft", "axis_size", "integer", "Ranks on an axis, 0 if there is none.", axis_size, {self, {"name", "string"}}, {}},
-      {"Draft", "halve", "", "Sees an axis as two: `size` neighbours form `inner`, equal places in them `outer`.", halve,
-       {self, on, {"outer", "string"}, {"inner", "string"}, {"size", "integer"}}, {}},
-      {"Draft", "place", "", "Cuts a batch field or a parameter along a dim over the ranks of an axis.", place,
-       {self, v, on, {"dim", "integer"}}, {}},
-      {"Draft", "reduce", "", "Sums a gradient over an axis, in buckets of about `bucket` bytes.", reduce,
-       {self, v, on, {"bucket", "integer", "26214400"}}, {}},
+      {"Draft",
+       "values",
+       "orrery.Value[]",
+       "All values of a role (param, grad, batch, activation, ...): id, name, dims, dtype, bytes, "
+       "region, line, op, phase.",
+       values,
+       {self, {"role", "string"}},
+       {}},
+      {"Draft",
+       "ranks_left",
+       "integer",
+       "Ranks that no earlier strategy of the stack has taken.",
+       ranks_left,
+       {self},
+       {}},
+      {"Draft",
+       "axis",
+       "integer",
+       "Makes a mesh axis over `size` ranks (0: all that are left); its size.",
+       axis,
+       {self, {"name", "string"}, {"size", "integer", "0"}},
+       {}},
+      {"Draft",
+       "axis_size",
+       "integer",
+       "Ranks on an axis, 0 if there is none.",
+       axis_size,
+       {self, {"name", "string"}},
+       {}},
+      {"Draft",
+       "halve",
+       "",
+       "Sees an axis as two: `size` neighbours form `inner`, equal places in them `outer`.",
+       halve,
+       {self, on, {"outer", "string"}, {"inner", "string"}, {"size", "integer"}},
+       {}},
+      {"Draft",
+       "place",
+       "",
+       "Cuts a batch field or a parameter along a dim over the ranks of an axis.",
+       place,
+       {self, v, on, {"dim", "integer"}},
+       {}},
+      {"Draft",
+       "reduce",
+       "",
+       "Sums a gradient over an axis, in buckets of about `bucket` bytes.",
+       reduce,
+       {self, v, on, {"bucket", "integer", "26214400"}},
+       {}},
       {"Draft", "remark", "", "A line for `orrery plan`.", remark, {self, {"text", "string"}}, {}},
       {"Draft", "loop", "", "Runs a rank's microbatches one after another.", loop, {self}, {}},
-      {"Draft", "stage", "", "Deals the model in chunks: `where` lists their ranks on the axis, `modules` what is in them.",
-       stage, {self, on, {"where", "integers"}, {"modules", "any", "nil"}}, {}},
-      {"Draft", "life", "", "Keeps a forward activation, recomputes it with its region in backward, or lets it wait in host or disk.", life,
-       {self, v, {"region", "string"}, {"life", "string", "'recompute'"}}, {}},
-      {"Draft", "inputs", "integer[]", "Numbers of the values that the op of a value reads.", inputs, {self, v}, {}},
-      {"Draft", "rule", "integer[]", "The factor of each dim of an op's input (0: of its output); -1: cannot be cut.", rule,
-       {self, v, {"input", "integer", "0"}}, {}},
-      {"Draft", "scatter", "", "Keeps sums over an axis in shares of a dim where ops can work on them.", scatter,
-       {self, on, {"dim", "integer"}}, {}},
-      {"Draft", "chunk", "", "Makes sums over dims cut over an axis trees of so many partial sums, on any number of ranks.",
-       chunk, {self, on, {"chunks", "integer"}}, {}},
-      {"Draft", "shard", "", "Cuts the training of a parameter over the ranks that share the batch.", shard,
+      {"Draft",
+       "stage",
+       "",
+       "Deals the model in chunks: `where` lists their ranks on the axis, `modules` what is in "
+       "them.",
+       stage,
+       {self, on, {"where", "integers"}, {"modules", "any", "nil"}},
+       {}},
+      {"Draft",
+       "life",
+       "",
+       "Keeps a forward activation, recomputes it with its region in backward, or lets it wait in "
+       "host or disk.",
+       life,
+       {self, v, {"region", "string"}, {"life", "string", "'recompute'"}},
+       {}},
+      {"Draft",
+       "inputs",
+       "integer[]",
+       "Numbers of the values that the op of a value reads.",
+       inputs,
+       {self, v},
+       {}},
+      {"Draft",
+       "rule",
+       "integer[]",
+       "The factor of each dim of an op's input (0: of its output); -1: cannot be cut.",
+       rule,
+       {self, v, {"input", "integer", "0"}},
+       {}},
+      {"Draft",
+       "scatter",
+       "",
+       "Keeps sums over an axis in shares of a dim where ops can work on them.",
+       scatter,
+       {self, on, {"dim", "integer"}},
+       {}},
+      {"Draft",
+       "chunk",
+       "",
+       "Makes sums over dims cut over an axis trees of so many partial sums, on any number of "
+       "ranks.",
+       chunk,
+       {self, on, {"chunks", "integer"}},
+       {}},
+      {"Draft",
+       "shard",
+       "",
+       "Cuts the training of a parameter over the ranks that share the batch.",
+       shard,
        {self, v, {"options", "options"}},
        {{"what", "string", "'state'", "state, gradient or param: each includes the ones before"},
         {"axis", "string", "'data'", "the axis that deals the batch, or its inner half"},
         {"unit", "integer", "0", "parameters of equal number travel together"},
         {"owner", "integer", "-1", "the coordinate that holds it whole; -1: cut evenly"},
         {"keep", "boolean", "false", "param: what forward gathered stays for backward"}}},
-      {"Draft", "compute", "", "In transform_forward: makes the op of a value compute in another dtype.", compute,
-       {self, v, {"dtype", "dtype"}}, {}},
-      {"Draft", "average", "", "Ranks of an axis train alone and average weights every few steps.", average,
-       {self, on, {"every", "integer", "1"}, {"states", "boolean", "false"}}, {}},
-      {"Draft", "loss_scale", "",
-       "In transform_forward: differentiates a multiple of the loss, which doubles after so many good steps (0: never) "
+      {"Draft",
+       "compute",
+       "",
+       "In transform_forward: makes the op of a value compute in another dtype.",
+       compute,
+       {self, v, {"dtype", "dtype"}},
+       {}},
+      {"Draft",
+       "average",
+       "",
+       "Ranks of an axis train alone and average weights every few steps.",
+       average,
+       {self, on, {"every", "integer", "1"}, {"states", "boolean", "false"}},
+       {}},
+      {"Draft",
+       "loss_scale",
+       "",
+       "In transform_forward: differentiates a multiple of the loss, which doubles after so many "
+       "good steps (0: never) "
        "and halves after one that overflows.",
-       loss_scale, {self, {"initial", "number"}, {"growth_interval", "integer", "0"}}, {}},
-      {"Draft", "idle", "", "Deals no leaves to the first ranks of the axis that deals the batch.", idle,
-       {self, on, {"ranks", "integer"}}, {}},
-      {"Draft", "serve", "", "Lets workers train without waiting for each other, on weights that the owners of `shard` serve.",
-       serve, {self, on, {"options", "options"}},
+       loss_scale,
+       {self, {"initial", "number"}, {"growth_interval", "integer", "0"}},
+       {}},
+      {"Draft",
+       "idle",
+       "",
+       "Deals no leaves to the first ranks of the axis that deals the batch.",
+       idle,
+       {self, on, {"ranks", "integer"}},
+       {}},
+      {"Draft",
+       "serve",
+       "",
+       "Lets workers train without waiting for each other, on weights that the owners of `shard` "
+       "serve.",
+       serve,
+       {self, on, {"options", "options"}},
        {{"servers", "integer", "1", "the first ranks of the axis"},
         {"push", "integer", "1", "steps between two pushes of gradients"},
         {"pull", "integer", "1", "steps between two pulls of weights"},
-        {"bound", "integer", "-1", "steps that a worker may be ahead of the weights it reads; -1: any"},
+        {"bound", "integer", "-1",
+         "steps that a worker may be ahead of the weights it reads; -1: any"},
         {"log", "string", "''", "file that arrivals are written to"},
         {"replay", "string", "''", "file whose arrivals are followed"}}},
-      {"Draft", "offload", "", "Keeps a parameter or state in the tier host or disk between its uses.", offload,
-       {self, v, {"tier", "string"}, {"directory", "string", "''"}}, {}},
-      {"Draft", "wire", "", "In transform_forward: adds gradients over the batch, and sends them, in this dtype.", wire,
-       {self, {"dtype", "dtype"}}, {}},
+      {"Draft",
+       "offload",
+       "",
+       "Keeps a parameter or state in the tier host or disk between its uses.",
+       offload,
+       {self, v, {"tier", "string"}, {"directory", "string", "''"}},
+       {}},
+      {"Draft",
+       "wire",
+       "",
+       "In transform_forward: adds gradients over the batch, and sends them, in this dtype.",
+       wire,
+       {self, {"dtype", "dtype"}},
+       {}},
   };
 }
 

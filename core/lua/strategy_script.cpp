@@ -47,12 +47,14 @@ int32_t class_at(lua_State* L, int index) {
 orr_status* describe(void* self, orr_strategy_info* out) {
   const Script& s = script_of(self);
   out->numeric_class = s.numeric_class;
-  out->provides = s.provides.c_str(), out->requires_ = s.requires_.c_str(), out->conflicts = s.conflicts.c_str();
+  out->provides = s.provides.c_str(), out->requires_ = s.requires_.c_str(),
+  out->conflicts = s.conflicts.c_str();
   return nullptr;
 }
 
 // The draft is good for this call: a script that kept it would hold a program that is gone.
-void edit(Script& s, const std::optional<Function>& body, orr_program* program, const orr_edit* edit) {
+void edit(Script& s, const std::optional<Function>& body, orr_program* program,
+          const orr_edit* edit) {
   if (!body) return;
   const int top = lua_gettop(s.L);
   body->push();
@@ -74,11 +76,13 @@ orr_status* transform(void* self, orr_program* program, const orr_edit* calls, c
   return guarded([&] { edit(script_of(self), script_of(self).transform, program, calls); });
 }
 
-orr_status* transform_forward(void* self, orr_program* program, const orr_edit* calls, const orr_options*) {
+orr_status* transform_forward(void* self, orr_program* program, const orr_edit* calls,
+                              const orr_options*) {
   return guarded([&] { edit(script_of(self), script_of(self).transform_forward, program, calls); });
 }
 
-orr_status* schedule(void*, const orr_options*, int32_t, int32_t, int32_t, orr_cell*, int32_t, int32_t*) {
+orr_status* schedule(void*, const orr_options*, int32_t, int32_t, int32_t, orr_cell*, int32_t,
+                     int32_t*) {
   return guarded([] { fail(ORR_INVALID, "deals the model to stages but defines no schedule"); });
 }
 
@@ -130,7 +134,8 @@ std::shared_ptr<const orr_strategy_api> script_strategy(lua_State* L, int index)
   script->transform = function_at(L, index, "transform");
   script->transform_forward = function_at(L, index, "transform_forward");
   script->predict = function_at(L, index, "predict");
-  script->table = {sizeof(orr_strategy_api), script.get(), describe, transform, predict, schedule, transform_forward};
+  script->table = {sizeof(orr_strategy_api), script.get(), describe, transform, predict, schedule,
+                   transform_forward};
   return {script, &script->table};
 }
 

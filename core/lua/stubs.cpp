@@ -107,7 +107,8 @@ std::string stubs_text() {
       "---@meta\n-- Made by `orrery stubs` from the API table; do not edit.\n"
       "error('this file is for editors; write require \"orrery\"')\n\n"
       "---@alias orrery.DType 'f32'|'f64'|'bf16'|'f16'|'i32'|'i64'|'u8'|'bool'\n"
-      "---@alias orrery.Value {id: integer, name: string, dims: integer[], dtype: orrery.DType, bytes: integer, "
+      "---@alias orrery.Value {id: integer, name: string, dims: integer[], dtype: orrery.DType, "
+      "bytes: integer, "
       "region: string, line: string, op: string, phase: string}\n";
   std::vector<std::string> owners;
   for (const Api& row : api()) {

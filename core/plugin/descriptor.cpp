@@ -9,7 +9,8 @@
 namespace orrery {
 namespace {
 
-constexpr uint32_t known_kinds = ORR_KIND_KERNEL | ORR_KIND_COMM | ORR_KIND_STRATEGY | ORR_KIND_OBSERVER | ORR_KIND_DEVICE;
+constexpr uint32_t known_kinds =
+    ORR_KIND_KERNEL | ORR_KIND_COMM | ORR_KIND_STRATEGY | ORR_KIND_OBSERVER | ORR_KIND_DEVICE;
 
 void check_layout(const orr_plugin& plugin) {
   if (plugin.magic != ORR_PLUGIN_MAGIC)
@@ -51,8 +52,9 @@ size_t character(std::string_view text) {
 void check_text(const char* what, std::string_view text) {
   for (size_t at = 0, n = 0; at < text.size(); at += n)
     if ((n = character(text.substr(at))) == 0)
-      fail(ORR_UNAVAILABLE, "its descriptor's {} has the byte {:#04x} at {}, which is no text in UTF-8; rebuild it", what,
-           static_cast<unsigned char>(text[at]), at);
+      fail(ORR_UNAVAILABLE,
+           "its descriptor's {} has the byte {:#04x} at {}, which is no text in UTF-8; rebuild it",
+           what, static_cast<unsigned char>(text[at]), at);
 }
 
 }  // namespace
@@ -64,13 +66,18 @@ void check_descriptor(const orr_plugin& plugin) {
          plugin.name[0] == 0 ? "name" : "kind");
   check_text("name", plugin.name);
   if (!is_word(plugin.name))
-    fail(ORR_UNAVAILABLE, "its descriptor gives it the name '{}'; use a-z, 0-9, _ and -", plugin.name);
+    fail(ORR_UNAVAILABLE, "its descriptor gives it the name '{}'; use a-z, 0-9, _ and -",
+         plugin.name);
   check_text("version", plugin.version);
   check_text("build", plugin.build);
   check_text("summary", plugin.summary);
-  for (const orr_interface_id& interface : plugin.interfaces) check_text("list of interfaces", interface.id);
+  for (const orr_interface_id& interface : plugin.interfaces)
+    check_text("list of interfaces", interface.id);
   if (!(plugin.kinds & known_kinds))
-    fail(ORR_UNAVAILABLE, "its descriptor has the kinds {:#x}, of which this program knows none; install a newer one", plugin.kinds);
+    fail(
+        ORR_UNAVAILABLE,
+        "its descriptor has the kinds {:#x}, of which this program knows none; install a newer one",
+        plugin.kinds);
 }
 
 }  // namespace orrery

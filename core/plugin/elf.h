@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who a plugin file is, read from its ELF section ".orrery_plugin" without running any of its code, and
-// what it exports.
+// Who a plugin file is, read from its ELF section ".orrery_plugin" without running any of its code,
+// and what it exports.
 #pragma once
 
 #include <orrery/plugin.h>

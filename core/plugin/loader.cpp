@@ -37,7 +37,8 @@ void check_owner(const fs::path& path, const char* what) {
   if (facts.st_mode & S_IWOTH)
     fail(ORR_UNAVAILABLE, "{} is writable by everyone; run chmod o-w {}", what, path.string());
   if ((facts.st_mode & S_IWGRP) && facts.st_gid != 0 && facts.st_gid != getegid())
-    fail(ORR_UNAVAILABLE, "{} is writable by group {}, which is not yours; run chmod g-w {}", what, facts.st_gid, path.string());
+    fail(ORR_UNAVAILABLE, "{} is writable by group {}, which is not yours; run chmod g-w {}", what,
+         facts.st_gid, path.string());
   if (facts.st_uid != 0 && facts.st_uid != geteuid())
     fail(
         ORR_UNAVAILABLE,
@@ -46,12 +47,14 @@ void check_owner(const fs::path& path, const char* what) {
         what, facts.st_uid, geteuid());
 }
 
-// Who may rename a directory may put another in its place. Sticky ones (/tmp) keep others from that.
+// Who may rename a directory may put another in its place. Sticky ones (/tmp) keep others from
+// that.
 void check_above(fs::path path) {
   for (; path != path.parent_path(); path = path.parent_path()) {
     const mode_t mode = facts_of(path, "a directory above it").st_mode;
     if ((mode & S_IWOTH) && !(mode & S_ISVTX))
-      fail(ORR_UNAVAILABLE, "a directory above it is writable by everyone; run chmod o-w {}", path.string());
+      fail(ORR_UNAVAILABLE, "a directory above it is writable by everyone; run chmod o-w {}",
+           path.string());
   }
 }
 
@@ -61,7 +64,8 @@ std::string reason_of(std::string text) {
   static const std::string head = "load() failed: ", tail = ": Bad file descriptor";
   if (size_t at = text.find(head); at != std::string::npos) text.erase(0, at + head.size());
   if (size_t at = text.find(tail); at != std::string::npos) text.erase(at);
-  if (text.find("libcuda.so.1: cannot open") != std::string::npos) return "no NVIDIA driver here; install the driver, or choose another plugin";
+  if (text.find("libcuda.so.1: cannot open") != std::string::npos)
+    return "no NVIDIA driver here; install the driver, or choose another plugin";
   if (text.find("undefined symbol") != std::string::npos)
     return text + "; link it with -Wl,-z,defs against what it uses";
   if (text.find("cannot open shared object file") != std::string::npos)

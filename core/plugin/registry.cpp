@@ -35,10 +35,13 @@ std::vector<fs::path> objects(const fs::path& place) {
 // What lies in the current directory is not looked at, whoever has put it there.
 fs::path listed_place(const std::string& place) {
   if (place[0] != '/')
-    fail(ORR_INVALID, "ORRERY_PLUGIN_PATH: '{}' would be looked up in the current directory; write {}", place,
+    fail(ORR_INVALID,
+         "ORRERY_PLUGIN_PATH: '{}' would be looked up in the current directory; write {}", place,
          (fs::current_path() / place).lexically_normal().string());
   if (std::error_code error; !fs::exists(place, error))
-    fail(ORR_INVALID, "ORRERY_PLUGIN_PATH: {} does not exist; take it out, or name a directory or a .so file", place);
+    fail(ORR_INVALID,
+         "ORRERY_PLUGIN_PATH: {} does not exist; take it out, or name a directory or a .so file",
+         place);
   return place;
 }
 
@@ -69,28 +72,33 @@ PluginFile examine(const fs::path& path) {
   return file;
 }
 
-bool side_by_side(const PluginFile& a, const PluginFile& b) { return a.path.parent_path() == b.path.parent_path(); }
+bool side_by_side(const PluginFile& a, const PluginFile& b) {
+  return a.path.parent_path() == b.path.parent_path();
+}
 
 bool same_name(const PluginFile& a, const PluginFile& b) {
-  return (a.descriptor.kinds & b.descriptor.kinds) && std::string_view(a.descriptor.name) == b.descriptor.name;
+  return (a.descriptor.kinds & b.descriptor.kinds) &&
+         std::string_view(a.descriptor.name) == b.descriptor.name;
 }
 
 // Builds of one backend; of other kinds there is one build each.
 bool are_builds(const PluginFile& a, const PluginFile& b) {
-  return a.descriptor.kinds == ORR_KIND_COMM && b.descriptor.kinds == ORR_KIND_COMM && side_by_side(a, b);
+  return a.descriptor.kinds == ORR_KIND_COMM && b.descriptor.kinds == ORR_KIND_COMM &&
+         side_by_side(a, b);
 }
 
-// Two files of one name: the earlier place of the search path hides the later; of one place neither is
-// the one that the user meant.
+// Two files of one name: the earlier place of the search path hides the later; of one place neither
+// is the one that the user meant.
 void settle(PluginFile& first, PluginFile& second) {
   if (!second.refusal.empty() || !same_name(first, second) || are_builds(first, second)) return;
   if (!side_by_side(first, second)) {
-    second.refusal = fmt::format("hidden by {}, which comes first in the search path", first.path.string());
+    second.refusal =
+        fmt::format("hidden by {}, which comes first in the search path", first.path.string());
     return;
   }
   const auto beside = [](const PluginFile& other) {
-    return fmt::format("{} beside it has the same name '{}'; remove one of the two", other.path.filename().string(),
-                       other.descriptor.name);
+    return fmt::format("{} beside it has the same name '{}'; remove one of the two",
+                       other.path.filename().string(), other.descriptor.name);
   };
   if (first.refusal.empty()) first.refusal = beside(second);
   second.refusal = beside(first);
@@ -191,9 +199,9 @@ const PluginFile& Registry::find(uint32_t kind, const std::string& name) const {
   }
   const std::vector<std::string> known = names(kind);
   if (other)
-    fail(ORR_INVALID, "{} '{}': plugin {}: kind: it is a {} plugin, not {}; name one of: {}", kind_name(kind), name,
-         other->path.string(), kinds_text(other->descriptor.kinds), kind_name(kind),
-         known.empty() ? "none found" : join(known, ", "));
+    fail(ORR_INVALID, "{} '{}': plugin {}: kind: it is a {} plugin, not {}; name one of: {}",
+         kind_name(kind), name, other->path.string(), kinds_text(other->descriptor.kinds),
+         kind_name(kind), known.empty() ? "none found" : join(known, ", "));
   fail(ORR_INVALID, "no plugin provides {} '{}'{}; found: {}", kind_name(kind), name,
        did_you_mean(name, known), known.empty() ? "none" : join(known, ", "));
 }

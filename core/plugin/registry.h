@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plugins by kind and name. The registry knows no names of its own: it lists what lies in the search
-// directories (ORRERY_PLUGIN_PATH, the build tree's or the install directory's), reads each
+// Plugins by kind and name. The registry knows no names of its own: it lists what lies in the
+// search directories (ORRERY_PLUGIN_PATH, the build tree's or the install directory's), reads each
 // descriptor from the file, and loads on demand. [main thread]
 #pragma once
 
@@ -38,8 +38,8 @@ class Registry {
   void add(const std::filesystem::path& path);
 
   // The table of the plugin of this kind and name, loaded now if need be, copied to the host's full
-  // size with its holes filled. Throws Error naming path, stage, reason and fix; an unknown name gets
-  // the nearest one. Tables live for the process.
+  // size with its holes filled. Throws Error naming path, stage, reason and fix; an unknown name
+  // gets the nearest one. Tables live for the process.
   const orr_kernel_api& kernel(const std::string& name);
   // Plugins of one name in one directory are builds of one plugin, for libraries that exclude each
   // other: the first whose probe says yes is taken. If none does, all reasons are told.

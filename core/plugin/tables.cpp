@@ -89,7 +89,8 @@ void fill_holes(orr_strategy_api& t) {
   fill<"predict">(t, &T::predict);
   fill<"schedule">(t, &T::schedule);
   if (!t.transform_forward)
-    t.transform_forward = [](void*, orr_program*, const orr_edit*, const orr_options*) -> orr_status* { return nullptr; };
+    t.transform_forward = [](void*, orr_program*, const orr_edit*,
+                             const orr_options*) -> orr_status* { return nullptr; };
 }
 
 void fill_holes(orr_observer_api& t) {

@@ -43,7 +43,8 @@ class Reverse : public Gradient {
     Site before = p.site();
     for (size_t i = n_ops; i-- > 0;) {
       Op op = p.ops()[i];  // a copy: gradients append ops
-      bool reached = std::any_of(op.out.begin(), op.out.end(), [&](ValueId v) { return get(v) != kNone; });
+      bool reached =
+          std::any_of(op.out.begin(), op.out.end(), [&](ValueId v) { return get(v) != kNone; });
       if (!reached || (op.kind == "batch_mean" && !through)) continue;
       const OpDef& def = op_def(op.kind);
       if (!def.gradient) continue;
@@ -99,9 +100,11 @@ std::vector<ValueId> pull_back(Program& p, const std::vector<ValueId>& outputs,
   return found;
 }
 
-Differentiated differentiate(Program& p, ValueId loss, const std::vector<ValueId>& wrt, ValueId scale) {
+Differentiated differentiate(Program& p, ValueId loss, const std::vector<ValueId>& wrt,
+                             ValueId scale) {
   if (!p.type(loss).dims.empty() || !is_real(p.type(loss).dtype))
-    p.fail_here("the loss must be a real scalar, not " + to_string(p.type(loss)) + "; take its mean");
+    p.fail_here("the loss must be a real scalar, not " + to_string(p.type(loss)) +
+                "; take its mean");
   if (p.value(loss).batch == Batch::sharded || p.value(loss).batch == Batch::partial)
     p.fail_here("the loss is a sum over the batch; return a mean, such as x:mean()");
   size_t n = p.ops().size();
@@ -120,9 +123,11 @@ Differentiated differentiate(Program& p, ValueId loss, const std::vector<ValueId
   p.set_phase(Phase::forward);
   for (auto& [weight, site] : batch.weights()) {
     if (result.weight != kNone && weight != result.weight)
-      fail(ORR_FAILED, "{}this mean has other weights than the loss's first one; a loss divides by "
+      fail(ORR_FAILED,
+           "{}this mean has other weights than the loss's first one; a loss divides by "
            "one summed weight: give all terms the same weights, or return the term as an auxiliary "
-           "output", site.prefix());
+           "output",
+           site.prefix());
     result.weight = weight;
   }
   for (ValueId v : wrt) {

@@ -22,10 +22,11 @@ struct Differentiated {
   ValueId weight = kNone;            // sum over the batch that divides every partial
 };
 
-// Appends the backward ops of the scalar `loss`; the partial gradients are those of `scale` times the
-// loss (kNone: 1), a scalar of its dtype. REQUIRES: loss is 0-d, a mean over the batch plus
+// Appends the backward ops of the scalar `loss`; the partial gradients are those of `scale` times
+// the loss (kNone: 1), a scalar of its dtype. REQUIRES: loss is 0-d, a mean over the batch plus
 // terms that do not depend on it; all its means share one weight (else Error with the Lua line).
-Differentiated differentiate(Program& p, ValueId loss, const std::vector<ValueId>& wrt, ValueId scale = kNone);
+Differentiated differentiate(Program& p, ValueId loss, const std::vector<ValueId>& wrt,
+                             ValueId scale = kNone);
 
 // The cotangents of `wrt` given those of `outputs`: the bare mechanism, for one phase.
 std::vector<ValueId> pull_back(Program& p, const std::vector<ValueId>& outputs,

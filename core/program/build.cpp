@@ -64,8 +64,10 @@ ValueId matmul(Program& p, ValueId a, ValueId b, bool ta, bool tb) {
 ValueId reshape(Program& p, ValueId x, Dims dims) {
   int64_t known = 1, open = -1;
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] == -1 && open < 0) open = static_cast<int64_t>(i);
-    else known *= dims[i];
+    if (dims[i] == -1 && open < 0)
+      open = static_cast<int64_t>(i);
+    else
+      known *= dims[i];
   }
   int64_t n = p.type(x).elements();
   if (open >= 0 && known > 0 && n % known == 0) dims[static_cast<size_t>(open)] = n / known;
@@ -120,7 +122,8 @@ ValueId broadcast(Program& p, ValueId x, const Dims& dims) {
 
 ValueId broadcast_like(Program& p, ValueId x, ValueId like) {
   const Value& l = p.value(like);
-  if (l.batch != Batch::sharded || p.value(x).batch == Batch::sharded) return broadcast(p, x, l.type.dims);
+  if (l.batch != Batch::sharded || p.value(x).batch == Batch::sharded)
+    return broadcast(p, x, l.type.dims);
   ValueId y = broadcast(p, x, p.type(like).dims);
   p.mutable_value(y).batch = Batch::sharded;
   p.mutable_value(y).batch_dim = p.value(like).batch_dim;
@@ -219,7 +222,9 @@ ValueId mean(Program& p, ValueId x, Dims dims, bool keep) {
 
 ValueId argmax(Program& p, ValueId x) { return p.add1("argmax", {x}); }
 
-std::vector<ValueId> topk(Program& p, ValueId x, int64_t k) { return p.add("topk", {x}, {{"k", k}}); }
+std::vector<ValueId> topk(Program& p, ValueId x, int64_t k) {
+  return p.add("topk", {x}, {{"k", k}});
+}
 
 ValueId softmax(Program& p, ValueId x) { return p.add1("softmax", {x}); }
 
@@ -234,8 +239,8 @@ ValueId rmsnorm(Program& p, ValueId x, ValueId w, double eps) {
 ValueId attention(Program& p, ValueId q, ValueId k, ValueId v, int64_t heads, bool causal,
                   std::optional<double> scale) {
   int64_t width = p.type(q).dims.empty() ? 1 : p.type(q).dims.back();
-  double s = scale.value_or(1 / std::sqrt(static_cast<double>(width) /
-                                          static_cast<double>(std::max<int64_t>(heads, 1))));
+  double s = scale.value_or(
+      1 / std::sqrt(static_cast<double>(width) / static_cast<double>(std::max<int64_t>(heads, 1))));
   return p.add1("attention", {q, k, v},
                 {{"heads", heads}, {"causal", int64_t{causal}}, {"scale", s}});
 }
@@ -279,7 +284,8 @@ ValueId dropout(Program& p, ValueId x, double rate) {
 }
 
 ValueId iota(Program& p, int64_t n, int32_t dtype) {
-  return p.add1("iota", {}, {{"n", n}, {"dtype", static_cast<int64_t>(dtype)}, {"start", int64_t{0}}});
+  return p.add1("iota", {},
+                {{"n", n}, {"dtype", static_cast<int64_t>(dtype)}, {"start", int64_t{0}}});
 }
 
 ValueId categorical(Program& p, ValueId logits) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one writes when building a program: tensor operations with their conveniences (negative dims,
-// means, splits), in terms of the ops. Dims here are 0-based; negative ones count from the end.
+// What one writes when building a program: tensor operations with their conveniences (negative
+// dims, means, splits), in terms of the ops. Dims here are 0-based; negative ones count from the
+// end.
 #pragma once
 
 #include <optional>
@@ -12,7 +13,8 @@
 
 namespace orrery::build {
 
-ValueId matmul(Program& p, ValueId a, ValueId b, bool transpose_a = false, bool transpose_b = false);
+ValueId matmul(Program& p, ValueId a, ValueId b, bool transpose_a = false,
+               bool transpose_b = false);
 ValueId reshape(Program& p, ValueId x, Dims dims);  // one dim may be -1
 ValueId transpose(Program& p, ValueId x, Dims permutation);
 ValueId slice(Program& p, ValueId x, int64_t dim, int64_t begin, int64_t end);
@@ -23,7 +25,8 @@ ValueId broadcast(Program& p, ValueId x, const Dims& dims);
 ValueId broadcast_like(Program& p, ValueId x, ValueId like);
 ValueId zeros_like(Program& p, ValueId like);
 
-// x with its batch dim first, where sums over the batch want it; x itself if it is or there is none.
+// x with its batch dim first, where sums over the batch want it; x itself if it is or there is
+// none.
 ValueId batch_first(Program& p, ValueId x);
 
 // fn: "sum", "max", "min", "sumsq". Empty dims: all.
@@ -45,7 +48,7 @@ ValueId cross_entropy(Program& p, ValueId logits, ValueId labels, ValueId weight
 ValueId gather(Program& p, ValueId table, ValueId index);  // [V, C], [...] -> [..., C]
 ValueId dropout(Program& p, ValueId x, double rate);
 ValueId iota(Program& p, int64_t n, int32_t dtype);
-ValueId categorical(Program& p, ValueId logits);                         // [R, C] -> i64 [R]
+ValueId categorical(Program& p, ValueId logits);  // [R, C] -> i64 [R]
 ValueId slice_at(Program& p, ValueId x, int64_t dim, ValueId at, int64_t size);
 ValueId update_slice(Program& p, ValueId x, ValueId u, int64_t dim, ValueId at);
 ValueId stop_gradient(Program& p, ValueId x);

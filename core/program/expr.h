@@ -25,8 +25,8 @@ struct ScalarFn {
   int32_t fn;
   const char* name;  // as in Lua: "tanh"
   int arity;
-  bool boolean;      // the result is BOOL
-  bool linear;       // jointly linear in its real operands (a partial sum may pass through)
+  bool boolean;  // the result is BOOL
+  bool linear;   // jointly linear in its real operands (a partial sum may pass through)
 };
 
 // The row of a function; throws Error for an unknown number. INPUT, CONST, CAST, RAND included.

@@ -10,20 +10,20 @@ extern const OpDef pointwise_op, matmul_op, reduce_op, argmax_op, topk_op, softm
     softmax_grad_op, layernorm_op, layernorm_grad_op, rmsnorm_op, rmsnorm_grad_op,
     norm_param_grad_op, attention_op, attention_grad_op, cross_entropy_op, cross_entropy_grad_op,
     gather_op, scatter_add_op, slice_at_op, update_slice_op, iota_op, categorical_op, reshape_op,
-    transpose_op, split_op, concat_op, batch_mean_op, total_op, stop_gradient_op,
-    user_gradient_op, all_reduce_op, all_gather_op, reduce_scatter_op, broadcast_op, send_op, recv_op;
+    transpose_op, split_op, concat_op, batch_mean_op, total_op, stop_gradient_op, user_gradient_op,
+    all_reduce_op, all_gather_op, reduce_scatter_op, broadcast_op, send_op, recv_op;
 
 const std::vector<const OpDef*>& all_op_defs() {
   static const std::vector<const OpDef*> defs = {
-      &pointwise_op,       &matmul_op,          &reduce_op,        &argmax_op,
-      &topk_op,            &softmax_op,         &softmax_grad_op,  &layernorm_op,
-      &layernorm_grad_op,  &rmsnorm_op,         &rmsnorm_grad_op,  &norm_param_grad_op,
-      &attention_op,       &attention_grad_op,  &cross_entropy_op, &cross_entropy_grad_op,
-      &gather_op,          &scatter_add_op,     &slice_at_op,      &update_slice_op,
-      &iota_op,            &categorical_op,     &reshape_op,       &transpose_op,
-      &split_op,           &concat_op,          &batch_mean_op,    &total_op,
-      &stop_gradient_op,   &user_gradient_op,   &all_reduce_op,    &all_gather_op,
-      &reduce_scatter_op,  &broadcast_op,       &send_op,          &recv_op};
+      &pointwise_op,      &matmul_op,         &reduce_op,        &argmax_op,
+      &topk_op,           &softmax_op,        &softmax_grad_op,  &layernorm_op,
+      &layernorm_grad_op, &rmsnorm_op,        &rmsnorm_grad_op,  &norm_param_grad_op,
+      &attention_op,      &attention_grad_op, &cross_entropy_op, &cross_entropy_grad_op,
+      &gather_op,         &scatter_add_op,    &slice_at_op,      &update_slice_op,
+      &iota_op,           &categorical_op,    &reshape_op,       &transpose_op,
+      &split_op,          &concat_op,         &batch_mean_op,    &total_op,
+      &stop_gradient_op,  &user_gradient_op,  &all_reduce_op,    &all_gather_op,
+      &reduce_scatter_op, &broadcast_op,      &send_op,          &recv_op};
   return defs;
 }
 
@@ -95,7 +95,8 @@ bool regroup(const Layout& x, const std::vector<std::pair<size_t, size_t>>& grou
   out.dims.assign(groups.size(), 1);
   out.strides.assign(groups.size(), 1);
   for (size_t g = 0; g < groups.size(); ++g)
-    if (!merge_dims(x, groups[g].first, groups[g].second, out.dims[g], out.strides[g])) return false;
+    if (!merge_dims(x, groups[g].first, groups[g].second, out.dims[g], out.strides[g]))
+      return false;
   return true;
 }
 

@@ -28,7 +28,7 @@ struct Sharding {
 
 struct Cost {
   double flops = 0;
-  double bytes = 0;  // read and written if nothing stays in cache
+  double bytes = 0;     // read and written if nothing stays in cache
   bool matrix = false;  // the flops are those of matrix products
 };
 

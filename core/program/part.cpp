@@ -14,12 +14,13 @@ struct Runs {
 Runs runs_of(const Type& whole, int32_t dim) {
   Runs r;
   for (size_t i = 0; i < whole.dims.size(); ++i)
-    (static_cast<int32_t>(i) < dim ? r.outer : r.inner) *= static_cast<int32_t>(i) == dim ? 1 : whole.dims[i];
+    (static_cast<int32_t>(i) < dim ? r.outer : r.inner) *=
+        static_cast<int32_t>(i) == dim ? 1 : whole.dims[i];
   return r;
 }
 
-// Visits the part's runs of neighbouring elements: where they start in the whole tensor, where among
-// the held ones, how many.
+// Visits the part's runs of neighbouring elements: where they start in the whole tensor, where
+// among the held ones, how many.
 void each_run(const Type& whole, const Part& part,
               const std::function<void(int64_t from, int64_t to, int64_t n)>& visit) {
   int64_t end = part.end < 0 ? INT64_MAX : part.end, at = 0;  // at: before the flat cut

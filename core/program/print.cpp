@@ -41,8 +41,7 @@ std::string to_string(const Program& p) {
       phase = static_cast<int>(op.phase);
       text += fmt::format("-- {}\n", kPhases[phase]);
     }
-    for (size_t j = 0; j < op.out.size(); ++j)
-      text += (j ? ", " : "") + value_string(p, op.out[j]);
+    for (size_t j = 0; j < op.out.size(); ++j) text += (j ? ", " : "") + value_string(p, op.out[j]);
     text += " = " + op.kind;
     for (ValueId v : op.in) text += fmt::format(" %{}", v);
     for (auto& [name, attr] : op.attrs) text += fmt::format(" {}={}", name, attr_string(attr));

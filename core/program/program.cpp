@@ -53,9 +53,11 @@ ValueId Program::find(Role role, const std::string& name) const {
 
 ValueId Program::batch_input(const std::string& name, const Type& type) {
   if (ValueId found = find(Role::batch, name); found != kNone) return found;
-  if (type.dims.empty()) fail_here(fmt::format("batch field '{}' has no dims: the first one is the batch", name));
+  if (type.dims.empty())
+    fail_here(fmt::format("batch field '{}' has no dims: the first one is the batch", name));
   if (batch_size_ && type.dims[0] != batch_size_)
-    fail_here(fmt::format("batch field '{}' has {} rows, the others have {}", name, type.dims[0], batch_size_));
+    fail_here(fmt::format("batch field '{}' has {} rows, the others have {}", name, type.dims[0],
+                          batch_size_));
   batch_size_ = type.dims[0];
   ValueId id = new_value(type, Role::batch, name);
   values_.back().batch = Batch::sharded;
@@ -115,7 +117,8 @@ Program Program::without_ops(const std::function<bool(ValueId)>& keep) const {
   for (size_t v = 0; v < values_.size(); ++v)
     if (keep(static_cast<ValueId>(v))) p.values_[v] = values_[v];
   p.updates_ = updates_, p.outputs_ = outputs_, p.rng_ordinals_ = rng_ordinals_;
-  p.user_gradients_ = user_gradients_, p.site_ = site_, p.phase_ = phase_, p.batch_size_ = batch_size_;
+  p.user_gradients_ = user_gradients_, p.site_ = site_, p.phase_ = phase_,
+  p.batch_size_ = batch_size_;
   for (Value& v : p.values_) v.producer = kNone;
   return p;
 }
@@ -145,10 +148,11 @@ void Program::append(Op op) {
 static void check_linear(const Program& p, const Op& op, Batch kind) {
   const char* what = kind == Batch::mean ? "a mean over the batch" : "a sum over the batch";
   auto refuse = [&](const std::string& name) {
-    p.fail_here(fmt::format("{}: {} is known only after all microbatches, so only sums and multiples "
-                            "of it can be formed, not a nonlinear function; apply '{}' to each "
-                            "sample before the mean, or to the result of the step",
-                            name, what, name));
+    p.fail_here(
+        fmt::format("{}: {} is known only after all microbatches, so only sums and multiples "
+                    "of it can be formed, not a nonlinear function; apply '{}' to each "
+                    "sample before the mean, or to the result of the step",
+                    name, what, name));
   };
   if (op.kind == "pointwise") {
     int32_t fn = op.expr.instrs.back().fn;
@@ -212,8 +216,9 @@ void Program::relate_to_batch(Op& op) {
   }
   if (op.kind == "total" || !(sharded || partial || mean)) return;
   if ((sharded || partial) && mean)
-    fail_here(op.kind + ": a mean over the batch is known only after all microbatches and cannot "
-                        "meet values of single samples");
+    fail_here(op.kind +
+              ": a mean over the batch is known only after all microbatches and cannot "
+              "meet values of single samples");
   if (partial && sharded)
     fail_here(op.kind + ": a sum over the batch cannot meet values of single samples");
   if (mean || partial) {
@@ -228,9 +233,10 @@ void Program::relate_to_batch(Op& op) {
     if (v.batch != Batch::sharded) continue;
     int f = s.in[i][static_cast<size_t>(v.batch_dim)];
     if (f == kNone || (factor != kNone && f != factor))
-      fail_here(fmt::format("{}: works across the samples of a batch along dim {} of {}; every "
-                            "microbatch must be computable alone",
-                            op.kind, v.batch_dim + 1, to_string(v.type.dims)));
+      fail_here(
+          fmt::format("{}: works across the samples of a batch along dim {} of {}; every "
+                      "microbatch must be computable alone",
+                      op.kind, v.batch_dim + 1, to_string(v.type.dims)));
     factor = f;
   }
   for (size_t i = 0; i < op.in.size(); ++i) {
@@ -238,9 +244,10 @@ void Program::relate_to_batch(Op& op) {
     if (v.batch == Batch::sharded) continue;
     for (size_t d = 0; d < s.in[i].size(); ++d)
       if (s.in[i][d] == factor && v.type.dims[d] > 1)
-        fail_here(fmt::format("{}: operand {} {} does not depend on the batch but has the batch's "
-                              "extent in dim {}; build it from a value of the batch",
-                              op.kind, i + 1, to_string(v.type), d + 1));
+        fail_here(
+            fmt::format("{}: operand {} {} does not depend on the batch but has the batch's "
+                        "extent in dim {}; build it from a value of the batch",
+                        op.kind, i + 1, to_string(v.type), d + 1));
   }
   for (size_t j = 0; j < op.out.size(); ++j) {
     Value& v = mutable_value(op.out[j]);
@@ -252,8 +259,9 @@ void Program::relate_to_batch(Op& op) {
         fail_here(op.kind + ": cuts the batch dim into pieces: " + to_string(v.type.dims));
     } else if (op.kind == "reduce" && attr_text(op.attrs, "fn", "") != "sum" &&
                attr_text(op.attrs, "fn", "") != "sumsq") {
-      fail_here("the " + attr_text(op.attrs, "fn", "") +
-                " over the batch is known only after all microbatches and cannot be used in a model");
+      fail_here(
+          "the " + attr_text(op.attrs, "fn", "") +
+          " over the batch is known only after all microbatches and cannot be used in a model");
     } else {
       check_sum(*this, op);
       v.batch = Batch::partial;
@@ -273,13 +281,16 @@ ValueId Program::pointwise(int32_t fn, const std::vector<Operand>& operands) {
       if (!dtype || promotion_rank(t) > promotion_rank(dtype)) dtype = t;
     }
   if (!dtype) dtype = ORR_F32;
-  bool fraction = std::any_of(operands.begin() + (select ? 1 : 0), operands.end(), [](const Operand& o) {
-    return o.id == kNone && o.value != static_cast<double>(static_cast<int64_t>(o.value));
-  });
-  bool real_only = fn == ORR_FN_DIV || (fn >= ORR_FN_SQRT && fn <= ORR_FN_COS) || fn == ORR_FN_GELU ||
-                   fn == ORR_FN_GELU_GRAD || fn == ORR_FN_POW || fn == ORR_FN_ISFINITE;
+  bool fraction =
+      std::any_of(operands.begin() + (select ? 1 : 0), operands.end(), [](const Operand& o) {
+        return o.id == kNone && o.value != static_cast<double>(static_cast<int64_t>(o.value));
+      });
+  bool real_only = fn == ORR_FN_DIV || (fn >= ORR_FN_SQRT && fn <= ORR_FN_COS) ||
+                   fn == ORR_FN_GELU || fn == ORR_FN_GELU_GRAD || fn == ORR_FN_POW ||
+                   fn == ORR_FN_ISFINITE;
   if ((fraction || real_only) && !is_real(dtype) && !logic) dtype = ORR_F32;
-  if (dtype == ORR_BOOL && !logic && !select && fn != ORR_FN_INPUT && fn != ORR_FN_EQ && fn != ORR_FN_NE)
+  if (dtype == ORR_BOOL && !logic && !select && fn != ORR_FN_INPUT && fn != ORR_FN_EQ &&
+      fn != ORR_FN_NE)
     dtype = ORR_F32;
   if (logic) dtype = ORR_BOOL;
   Op op;
@@ -334,7 +345,8 @@ ValueId Program::random_uniform(const Type& type, ValueId like) {
   op.attrs["dims"] = type.dims;
   int32_t s = op.expr.push(ORR_FN_INPUT, ORR_I64, 0), t = op.expr.push(ORR_FN_INPUT, ORR_I64, 1);
   int32_t base = op.expr.push(ORR_FN_CONST, ORR_I64, -1, -1, -1, 0);
-  op.expr.outputs = {op.expr.push(ORR_FN_RAND, type.dtype, s, t, base, static_cast<double>(next_rng_id()))};
+  op.expr.outputs = {
+      op.expr.push(ORR_FN_RAND, type.dtype, s, t, base, static_cast<double>(next_rng_id()))};
   append(std::move(op));
   ValueId out = ops_.back().out[0];
   if (like != kNone && value(like).batch == Batch::sharded) {

@@ -28,7 +28,8 @@ using OpId = int32_t;
 enum class Role : int32_t { activation, param, grad, state, input, loss, scalar, batch };
 enum class Phase : int32_t { forward, backward, update };
 enum class Batch : int32_t { none, sharded, partial, mean };
-// Where a tensor is kept between uses: on the device that computes, or away from it (lower/stream.h).
+// Where a tensor is kept between uses: on the device that computes, or away from it
+// (lower/stream.h).
 enum class Tier : int32_t { device, host, disk };
 
 struct State;  // program/state.h
@@ -40,7 +41,7 @@ struct Value {
   int32_t batch_dim = kNone;  // 0-based; leaves are equal consecutive pieces of it
   OpId producer = kNone;
   int32_t out_index = 0;
-  std::string name;  // parameter path, batch field, scalar name
+  std::string name;              // parameter path, batch field, scalar name
   std::shared_ptr<State> state;  // params and states
   Part part;                     // what of the state this program has; `type` is the part's
   Tier tier = Tier::device;      // of the state; of an activation: where it waits for backward
@@ -54,14 +55,18 @@ struct Op {
   Expr expr;  // pointwise
   Phase phase = Phase::forward;
   Site site;
-  OpId twin = kNone;   // backward: the forward op whose gradient this belongs to
-  int32_t stage = 0;   // pipeline stage (lower/stage.h), from 0
+  OpId twin = kNone;  // backward: the forward op whose gradient this belongs to
+  int32_t stage = 0;  // pipeline stage (lower/stage.h), from 0
 };
 
 // A number that may stand where a value is expected.
 struct Operand {
-  Operand(ValueId id) : id(id) {}                  // NOLINT: meant to convert
-  static Operand number(double x) { Operand o(kNone); o.value = x; return o; }
+  Operand(ValueId id) : id(id) {}  // NOLINT: meant to convert
+  static Operand number(double x) {
+    Operand o(kNone);
+    o.value = x;
+    return o;
+  }
   ValueId id;
   double value = 0;
 };
@@ -81,7 +86,8 @@ class Program {
   // -- ops ---------------------------------------------------------------------------------------
   // Appends an op at the current site and phase; infers types and relation to the batch. Throws
   // Error with the site's prefix when shapes, dtypes or the relation do not allow it.
-  std::vector<ValueId> add(const std::string& kind, const std::vector<ValueId>& in, Attrs attrs = {});
+  std::vector<ValueId> add(const std::string& kind, const std::vector<ValueId>& in,
+                           Attrs attrs = {});
   ValueId add1(const std::string& kind, const std::vector<ValueId>& in, Attrs attrs = {});
   // One scalar function with broadcasting and dtype promotion (numbers take the tensors' dtype).
   ValueId pointwise(int32_t fn, const std::vector<Operand>& operands);
@@ -104,7 +110,8 @@ class Program {
   // Declares a fetched result.
   void output(const std::string& name, ValueId value);
 
-  // -- where we are --------------------------------------------------------------------------------
+  // -- where we are
+  // --------------------------------------------------------------------------------
   void set_site(const Site& site) { site_ = site; }
   const Site& site() const { return site_; }
   void set_phase(Phase phase) { phase_ = phase; }
@@ -112,7 +119,8 @@ class Program {
   // Ops added from now on differentiate this forward op; kNone: none.
   void set_twin(OpId op) { twin_ = op; }
 
-  // -- reading -------------------------------------------------------------------------------------
+  // -- reading
+  // -------------------------------------------------------------------------------------
   const std::vector<Op>& ops() const { return ops_; }
   std::vector<Op>& mutable_ops() { return ops_; }
   const std::vector<Value>& values() const { return values_; }
@@ -138,8 +146,9 @@ class Program {
   Program without_ops() const;
   // Of the values only those that `keep` holds for; the others have nothing but their numbers.
   Program without_ops(const std::function<bool(ValueId)>& keep) const;
-  // Asks that states lie one after another in memory, without gaps: what travels together over `axis`
-  // then need not be packed. Lists are disjoint; `room` is the bytes of the rank that holds most.
+  // Asks that states lie one after another in memory, without gaps: what travels together over
+  // `axis` then need not be packed. Lists are disjoint; `room` is the bytes of the rank that holds
+  // most.
   struct Together {
     std::vector<ValueId> states;
     std::string axis;

@@ -22,9 +22,13 @@ struct HostTensor {
 
   static HostTensor make(const Type& type);  // zeroed
   template <class T>
-  T* data() { return reinterpret_cast<T*>(bytes->data()); }
+  T* data() {
+    return reinterpret_cast<T*>(bytes->data());
+  }
   template <class T>
-  const T* data() const { return reinterpret_cast<const T*>(bytes->data()); }
+  const T* data() const {
+    return reinterpret_cast<const T*>(bytes->data());
+  }
 };
 
 // How a state begins. `uniform` is [a, b); `normal` has mean a and deviation b; both are keyed by
@@ -51,11 +55,11 @@ struct State {
   // whole. Decided when the first program that uses the state is compiled (run/states.h).
   Part part;
   std::vector<Part> parts;
-  bool bound = false;  // a compiled program works on the memory: it stays where it is
+  bool bound = false;    // a compiled program works on the memory: it stays where it is
   uint64_t version = 0;  // grows whenever the value changes, alike on all ranks
 
-  // Where the part lives: at memory->host + offset on the host device. States that were made together
-  // share one block, freed with the last of them. In Tier::disk: at `offset` of the file.
+  // Where the part lives: at memory->host + offset on the host device. States that were made
+  // together share one block, freed with the last of them. In Tier::disk: at `offset` of the file.
   Tier tier = Tier::device;
   std::shared_ptr<const orr_memory> memory;
   std::shared_ptr<SpillFile> file;

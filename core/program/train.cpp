@@ -11,17 +11,22 @@
 namespace orrery {
 namespace {
 
-bool is_cast(const Op& op) { return op.kind == "pointwise" && op.expr.instrs.back().fn == ORR_FN_CAST; }
+bool is_cast(const Op& op) {
+  return op.kind == "pointwise" && op.expr.instrs.back().fn == ORR_FN_CAST;
+}
 bool is_view(const Op& op) { return op.kind == "reshape" || op.kind == "transpose"; }
 
-const Op& maker(const Program& p, ValueId v) { return p.ops()[static_cast<size_t>(p.value(v).producer)]; }
-
-bool reads_samples(const Program& p, const Op& op) {
-  return std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return p.value(v).batch == Batch::sharded; });
+const Op& maker(const Program& p, ValueId v) {
+  return p.ops()[static_cast<size_t>(p.value(v).producer)];
 }
 
-// A sum over the batch that an op makes of samples, without the cast that follows it: it is totalled
-// in the dtype it is made in.
+bool reads_samples(const Program& p, const Op& op) {
+  return std::any_of(op.in.begin(), op.in.end(),
+                     [&](ValueId v) { return p.value(v).batch == Batch::sharded; });
+}
+
+// A sum over the batch that an op makes of samples, without the cast that follows it: it is
+// totalled in the dtype it is made in.
 ValueId before_cast(const Program& p, ValueId sum) {
   if (!is_cast(maker(p, sum))) return sum;
   ValueId before = maker(p, sum).in[0], made = before;
@@ -36,19 +41,24 @@ void reread(Program& p, ValueId cast) {
     if (i.fn == ORR_FN_INPUT) i.dtype = p.type(op.in[static_cast<size_t>(i.a)]).dtype;
 }
 
-// Has the gradient of `param` stored in `dtype` by the op that sums it over the batch, and by those that
-// only move what is summed.
+// Has the gradient of `param` stored in `dtype` by the op that sums it over the batch, and by those
+// that only move what is summed.
 void store_in(Program& p, ValueId sum, int32_t dtype, const std::string& param) {
   static const std::set<std::string> sums = {"matmul", "reduce", "norm_param_grad", "scatter_add"};
   Op& op = p.mutable_ops()[static_cast<size_t>(p.value(sum).producer)];
   bool is_sum = sums.count(op.kind) && reads_samples(p, op);
   bool plain_cast = is_cast(op) && op.expr.instrs.size() == 2;
   bool scatters = op.kind == "scatter_add" && !is_sum;
-  if (is_sum || scatters) op.attrs["dtype"] = int64_t{dtype};
-  else if (plain_cast) op.expr.instrs.back().dtype = dtype;
+  if (is_sum || scatters)
+    op.attrs["dtype"] = int64_t{dtype};
+  else if (plain_cast)
+    op.expr.instrs.back().dtype = dtype;
   else if (!is_view(op))
-    fail(ORR_INVALID, "{}the gradient of '{}' comes from {}, which cannot store it as {}: leave the wire's dtype out, or "
-         "keep that module in f32", op.site.prefix(), param, op.kind, dtype_name(dtype));
+    fail(ORR_INVALID,
+         "{}the gradient of '{}' comes from {}, which cannot store it as {}: leave the wire's "
+         "dtype out, or "
+         "keep that module in f32",
+         op.site.prefix(), param, op.kind, dtype_name(dtype));
   for (ValueId v : op.out) p.mutable_value(v).type.dtype = dtype;
   if (!is_sum) store_in(p, op.in[scatters ? 1 : 0], dtype, param);
   if (plain_cast) reread(p, sum);
@@ -93,7 +103,8 @@ ValueId squared_norm(Program& p, const Gradients& g, size_t i, ValueId inverse) 
     return p.pointwise(ORR_FN_MUL, {sq, p.pointwise(ORR_FN_MUL, {inverse, inverse})});
   }
   if (g.raw[i] == kNone) return sumsq(g.regular[i]);
-  ValueId whole = p.pointwise(ORR_FN_ADD, {p.pointwise(ORR_FN_MUL, {g.raw[i], inverse}), g.regular[i]});
+  ValueId whole =
+      p.pointwise(ORR_FN_ADD, {p.pointwise(ORR_FN_MUL, {g.raw[i], inverse}), g.regular[i]});
   return sumsq(whole);
 }
 
@@ -101,7 +112,8 @@ ValueId squared_norm(Program& p, const Gradients& g, size_t i, ValueId inverse) 
 ValueId squared_norm(Program& p, const Gradients& g) {
   std::vector<ValueId> squares;
   for (size_t i = 0; i < g.raw.size(); ++i)
-    if (g.raw[i] != kNone || g.regular[i] != kNone) squares.push_back(squared_norm(p, g, i, g.scale));
+    if (g.raw[i] != kNone || g.regular[i] != kNone)
+      squares.push_back(squared_norm(p, g, i, g.scale));
   return squares.empty() ? kNone : tree_sum(p, squares);
 }
 
@@ -127,7 +139,8 @@ void build_training(Program& p, ValueId loss, const std::vector<std::shared_ptr<
   std::vector<ValueId> values;
   for (auto& param : params) values.push_back(p.state_value(param));
   const ValueId loss_scale = parts.scale ? parts.scale->value(p) : kNone;
-  Differentiated d = differentiate(p, loss, values, loss_scale == kNone ? kNone : p.cast(loss_scale, p.type(loss).dtype));
+  Differentiated d = differentiate(
+      p, loss, values, loss_scale == kNone ? kNone : p.cast(loss_scale, p.type(loss).dtype));
   Site site = p.site();
   p.set_phase(Phase::update);
   Gradients g;
@@ -140,7 +153,8 @@ void build_training(Program& p, ValueId loss, const std::vector<std::shared_ptr<
   p.set_site(site);
   if (d.weight != kNone)
     g.scale = p.cast(p.pointwise(ORR_FN_RECIP, {p.add1("total", {d.weight})}), ORR_F32);
-  if (g.scale != kNone && loss_scale != kNone) g.scale = p.pointwise(ORR_FN_DIV, {g.scale, loss_scale});
+  if (g.scale != kNone && loss_scale != kNone)
+    g.scale = p.pointwise(ORR_FN_DIV, {g.scale, loss_scale});
   const ValueId squared = parts.clip_norm > 0 || parts.scale ? squared_norm(p, g) : kNone;
   if (parts.clip_norm > 0 && squared != kNone) {
     clip = clip_factor(p, squared, parts.clip_norm);

@@ -18,8 +18,8 @@ namespace orrery {
 
 struct TrainParts {
   std::function<ValueId(Program&, const std::shared_ptr<State>&, ValueId value, ValueId gradient)>
-      update;                                      // empty: gradients become the given states
-  std::vector<std::shared_ptr<State>> gradients;   // parallel to params, if `update` is empty
+      update;                                     // empty: gradients become the given states
+  std::vector<std::shared_ptr<State>> gradients;  // parallel to params, if `update` is empty
   double clip_norm = 0;
   const LossScale* scale = nullptr;
   int32_t wire = 0;  // dtype in which gradients are added over the batch; 0: in which they are made

@@ -31,7 +31,8 @@ void compare_across_ranks(const Blueprint& b, const std::string& line) {
          line, differ);
 }
 
-std::map<std::string, double> numbers_of_rank_0(std::map<std::string, double> numbers, const std::string& line) {
+std::map<std::string, double> numbers_of_rank_0(std::map<std::string, double> numbers,
+                                                const std::string& line) {
   HostTensor all = HostTensor::make({ORR_F64, {static_cast<int64_t>(numbers.size())}});
   double* x = all.data<double>();
   for (auto& [name, value] : numbers) *x++ = value;

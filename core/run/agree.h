@@ -18,9 +18,11 @@ uint64_t program_digest(const Blueprint& b);
 // with `line` and the ranks that differ from rank 0. Collective.
 void compare_across_ranks(const Blueprint& b, const std::string& line);
 
-// Rank 0's numbers on every rank, for all are to compute with the same: mathematical libraries differ
-// between hosts in the last bit, and a script may make them of what only its rank has seen. Collective.
-std::map<std::string, double> numbers_of_rank_0(std::map<std::string, double> numbers, const std::string& line);
+// Rank 0's numbers on every rank, for all are to compute with the same: mathematical libraries
+// differ between hosts in the last bit, and a script may make them of what only its rank has seen.
+// Collective.
+std::map<std::string, double> numbers_of_rank_0(std::map<std::string, double> numbers,
+                                                const std::string& line);
 
 // Rank 0's text on every rank. Collective.
 std::string text_of_rank_0(const std::string& text, const std::string& line);

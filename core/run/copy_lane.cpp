@@ -33,11 +33,14 @@ void CopyLane::wait(Ticket ticket) {
   std::unique_lock lock(mutex_);
   auto settled = [&] { return completed_ >= ticket || error_; };
   const auto patience = std::chrono::nanoseconds(deadline_ns());
-  for (Ticket before = completed_; !finished_.wait_for(lock, patience, settled); before = completed_)
+  for (Ticket before = completed_; !finished_.wait_for(lock, patience, settled);
+       before = completed_)
     if (completed_ == before && !error_)
-      error_ = std::make_exception_ptr(Error(
-          ORR_DEADLINE, fmt::format("offload: a copy has not ended within {} s: check the disk, or raise "
-                                    "ORRERY_DEADLINE", deadline_ns() / 1000000000)));
+      error_ = std::make_exception_ptr(
+          Error(ORR_DEADLINE,
+                fmt::format("offload: a copy has not ended within {} s: check the disk, or raise "
+                            "ORRERY_DEADLINE",
+                            deadline_ns() / 1000000000)));
   if (error_) std::rethrow_exception(error_);
 }
 

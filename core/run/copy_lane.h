@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies between the arena and memory or files where tensors wait for their use: one thread that runs
-// them in the order of their submission while compute goes on.
+// Copies between the arena and memory or files where tensors wait for their use: one thread that
+// runs them in the order of their submission while compute goes on.
 #pragma once
 
 #include <orrery/types.h>
@@ -38,8 +38,8 @@ class CopyLane {
   // At most one end is a file. The memory is borrowed until the copy is done. Never blocks.
   // [compute thread]
   Ticket submit(Copy copy);
-  // Returns when the copy is done; throws Error, the same again and again, once one has failed or has
-  // not ended within the job's deadline. [compute thread]
+  // Returns when the copy is done; throws Error, the same again and again, once one has failed or
+  // has not ended within the job's deadline. [compute thread]
   void wait(Ticket ticket);
   // Copies of as many bytes that a device made by itself.
   void count(uint64_t bytes);

@@ -31,11 +31,14 @@ std::shared_ptr<const orr_memory> Device::pinned(uint64_t bytes, const std::stri
   return allocate(is_host_ ? ORR_TIER_HOST : ORR_TIER_PINNED, bytes, what);
 }
 
-std::shared_ptr<const orr_memory> Device::allocate(int32_t tier, uint64_t bytes, const std::string& what) const {
+std::shared_ptr<const orr_memory> Device::allocate(int32_t tier, uint64_t bytes,
+                                                   const std::string& what) const {
   constexpr uint64_t kLeast = 64;
   orr_memory* memory = nullptr;
   check(api_.allocate(api_.self, tier, std::max(bytes, kLeast), &memory), what);
-  return {memory, [api = &api_](orr_memory* m) { api->free(api->self, m); }};  // tables live for the process
+  return {memory, [api = &api_](orr_memory* m) {
+            api->free(api->self, m);
+          }};  // tables live for the process
 }
 
 void Device::read(std::byte* to, const orr_buffer& from) const {
@@ -70,7 +73,8 @@ Event::Event(const Device& device) : device_(device) {
   check(device.api().event_create(device.api().self, &event_), "device '" + device.name() + "'");
 }
 
-Event::Event(Event&& other) noexcept : device_(other.device_), event_(std::exchange(other.event_, nullptr)) {}
+Event::Event(Event&& other) noexcept
+    : device_(other.device_), event_(std::exchange(other.event_, nullptr)) {}
 
 Event::~Event() {
   if (event_) device_.api().event_destroy(device_.api().self, event_);
@@ -80,7 +84,9 @@ void Event::record(const Stream& stream) {
   check(device_.api().event_record(device_.api().self, event_, stream.get()));
 }
 
-void Event::sync() const { check(device_.api().event_sync(device_.api().self, event_, deadline_ns())); }
+void Event::sync() const {
+  check(device_.api().event_sync(device_.api().self, event_, deadline_ns()));
+}
 
 Stream::Stream(const Device& device) : device_(device) {
   check(device.api().stream_create(device.api().self, &stream_), "device '" + device.name() + "'");

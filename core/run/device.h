@@ -39,7 +39,8 @@ class Device {
   void write(const orr_buffer& to, const std::byte* from) const;
 
  private:
-  std::shared_ptr<const orr_memory> allocate(int32_t tier, uint64_t bytes, const std::string& what) const;
+  std::shared_ptr<const orr_memory> allocate(int32_t tier, uint64_t bytes,
+                                             const std::string& what) const;
   void copy(const orr_buffer& to, const orr_buffer& from) const;
 
   std::string name_;

@@ -10,8 +10,8 @@
 
 namespace orrery {
 
-DeviceExchanges::DeviceExchanges(const RankPlan& plan, std::vector<Posted>& posted, Runtime& runtime,
-                                 const Stream& compute)
+DeviceExchanges::DeviceExchanges(const RankPlan& plan, std::vector<Posted>& posted,
+                                 Runtime& runtime, const Stream& compute)
     : plan_(plan),
       posted_(posted),
       runtime_(runtime),
@@ -21,7 +21,8 @@ DeviceExchanges::DeviceExchanges(const RankPlan& plan, std::vector<Posted>& post
       back_(device_),
       lane_(device_),
       disk_(device_) {
-  for (size_t i = 0; i < posted.size(); ++i) carried_.push_back(carry(plan.exchanges[i], posted[i]));
+  for (size_t i = 0; i < posted.size(); ++i)
+    carried_.push_back(carry(plan.exchanges[i], posted[i]));
   lay_staging();
   note();
 }
@@ -30,10 +31,12 @@ DeviceExchanges::Carried DeviceExchanges::carry(const Exchange& e, const Posted&
   Carried c;
   if (e.axis.empty() && !e.is_copy()) return c;  // a sum of one rank's: nothing travels
   choose_way(c, e, p);
-  for (size_t s = 0; s < p.tickets.size(); ++s) c.flights.push_back({Event(device_), Event(device_), Event(device_)});
+  for (size_t s = 0; s < p.tickets.size(); ++s)
+    c.flights.push_back({Event(device_), Event(device_), Event(device_)});
   if (c.way == Way::filed) (e.leaves ? c.bytes.send : c.bytes.recv) = e.bytes();
   if (c.way != Way::staged) return c;
-  const auto elements = orr::traffic::extent(p.coll, runtime_.comm().rank(p.group), runtime_.comm().size(p.group));
+  const auto elements =
+      orr::traffic::extent(p.coll, runtime_.comm().rank(p.group), runtime_.comm().size(p.group));
   const int64_t element = orr_dtype_bytes(e.dtype);
   if (e.send.storage != kNone) c.bytes.send = static_cast<uint64_t>(elements.in * element);
   if (e.recv.storage != kNone) c.bytes.recv = static_cast<uint64_t>(elements.out * element);
@@ -48,7 +51,8 @@ void DeviceExchanges::choose_way(Carried& c, const Exchange& e, const Posted& p)
   orr_coll coll = p.coll;
   coll.send = p.send.first, coll.recv = p.recv.first;
   const bool native = !orr::traffic::is_tree(e.op) && is_native(comm.caps(), coll);
-  if (!native) c.sum = DeviceSum::make(coll, comm.rank(p.group), comm.size(p.group), runtime_.kernels());
+  if (!native)
+    c.sum = DeviceSum::make(coll, comm.rank(p.group), comm.size(p.group), runtime_.kernels());
   if (native || c.sum) c.way = Way::ordered;
 }
 
@@ -64,8 +68,10 @@ void DeviceExchanges::lay_staging() {
     Carried& c = carried_[i];
     const Exchange& e = plan_.exchanges[i];
     c.send = posted_[i].send, c.recv = posted_[i].recv;
-    c.send.first = {runtime_.staging().memory(), staging.shifts[i].send + e.send.offset, c.bytes.send};
-    c.recv.first = {runtime_.staging().memory(), staging.shifts[i].recv + e.recv.offset, c.bytes.recv};
+    c.send.first = {runtime_.staging().memory(), staging.shifts[i].send + e.send.offset,
+                    c.bytes.send};
+    c.recv.first = {runtime_.staging().memory(), staging.shifts[i].recv + e.recv.offset,
+                    c.bytes.recv};
   }
 }
 
@@ -78,9 +84,14 @@ void DeviceExchanges::note() const {
   }
   const std::string &comm = runtime_options().comm, &device = device_.name();
   const auto tell = [](const std::string& what) { Profile::get().note(what); };
-  if (ordered) tell(fmt::format("comm '{}' works on memory of device '{}', in stream order", comm, device));
-  if (summed) tell(fmt::format("sums over leaves are messages of comm '{}' and launches of device '{}'", comm, device));
-  if (staged) tell(fmt::format("exchanges of comm '{}' are staged: device '{}' to pinned memory and back", comm, device));
+  if (ordered)
+    tell(fmt::format("comm '{}' works on memory of device '{}', in stream order", comm, device));
+  if (summed)
+    tell(fmt::format("sums over leaves are messages of comm '{}' and launches of device '{}'", comm,
+                     device));
+  if (staged)
+    tell(fmt::format("exchanges of comm '{}' are staged: device '{}' to pinned memory and back",
+                     comm, device));
 }
 
 orr_buffer DeviceExchanges::on_host(orr_buffer b) const {
@@ -98,9 +109,12 @@ void DeviceExchanges::post(const Step& step) {
   Posted& p = posted_[static_cast<size_t>(step.index)];
   Flight& f = c.flights[static_cast<size_t>(step.slice)];
   f.ready.record(compute_);
-  if (c.way == Way::moved) move(step, p, f);
-  else if (c.way == Way::ordered) enqueue(step, c, p, f);
-  else stage(step, c, p, f);
+  if (c.way == Way::moved)
+    move(step, p, f);
+  else if (c.way == Way::ordered)
+    enqueue(step, c, p, f);
+  else
+    stage(step, c, p, f);
 }
 
 // The lane begins when all that compute had to do before is done, also what reads the place that is
@@ -122,26 +136,32 @@ void DeviceExchanges::stage(const Step& step, Carried& c, Posted& p, Flight& f) 
     const uint64_t bytes = plan_.exchanges[static_cast<size_t>(step.index)].bytes();
     const orr_buffer to = p.recv_file ? p.recv.at(step) : on_host(pinned);
     const orr_buffer of = p.send_file ? p.send.at(step) : on_host(c.send.at(step));
-    filed_ = ticket = runtime_.copies().submit({{to, p.recv_file}, {of, p.send_file}, bytes, before, after});
+    filed_ = ticket =
+        runtime_.copies().submit({{to, p.recv_file}, {of, p.send_file}, bytes, before, after});
     return;
   }
   sent_ = true;
   orr_coll coll = p.coll;
   coll.send = on_host(c.send.at(step)), coll.recv = on_host(pinned);
-  ticket = runtime_.comm().submit([coll, before, after](const WorldComm::Post& post) { before(), post({coll}), after(); },
-                                  p.group);
+  ticket = runtime_.comm().submit(
+      [coll, before, after](const WorldComm::Post& post) { before(), post({coll}), after(); },
+      p.group);
 }
 
 void DeviceExchanges::enqueue(const Step& step, Carried& c, Posted& p, Flight& f) {
   orr_coll coll = p.coll;
   coll.send = p.send.at(step), coll.recv = p.recv.at(step), coll.stream = lane_.get();
-  WorldComm::OnStream how{[this, &f] { lane_.wait(f.ready); }, [this, &f] { f.done.record(lane_); }};
+  WorldComm::OnStream how{[this, &f] { lane_.wait(f.ready); },
+                          [this, &f] { f.done.record(lane_); }};
   if (c.sum) {
     how.composition = &c.sum->composition();
     how.scratch = {runtime_.sums().memory(), 0, c.sum->scratch()};
-    how.fold = [sum = c.sum.get(), coll, scratch = how.scratch](const SpotFold& fold) { sum->fold(fold, coll, scratch); };
+    how.fold = [sum = c.sum.get(), coll, scratch = how.scratch](const SpotFold& fold) {
+      sum->fold(fold, coll, scratch);
+    };
   }
-  p.tickets[static_cast<size_t>(step.slice)] = runtime_.comm().enqueue(coll, p.group, std::move(how));
+  p.tickets[static_cast<size_t>(step.slice)] =
+      runtime_.comm().enqueue(coll, p.group, std::move(how));
   enqueued_ = sent_ = true;
 }
 
@@ -156,9 +176,12 @@ void DeviceExchanges::move(const Step& step, Posted& p, Flight& f) {
 
 void DeviceExchanges::wait(const Step& step) {
   const Carried& c = carried_[static_cast<size_t>(step.index)];
-  const WorldComm::Ticket ticket = posted_[static_cast<size_t>(step.index)].tickets[static_cast<size_t>(step.slice)];
-  if (c.way == Way::filed) runtime_.copies().wait(ticket);
-  else if (c.way != Way::moved) runtime_.comm().wait(ticket);
+  const WorldComm::Ticket ticket =
+      posted_[static_cast<size_t>(step.index)].tickets[static_cast<size_t>(step.slice)];
+  if (c.way == Way::filed)
+    runtime_.copies().wait(ticket);
+  else if (c.way != Way::moved)
+    runtime_.comm().wait(ticket);
   compute_.wait(c.flights[static_cast<size_t>(step.slice)].done);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Exchanges of tensors that lie on a device, beside its compute. Each goes one of four ways:
-// - staged: copied to pinned memory, sent and received there by the communication lane, copied back;
+// - staged: copied to pinned memory, sent and received there by the communication lane, copied
+// back;
 // - ordered: enqueued on a stream by a backend that takes the device's memory, sums over leaves as
 //   messages, with launches between them that fold;
 // - moved: copied between the device and memory of the host, in stream order;
@@ -24,15 +25,17 @@ namespace orrery {
 class DeviceExchanges {
  public:
   // `posted` belongs to the plan's exchanges, in order. REQUIRES: all four outlive this object.
-  DeviceExchanges(const RankPlan& plan, std::vector<Posted>& posted, Runtime& runtime, const Stream& compute);
+  DeviceExchanges(const RankPlan& plan, std::vector<Posted>& posted, Runtime& runtime,
+                  const Stream& compute);
 
   void begin();  // of a run [compute thread]
   void post(const Step& step);
   void wait(const Step& step);  // compute waits; the caller only for what the host must order
-  // Returns when backends are done with all that was enqueued on streams; throws what they have met.
+  // Returns when backends are done with all that was enqueued on streams; throws what they have
+  // met.
   void finish();
-  // After an error: ends what is under way, also on peers, and returns when nothing is pending any more
-  // or it cannot be awaited.
+  // After an error: ends what is under way, also on peers, and returns when nothing is pending any
+  // more or it cannot be awaited.
   void abandon(const std::string& why) noexcept;
 
  private:
@@ -43,7 +46,7 @@ class DeviceExchanges {
   struct Carried {
     Way way = Way::staged;
     std::unique_ptr<DeviceSum> sum = nullptr;  // of an ordered one that the core composes
-    Bound send, recv;  // in pinned memory, if it is staged
+    Bound send, recv;                          // in pinned memory, if it is staged
     StagedBytes bytes;
     std::vector<Flight> flights;
   };

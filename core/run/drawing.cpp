@@ -17,14 +17,15 @@ void allow_fast_products(Program& p) {
 ValueId whole(Program& p, const std::string& name, ValueId id) {
   const Value& v = p.value(id);
   if (v.batch == Batch::sharded || !v.type.dims.empty())
-    p.fail_here(fmt::format("auxiliary output '{}' is {}: reduce it with :mean() or :sum()", name, to_string(v.type)));
+    p.fail_here(fmt::format("auxiliary output '{}' is {}: reduce it with :mean() or :sum()", name,
+                            to_string(v.type)));
   return v.batch == Batch::partial ? p.add1("total", {id}) : id;
 }
 
 }  // namespace
 
-Blueprint Drawing::draw(const BatchFields& batch, bool training, int world, const std::vector<StrategyUse>& stack,
-                        int64_t microbatches) {
+Blueprint Drawing::draw(const BatchFields& batch, bool training, int world,
+                        const std::vector<StrategyUse>& stack, int64_t microbatches) {
   if (batch.empty()) fail(ORR_INVALID, "{}: the batch has no tensors", spec_.line);
   Profile::Timer timer(Profile::get().once("tracing"));
   Blueprint b;
@@ -44,9 +45,10 @@ Blueprint Drawing::draw(const BatchFields& batch, bool training, int world, cons
   if (spec_.fast) allow_fast_products(p);
   b.spread = apply_strategies(p, stack, world);
   if (loss_scale_ && (b.spread.averaging.every > 0 || b.spread.serving.on()))
-    fail(ORR_INVALID, "{}: strategy.{} lets ranks train alone, which would each need another loss scale: leave "
-         "loss_scale out and compute in bf16 or f32", spec_.line,
-         b.spread.serving.on() ? b.spread.serving.cause : b.spread.averaging.cause);
+    fail(ORR_INVALID,
+         "{}: strategy.{} lets ranks train alone, which would each need another loss scale: leave "
+         "loss_scale out and compute in bf16 or f32",
+         spec_.line, b.spread.serving.on() ? b.spread.serving.cause : b.spread.averaging.cause);
   b.microbatches = spec_.microbatches ? spec_.microbatches
                    : microbatches     ? microbatches
                                       : b.spread.workers();
@@ -73,11 +75,13 @@ void Drawing::finish(Blueprint& b, ValueId loss, bool training, int32_t wire) {
 
 // The optimizer's update, which leaves a note of what it takes and changes.
 decltype(RunSpec::update) Drawing::noting(Updating& note) const {
-  return [this, &note](Program& p, const std::shared_ptr<State>& param, ValueId value, ValueId gradient) {
+  return [this, &note](Program& p, const std::shared_ptr<State>& param, ValueId value,
+                       ValueId gradient) {
     const size_t before = p.updates().size();
     note.gradients[param->name] = gradient;
     ValueId next = spec_.update(p, param, value, gradient);
-    for (size_t i = before; i < p.updates().size(); ++i) note.of[p.value(p.updates()[i].first).name] = param->name;
+    for (size_t i = before; i < p.updates().size(); ++i)
+      note.of[p.value(p.updates()[i].first).name] = param->name;
     return next;
   };
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The logical program of a run's step: traced from the script, differentiated, rewritten by strategies.
-// [main thread]
+// The logical program of a run's step: traced from the script, differentiated, rewritten by
+// strategies. [main thread]
 #pragma once
 
 #include <optional>
@@ -19,10 +19,10 @@ class Drawing {
   explicit Drawing(const RunSpec& spec) : spec_(spec) {}
   Drawing(const Drawing&) = delete;
 
-  // For batches of these shapes on `world` ranks. `microbatches`: as many as an earlier run had, unless the
-  // script says; 0: as many as there are workers. Throws Error with the script's line.
-  Blueprint draw(const BatchFields& batch, bool training, int world, const std::vector<StrategyUse>& stack,
-                 int64_t microbatches);
+  // For batches of these shapes on `world` ranks. `microbatches`: as many as an earlier run had,
+  // unless the script says; 0: as many as there are workers. Throws Error with the script's line.
+  Blueprint draw(const BatchFields& batch, bool training, int world,
+                 const std::vector<StrategyUse>& stack, int64_t microbatches);
   // Whether a program drawn so far scales its loss.
   bool scales_loss() const { return loss_scale_.has_value(); }
 

@@ -27,7 +27,8 @@ void check_launch(orr_status* status, const Op& op) {
 // What of its slot lies behind a place's begin.
 uint64_t bytes_behind(const Place& at, const Storage& s) {
   if (s.by == Slots::one) return s.whole() - at.offset;
-  const auto slot = static_cast<int64_t>(s.bytes), inside = static_cast<int64_t>(at.offset) % std::max<int64_t>(slot, 1);
+  const auto slot = static_cast<int64_t>(s.bytes),
+             inside = static_cast<int64_t>(at.offset) % std::max<int64_t>(slot, 1);
   return static_cast<uint64_t>(slot - (inside < 0 ? inside + slot : inside));
 }
 
@@ -38,14 +39,17 @@ Executor::Executor(RankPlan plan, Runtime& runtime, SharedArena& arena)
   arena_.reserve(plan_.arena_bytes);
   runtime_.form_groups(plan_.spread);
   if (plan_.comm_bytes)
-    comm_memory_ = runtime_.exchanged(plan_.comm_bytes, runtime_.group(plan_.spread, plan_.spread.batch_axis));
+    comm_memory_ =
+        runtime_.exchanged(plan_.comm_bytes, runtime_.group(plan_.spread, plan_.spread.batch_axis));
   if (plan_.host_stash) host_stash_ = memory_of(Tier::host, plan_.host_stash);
   if (plan_.disk_stash) disk_stash_ = spill_file(plan_.spread.offload.directory, plan_.disk_stash);
   prepared_.reserve(plan_.launches.size());
   for (const Launch& launch : plan_.launches) prepare(launch);
   for (const Exchange& exchange : plan_.exchanges) prepare(exchange);
   if (runtime_.device().is_host()) return;
-  const auto place = [this](ValueId v) { return bound(plan_.places[static_cast<size_t>(v)]).first; };
+  const auto place = [this](ValueId v) {
+    return bound(plan_.places[static_cast<size_t>(v)]).first;
+  };
   device_ = std::make_unique<DeviceRun>(plan_, posted_, runtime_, place);
   stream_ = device_->compute.get();
 }
@@ -61,7 +65,8 @@ Bound Executor::bound(const Place& at) const {
   Bound b;
   b.by = s.by, b.stride = s.bytes, b.slots = s.slots;
   b.first = {arena_.memory(), s.offset + at.offset, bytes_behind(at, s)};
-  if (s.region == Region::state) b.first.memory = s.state->memory.get(), b.first.offset = s.state->offset + at.offset;
+  if (s.region == Region::state)
+    b.first.memory = s.state->memory.get(), b.first.offset = s.state->offset + at.offset;
   if (s.region == Region::comm) b.first.memory = comm_memory_.get();
   if (s.region == Region::host) b.first.memory = host_stash_.get();
   if (s.region == Region::disk) b.first.memory = nullptr;  // file_of
@@ -100,7 +105,8 @@ void Executor::prepare(const Exchange& exchange) {
     p.send.first.bytes = p.recv.first.bytes = exchange.bytes();
   }
   if (exchange.is_bucket())  // all slots of it: its nodes follow one another
-    p.send.first.bytes = plan_.storage(exchange.send.storage).whole(), p.recv.first.bytes = p.send.first.bytes - exchange.recv.offset;
+    p.send.first.bytes = plan_.storage(exchange.send.storage).whole(),
+    p.recv.first.bytes = p.send.first.bytes - exchange.recv.offset;
   if (!exchange.axis.empty()) p.group = runtime_.group(plan_.spread, exchange.axis);
   p.tickets.resize(static_cast<size_t>(plan_.local.leaves.slices()));
   posted_.push_back(std::move(p));
@@ -135,7 +141,8 @@ void Executor::post(const Step& step) {
   Posted& p = posted_[static_cast<size_t>(step.index)];
   WorldComm::Ticket& ticket = p.tickets[static_cast<size_t>(step.slice)];
   if (const Exchange& e = plan_.exchanges[static_cast<size_t>(step.index)]; e.is_copy()) {
-    ticket = runtime_.copies().submit({{p.recv.at(step), p.recv_file}, {p.send.at(step), p.send_file}, e.bytes()});
+    ticket = runtime_.copies().submit(
+        {{p.recv.at(step), p.recv_file}, {p.send.at(step), p.send_file}, e.bytes()});
     return;
   }
   orr_coll c = p.coll;
@@ -145,9 +152,12 @@ void Executor::post(const Step& step) {
 
 void Executor::wait(const Step& step) {
   Profile::Timer timer(profiled_ ? &Profile::get().waiting() : nullptr);
-  const uint64_t ticket = posted_[static_cast<size_t>(step.index)].tickets[static_cast<size_t>(step.slice)];
-  if (plan_.exchanges[static_cast<size_t>(step.index)].is_copy()) runtime_.copies().wait(ticket);
-  else runtime_.comm().wait(ticket);
+  const uint64_t ticket =
+      posted_[static_cast<size_t>(step.index)].tickets[static_cast<size_t>(step.slice)];
+  if (plan_.exchanges[static_cast<size_t>(step.index)].is_copy())
+    runtime_.copies().wait(ticket);
+  else
+    runtime_.comm().wait(ticket);
 }
 
 void Executor::walk() {

@@ -26,8 +26,8 @@ class Executor {
   Executor(const Executor&) = delete;
 
   const RankPlan& plan() const { return plan_; }
-  // The host address of an input, to be filled before `run`, or of an output, to be read after: the tensor
-  // itself, or what a device copies from and to.
+  // The host address of an input, to be filled before `run`, or of an output, to be read after: the
+  // tensor itself, or what a device copies from and to.
   std::byte* address(ValueId v) const;
   // A fetched 0-d value as a number.
   double scalar(ValueId v) const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions of tensors: no batch; every caller computes the whole. States that ranks hold in parts are
-// read from a whole copy, which is brought up to date together by all ranks before a call.
+// Functions of tensors: no batch; every caller computes the whole. States that ranks hold in parts
+// are read from a whole copy, which is brought up to date together by all ranks before a call.
 #include "base/error.h"
 #include "program/build.h"
 #include "run/variant.h"
@@ -11,7 +11,8 @@ namespace {
 
 class CompiledFunction : public Function {
  public:
-  CompiledFunction(std::function<Outputs(Program&, const std::vector<ValueId>&)> body, std::string line)
+  CompiledFunction(std::function<Outputs(Program&, const std::vector<ValueId>&)> body,
+                   std::string line)
       : body_(std::move(body)), line_(std::move(line)) {}
 
   std::vector<HostTensor> call(const std::vector<HostTensor>& inputs,
@@ -41,7 +42,8 @@ class CompiledFunction : public Function {
       for (auto& [name, id] : body_(b.program, values)) b.program.output(name, own(b.program, id));
     }
     for (size_t v = 0; v < b.program.values().size(); ++v)
-      if (Value& value = b.program.mutable_value(static_cast<ValueId>(v)); value.state && !value.state->parts.empty())
+      if (Value& value = b.program.mutable_value(static_cast<ValueId>(v));
+          value.state && !value.state->parts.empty())
         value.state = copy_of(value, b.program);
     found = std::make_unique<Variant>(b, 0, Runtime::get());
     return *found;
@@ -55,11 +57,13 @@ class CompiledFunction : public Function {
   const std::shared_ptr<State>& copy_of(const Value& value, const Program& p) {
     for (auto& [state, next] : p.updates())
       if (p.value(state).state == value.state)
-        fail(ORR_INVALID, "{}'{}' is held in parts by the ranks: a function cannot change it", line_ + ": ", value.name);
+        fail(ORR_INVALID, "{}'{}' is held in parts by the ranks: a function cannot change it",
+             line_ + ": ", value.name);
     for (const Copy& c : copies_)
       if (c.of == value.state) return c.whole;
     auto whole = std::make_shared<State>();
-    whole->name = value.state->name, whole->type = value.state->type, whole->role = value.state->role;
+    whole->name = value.state->name, whole->type = value.state->type,
+    whole->role = value.state->role;
     whole->site = value.state->site;
     copies_.push_back({value.state, whole});
     return copies_.back().whole;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The device "host": ordinary memory, no streams. Big allocations ask for huge pages and are touched
-// by all pool threads once.
+// The device "host": ordinary memory, no streams. Big allocations ask for huge pages and are
+// touched by all pool threads once.
 #pragma once
 
 #include <orrery/device.h>

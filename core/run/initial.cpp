@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// First values, by a small program of their own, so that they are the same on any number of ranks and
-// in any layout: a rank that holds a part draws the whole and keeps its part.
+// First values, by a small program of their own, so that they are the same on any number of ranks
+// and in any layout: a rank that holds a part draws the whole and keeps its part.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -28,7 +28,8 @@ ValueId initial_value(Program& p, const State& s) {
     return p.cast(p.pointwise(ORR_FN_ADD, {scaled, Operand::number(init.a)}), s.type.dtype);
   }
   // Box and Muller, Ann. Math. Statist. 29 (1958).
-  ValueId angle = p.pointwise(ORR_FN_MUL, {p.random_uniform(type), Operand::number(2 * std::numbers::pi)});
+  ValueId angle =
+      p.pointwise(ORR_FN_MUL, {p.random_uniform(type), Operand::number(2 * std::numbers::pi)});
   ValueId log = p.pointwise(ORR_FN_LOG, {p.pointwise(ORR_FN_SUB, {p.constant(1, dtype), u})});
   ValueId radius = p.pointwise(ORR_FN_SQRT, {p.pointwise(ORR_FN_MUL, {log, Operand::number(-2)})});
   ValueId normal = p.pointwise(ORR_FN_MUL, {radius, p.pointwise(ORR_FN_COS, {angle})});
@@ -45,7 +46,8 @@ void draw(const std::shared_ptr<State>& state) {
   const Program& local = executor.plan().local.program;
   for (size_t v = 0; v < local.values().size(); ++v) {
     if (local.values()[v].role != Role::scalar) continue;
-    int64_t x = local.values()[v].name == "$seed" ? static_cast<int64_t>(runtime_options().seed) : 0;
+    int64_t x =
+        local.values()[v].name == "$seed" ? static_cast<int64_t>(runtime_options().seed) : 0;
     std::memcpy(executor.address(static_cast<ValueId>(v)), &x, sizeof x);
   }
   Profile::Timer timer(Profile::get().once("initial values"));
@@ -57,7 +59,8 @@ void set_constant(const State& s) {
   if (value == 0) return;  // memory comes zeroed
   std::vector<std::byte> part(s.part.type(s.type).bytes());
   if (!part.empty()) write_element(s.type.dtype, part.data(), value);
-  for (size_t done = static_cast<size_t>(orr_dtype_bytes(s.type.dtype)); done < part.size(); done *= 2)
+  for (size_t done = static_cast<size_t>(orr_dtype_bytes(s.type.dtype)); done < part.size();
+       done *= 2)
     std::memcpy(part.data() + done, part.data(), std::min(done, part.size() - done));
   write_part(s, part.data());
 }

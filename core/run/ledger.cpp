@@ -13,10 +13,11 @@ uint64_t copy_bytes(const RankPlan& plan) {
   const Program& p = plan.local.program;
   std::set<int> storages;
   for (const Op& op : p.ops()) {
-    bool cast = op.kind == "pointwise" && op.in.size() == 1 && p.value(op.in[0]).role == Role::param &&
-                op.phase != Phase::update;
+    bool cast = op.kind == "pointwise" && op.in.size() == 1 &&
+                p.value(op.in[0]).role == Role::param && op.phase != Phase::update;
     for (ValueId v : op.out)
-      if (cast && p.type(v).dtype != p.type(op.in[0]).dtype) storages.insert(plan.places[static_cast<size_t>(v)].storage);
+      if (cast && p.type(v).dtype != p.type(op.in[0]).dtype)
+        storages.insert(plan.places[static_cast<size_t>(v)].storage);
   }
   uint64_t bytes = 0;
   for (int s : storages) bytes += plan.storage(s).whole();
@@ -56,7 +57,8 @@ std::string ledger_text(const RankPlan& plan) {
     text += fmt::format("{}{:.2f} {}", text.empty() ? "" : " + ", each, role);
     sum += each;
   }
-  return fmt::format("  ledger  {} = {:.2f} bytes for each of {} parameters\n", text, sum, ledger.parameters);
+  return fmt::format("  ledger  {} = {:.2f} bytes for each of {} parameters\n", text, sum,
+                     ledger.parameters);
 }
 
 }  // namespace orrery

@@ -13,12 +13,12 @@
 namespace orrery {
 
 struct Ledger {
-  int64_t parameters = 0;  // elements that the rank holds
+  int64_t parameters = 0;                               // elements that the rank holds
   std::vector<std::pair<std::string, uint64_t>> roles;  // bytes of each; none is 0
 };
 
-// What training keeps for the rank's parameters: themselves, copies that ops compute with, gradients
-// (every tree node of them that waits for others), optimizer state.
+// What training keeps for the rank's parameters: themselves, copies that ops compute with,
+// gradients (every tree node of them that waits for others), optimizer state.
 Ledger ledger_of(const RankPlan& plan);
 
 // One line; "" without parameters.

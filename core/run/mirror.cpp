@@ -32,22 +32,26 @@ uint64_t Mirror::room(uint64_t bytes) {
   return at;
 }
 
-// Storages that follow one another in the arena travel together, with the gap that alignment leaves.
+// Storages that follow one another in the arena travel together, with the gap that alignment
+// leaves.
 void Mirror::add_inputs(const RankPlan& plan, const Places& place) {
   std::map<uint64_t, std::vector<ValueId>> by_offset;  // of their storage
   for (size_t v = 0; v < plan.places.size(); ++v)
     if (is_given(plan, static_cast<ValueId>(v)))
       by_offset[plan.storage(plan.places[v].storage).offset].push_back(static_cast<ValueId>(v));
   for (auto& [offset, values] : by_offset) {
-    const uint64_t whole = plan.storage(plan.places[static_cast<size_t>(values.front())].storage).whole();
-    if (in_.empty() || offset > aligned(in_.back().there.offset + in_.back().there.bytes, plan.alignment)) {
+    const uint64_t whole =
+        plan.storage(plan.places[static_cast<size_t>(values.front())].storage).whole();
+    if (in_.empty() ||
+        offset > aligned(in_.back().there.offset + in_.back().there.bytes, plan.alignment)) {
       orr_buffer there = place(values.front());
       there.offset = offset, there.bytes = 0;
       in_.push_back({{nullptr, room(0), 0}, there});
     }
     Copy& c = in_.back();
     const uint64_t inside = offset - c.there.offset;
-    for (ValueId v : values) at_[v] = c.here.offset + inside + plan.places[static_cast<size_t>(v)].offset;
+    for (ValueId v : values)
+      at_[v] = c.here.offset + inside + plan.places[static_cast<size_t>(v)].offset;
     c.here.bytes = c.there.bytes = inside + whole;
     bytes_ = c.here.offset + c.here.bytes;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The inputs and outputs of a program on a device, where the host reaches them: inputs are copied in
-// before a run, what is fetched is copied out after it. [main thread]
+// The inputs and outputs of a program on a device, where the host reaches them: inputs are copied
+// in before a run, what is fetched is copied out after it. [main thread]
 #pragma once
 
 #include <functional>
@@ -17,7 +17,8 @@ namespace orrery {
 class Mirror {
  public:
   // `place` tells a value's memory on the device.
-  Mirror(const RankPlan& plan, const Device& device, const std::function<orr_buffer(ValueId)>& place);
+  Mirror(const RankPlan& plan, const Device& device,
+         const std::function<orr_buffer(ValueId)>& place);
 
   // Null if the value is neither input nor output, or nowhere.
   std::byte* address(ValueId v) const;

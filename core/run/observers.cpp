@@ -27,7 +27,8 @@ void Observers::start(int rank, int world_size, const std::string& directory) {
 void Observers::send(orr_event_record event) {
   event.size = sizeof event;
   event.rank = rank_, event.world_size = world_size_;
-  event.time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  event.time =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   if (!event.text) event.text = "";
   for (Active& observer : active_)
     check(observer.api->observe(observer.api->self, &event), "observer " + observer.name);

@@ -54,7 +54,9 @@ std::string memory_text(const RankPlan& plan) {
   for (auto& [name, bytes] : peak_by_category(plan)) line("  " + name, bytes, "");
   for (auto& [tier, parts] : away) {
     const bool disk = tier == Tier::disk;
-    line(disk ? "on disk" : "in host memory", disk ? plan.disk_bytes + plan.disk_stash : plan.host_bytes + plan.host_stash, "beside the rank's memory, of it:");
+    line(disk ? "on disk" : "in host memory",
+         disk ? plan.disk_bytes + plan.disk_stash : plan.host_bytes + plan.host_stash,
+         "beside the rank's memory, of it:");
     for (auto& [name, bytes] : parts) line("  " + name, bytes, "");
   }
   return text;

@@ -38,7 +38,8 @@ std::string sends_text(const RankPlan& plan, const std::map<int, int64_t>& times
 
 std::string collectives_text(const RankPlan& plan, const std::vector<int>& ranks) {
   std::map<int, int64_t> times = times_posted(plan);
-  std::erase_if(times, [&](auto& t) { return plan.exchanges[static_cast<size_t>(t.first)].is_copy(); });
+  std::erase_if(times,
+                [&](auto& t) { return plan.exchanges[static_cast<size_t>(t.first)].is_copy(); });
   if (times.empty()) return "  sends nothing\n";
   std::string text = sends_text(plan, times, ranks);
   for (auto& [index, n] : times) {

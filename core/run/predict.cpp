@@ -29,7 +29,8 @@ std::map<int, int64_t> times_posted(const RankPlan& plan) {
   return times;
 }
 
-std::vector<Prediction> predictions(const RankPlan& plan, const std::vector<StrategyUse>& stack, int rank) {
+std::vector<Prediction> predictions(const RankPlan& plan, const std::vector<StrategyUse>& stack,
+                                    int rank) {
   std::vector<Prediction> found;
   std::map<int, int64_t> times = times_posted(plan);
   for (const StrategyUse& use : stack) {

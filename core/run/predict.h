@@ -18,9 +18,11 @@ struct Prediction {
 };
 
 // One for each strategy of the stack, in order.
-std::vector<Prediction> predictions(const RankPlan& plan, const std::vector<StrategyUse>& stack, int rank);
+std::vector<Prediction> predictions(const RankPlan& plan, const std::vector<StrategyUse>& stack,
+                                    int rank);
 
-// How often a step posts each of the plan's exchanges, by index; those that it never posts are missing.
+// How often a step posts each of the plan's exchanges, by index; those that it never posts are
+// missing.
 std::map<int, int64_t> times_posted(const RankPlan& plan);
 
 // What the strategy says that a message of so many bytes sends.

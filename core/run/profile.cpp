@@ -51,8 +51,10 @@ Profile::Row& Profile::row(const Launch& launch) { return rows_[label(launch)]; 
 std::string Profile::text() const {
   std::string text;
   for (const std::string& sentence : notes_) text += "profile: " + sentence + "\n";
-  for (auto& [what, row] : once_) text += fmt::format("profile: {:9.2f} ms once: {}\n", row.seconds * 1e3, what);
-  if (!programs_.calls) return text + "profile: no program ran twice, and first runs are not counted\n";
+  for (auto& [what, row] : once_)
+    text += fmt::format("profile: {:9.2f} ms once: {}\n", row.seconds * 1e3, what);
+  if (!programs_.calls)
+    return text + "profile: no program ran twice, and first runs are not counted\n";
   std::vector<std::pair<std::string, Row>> rows;
   Row rest = programs_;
   rest.cost = {};
@@ -64,7 +66,7 @@ std::string Profile::text() const {
   std::sort(rows.begin(), rows.end(),
             [](auto& a, auto& b) { return a.second.seconds > b.second.seconds; });
   text += fmt::format("profile: {} runs, {:.2f} ms each\n", programs_.calls,
-                                 programs_.seconds * 1e3 / static_cast<double>(programs_.calls));
+                      programs_.seconds * 1e3 / static_cast<double>(programs_.calls));
   text += "       ms     %   calls   us/call  GFLOP/s     GB/s  op\n";
   for (auto& [name, row] : rows) text += line(name, row, programs_.seconds);
   return text;

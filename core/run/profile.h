@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the time of a run went: what was done once before programs ran, then ops by shapes. The first
-// run of every program is left out, for it also pays for fresh memory. [main thread]
+// Where the time of a run went: what was done once before programs ran, then ops by shapes. The
+// first run of every program is left out, for it also pays for fresh memory. [main thread]
 #pragma once
 
 #include <chrono>

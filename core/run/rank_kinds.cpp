@@ -23,8 +23,7 @@ std::string shapes(const Program& p) {
 
 }  // namespace
 
-RankKinds::RankKinds(const Blueprint& b)
-    : b_(b), first_(deal_leaves(b.microbatches, b.spread)) {
+RankKinds::RankKinds(const Blueprint& b) : b_(b), first_(deal_leaves(b.microbatches, b.spread)) {
   const std::string& axis = b.spread.tensor.axis;
   const size_t shares = axis.empty() ? 0 : static_cast<size_t>(b.spread.size_of(axis));
   cuts_ = in_parallel<Program>(shares, [&](size_t t) {

@@ -44,8 +44,8 @@ class Reactor {
   // The weights for a worker's next step (pull), or when all are done (end), and their version. -1:
   // not for a while; ask again, so that nobody takes either side for frozen.
   int64_t weights(Arrival::Kind kind, int worker, int64_t clock, std::byte* to);
-  // The mean of what workers pushed when they had done `steps` steps, as soon as all have. On a rank that
-  // only serves, which asks for more steps each time.
+  // The mean of what workers pushed when they had done `steps` steps, as soon as all have. On a
+  // rank that only serves, which asks for more steps each time.
   Facts outputs_of(int64_t steps);
   // Ends all waits, here and later, with this error; `check` throws it.
   void stop(std::exception_ptr error);
@@ -69,7 +69,9 @@ class Reactor {
   struct Worker {
     int64_t steps = 0;  // pushed
     Facts facts;        // of the newest push
-    std::map<int64_t, Facts> told;  // on a rank that only serves: of pushes by the steps done, until it asks for later ones
+    std::map<int64_t, Facts>
+        // on a rank that only serves: of pushes by the steps done, until it asks for later ones
+        told;
     std::vector<Kept>
         kept;  // with a bound: pushes that wait for the others', step s at s modulo bound + 1
     bool ended = false;

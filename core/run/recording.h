@@ -18,8 +18,8 @@ class Recording {
   ~Recording();
   Recording(const Recording&) = delete;
 
-  // Runs the launches that begin at step i as one and returns the step behind them, or i if none begin
-  // there. The first time `launch` is called with each of their steps, to be recorded.
+  // Runs the launches that begin at step i as one and returns the step behind them, or i if none
+  // begin there. The first time `launch` is called with each of their steps, to be recorded.
   size_t play(size_t i, const std::function<void(size_t)>& launch);
   // Buffers have moved: all is recorded anew. REQUIRES: nothing is pending.
   void forget();

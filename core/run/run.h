@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compiled programs as the script uses them: `Run` trains (loss, gradients, update over a batch that
-// is cut into microbatches), `Function` computes outputs from inputs (sampling, one optimizer step).
-// Both trace lazily, once for each set of input shapes, over states that they share. [main thread]
+// Compiled programs as the script uses them: `Run` trains (loss, gradients, update over a batch
+// that is cut into microbatches), `Function` computes outputs from inputs (sampling, one optimizer
+// step). Both trace lazily, once for each set of input shapes, over states that they share. [main
+// thread]
 #pragma once
 
 #include <functional>
@@ -60,11 +61,12 @@ class StepResult {
 
 // What a run has really used, to be held against its plan.
 struct Counters {
-  int64_t steps = 0;         // trained by this process
-  uint64_t arena_bytes = 0;  // allocated for transients, shared by all programs of the process
-  uint64_t bytes_sent = 0;   // by this rank in those steps; set-up and evaluation left out
-  uint64_t bytes_copied = 0; // between memory tiers, both ways, in those steps
-  // What the plans of those steps promised: the largest arena, and bytes as the strategies foretold.
+  int64_t steps = 0;          // trained by this process
+  uint64_t arena_bytes = 0;   // allocated for transients, shared by all programs of the process
+  uint64_t bytes_sent = 0;    // by this rank in those steps; set-up and evaluation left out
+  uint64_t bytes_copied = 0;  // between memory tiers, both ways, in those steps
+  // What the plans of those steps promised: the largest arena, and bytes as the strategies
+  // foretold.
   uint64_t planned_arena_bytes = 0, predicted_bytes_sent = 0, planned_bytes_copied = 0;
 };
 
@@ -77,8 +79,8 @@ class Run {
   virtual std::shared_ptr<StepResult> step(const BatchFields& batch) = 0;
   virtual std::shared_ptr<StepResult> evaluate(const BatchFields& batch) = 0;
   virtual int64_t steps_done() const = 0;
-  // Whether all ranks take a step together; else each has its own pace, and they meet to evaluate, to save
-  // and whenever states are read.
+  // Whether all ranks take a step together; else each has its own pace, and they meet to evaluate,
+  // to save and whenever states are read.
   virtual bool in_step() const = 0;
 
   // A directory checkpoint (design section 9): parameters, optimizer state, step count, and the
@@ -98,9 +100,8 @@ class Function {
   // `body` gets the inputs' values in order and returns named outputs; it may declare updates.
   static std::unique_ptr<Function> make(
       std::function<Outputs(Program&, const std::vector<ValueId>&)> body, std::string line);
-  virtual std::vector<HostTensor> call(
-      const std::vector<HostTensor>& inputs,
-      const std::map<std::string, double>& scalars = {}) = 0;
+  virtual std::vector<HostTensor> call(const std::vector<HostTensor>& inputs,
+                                       const std::map<std::string, double>& scalars = {}) = 0;
 };
 
 // Whether ops like dropout are active in what is being traced now.
@@ -110,18 +111,18 @@ Program* tracing_program();
 
 // What the command line decided for this process; set before the script starts.
 struct RuntimeOptions {
-  std::vector<std::string> kernels;  // empty: every host plugin that works here
+  std::vector<std::string> kernels;        // empty: every host plugin that works here
   std::string comm = ORRERY_DEFAULT_COMM;  // overridden by orrery.init{comm=}
-  uint64_t link_speed = 0;           // bytes a second of the links that are pretended; 0: none are
-  bool plan_only = false;            // stop with PlanDone at the first step
+  uint64_t link_speed = 0;  // bytes a second of the links that are pretended; 0: none are
+  bool plan_only = false;   // stop with PlanDone at the first step
   int plan_ranks = 1;
-  bool plan_diff = false;            // of the strategies, for plan_rank
+  bool plan_diff = false;  // of the strategies, for plan_rank
   int plan_rank = 0;
-  uint64_t plan_fit = 0;             // bytes that a rank has, 0: microbatches stay as they are
-  std::string plan_machine;          // file that describes the machine to plan for, "" assumes one
-  std::string plan_svg;              // where the picture of a pipeline's schedule goes, "" nowhere
+  uint64_t plan_fit = 0;     // bytes that a rank has, 0: microbatches stay as they are
+  std::string plan_machine;  // file that describes the machine to plan for, "" assumes one
+  std::string plan_svg;      // where the picture of a pipeline's schedule goes, "" nowhere
   uint64_t seed = 1;
-  std::string run_directory;         // "" keeps none
+  std::string run_directory;  // "" keeps none
 };
 RuntimeOptions& runtime_options();
 
@@ -143,6 +144,7 @@ struct WorldInfo {
 WorldInfo world_info();
 HostTensor world_allreduce(const HostTensor& x, const std::string& op, const std::string& line);
 HostTensor world_broadcast(const HostTensor& x, int root, const std::string& line);
-HostTensor world_allgather(const HostTensor& x, const std::string& line);  // along dim 1, may be uneven
+HostTensor world_allgather(const HostTensor& x,
+                           const std::string& line);  // along dim 1, may be uneven
 
 }  // namespace orrery

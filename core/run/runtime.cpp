@@ -24,8 +24,9 @@ std::string device_of(const std::vector<std::string>& kernels) {
   const std::string device = Registry::get().kernel(kernels.front()).device;
   for (const std::string& name : kernels)
     if (const char* other = Registry::get().kernel(name).device; other != device)
-      fail(ORR_INVALID, "kernels '{}' work on device '{}' and '{}' on '{}': choose plugins of one device", kernels.front(),
-           device, name, other);
+      fail(ORR_INVALID,
+           "kernels '{}' work on device '{}' and '{}' on '{}': choose plugins of one device",
+           kernels.front(), device, name, other);
   return device;
 }
 
@@ -46,12 +47,19 @@ std::vector<std::string> kernels_of_host() {
   for (const std::string& name : Registry::get().names(ORR_KIND_KERNEL)) {
     const orr_kernel_api& api = Registry::get().kernel(name);
     const bool host = std::string(api.device) == "host";
-    const std::string why = host ? refusal(api) : fmt::format("it works on device '{}': choose it with --kernels {}", api.device, name);
-    if (why.empty()) found.push_back(name);
-    else refusals += fmt::format("\n  {}: {}", name, why);
+    const std::string why =
+        host
+            ? refusal(api)
+            : fmt::format("it works on device '{}': choose it with --kernels {}", api.device, name);
+    if (why.empty())
+      found.push_back(name);
+    else
+      refusals += fmt::format("\n  {}: {}", name, why);
   }
   if (found.empty())
-    fail(ORR_UNAVAILABLE, "no kernel plugin works on this machine; `orrery plugins` lists what was found{}", refusals);
+    fail(ORR_UNAVAILABLE,
+         "no kernel plugin works on this machine; `orrery plugins` lists what was found{}",
+         refusals);
   return found;
 }
 
@@ -67,8 +75,10 @@ void SharedArena::reserve(uint64_t bytes) {
   Profile::Timer timer(Profile::get().once("memory of steps"));
   const Device& device = Runtime::get().device();
   owned_.reset();
-  if (of_ == Of::staging) owned_ = device.pinned(bytes, "memory for exchanges");
-  else owned_ = device.memory(bytes, of_ == Of::tensors ? "the arena" : "memory for sums over ranks");
+  if (of_ == Of::staging)
+    owned_ = device.pinned(bytes, "memory for exchanges");
+  else
+    owned_ = device.memory(bytes, of_ == Of::tensors ? "the arena" : "memory for sums over ranks");
   view_ = *owned_, ++moves_;
 }
 
@@ -83,7 +93,9 @@ const World& Runtime::world() {
 }
 
 WorldComm& Runtime::comm() {
-  if (!comm_) comm_ = std::make_unique<WorldComm>(world(), runtime_options().comm, runtime_options().link_speed);
+  if (!comm_)
+    comm_ =
+        std::make_unique<WorldComm>(world(), runtime_options().comm, runtime_options().link_speed);
   return *comm_;
 }
 
@@ -119,7 +131,8 @@ std::shared_ptr<const orr_memory> Runtime::exchanged(uint64_t bytes, int group) 
 }
 
 const std::vector<std::string>& Runtime::kernels() {
-  if (kernels_.empty()) kernels_ = runtime_options().kernels.empty() ? kernels_of_host() : chosen_kernels();
+  if (kernels_.empty())
+    kernels_ = runtime_options().kernels.empty() ? kernels_of_host() : chosen_kernels();
   return kernels_;
 }
 
@@ -152,7 +165,8 @@ void Runtime::close() {
   if (begun_) observers_.stop();
   begun_ = false, planned_steps_ = 0;
   if (const std::string names = comm_ ? comm_->composed() : ""; !names.empty())
-    Profile::get().note(fmt::format("comm '{}' has no {}: composed of its messages", runtime_options().comm, names));
+    Profile::get().note(fmt::format("comm '{}' has no {}: composed of its messages",
+                                    runtime_options().comm, names));
   comm_.reset();
   groups_.clear();
 }

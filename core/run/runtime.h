@@ -31,7 +31,7 @@ class SharedArena {
   void reserve(uint64_t bytes);
   const orr_memory* memory() const { return &view_; }
   uint64_t bytes() const { return view_.bytes; }  // allocated
-  int moves() const { return moves_; }  // how often the bytes have got another place
+  int moves() const { return moves_; }            // how often the bytes have got another place
 
  private:
   Of of_;
@@ -53,8 +53,8 @@ class Runtime {
  public:
   static Runtime& get();
 
-  const World& world();          // as the launcher said
-  WorldComm& comm();             // opened on first use; collective
+  const World& world();  // as the launcher said
+  WorldComm& comm();     // opened on first use; collective
   // The group of the ranks that share all coordinates with this one but that on `axis`: for
   // WorldComm::submit. Made on first use; collective.
   int group(const Spread& spread, const std::string& axis);
@@ -67,8 +67,8 @@ class Runtime {
   SharedArena& arena() { return arena_; }
   SharedArena& staging() { return staging_; }  // of exchanges of a device
   SharedArena& sums() { return sums_; }  // where operands of sums arrive that stay on the device
-  // Memory of the device that ranks of a group exchange; where peers can read it, given back with the
-  // communicator. Collective over the group.
+  // Memory of the device that ranks of a group exchange; where peers can read it, given back with
+  // the communicator. Collective over the group.
   std::shared_ptr<const orr_memory> exchanged(uint64_t bytes, int group);
   CopyLane& copies() { return copies_; }
   Observers& observers() { return observers_; }
@@ -76,7 +76,8 @@ class Runtime {
   void set_planned_steps(int64_t last) { planned_steps_ = last; }
   // Work that has begun; it lasts until somebody settles.
   void begin_work(std::shared_ptr<AtWork> work) { at_work_.push_back(std::move(work)); }
-  // Ends all work, but `but`: whoever reads or writes states says this first. Collective if there is any.
+  // Ends all work, but `but`: whoever reads or writes states says this first. Collective if there
+  // is any.
   void settle(const AtWork* but = nullptr);
   // Starts the observers, once; they hear of the run from its first training step on.
   void begin_run();

@@ -15,16 +15,20 @@ struct Picture {
   double end = 0, busy = 0;
   size_t ranks = 0;
 
-  explicit Picture(const Timetable& timetable) : spans(timetable.times), ranks(timetable.cells.size()) {
+  explicit Picture(const Timetable& timetable)
+      : spans(timetable.times), ranks(timetable.cells.size()) {
     for (auto& [cell, span] : spans) end = std::max(end, span.end), busy += span.end - span.begin;
   }
 
   std::string caption() const {
     double all = end * static_cast<double>(ranks), idle = all - busy;
-    return fmt::format("bubble {:.1f} % of the step, {:.1f} % over the work (forward 1, backward {}, messages 0)",
-                       100 * idle / all, 100 * idle / busy,
-                       std::any_of(spans.begin(), spans.end(), [](auto& s) { return s.first.segment == Segment::weight; })
-                           ? "1, weight 1" : "2");
+    return fmt::format(
+        "bubble {:.1f} % of the step, {:.1f} % over the work (forward 1, backward {}, messages 0)",
+        100 * idle / all, 100 * idle / busy,
+        std::any_of(spans.begin(), spans.end(),
+                    [](auto& s) { return s.first.segment == Segment::weight; })
+            ? "1, weight 1"
+            : "2");
   }
 };
 
@@ -40,7 +44,8 @@ std::string schedule_text(const Timetable& timetable) {
   const CellTables& tables = timetable.cells;
   Picture picture(timetable);
   int units = static_cast<int>(picture.end), width = 1;
-  for (auto& [cell, span] : picture.spans) width = std::max(width, 1 + static_cast<int>(std::to_string(cell.slice).size()));
+  for (auto& [cell, span] : picture.spans)
+    width = std::max(width, 1 + static_cast<int>(std::to_string(cell.slice).size()));
   if (units * (width + 1) > kColumns) width = 0;  // letters alone
   int column = width + 1, shown = std::min(units, kColumns / column);
   std::string text;
@@ -66,19 +71,24 @@ std::string schedule_svg(const Timetable& timetable) {
   constexpr int kUnit = 26, kRow = 26, kLeft = 64, kTop = 8;
   const CellTables& tables = timetable.cells;
   Picture picture(timetable);
-  int width = kLeft + static_cast<int>(picture.end) * kUnit + 8, height = kTop + static_cast<int>(tables.size()) * kRow + 30;
+  int width = kLeft + static_cast<int>(picture.end) * kUnit + 8,
+      height = kTop + static_cast<int>(tables.size()) * kRow + 30;
   std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" font-family=\"sans-serif\" font-size=\"11\">\n"
-      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n", width, height);
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" "
+      "font-family=\"sans-serif\" font-size=\"11\">\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
+      width, height);
   for (size_t r = 0; r < tables.size(); ++r) {
     int y = kTop + static_cast<int>(r) * kRow;
     svg += fmt::format("<text x=\"6\" y=\"{}\">stage {}</text>\n", y + 17, r);
     for (const Cell& cell : tables[r]) {
       Span span = picture.spans.at(cell);
       double x = kLeft + span.begin * kUnit, w = (span.end - span.begin) * kUnit;
-      svg += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\" stroke=\"white\"><title>{}</title></rect>"
-                         "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
-                         x, y, w, kRow - 2, color(cell.segment), to_string(cell), x + w / 2, y + 16, cell.slice);
+      svg += fmt::format(
+          "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\" "
+          "stroke=\"white\"><title>{}</title></rect>"
+          "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+          x, y, w, kRow - 2, color(cell.segment), to_string(cell), x + w / 2, y + 16, cell.slice);
     }
   }
   svg += fmt::format("<text x=\"6\" y=\"{}\">{}</text>\n</svg>\n", height - 8, picture.caption());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The order of a step in a pipeline as a picture: a row per rank, time to the right, F, B and W cells
-// with the number of their microbatch, and what is idle.
+// The order of a step in a pipeline as a picture: a row per rank, time to the right, F, B and W
+// cells with the number of their microbatch, and what is idle.
 #pragma once
 
 #include <string>

@@ -67,8 +67,10 @@ void check_backend(Runtime& runtime, const Serving& how) {
 // Servers work on other threads than the device's.
 void check_device(Runtime& runtime, const Serving& how) {
   if (const Device& device = runtime.device(); !device.is_host())
-    fail(ORR_UNAVAILABLE, "{}: strategy.{}: servers of their own time work on the host and not on device '{}': use "
-         "kernels of the host, or mode = \"sync\"", how.line, how.cause, device.name());
+    fail(ORR_UNAVAILABLE,
+         "{}: strategy.{}: servers of their own time work on the host and not on device '{}': use "
+         "kernels of the host, or mode = \"sync\"",
+         how.line, how.cause, device.name());
 }
 
 // What servers do, and what workers leave for them.

@@ -18,7 +18,9 @@ std::vector<Spans> flights(const RankPlan& plan) {
   for (size_t i = 0; i < plan.schedule.size(); ++i) {
     const Step& s = plan.schedule[i];
     if (s.kind == Step::post) posted[{s.index, s.slice}] = static_cast<int>(i);
-    if (s.kind == Step::wait) found[static_cast<size_t>(s.index)].push_back({posted.at({s.index, s.slice}), static_cast<int>(i)});
+    if (s.kind == Step::wait)
+      found[static_cast<size_t>(s.index)].push_back(
+          {posted.at({s.index, s.slice}), static_cast<int>(i)});
   }
   for (Spans& spans : found) std::sort(spans.begin(), spans.end());
   return found;
@@ -55,7 +57,8 @@ class Stager {
     const Exchange& e = plan_.exchanges[i];
     const uint64_t send_end = e.send.offset + bytes.send, recv_end = e.recv.offset + bytes.recv;
     if (bytes.send && bytes.recv && e.send.storage == e.recv.storage)
-      return push(i, e.send.storage, std::min(e.send.offset, e.recv.offset), std::max(send_end, recv_end), true, true);
+      return push(i, e.send.storage, std::min(e.send.offset, e.recv.offset),
+                  std::max(send_end, recv_end), true, true);
     if (bytes.send) push(i, e.send.storage, e.send.offset, send_end, true, false);
     if (bytes.recv) push(i, e.recv.storage, e.recv.offset, recv_end, false, true);
   }
@@ -83,6 +86,8 @@ class Stager {
 
 }  // namespace
 
-StagingPlan plan_staging(const RankPlan& plan, const std::vector<StagedBytes>& bytes) { return Stager(plan).run(bytes); }
+StagingPlan plan_staging(const RankPlan& plan, const std::vector<StagedBytes>& bytes) {
+  return Stager(plan).run(bytes);
+}
 
 }  // namespace orrery

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where exchanges of a device wait in pinned memory: each from its post to its wait, offsets as in the
-// memory plan. What lies in one storage lies there alike, so that operations in place stay so.
+// Where exchanges of a device wait in pinned memory: each from its post to its wait, offsets as in
+// the memory plan. What lies in one storage lies there alike, so that operations in place stay so.
 #pragma once
 
 #include <vector>
@@ -16,8 +16,8 @@ struct StagedBytes {
 };
 
 struct StagingPlan {
-  // By exchange: what an offset in the storage of `send` or `recv` becomes when this is added; it may
-  // wrap.
+  // By exchange: what an offset in the storage of `send` or `recv` becomes when this is added; it
+  // may wrap.
   struct Shift {
     uint64_t send = 0, recv = 0;
   };

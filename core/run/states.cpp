@@ -42,8 +42,8 @@ void settle_together(const States& fresh, Tier tier, const std::string& director
 }
 
 // Gives a place to those that have none, and returns them; rows are new as a whole or not at all.
-States settle(const States& states, const std::vector<Neighbours>& rows, const RowMemory& allocate_row,
-              const std::string& directory) {
+States settle(const States& states, const std::vector<Neighbours>& rows,
+              const RowMemory& allocate_row, const std::string& directory) {
   States fresh;
   for (const Neighbours& row : rows) {
     if (row.states.front()->memory) continue;
@@ -67,9 +67,11 @@ Part plain(const Part& part, const Type& whole) {
   return part.dim == kNone && part.begin == 0 && part.end == whole.elements() ? Part{} : part;
 }
 
-// Every rank's parts of the states, by rank. Programs of other ranks may name them in another order.
+// Every rank's parts of the states, by rank. Programs of other ranks may name them in another
+// order.
 void tell_parts(std::vector<std::shared_ptr<State>> states) {
-  std::stable_sort(states.begin(), states.end(), [](auto& a, auto& b) { return a->name < b->name; });
+  std::stable_sort(states.begin(), states.end(),
+                   [](auto& a, auto& b) { return a->name < b->name; });
   std::vector<int64_t> words;
   for (auto& s : states) {
     const Part& p = s->part;
@@ -92,8 +94,8 @@ void tell_parts(std::vector<std::shared_ptr<State>> states) {
       s->parts.clear();
 }
 
-// The ranks that give their parts to a reader of the whole: the lowest that holds each, or the lowest
-// that holds everything.
+// The ranks that give their parts to a reader of the whole: the lowest that holds each, or the
+// lowest that holds everything.
 std::vector<int> givers(const State& s) {
   std::vector<int> found;
   for (auto p = s.parts.begin(); p != s.parts.end(); ++p) {
@@ -109,7 +111,8 @@ HostTensor gathered(const State& s) {
   bool gives = std::find(from.begin(), from.end(), world_info().rank) != from.end();
   HostTensor mine = HostTensor::make({ORR_U8, {gives ? static_cast<int64_t>(bytes_of(s)) : 0}});
   if (gives) read_part(s, mine.bytes->data());
-  HostTensor all = world_allgather(mine, "state '" + s.name + "'"), whole = HostTensor::make(s.type);
+  HostTensor all = world_allgather(mine, "state '" + s.name + "'"),
+             whole = HostTensor::make(s.type);
   const std::byte* at = all.bytes->data();
   for (int rank : from) {
     const Part& part = s.parts[static_cast<size_t>(rank)];
@@ -123,8 +126,10 @@ HostTensor gathered(const State& s) {
 bool must_move(const State& s, const Part& wanted, Tier tier, int world) {
   bool fits = wanted == s.part && tier == s.tier && (world > 1 || s.parts.empty());
   if (s.bound && !fits)
-    fail(ORR_INVALID, "{}'{}' is held {} by a program that was compiled before, and this one wants {}; compile "
-         "the training step first, and read such states with orrery.func or run:eval", s.site.prefix(), s.name,
+    fail(ORR_INVALID,
+         "{}'{}' is held {} by a program that was compiled before, and this one wants {}; compile "
+         "the training step first, and read such states with orrery.func or run:eval",
+         s.site.prefix(), s.name,
          s.parts.empty() ? s.tier == Tier::device ? "whole" : "in another tier" : "in parts",
          wanted.is_whole() ? "the whole here" : "a part");
   return s.lies_somewhere() && !fits;
@@ -152,28 +157,33 @@ std::byte* state_address(const State& state) {
 }
 
 void read_part(const State& state, std::byte* to) {
-  if (state.file) state.file->read(to, bytes_of(state), state.offset);
-  else Runtime::get().device().read(to, buffer_of(state));
+  if (state.file)
+    state.file->read(to, bytes_of(state), state.offset);
+  else
+    Runtime::get().device().read(to, buffer_of(state));
 }
 
 void write_part(const State& state, const std::byte* from) {
-  if (state.file) state.file->write(from, bytes_of(state), state.offset);
-  else Runtime::get().device().write(buffer_of(state), from);
+  if (state.file)
+    state.file->write(from, bytes_of(state), state.offset);
+  else
+    Runtime::get().device().write(buffer_of(state), from);
 }
 
 void materialize(const std::vector<std::shared_ptr<State>>& states) {
   for (auto& s : settle(states, {}, {}, "")) set_initial(s);
 }
 
-void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int world, const RowMemory& allocate,
-          const std::string& directory) {
+void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int world,
+          const RowMemory& allocate, const std::string& directory) {
   States states, fresh, joining;
   for (const Neighbours& row : neighbours)
     if (!row.seated()) joining.insert(joining.end(), row.states.begin(), row.states.end());
   std::vector<std::pair<std::shared_ptr<State>, HostTensor>> moving;
   for (auto& [s, part, tier] : parts) {
     Part wanted = plain(part, s->type);
-    bool joins = s->lies_somewhere() && std::find(joining.begin(), joining.end(), s) != joining.end();
+    bool joins =
+        s->lies_somewhere() && std::find(joining.begin(), joining.end(), s) != joining.end();
     if (must_move(*s, wanted, tier, world) || joins) {
       moving.push_back({s, read_state(*s)});
       s->memory.reset(), s->file.reset();
@@ -201,7 +211,8 @@ HostTensor read_state(State& state) {
 void write_state(State& state, const HostTensor& value) {
   Runtime::get().settle();
   if (value.type != state.type)
-    fail(ORR_INVALID, "state '{}' is {}, the value given {}", state.name, to_string(state.type), to_string(value.type));
+    fail(ORR_INVALID, "state '{}' is {}, the value given {}", state.name, to_string(state.type),
+         to_string(value.type));
   if (!state.lies_somewhere()) fail(ORR_FAILED, "state '{}' has no memory yet", state.name);
   if (state.file || !state.memory->host) {
     std::vector<std::byte> part(bytes_of(state));

@@ -17,15 +17,16 @@ struct Held;
 struct Neighbours;
 using HeldParts = std::vector<Held>;
 
-// Gives every state the part that a program over `world` ranks wants of it and binds it there: memory,
-// and its initial value if it has none. Throws Error if another program holds another part. A state
-// that is only read and written so far moves, also into a row of `neighbours`. Collective if world > 1: the ranks tell one another
-// their parts, so that the whole can be read.
+// Gives every state the part that a program over `world` ranks wants of it and binds it there:
+// memory, and its initial value if it has none. Throws Error if another program holds another part.
+// A state that is only read and written so far moves, also into a row of `neighbours`. Collective
+// if world > 1: the ranks tell one another their parts, so that the whole can be read.
 // A new row lies in what `allocate` gives it, zeroed.
 using RowMemory = std::function<std::shared_ptr<const orr_memory>(const Neighbours&)>;
-// States of Tier::disk lie in a file in `directory`; "": that of the run, or the system's for temporary files.
-void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int world, const RowMemory& allocate = {},
-          const std::string& directory = "");
+// States of Tier::disk lie in a file in `directory`; "": that of the run, or the system's for
+// temporary files.
+void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int world,
+          const RowMemory& allocate = {}, const std::string& directory = "");
 
 // Zeroed memory for tensors of a tier that is not the disk, and a file of zeros in `directory` (see
 // hold), for what waits there.

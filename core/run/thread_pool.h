@@ -17,8 +17,8 @@ class ThreadPool {
   void configure(int threads, std::vector<int> cpus = {});
 
   int threads() const;
-  // Lets the calling thread use all CPUs of the pool. The thread that calls `run` first is pinned like
-  // a worker, and threads that it creates inherit that: they call this first. [any thread]
+  // Lets the calling thread use all CPUs of the pool. The thread that calls `run` first is pinned
+  // like a worker, and threads that it creates inherit that: they call this first. [any thread]
   void unpin() const;
   // See orr_host.parallel_for.
   void run(int64_t n, void (*fn)(void*, int64_t), void* arg);

@@ -32,8 +32,8 @@ struct Timeline {
   std::vector<Transfer> transfers;
 };
 
-// The plan's schedule without copies between memory tiers. Kinds of ranks stand for their members: peers are indices of kinds.alike().
-// [any thread]
+// The plan's schedule without copies between memory tiers. Kinds of ranks stand for their members:
+// peers are indices of kinds.alike(). [any thread]
 Timeline timeline_of(const RankPlan& plan, const RankKinds& kinds, const Machine& machine);
 
 // A rank's step. What is neither is spent waiting for ranks that are not ready, or for the last one

@@ -45,7 +45,8 @@ constexpr int kMostSkipped = 50;  // one after another
 
 class TrainRun : public Run {
  public:
-  explicit TrainRun(RunSpec spec) : spec_(std::move(spec)), drawing_(spec_), runtime_(Runtime::get()) {
+  explicit TrainRun(RunSpec spec)
+      : spec_(std::move(spec)), drawing_(spec_), runtime_(Runtime::get()) {
     std::sort(spec_.params.begin(), spec_.params.end(),
               [](auto& a, auto& b) { return natural_less(a->name, b->name); });
   }
@@ -90,16 +91,17 @@ class TrainRun : public Run {
   void save(const std::string& directory, const std::string& extra) override {
     runtime_.settle();
     if (averaging_.every > 0 && steps_ % averaging_.every)
-      fail(ORR_INVALID, "step {} lies between two averages of strategy.{}: save after a multiple of {} steps", steps_,
-           averaging_.cause, averaging_.every);
+      fail(ORR_INVALID,
+           "step {} lies between two averages of strategy.{}: save after a multiple of {} steps",
+           steps_, averaging_.cause, averaging_.every);
     std::string error;
     size_t read = 0;
     std::vector<NamedTensor> tensors;
     for (auto& s : all_states())
       tensors.push_back({s->name, s->role == Role::param, {s->type, [&read, s] {
-        ++read;
-        return read_state(*s);
-      }}});
+                                                             ++read;
+                                                             return read_state(*s);
+                                                           }}});
     sort_for_checkpoint(tensors);
     if (rank() == 0) {
       try {
@@ -121,9 +123,11 @@ class TrainRun : public Run {
     for (auto& s : known_states_) {
       auto found = c.tensors.find(s->name);
       if (found == c.tensors.end())
-        fail(ORR_FAILED, "checkpoint '{}' has no tensor '{}' {}", directory, s->name, to_string(s->type));
+        fail(ORR_FAILED, "checkpoint '{}' has no tensor '{}' {}", directory, s->name,
+             to_string(s->type));
       if (found->second.type != s->type)
-        fail(ORR_FAILED, "checkpoint '{}': '{}' is {}, but {} here; load it into the model that was saved",
+        fail(ORR_FAILED,
+             "checkpoint '{}': '{}' is {}, but {} here; load it into the model that was saved",
              directory, s->name, to_string(found->second.type), to_string(s->type));
     }
     for (auto& s : known_states_) {
@@ -139,7 +143,8 @@ class TrainRun : public Run {
   }
 
   std::string plan(const BatchFields& batch) override {
-    int world = runtime_options().plan_only && !spec_.local ? runtime_options().plan_ranks : ranks();
+    int world =
+        runtime_options().plan_only && !spec_.local ? runtime_options().plan_ranks : ranks();
     auto drawn = [&](const std::vector<StrategyUse>& stack, int ranks) {
       Blueprint b = draw(batch, true, ranks, stack);
       return b.spread.serving.on() ? Served::worker(b) : b;
@@ -160,7 +165,8 @@ class TrainRun : public Run {
     if (averaging_.every > 0 && steps_ % averaging_.every == 0) average();
     counters_.bytes_sent += sent_so_far() - sent;
     counters_.bytes_copied += runtime_.copies().bytes_moved() - copied;
-    counters_.planned_arena_bytes = std::max(counters_.planned_arena_bytes, variant.plan().arena_bytes);
+    counters_.planned_arena_bytes =
+        std::max(counters_.planned_arena_bytes, variant.plan().arena_bytes);
     counters_.planned_bytes_copied += variant.plan().bytes_copied();
     counters_.predicted_bytes_sent += predicted_.at(&variant);
     return result;
@@ -170,7 +176,8 @@ class TrainRun : public Run {
   std::shared_ptr<StepResult> serve(const BatchFields& batch) {
     const std::string key = shape_key(batch, true);
     const bool idle = served_->samples(key, batch) == 0;  // it has no loss of its own
-    auto result = result_of(served_->step(key, batch, steps_ + 1, spec_.scalars(steps_ + 1)), steps_ + 1, idle);
+    auto result = result_of(served_->step(key, batch, steps_ + 1, spec_.scalars(steps_ + 1)),
+                            steps_ + 1, idle);
     ++steps_, ++counters_.steps;
     return result;
   }
@@ -181,31 +188,37 @@ class TrainRun : public Run {
     now.planned_arena_bytes = std::max(now.planned_arena_bytes, served_->arena_bytes());
     for (const StrategyUse& use : spec_.strategies)
       if (use.name == served_->strategy())
-        for (auto& [bytes, times] : served_->messages()) now.predicted_bytes_sent += times * predicted_message(use, bytes);
+        for (auto& [bytes, times] : served_->messages())
+          now.predicted_bytes_sent += times * predicted_message(use, bytes);
   }
 
   // Collective, unless ranks train alone and meet only now and then.
   std::map<std::string, double> scalars_of(int64_t step) const {
-    std::map<std::string, double> own = spec_.scalars ? spec_.scalars(step) : std::map<std::string, double>{};
+    std::map<std::string, double> own =
+        spec_.scalars ? spec_.scalars(step) : std::map<std::string, double>{};
     const bool together = ranks() > 1 && averaging_.every == 0;
     return together && !own.empty() ? numbers_of_rank_0(std::move(own), spec_.line) : own;
   }
 
   std::shared_ptr<StepResult> run_variant(Variant& variant, const BatchFields& batch,
-                                          const std::map<std::string, double>& scalars, int64_t step, bool evaluation) {
+                                          const std::map<std::string, double>& scalars,
+                                          int64_t step, bool evaluation) {
     variant.set_scalars(scalars, step);
     variant.set_batch(batch);
     variant.run();
     return result_of(variant.fetch_scalars(), step, evaluation);
   }
 
-  std::shared_ptr<StepResult> result_of(std::map<std::string, double> values, int64_t step, bool evaluation) {
+  std::shared_ptr<StepResult> result_of(std::map<std::string, double> values, int64_t step,
+                                        bool evaluation) {
     auto result = std::make_shared<Result>(std::move(values));
     result->step = step;
     double loss = result->get("loss");
-    if (drawing_.scales_loss() && !evaluation) count_skipped(*result);
+    if (drawing_.scales_loss() && !evaluation)
+      count_skipped(*result);
     else if (!std::isfinite(loss) && !evaluation)
-      fail(ORR_FAILED, "{}the loss of step {} is {}: lower the learning rate, clip gradients, or look "
+      fail(ORR_FAILED,
+           "{}the loss of step {} is {}: lower the learning rate, clip gradients, or look "
            "for a division by zero or a logarithm of zero in the model",
            spec_.line.empty() ? "" : spec_.line + ": ", step, loss);
     return result;
@@ -217,15 +230,22 @@ class TrainRun : public Run {
     in_a_row_ = skipped > skipped_ ? in_a_row_ + 1 : 0;
     skipped_ = skipped;
     if (in_a_row_ < kMostSkipped) return;
-    fail(ORR_FAILED, "{}the loss or the gradients of the last {} steps up to {} are not finite, the last with a loss "
-         "scale of {}: lower the learning rate, keep the module that overflows in f32, or look for a division by "
-         "zero in the model", spec_.line.empty() ? "" : spec_.line + ": ", kMostSkipped, result.step,
+    fail(ORR_FAILED,
+         "{}the loss or the gradients of the last {} steps up to {} are not finite, the last with "
+         "a loss "
+         "scale of {}: lower the learning rate, keep the module that overflows in f32, or look for "
+         "a division by "
+         "zero in the model",
+         spec_.line.empty() ? "" : spec_.line + ": ", kMostSkipped, result.step,
          result.get("loss_scale"));
   }
 
-  std::vector<StrategyUse> strategies() const { return spec_.local ? std::vector<StrategyUse>{} : spec_.strategies; }
+  std::vector<StrategyUse> strategies() const {
+    return spec_.local ? std::vector<StrategyUse>{} : spec_.strategies;
+  }
 
-  Blueprint draw(const BatchFields& batch, bool training, int world, const std::vector<StrategyUse>& stack) {
+  Blueprint draw(const BatchFields& batch, bool training, int world,
+                 const std::vector<StrategyUse>& stack) {
     Blueprint b = drawing_.draw(batch, training, world, stack, saved_microbatches_);
     microbatches_ = b.microbatches;
     return b;
@@ -264,8 +284,10 @@ class TrainRun : public Run {
     std::vector<std::string> scalars;
     for (auto& [name, value] : spec_.scalars(steps_ + 1)) scalars.push_back(name);
     const Serving& how = b.spread.serving;
-    const std::string heading = fmt::format("program {:016x} microbatches {} ranks {} idle {} servers {} push {} pull {} bound {}",
-        program_digest(b), b.microbatches, ranks(), b.spread.idle, how.servers, how.push, how.pull, how.bound);
+    const std::string heading = fmt::format(
+        "program {:016x} microbatches {} ranks {} idle {} servers {} push {} pull {} bound {}",
+        program_digest(b), b.microbatches, ranks(), b.spread.idle, how.servers, how.push, how.pull,
+        how.bound);
     served_ = std::make_shared<Served>(b, std::move(scalars), heading, runtime_);
     served_->add(key, b);
     forget_loaded();
@@ -274,7 +296,8 @@ class TrainRun : public Run {
   void predict(const Variant& variant) {
     uint64_t& bytes = predicted_[&variant];
     if (!spec_.local)
-      for (const Prediction& p : predictions(variant.plan(), spec_.strategies, rank())) bytes += p.predicted;
+      for (const Prediction& p : predictions(variant.plan(), spec_.strategies, rank()))
+        bytes += p.predicted;
   }
 
   void average() {

@@ -22,9 +22,12 @@ RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime, SharedArena& ar
   }();
   arena.reserve(plan.arena_bytes);  // initial values are drawn in it: fresh memory is slow
   runtime.form_groups(plan.spread);
-  hold(plan.local.parts, plan.local.neighbours, b.spread.world, [&](const Neighbours& row) {
-    return runtime.exchanged(row.room, runtime.group(plan.spread, row.axis));
-  }, plan.spread.offload.directory);
+  hold(
+      plan.local.parts, plan.local.neighbours, b.spread.world,
+      [&](const Neighbours& row) {
+        return runtime.exchanged(row.room, runtime.group(plan.spread, row.axis));
+      },
+      plan.spread.offload.directory);
   return plan;
 }
 
@@ -51,7 +54,8 @@ Variant::Variant(const Blueprint& blueprint, int rank, Runtime& runtime)
 
 Variant::Variant(const Blueprint& blueprint, int rank, Runtime& runtime, SharedArena& arena)
     : executor_(lowered(blueprint, rank, runtime, arena), runtime, arena) {
-  for (auto& [state, next] : blueprint.program.updates()) updated_.push_back(blueprint.program.value(state).state);
+  for (auto& [state, next] : blueprint.program.updates())
+    updated_.push_back(blueprint.program.value(state).state);
 }
 
 void Variant::run() {
@@ -73,14 +77,19 @@ void Variant::set_scalars(const std::map<std::string, double>& scalars, int64_t 
     double real = 0;
     if (v.name != "$step" && v.name != "$seed") {
       auto given = scalars.find(v.name);
-      if (given == scalars.end()) fail(ORR_INVALID, "{}no value for the scalar '{}'", v.site.prefix(), v.name);
+      if (given == scalars.end())
+        fail(ORR_INVALID, "{}no value for the scalar '{}'", v.site.prefix(), v.name);
       real = given->second, whole = static_cast<int64_t>(real);
     }
     auto put = [&](auto x) { std::memcpy(to, &x, sizeof x); };
-    if (v.type.dtype == ORR_I64) put(whole);
-    else if (v.type.dtype == ORR_I32) put(static_cast<int32_t>(whole));
-    else if (v.type.dtype == ORR_F64) put(real);
-    else put(static_cast<float>(real));
+    if (v.type.dtype == ORR_I64)
+      put(whole);
+    else if (v.type.dtype == ORR_I32)
+      put(static_cast<int32_t>(whole));
+    else if (v.type.dtype == ORR_F64)
+      put(real);
+    else
+      put(static_cast<float>(real));
   }
 }
 
@@ -118,8 +127,10 @@ void Variant::set_batch(const BatchFields& batch) {
   for (size_t i = 0; i < p.values().size(); ++i) {
     const Value& v = p.values()[i];
     if (v.role != Role::batch) continue;
-    if (v.name == "$weight") load_weight(static_cast<ValueId>(i), batch.begin()->second.type.dims[0]);
-    else load_field(batch.at(v.name), static_cast<ValueId>(i));
+    if (v.name == "$weight")
+      load_weight(static_cast<ValueId>(i), batch.begin()->second.type.dims[0]);
+    else
+      load_field(batch.at(v.name), static_cast<ValueId>(i));
   }
 }
 

@@ -26,8 +26,8 @@ class Variant {
  public:
   // Collective if the plan communicates.
   Variant(const Blueprint& blueprint, int rank, Runtime& runtime);
-  // In memory of its own, so that it may run on another thread beside the others. REQUIRES: it does not
-  // communicate.
+  // In memory of its own, so that it may run on another thread beside the others. REQUIRES: it does
+  // not communicate.
   Variant(const Blueprint& blueprint, int rank, Runtime& runtime, SharedArena& arena);
 
   void set_scalars(const std::map<std::string, double>& scalars, int64_t step);

@@ -8,7 +8,8 @@
 namespace orrery {
 namespace {
 
-HostTensor word(Word word, const HostTensor& x, const std::string& op, int root, const std::string& line) {
+HostTensor word(Word word, const HostTensor& x, const std::string& op, int root,
+                const std::string& line) {
   WordCall call;
   call.word = word, call.tensors = {x};
   call.op = op, call.root = root, call.line = line;
@@ -19,7 +20,8 @@ HostTensor word(Word word, const HostTensor& x, const std::string& op, int root,
 }  // namespace
 
 WorldInfo world_info() {
-  if (runtime_options().plan_only) return {0, runtime_options().plan_ranks, 0, runtime_options().plan_ranks};
+  if (runtime_options().plan_only)
+    return {0, runtime_options().plan_ranks, 0, runtime_options().plan_ranks};
   const World& w = Runtime::get().world();
   return {w.rank, w.size, w.local_rank, w.local_size};
 }

@@ -57,7 +57,8 @@ std::string read_header(const File& file, Digest& digest) {
 
 }  // namespace
 
-bool earlier_in_file(const std::string& a, const Type& type_of_a, const std::string& b, const Type& type_of_b) {
+bool earlier_in_file(const std::string& a, const Type& type_of_a, const std::string& b,
+                     const Type& type_of_b) {
   int x = safetensors_order(type_of_a.dtype), y = safetensors_order(type_of_b.dtype);
   return x != y ? x > y : a < b;
 }

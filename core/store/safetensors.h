@@ -14,21 +14,23 @@
 
 namespace orrery {
 
-// A tensor to be written. Its bytes are asked for when their turn comes, so that one tensor at a time
-// need be in memory.
+// A tensor to be written. Its bytes are asked for when their turn comes, so that one tensor at a
+// time need be in memory.
 struct TensorSource {
   TensorSource(Type t, std::function<HostTensor()> r) : type(std::move(t)), read(std::move(r)) {}
-  TensorSource(const HostTensor& t) : type(t.type), read([t] { return t; }) {}  // NOLINT: meant to convert
+  TensorSource(const HostTensor& t)
+      : type(t.type), read([t] { return t; }) {}  // NOLINT: meant to convert
   Type type;
   std::function<HostTensor()> read;
 };
 using NamedTensors = std::vector<std::pair<std::string, TensorSource>>;
 
 // Whether a file has tensor a before tensor b: by dtype, then name.
-bool earlier_in_file(const std::string& a, const Type& type_of_a, const std::string& b, const Type& type_of_b);
+bool earlier_in_file(const std::string& a, const Type& type_of_a, const std::string& b,
+                     const Type& type_of_b);
 
-// Writes all tensors to a file just created, reading each once, in the file's order whatever that of
-// `tensors`: equal tensors make equal files. The caller finishes the file. Throws Error
+// Writes all tensors to a file just created, reading each once, in the file's order whatever that
+// of `tensors`: equal tensors make equal files. The caller finishes the file. Throws Error
 // for names that are empty, repeated, reserved or not UTF-8, and for writes that fail.
 void write_safetensors(File& file, NamedTensors tensors);
 

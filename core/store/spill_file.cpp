@@ -21,7 +21,8 @@ constexpr size_t kMostPerCall = size_t{1} << 30;  // Linux moves at most 2 GiB i
 
 }  // namespace
 
-SpillFile::SpillFile(const std::string& directory, uint64_t bytes) : directory_(directory), bytes_(bytes) {
+SpillFile::SpillFile(const std::string& directory, uint64_t bytes)
+    : directory_(directory), bytes_(bytes) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) refuse("be made", write_error(error.value()));
@@ -39,8 +40,8 @@ SpillFile::SpillFile(const std::string& directory, uint64_t bytes) : directory_(
 SpillFile::~SpillFile() { ::close(fd_); }
 
 void SpillFile::refuse(const char* what, const std::string& why) const {
-  fail(ORR_FAILED, "offload: a file of {} in '{}' cannot {}: {}", human_bytes(static_cast<double>(bytes_)), directory_,
-       what, why);
+  fail(ORR_FAILED, "offload: a file of {} in '{}' cannot {}: {}",
+       human_bytes(static_cast<double>(bytes_)), directory_, what, why);
 }
 
 void SpillFile::read(void* to, size_t count, uint64_t offset) const {

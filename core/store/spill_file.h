@@ -13,8 +13,8 @@ namespace orrery {
 
 class SpillFile {
  public:
-  // Zeros, with their room on the disk taken at once: a disk that is too small is an error here, not
-  // in the middle of a step. Throws Error.
+  // Zeros, with their room on the disk taken at once: a disk that is too small is an error here,
+  // not in the middle of a step. Throws Error.
   SpillFile(const std::string& directory, uint64_t bytes);
   ~SpillFile();
   SpillFile(const SpillFile&) = delete;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sockets: the ranks of one machine, joined by Unix sockets. Two for each pair of ranks of a
- * communicator: one carries messages in order, the other why it ends: a reason, or a goodbye. Sends and receives are
- * all that there is; Orrery composes reductions and gathers of them. See orrery/comm.h for the calls. */
+ * communicator: one carries messages in order, the other why it ends: a reason, or a goodbye. Sends
+ * and receives are all that there is; Orrery composes reductions and gathers of them. See
+ * orrery/comm.h for the calls. */
 #define _GNU_SOURCE
 #include <orrery/comm.h>
 #include <orrery/host.h>
@@ -81,7 +82,8 @@ static orr_status* poison(orr_comm* comm, int32_t code, const char* words) {
 static void tell(orr_comm* comm, const char* words) {
   pthread_mutex_lock(&comm->mutex);
   for (int r = 0; r < comm->size; ++r)
-    if (r != comm->rank) send(comm->peers[r].fd[CONTROL], words, strlen(words) + 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (r != comm->rank)
+      send(comm->peers[r].fd[CONTROL], words, strlen(words) + 1, MSG_NOSIGNAL | MSG_DONTWAIT);
   pthread_mutex_unlock(&comm->mutex);
 }
 
@@ -90,10 +92,12 @@ static orr_status* end_all(orr_comm* comm, int32_t code, const char* words) {
   return poison(comm, code, words);
 }
 
-static orr_status* complain(orr_comm* comm, int32_t code, int from, const char* what, const orr_coll* c) {
+static orr_status* complain(orr_comm* comm, int32_t code, int from, const char* what,
+                            const orr_coll* c) {
   char words[WORDS];
-  snprintf(words, sizeof words, "rank %d %s in %s '%s' (%s)", from, what, c->op == ORR_COLL_SEND ? "send" : "recv",
-           c->name ? c->name : "", c->where ? c->where : "");
+  snprintf(words, sizeof words, "rank %d %s in %s '%s' (%s)", from, what,
+           c->op == ORR_COLL_SEND ? "send" : "recv", c->name ? c->name : "",
+           c->where ? c->where : "");
   return end_all(comm, code, words);
 }
 
@@ -125,13 +129,18 @@ static void abort_all(orr_comm* comm, const char* reason) {
 
 /* ---- messages ---- */
 
-static uint64_t body_bytes(const orr_coll* c) { return (uint64_t)(c->count * orr_dtype_bytes(c->dtype)); }
+static uint64_t body_bytes(const orr_coll* c) {
+  return (uint64_t)(c->count * orr_dtype_bytes(c->dtype));
+}
 
-static const orr_buffer* buffer_of(const orr_coll* c) { return c->op == ORR_COLL_SEND ? &c->send : &c->recv; }
+static const orr_buffer* buffer_of(const orr_coll* c) {
+  return c->op == ORR_COLL_SEND ? &c->send : &c->recv;
+}
 
 static transfer start(const orr_coll* c) {
   transfer t = {c, {c->count, c->dtype, c->tag, ""}, 0};
-  snprintf(t.front.words, sizeof t.front.words, "'%s' (%s)", c->name ? c->name : "", c->where ? c->where : "");
+  snprintf(t.front.words, sizeof t.front.words, "'%s' (%s)", c->name ? c->name : "",
+           c->where ? c->where : "");
   return t;
 }
 
@@ -140,10 +149,13 @@ static int is_over(const transfer* t) { return t->done == sizeof t->front + body
 static orr_status* check_ends(orr_comm* comm, const transfer* t, const head* mine) {
   char words[WORDS];
   const head* theirs = &t->front;
-  if (theirs->count == mine->count && theirs->dtype == mine->dtype && theirs->tag == mine->tag) return NULL;
-  snprintf(words, sizeof words, "rank %d sends %lld of dtype %d, tag %d, %.95s; rank %d receives %lld of dtype %d, tag %d, %.95s",
-           t->op->root_or_peer, (long long)theirs->count, theirs->dtype, theirs->tag, theirs->words, comm->rank,
-           (long long)mine->count, mine->dtype, mine->tag, mine->words);
+  if (theirs->count == mine->count && theirs->dtype == mine->dtype && theirs->tag == mine->tag)
+    return NULL;
+  snprintf(words, sizeof words,
+           "rank %d sends %lld of dtype %d, tag %d, %.95s; rank %d receives %lld of dtype %d, tag "
+           "%d, %.95s",
+           t->op->root_or_peer, (long long)theirs->count, theirs->dtype, theirs->tag, theirs->words,
+           comm->rank, (long long)mine->count, mine->dtype, mine->tag, mine->words);
   return end_all(comm, ORR_FAILED, words);
 }
 
@@ -153,9 +165,11 @@ static orr_status* advance(orr_comm* comm, transfer* t, int64_t* moved) {
   const transfer mine = start(t->op);
   while (!is_over(t)) {
     const uint64_t in_head = sizeof t->front, body = t->done < in_head ? 0 : t->done - in_head;
-    char* at = t->done < in_head ? (char*)&t->front + t->done : (char*)orr_buffer_host(buffer_of(t->op)) + body;
+    char* at = t->done < in_head ? (char*)&t->front + t->done
+                                 : (char*)orr_buffer_host(buffer_of(t->op)) + body;
     const size_t left = (size_t)(t->done < in_head ? in_head - t->done : body_bytes(t->op) - body);
-    const ssize_t n = out ? send(fd, at, left, MSG_NOSIGNAL | MSG_DONTWAIT) : recv(fd, at, left, MSG_DONTWAIT);
+    const ssize_t n =
+        out ? send(fd, at, left, MSG_NOSIGNAL | MSG_DONTWAIT) : recv(fd, at, left, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return NULL;
     if (n <= 0) {
       orr_status* status = heard_from(comm, t->op->root_or_peer);
@@ -173,12 +187,15 @@ static orr_status* advance(orr_comm* comm, transfer* t, int64_t* moved) {
 /* Whether an earlier transfer of this direction and peer is not over: those are in order. */
 static int has_to_wait(const transfer* all, int32_t i) {
   for (int32_t k = 0; k < i; ++k)
-    if (!is_over(&all[k]) && all[k].op->op == all[i].op->op && all[k].op->root_or_peer == all[i].op->root_or_peer) return 1;
+    if (!is_over(&all[k]) && all[k].op->op == all[i].op->op &&
+        all[k].op->root_or_peer == all[i].op->root_or_peer)
+      return 1;
   return 0;
 }
 
 /* Moves what all can move; *waits gets a transfer that waits, or NULL. */
-static orr_status* sweep(orr_comm* comm, transfer* all, int32_t n, int64_t* moved, const transfer** waits) {
+static orr_status* sweep(orr_comm* comm, transfer* all, int32_t n, int64_t* moved,
+                         const transfer** waits) {
   orr_status* status = NULL;
   *waits = NULL;
   for (int32_t i = 0; i < n && !status; ++i) {
@@ -190,7 +207,8 @@ static orr_status* sweep(orr_comm* comm, transfer* all, int32_t n, int64_t* move
 }
 
 /* Sleeps until something may move. A peer that is not waited for here may have died, too. */
-static orr_status* pause_for(orr_comm* comm, const transfer* all, int32_t n, const transfer* waits) {
+static orr_status* pause_for(orr_comm* comm, const transfer* all, int32_t n,
+                             const transfer* waits) {
   struct pollfd* fds = calloc((size_t)(n + comm->size), sizeof *fds);
   orr_status* status = NULL;
   if (!fds) return poison(comm, ORR_FAILED, "no memory");
@@ -199,7 +217,9 @@ static orr_status* pause_for(orr_comm* comm, const transfer* all, int32_t n, con
     fds[i].fd = idle ? -1 : comm->peers[all[i].op->root_or_peer].fd[DATA];
     fds[i].events = all[i].op->op == ORR_COLL_SEND ? POLLOUT : POLLIN;
   }
-  for (int r = 0; r < comm->size; ++r) fds[n + r].fd = comm->peers[r].left ? -1 : comm->peers[r].fd[CONTROL], fds[n + r].events = POLLIN;
+  for (int r = 0; r < comm->size; ++r)
+    fds[n + r].fd = comm->peers[r].left ? -1 : comm->peers[r].fd[CONTROL],
+            fds[n + r].events = POLLIN;
   poll(fds, (nfds_t)(n + comm->size), 20);
   for (int r = 0; r < comm->size && !status; ++r) {
     if (!fds[n + r].revents) continue;
@@ -218,7 +238,8 @@ static orr_status* move_all(orr_comm* comm, transfer* all, int32_t n) {
     const transfer* waits;
     orr_status* status = sweep(comm, all, n, &moved, &waits);
     if (status || !waits) return status;
-    const int64_t patience = waits->op->deadline_ns > 0 ? waits->op->deadline_ns : comm->boot.deadline_ns;
+    const int64_t patience =
+        waits->op->deadline_ns > 0 ? waits->op->deadline_ns : comm->boot.deadline_ns;
     if (moved > 0) since = now_ns();
     if (now_ns() - since > patience) {
       char words[64];
@@ -234,19 +255,25 @@ static orr_status* to_self(orr_comm* comm, const orr_coll* ops, int32_t n) {
   int32_t from = 0;
   for (int32_t i = 0; i < n; ++i) {
     if (ops[i].op != ORR_COLL_RECV || ops[i].root_or_peer != comm->rank) continue;
-    while (from < n && (ops[from].op != ORR_COLL_SEND || ops[from].root_or_peer != comm->rank)) ++from;
+    while (from < n && (ops[from].op != ORR_COLL_SEND || ops[from].root_or_peer != comm->rank))
+      ++from;
     if (from == n || body_bytes(&ops[from]) != body_bytes(&ops[i]) || ops[from].tag != ops[i].tag)
       return complain(comm, ORR_FAILED, comm->rank, "sends itself something else", &ops[i]);
-    if (ops[i].count > 0) memmove(orr_buffer_host(&ops[i].recv), orr_buffer_host(&ops[from].send), (size_t)body_bytes(&ops[i]));
+    if (ops[i].count > 0)
+      memmove(orr_buffer_host(&ops[i].recv), orr_buffer_host(&ops[from].send),
+              (size_t)body_bytes(&ops[i]));
     ++from;
   }
   return NULL;
 }
 
 static orr_status* check_descriptor(const orr_coll* c, const orr_comm* comm) {
-  if (c->op != ORR_COLL_SEND && c->op != ORR_COLL_RECV) return host->error(ORR_UNIMPLEMENTED, "sockets: sends and receives only");
-  if (c->root_or_peer < 0 || c->root_or_peer >= comm->size) return host->error(ORR_INVALID, "sockets: there is no such rank");
-  if (orr_dtype_bytes(c->dtype) == 0) return host->error(ORR_INVALID, "sockets: there is no such dtype");
+  if (c->op != ORR_COLL_SEND && c->op != ORR_COLL_RECV)
+    return host->error(ORR_UNIMPLEMENTED, "sockets: sends and receives only");
+  if (c->root_or_peer < 0 || c->root_or_peer >= comm->size)
+    return host->error(ORR_INVALID, "sockets: there is no such rank");
+  if (orr_dtype_bytes(c->dtype) == 0)
+    return host->error(ORR_INVALID, "sockets: there is no such dtype");
   if (c->count > 0 && (!buffer_of(c)->memory || buffer_of(c)->bytes < body_bytes(c)))
     return host->error(ORR_INVALID, "sockets: the buffer has no room for its elements");
   return NULL;
@@ -263,7 +290,8 @@ static orr_status* post(orr_comm* comm, const orr_coll* ops, int32_t n, orr_work
   if (!status) status = move_all(comm, all, far);
   for (int32_t i = 0; i < n && !status; ++i) {
     if (ops[i].op == ORR_COLL_RECV && ops[i].source) *ops[i].source = ops[i].root_or_peer;
-    if (ops[i].op == ORR_COLL_SEND && ops[i].root_or_peer != comm->rank) atomic_fetch_add(&comm->bytes_sent, body_bytes(&ops[i]));
+    if (ops[i].op == ORR_COLL_SEND && ops[i].root_or_peer != comm->rank)
+      atomic_fetch_add(&comm->bytes_sent, body_bytes(&ops[i]));
   }
   free(all);
   *out = (orr_work*)comm; /* all is done at return: the handle says nothing */
@@ -304,11 +332,13 @@ static orr_comm* make(const orr_comm_boot* boot, const char* place, int rank, in
   return comm;
 }
 
-/* A name that only the ranks of this job look for. It has no file: Linux forgets it with its socket. */
+/* A name that only the ranks of this job look for. It has no file: Linux forgets it with its
+ * socket. */
 static socklen_t address_of(const orr_comm* comm, int r, struct sockaddr_un* to) {
   memset(to, 0, sizeof *to);
   to->sun_family = AF_UNIX;
-  const int n = snprintf(to->sun_path + 1, sizeof to->sun_path - 1, "%.*s.%d", MOST_PLACE, comm->place, r);
+  const int n =
+      snprintf(to->sun_path + 1, sizeof to->sun_path - 1, "%.*s.%d", MOST_PLACE, comm->place, r);
   return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
@@ -347,10 +377,13 @@ static int take_in(orr_comm* comm, int listener, int64_t until) {
       continue;
     }
     const int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-    const int known = fd >= 0 && is_ours(fd) && recv(fd, card, sizeof card, MSG_WAITALL) == sizeof card &&
-                      card[0] > comm->rank && card[0] < comm->size && (card[1] == DATA || card[1] == CONTROL);
-    if (known && comm->peers[card[0]].fd[card[1]] < 0) comm->peers[card[0]].fd[card[1]] = fd, --missing;
-    else if (fd >= 0) close(fd);
+    const int known =
+        fd >= 0 && is_ours(fd) && recv(fd, card, sizeof card, MSG_WAITALL) == sizeof card &&
+        card[0] > comm->rank && card[0] < comm->size && (card[1] == DATA || card[1] == CONTROL);
+    if (known && comm->peers[card[0]].fd[card[1]] < 0)
+      comm->peers[card[0]].fd[card[1]] = fd, --missing;
+    else if (fd >= 0)
+      close(fd);
   }
   return 1;
 }
@@ -360,7 +393,8 @@ static orr_status* join(orr_comm* comm) {
   const socklen_t n = address_of(comm, comm->rank, &here);
   const int64_t until = now_ns() + comm->boot.deadline_ns;
   const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  int good = listener >= 0 && bind(listener, (struct sockaddr*)&here, n) == 0 && listen(listener, 2 * comm->size) == 0;
+  int good = listener >= 0 && bind(listener, (struct sockaddr*)&here, n) == 0 &&
+             listen(listener, 2 * comm->size) == 0;
   for (int r = 0; r < comm->rank && good; ++r) good = connect_to(comm, r, until);
   good = good && take_in(comm, listener, until);
   if (listener >= 0) close(listener);
@@ -372,23 +406,41 @@ static orr_status* world(void* self, const orr_comm_boot* boot, orr_comm** out) 
   orr_comm* comm;
   orr_status* status;
   (void)self;
-  if (boot->local_size != boot->world_size) return host->error(ORR_UNAVAILABLE, "sockets: joins the ranks of one host only; use another --comm");
+  if (boot->local_size != boot->world_size)
+    return host->error(ORR_UNAVAILABLE,
+                       "sockets: joins the ranks of one host only; use another --comm");
   snprintf(place, sizeof place, "orrery-sockets-%s", boot->job);
-  if (!(comm = make(boot, place, boot->rank, boot->world_size))) return host->error(ORR_FAILED, "sockets: no memory");
-  if ((status = join(comm))) destroy(comm);
-  else *out = comm;
+  if (!(comm = make(boot, place, boot->rank, boot->world_size)))
+    return host->error(ORR_FAILED, "sockets: no memory");
+  if ((status = join(comm)))
+    destroy(comm);
+  else
+    *out = comm;
   return status;
 }
 
 /* The ranks' colors and keys into all[2 * r]. */
 static orr_status* tell_colors(orr_comm* comm, int32_t* mine, int32_t* all) {
-  orr_memory from = {.size = sizeof from, .bytes = 8, .host = mine}, to = {.size = sizeof to, .bytes = 8 * (uint64_t)comm->size, .host = all};
+  orr_memory from = {.size = sizeof from, .bytes = 8, .host = mine},
+             to = {.size = sizeof to, .bytes = 8 * (uint64_t)comm->size, .host = all};
   orr_coll* ops = calloc(2 * (size_t)comm->size, sizeof *ops);
   orr_status* status = ops ? NULL : host->error(ORR_FAILED, "sockets: no memory");
   orr_work* work;
   for (int r = 0; r < comm->size && !status; ++r) {
-    ops[2 * r] = (orr_coll){.size = sizeof *ops, .op = ORR_COLL_SEND, .dtype = ORR_I32, .root_or_peer = r, .count = 2, .send = {&from, 0, 8}, .name = "split"};
-    ops[2 * r + 1] = (orr_coll){.size = sizeof *ops, .op = ORR_COLL_RECV, .dtype = ORR_I32, .root_or_peer = r, .count = 2, .recv = {&to, 8 * (uint64_t)r, 8}, .name = "split"};
+    ops[2 * r] = (orr_coll){.size = sizeof *ops,
+                            .op = ORR_COLL_SEND,
+                            .dtype = ORR_I32,
+                            .root_or_peer = r,
+                            .count = 2,
+                            .send = {&from, 0, 8},
+                            .name = "split"};
+    ops[2 * r + 1] = (orr_coll){.size = sizeof *ops,
+                                .op = ORR_COLL_RECV,
+                                .dtype = ORR_I32,
+                                .root_or_peer = r,
+                                .count = 2,
+                                .recv = {&to, 8 * (uint64_t)r, 8},
+                                .name = "split"};
   }
   if (!status) status = post(comm, ops, 2 * comm->size, &work);
   free(ops);
@@ -396,7 +448,8 @@ static orr_status* tell_colors(orr_comm* comm, int32_t* mine, int32_t* all) {
 }
 
 /* Those of this color, ordered by key, then rank; not joined yet. */
-static orr_comm* child_of(const orr_comm* parent, const int32_t* all, int32_t color, const char* place) {
+static orr_comm* child_of(const orr_comm* parent, const int32_t* all, int32_t color,
+                          const char* place) {
   int size = 0;
   orr_comm* child;
   for (int r = 0; r < parent->size; ++r) size += all[2 * r] == color;
@@ -405,7 +458,8 @@ static orr_comm* child_of(const orr_comm* parent, const int32_t* all, int32_t co
     int before = 0;
     if (all[2 * r] != color) continue;
     for (int q = 0; q < parent->size; ++q)
-      before += all[2 * q] == color && (all[2 * q + 1] < all[2 * r + 1] || (all[2 * q + 1] == all[2 * r + 1] && q < r));
+      before += all[2 * q] == color &&
+                (all[2 * q + 1] < all[2 * r + 1] || (all[2 * q + 1] == all[2 * r + 1] && q < r));
     child->peers[before].world = parent->peers[r].world;
     if (r == parent->rank) child->rank = before;
   }
@@ -414,16 +468,22 @@ static orr_comm* child_of(const orr_comm* parent, const int32_t* all, int32_t co
 
 static orr_status* split(orr_comm* parent, int32_t color, int32_t key, orr_comm** out) {
   int32_t mine[2] = {color, key}, *all = malloc((size_t)parent->size * sizeof mine);
-  orr_status* status = all ? tell_colors(parent, mine, all) : host->error(ORR_FAILED, "sockets: no memory");
+  orr_status* status =
+      all ? tell_colors(parent, mine, all) : host->error(ORR_FAILED, "sockets: no memory");
   char place[160];
   *out = NULL;
-  if (snprintf(place, sizeof place, "%.140s-%d.%d", parent->place, parent->splits++, color) > MOST_PLACE && !status)
-    status = host->error(ORR_FAILED, "sockets: communicators are split too often, one within the other");
+  if (snprintf(place, sizeof place, "%.140s-%d.%d", parent->place, parent->splits++, color) >
+          MOST_PLACE &&
+      !status)
+    status =
+        host->error(ORR_FAILED, "sockets: communicators are split too often, one within the other");
   if (!status && color >= 0) {
     orr_comm* child = child_of(parent, all, color, place);
     status = child ? join(child) : host->error(ORR_FAILED, "sockets: no memory");
-    if (status) destroy(child);
-    else *out = child;
+    if (status)
+      destroy(child);
+    else
+      *out = child;
   }
   free(all);
   return status;
@@ -446,9 +506,18 @@ static int32_t rank(orr_comm* comm) { return comm->rank; }
 static int32_t world_size(orr_comm* comm) { return comm->size; }
 static uint64_t bytes_sent(orr_comm* comm) { return atomic_load(&comm->bytes_sent); }
 
-static const orr_comm_api table = {.size = sizeof(orr_comm_api), .probe = probe, .world = world, .split = split, .rank = rank,
-                                   .world_size = world_size, .post = post, .wait = wait, .abort = abort_all,
-                                   .async_error = async_error, .destroy = destroy, .bytes_sent = bytes_sent};
+static const orr_comm_api table = {.size = sizeof(orr_comm_api),
+                                   .probe = probe,
+                                   .world = world,
+                                   .split = split,
+                                   .rank = rank,
+                                   .world_size = world_size,
+                                   .post = post,
+                                   .wait = wait,
+                                   .abort = abort_all,
+                                   .async_error = async_error,
+                                   .destroy = destroy,
+                                   .bytes_sent = bytes_sent};
 
 static const void* get(void* self, const char* id, uint32_t version) {
   (void)self;
@@ -461,4 +530,5 @@ static orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
   return NULL;
 }
 
-ORR_PLUGIN(ORR_KIND_COMM, "sockets", "1.0.0", "Unix sockets between the ranks of one machine", entry, 1, {{"comm", 1, 1}})
+ORR_PLUGIN(ORR_KIND_COMM, "sockets", "1.0.0", "Unix sockets between the ranks of one machine",
+           entry, 1, {{"comm", 1, 1}})

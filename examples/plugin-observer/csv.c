@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes what a run measures as steps.csv into its directory: a line "step,what,value" for every metric,
- * and for the time of each step. */
+ * Writes what a run measures as steps.csv into its directory: a line "step,what,value" for every
+ * metric, and for the time of each step. */
 #include <orrery/host.h>
 #include <orrery/observer.h>
 #include <orrery/plugin.h>
@@ -15,7 +15,9 @@ static FILE* file; /* NULL: this rank, or this run, writes none */
 
 static orr_status* failed(const char* name) {
   char words[600];
-  snprintf(words, sizeof words, "csv: cannot write %.400s (%s); is there room, and may you write there?", name, strerror(errno));
+  snprintf(words, sizeof words,
+           "csv: cannot write %.400s (%s); is there room, and may you write there?", name,
+           strerror(errno));
   return host->error(ORR_FAILED, words);
 }
 
@@ -30,7 +32,8 @@ static orr_status* start(void* self, const orr_observer_config* config) {
 }
 
 static orr_status* row(int64_t step, const char* what, double value) {
-  if (file && fprintf(file, "%lld,%s,%.9g\n", (long long)step, what, value) < 0) return failed("steps.csv");
+  if (file && fprintf(file, "%lld,%s,%.9g\n", (long long)step, what, value) < 0)
+    return failed("steps.csv");
   return NULL;
 }
 
@@ -62,4 +65,5 @@ static orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
   return NULL;
 }
 
-ORR_PLUGIN(ORR_KIND_OBSERVER, "csv", "1.0.0", "Writes metrics and step times as CSV", entry, 1, {{"observer", 1, 1}})
+ORR_PLUGIN(ORR_KIND_OBSERVER, "csv", "1.0.0", "Writes metrics and step times as CSV", entry, 1,
+           {{"observer", 1, 1}})

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // argmax of f32 rows and nothing else: sixteen running maxima, which a compiler keeps in vector
-// registers, and one look for where the largest came first. Whatever else a run asks for is answered by
-// other kernel plugins.
+// registers, and one look for where the largest came first. Whatever else a run asks for is
+// answered by other kernel plugins.
 #include <orrery/sdk/plugin.hpp>
 
 #include <algorithm>
@@ -61,7 +61,8 @@ float largest(const float* x, int64_t n) {
   return *std::max_element(best, best + lanes);
 }
 
-orr_status* launch(orr_kernel* handle, orr_stream*, const orr_buffer* in, const orr_buffer* out, const orr_buffer*) {
+orr_status* launch(orr_kernel* handle, orr_stream*, const orr_buffer* in, const orr_buffer* out,
+                   const orr_buffer*) {
   return orr::guard([&] {
     const auto& kernel = *reinterpret_cast<const Kernel*>(handle);
     const float* x = orr::data<float>(in[0]);
@@ -73,7 +74,8 @@ orr_status* launch(orr_kernel* handle, orr_stream*, const orr_buffer* in, const 
   });
 }
 
-const orr_kernel_api table = {sizeof(orr_kernel_api), nullptr, "host", probe, supports, measure, prepare, release, launch};
+const orr_kernel_api table = {
+    sizeof(orr_kernel_api), nullptr, "host", probe, supports, measure, prepare, release, launch};
 
 orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
   orr::attach(boot);

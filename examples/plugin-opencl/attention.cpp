@@ -38,7 +38,8 @@ void check_forward(const orr_op& op) {
 
 void check_grad(const orr_op& op) {
   require_counts(op, 6, 3), require_real(op, {1, 0, 2, 3, 4, 6, 7, 8});
-  check_inputs(op, 1), check_like(op, 0, op.in[1]), check_like(op, 4, op.in[1]), check_lse(op.in[5], op.in[1]);
+  check_inputs(op, 1), check_like(op, 0, op.in[1]), check_like(op, 4, op.in[1]),
+      check_lse(op.in[5], op.in[1]);
   for (int i = 0; i < 3; ++i) check_like(op, 6 + i, op.in[1 + i]);
 }
 
@@ -58,17 +59,35 @@ std::vector<int64_t> strides_of(const orr_op& op, std::initializer_list<int> whi
 std::vector<Pass> forward(const orr_op& op) {
   const orr_tensor& q = op.in[0];
   const std::vector<int64_t> shape = {q.dims[1], q.dims[2], op.in[1].dims[2]};
-  return {{attention_cl, options_of(op, q, op.out[1]), "attention", q.dims[0] * q.dims[1] * q.dims[2], {0, 1, 2, 3, 4},
-           shape, strides_of(op, {0, 1, 2, 3})}};
+  return {{attention_cl,
+           options_of(op, q, op.out[1]),
+           "attention",
+           q.dims[0] * q.dims[1] * q.dims[2],
+           {0, 1, 2, 3, 4},
+           shape,
+           strides_of(op, {0, 1, 2, 3})}};
 }
 
 std::vector<Pass> gradient(const orr_op& op) {
   const orr_tensor &q = op.in[1], &k = op.in[2];
-  const std::vector<int64_t> shape = {q.dims[1], q.dims[2], k.dims[2]}, strides = strides_of(op, {0, 1, 2, 3, 4, 6, 7, 8});
+  const std::vector<int64_t> shape = {q.dims[1], q.dims[2], k.dims[2]},
+                             strides = strides_of(op, {0, 1, 2, 3, 4, 6, 7, 8});
   const std::string options = options_of(op, q, op.in[5]);
   const int64_t heads = q.dims[0] * q.dims[1];
-  return {{attention_cl, options, "of_queries", heads * q.dims[2], {0, 1, 2, 3, 4, 5, 6}, shape, strides},
-          {attention_cl, options, "of_keys", heads * k.dims[2], {0, 1, 2, 3, 4, 5, 7, 8}, shape, strides}};
+  return {{attention_cl,
+           options,
+           "of_queries",
+           heads * q.dims[2],
+           {0, 1, 2, 3, 4, 5, 6},
+           shape,
+           strides},
+          {attention_cl,
+           options,
+           "of_keys",
+           heads * k.dims[2],
+           {0, 1, 2, 3, 4, 5, 7, 8},
+           shape,
+           strides}};
 }
 
 }  // namespace

@@ -19,17 +19,24 @@ void check_argmax(const orr_op& op) {
 }
 
 std::vector<Pass> argmax(const orr_op& op) {
-  return {{choose_cl, typed(op.in[0].dtype), "argmax", op.in[0].dims[0], {0, 1}, {op.in[0].dims[1]}}};
+  return {
+      {choose_cl, typed(op.in[0].dtype), "argmax", op.in[0].dims[0], {0, 1}, {op.in[0].dims[1]}}};
 }
 
 void check_categorical(const orr_op& op) {
   require_counts(op, 4, 1), require_real(op, {0}), check_rows(op);
   c_type(ORR_F64);
-  for (int i = 1; i < 4; ++i) require(op.in[i].dtype == ORR_I64 && orr::elements(op.in[i]) == 1, "seed, step and base are i64 scalars");
+  for (int i = 1; i < 4; ++i)
+    require(op.in[i].dtype == ORR_I64 && orr::elements(op.in[i]) == 1,
+            "seed, step and base are i64 scalars");
 }
 
 std::vector<Pass> categorical(const orr_op& op) {
-  return {{choose_cl, typed(op.in[0].dtype) + " -DDRAW", "categorical", op.in[0].dims[0], {0, 1, 2, 3, 4},
+  return {{choose_cl,
+           typed(op.in[0].dtype) + " -DDRAW",
+           "categorical",
+           op.in[0].dims[0],
+           {0, 1, 2, 3, 4},
            {op.in[0].dims[1], orr::attr_int(op, "rng_id", 0)}}};
 }
 

@@ -26,9 +26,15 @@ void check_grad(const orr_op& op) {
 std::vector<Pass> passes(const orr_op& op, int x, std::vector<int> tensors) {
   const int64_t classes = op.in[x].dims[1];
   const std::string n = std::to_string(classes);
-  return {{cross_entropy_cl, typed(op.in[x].dtype) + " -DINDEX=" + c_type(op.in[x + 1].dtype), op.kind, op.in[x].dims[0],
-           std::move(tensors), {classes}, {},
-           "cross_entropy: label {value} in row {row} is outside the " + n + " classes (0.." + std::to_string(classes - 1) + ")"}};
+  return {{cross_entropy_cl,
+           typed(op.in[x].dtype) + " -DINDEX=" + c_type(op.in[x + 1].dtype),
+           op.kind,
+           op.in[x].dims[0],
+           std::move(tensors),
+           {classes},
+           {},
+           "cross_entropy: label {value} in row {row} is outside the " + n + " classes (0.." +
+               std::to_string(classes - 1) + ")"}};
 }
 
 std::vector<Pass> forward(const orr_op& op) { return passes(op, 0, {0, 1, 2, 3, 4}); }
@@ -39,6 +45,7 @@ int32_t on_logits(const orr_op&) { return 2; }
 }  // namespace
 
 const Family cross_entropy_family = {"cross_entropy", check_forward, forward};
-const Family cross_entropy_grad_family = {"cross_entropy_grad", check_grad, gradient, 0, 0, on_logits};
+const Family cross_entropy_grad_family = {
+    "cross_entropy_grad", check_grad, gradient, 0, 0, on_logits};
 
 }  // namespace ocl

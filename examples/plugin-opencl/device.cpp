@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// device/1: buffers, in-order queues as streams, events. Pinned memory is ordinary memory that copies
-// read and write while the host goes on.
+// device/1: buffers, in-order queues as streams, events. Pinned memory is ordinary memory that
+// copies read and write while the host goes on.
 #include <time.h>
 
 #include <cstdlib>
@@ -41,13 +41,16 @@ orr_status* open(void*, int32_t local_rank, int32_t) {
 cl_mem make_zeroed(uint64_t bytes) {
   Machine& m = Machine::get();
   if (bytes > m.facts().largest)
-    throw orr::Error(ORR_FAILED, "opencl: " + std::to_string(bytes) + " bytes in one buffer are more than the device's " +
-                                     std::to_string(m.facts().largest) + ": use a smaller batch or more ranks");
+    throw orr::Error(ORR_FAILED, "opencl: " + std::to_string(bytes) +
+                                     " bytes in one buffer are more than the device's " +
+                                     std::to_string(m.facts().largest) +
+                                     ": use a smaller batch or more ranks");
   cl_int code;
   cl_mem made = clCreateBuffer(m.context(), CL_MEM_READ_WRITE, bytes, nullptr, &code);
   check(code, "clCreateBuffer");
   const char zero = 0;
-  check(clEnqueueFillBuffer(m.own(), made, &zero, 1, 0, bytes, 0, nullptr, nullptr), "clEnqueueFillBuffer");
+  check(clEnqueueFillBuffer(m.own(), made, &zero, 1, 0, bytes, 0, nullptr, nullptr),
+        "clEnqueueFillBuffer");
   check(clFinish(m.own()), "clFinish");
   return made;
 }
@@ -56,11 +59,14 @@ orr_status* allocate(void*, int32_t tier, uint64_t bytes, orr_memory** out) {
   return orr::guard([&] {
     if (tier != ORR_TIER_DEVICE && tier != ORR_TIER_PINNED)
       throw orr::Error(ORR_INVALID, "opencl: there is no memory of tier " + std::to_string(tier));
-    auto* made = new orr_memory{sizeof(orr_memory), tier, bytes, nullptr, nullptr, "opencl", nullptr};
+    auto* made =
+        new orr_memory{sizeof(orr_memory), tier, bytes, nullptr, nullptr, "opencl", nullptr};
     const uint64_t some = bytes ? bytes : 1;
     try {
-      if (tier == ORR_TIER_DEVICE) made->native = make_zeroed(some);
-      else if (!(made->host = std::calloc(1, some))) throw orr::Error(ORR_FAILED, "opencl: no memory for " + std::to_string(bytes) + " bytes");
+      if (tier == ORR_TIER_DEVICE)
+        made->native = make_zeroed(some);
+      else if (!(made->host = std::calloc(1, some)))
+        throw orr::Error(ORR_FAILED, "opencl: no memory for " + std::to_string(bytes) + " bytes");
     } catch (...) {
       delete made;
       throw;
@@ -78,16 +84,23 @@ void free_memory(void*, orr_memory* memory) {
 
 orr_status* copy(void*, orr_stream* stream, const orr_buffer* to, const orr_buffer* from) {
   return orr::guard([&] {
-    if (to->bytes != from->bytes) throw orr::Error(ORR_INVALID, "opencl: a copy between buffers of unequal bytes");
+    if (to->bytes != from->bytes)
+      throw orr::Error(ORR_INVALID, "opencl: a copy between buffers of unequal bytes");
     if (to->bytes == 0) return;
     const cl_command_queue q = queue_of(stream);
     const bool here = from->memory->host, there = to->memory->host;
     if (!here && !there)
-      return check(clEnqueueCopyBuffer(q, memory_of(from), memory_of(to), from->offset, to->offset, to->bytes, 0, nullptr, nullptr), "clEnqueueCopyBuffer");
+      return check(clEnqueueCopyBuffer(q, memory_of(from), memory_of(to), from->offset, to->offset,
+                                       to->bytes, 0, nullptr, nullptr),
+                   "clEnqueueCopyBuffer");
     if (here && !there)
-      return check(clEnqueueWriteBuffer(q, memory_of(to), CL_FALSE, to->offset, to->bytes, orr_buffer_host(from), 0, nullptr, nullptr), "clEnqueueWriteBuffer");
+      return check(clEnqueueWriteBuffer(q, memory_of(to), CL_FALSE, to->offset, to->bytes,
+                                        orr_buffer_host(from), 0, nullptr, nullptr),
+                   "clEnqueueWriteBuffer");
     if (!here)
-      return check(clEnqueueReadBuffer(q, memory_of(from), CL_FALSE, from->offset, to->bytes, orr_buffer_host(to), 0, nullptr, nullptr), "clEnqueueReadBuffer");
+      return check(clEnqueueReadBuffer(q, memory_of(from), CL_FALSE, from->offset, to->bytes,
+                                       orr_buffer_host(to), 0, nullptr, nullptr),
+                   "clEnqueueReadBuffer");
     check(clFinish(q), "clFinish");  // between the host's own, after what was enqueued
     std::memmove(orr_buffer_host(to), orr_buffer_host(from), to->bytes);
   });
@@ -112,7 +125,8 @@ orr_status* event_record(void*, orr_event* event, orr_stream* stream) {
   return orr::guard([&] {
     if (event->done) clReleaseEvent(event->done);
     event->done = nullptr;
-    check(clEnqueueMarkerWithWaitList(queue_of(stream), 0, nullptr, &event->done), "clEnqueueMarkerWithWaitList");
+    check(clEnqueueMarkerWithWaitList(queue_of(stream), 0, nullptr, &event->done),
+          "clEnqueueMarkerWithWaitList");
     check(clFlush(queue_of(stream)), "clFlush");
   });
 }
@@ -120,7 +134,8 @@ orr_status* event_record(void*, orr_event* event, orr_stream* stream) {
 orr_status* stream_wait(void*, orr_stream* stream, orr_event* event) {
   return orr::guard([&] {
     if (!event->done) return;
-    check(clEnqueueBarrierWithWaitList(queue_of(stream), 1, &event->done, nullptr), "clEnqueueBarrierWithWaitList");
+    check(clEnqueueBarrierWithWaitList(queue_of(stream), 1, &event->done, nullptr),
+          "clEnqueueBarrierWithWaitList");
   });
 }
 
@@ -135,11 +150,13 @@ void await(cl_event event, int64_t deadline_ns) {
   const int64_t begin = now_ns();
   for (int asked = 0;; ++asked) {
     cl_int state = CL_QUEUED;
-    check(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, nullptr), "clGetEventInfo");
+    check(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, nullptr),
+          "clGetEventInfo");
     if (state < 0) check(state, "enqueued work");
     if (state == CL_COMPLETE) return;
     if (now_ns() - begin > deadline_ns)
-      throw orr::Error(ORR_DEADLINE, "opencl: the device has not finished within " + std::to_string(deadline_ns / 1000000000) + " s");
+      throw orr::Error(ORR_DEADLINE, "opencl: the device has not finished within " +
+                                         std::to_string(deadline_ns / 1000000000) + " s");
     const timespec pause{0, asked < 100 ? 1000 : 50000};
     nanosleep(&pause, nullptr);
   }
@@ -156,8 +173,23 @@ orr_status* event_sync(void*, orr_event* event, int64_t deadline_ns) {
 }  // namespace
 
 // Nothing is recorded: OpenCL 1.2 has no command buffers.
-const orr_device_api device_table = {sizeof(orr_device_api), nullptr, facts, allocate, free_memory, copy, stream_create,
-                                     stream_destroy, event_create, event_destroy, event_record, stream_wait,
-                                     event_sync, open, nullptr, nullptr, nullptr, nullptr};
+const orr_device_api device_table = {sizeof(orr_device_api),
+                                     nullptr,
+                                     facts,
+                                     allocate,
+                                     free_memory,
+                                     copy,
+                                     stream_create,
+                                     stream_destroy,
+                                     event_create,
+                                     event_destroy,
+                                     event_record,
+                                     stream_wait,
+                                     event_sync,
+                                     open,
+                                     nullptr,
+                                     nullptr,
+                                     nullptr,
+                                     nullptr};
 
 }  // namespace ocl

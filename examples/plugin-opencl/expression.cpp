@@ -16,11 +16,19 @@ const char* register_type(int32_t dtype) { return is_real(dtype) ? c_type(dtype)
 
 std::string constant(const orr_instr& e) {
   char text[64];
-  if (e.dtype == ORR_F32) std::snprintf(text, sizeof text, "as_float(0x%xu)", std::bit_cast<uint32_t>(static_cast<float>(e.imm)));
-  else if (e.dtype == ORR_F64) std::snprintf(text, sizeof text, "as_double(0x%llxul)", static_cast<unsigned long long>(std::bit_cast<uint64_t>(e.imm)));
-  else if (e.dtype == ORR_BOOL) return e.imm != 0 ? "1" : "0";
-  else if (e.imm >= -0x1p63 && e.imm < 0x1p63) std::snprintf(text, sizeof text, "(long)0x%llxul", static_cast<unsigned long long>(static_cast<int64_t>(e.imm)));
-  else return "LONG_MIN";
+  if (e.dtype == ORR_F32)
+    std::snprintf(text, sizeof text, "as_float(0x%xu)",
+                  std::bit_cast<uint32_t>(static_cast<float>(e.imm)));
+  else if (e.dtype == ORR_F64)
+    std::snprintf(text, sizeof text, "as_double(0x%llxul)",
+                  static_cast<unsigned long long>(std::bit_cast<uint64_t>(e.imm)));
+  else if (e.dtype == ORR_BOOL)
+    return e.imm != 0 ? "1" : "0";
+  else if (e.imm >= -0x1p63 && e.imm < 0x1p63)
+    std::snprintf(text, sizeof text, "(long)0x%llxul",
+                  static_cast<unsigned long long>(static_cast<int64_t>(e.imm)));
+  else
+    return "LONG_MIN";
   return text;
 }
 
@@ -32,8 +40,9 @@ std::string cast(const orr_expr& expr, const orr_instr& e) {
 }
 
 std::string random(const orr_instr& e) {
-  return std::string("(") + register_type(e.dtype) + ")uniform_of((ulong)" + reg(e.a) + ", " + std::to_string(static_cast<uint32_t>(e.imm)) +
-         "u, (uint)" + reg(e.b) + ", (ulong)" + reg(e.c) + " + (ulong)id)";
+  return std::string("(") + register_type(e.dtype) + ")uniform_of((ulong)" + reg(e.a) + ", " +
+         std::to_string(static_cast<uint32_t>(e.imm)) + "u, (uint)" + reg(e.b) + ", (ulong)" +
+         reg(e.c) + " + (ulong)id)";
 }
 
 std::string comparison(const orr_instr& e) {
@@ -67,14 +76,17 @@ std::string real(const orr_instr& e) {
     case ORR_FN_SUB: return a + " - " + b;
     case ORR_FN_MUL: return a + " * " + b;
     case ORR_FN_DIV: return a + " / " + b;
-    case ORR_FN_MIN: return "(" + b + " < " + a + " || " + b + " != " + b + " ? " + b + " : " + a + ")";
-    case ORR_FN_MAX: return "(" + b + " > " + a + " || " + b + " != " + b + " ? " + b + " : " + a + ")";
+    case ORR_FN_MIN:
+      return "(" + b + " < " + a + " || " + b + " != " + b + " ? " + b + " : " + a + ")";
+    case ORR_FN_MAX:
+      return "(" + b + " > " + a + " || " + b + " != " + b + " ? " + b + " : " + a + ")";
     case ORR_FN_POW: return "pow(" + a + ", " + b + ")";
     case ORR_FN_FMA: return "fma(" + a + ", " + b + ", " + reg(e.c) + ")";
     case ORR_FN_MOD: return a + " - floor(" + a + " / " + b + ") * " + b;
     case ORR_FN_NEG: return "-" + a;
     case ORR_FN_ABS: return "fabs(" + a + ")";
-    case ORR_FN_SIGN: return "(" + a + " > 0 ? " + one + " : " + a + " < 0 ? -" + one + " : " + a + ")";
+    case ORR_FN_SIGN:
+      return "(" + a + " > 0 ? " + one + " : " + a + " < 0 ? -" + one + " : " + a + ")";
     case ORR_FN_SQRT: return "sqrt(" + a + ")";
     case ORR_FN_RSQRT: return one + " / sqrt(" + a + ")";
     case ORR_FN_RECIP: return one + " / " + a;
@@ -89,7 +101,8 @@ std::string real(const orr_instr& e) {
     case ORR_FN_CEIL: return "ceil(" + a + ")";
     case ORR_FN_ROUND: return "rint(" + a + ")";
     case ORR_FN_GELU: return std::string("gelu_") + register_type(e.dtype) + "(" + a + ")";
-    case ORR_FN_GELU_GRAD: return std::string("gelu_grad_") + register_type(e.dtype) + "(" + a + ")";
+    case ORR_FN_GELU_GRAD:
+      return std::string("gelu_grad_") + register_type(e.dtype) + "(" + a + ")";
     default: throw Refused("function " + std::to_string(e.fn) + " is not here");
   }
 }
@@ -128,15 +141,20 @@ std::string source_of(const orr_op& op) {
   }
   for (int k = 0; k < op.expr->n_instrs; ++k) {
     const orr_instr& e = op.expr->instrs[k];
-    body += std::string("  const ") + register_type(e.dtype) + " " + reg(k) + " = " + narrowed(e.dtype, value(op, e)) + ";\n";
+    body += std::string("  const ") + register_type(e.dtype) + " " + reg(k) + " = " +
+            narrowed(e.dtype, value(op, e)) + ";\n";
   }
   for (int j = 0; j < op.expr->n_outputs; ++j) {
     const std::string i = std::to_string(op.n_in + j);
-    body += "  t" + i + "[at[" + i + "]] = (" + c_type(op.out[j].dtype) + ")" + reg(op.expr->outputs[j]) + ";\n";
+    body += "  t" + i + "[at[" + i + "]] = (" + c_type(op.out[j].dtype) + ")" +
+            reg(op.expr->outputs[j]) + ";\n";
   }
-  return "kernel void pointwise(" + parameters + "constant long* layout, long rank, long items) {\n  if ((long)get_global_id(0) >= items) return;\n  long at[" + std::to_string(op.n_in + op.n_out) +
-         "];\n  const long id = get_global_id(0);\n  locate(at, " + std::to_string(op.n_in + op.n_out) + ", layout, rank, id);\n" + pointers +
-         body + "}\n";
+  return "kernel void pointwise(" + parameters +
+         "constant long* layout, long rank, long items) {\n  if ((long)get_global_id(0) >= items) "
+         "return;\n  long at[" +
+         std::to_string(op.n_in + op.n_out) +
+         "];\n  const long id = get_global_id(0);\n  locate(at, " +
+         std::to_string(op.n_in + op.n_out) + ", layout, rank, id);\n" + pointers + body + "}\n";
 }
 
 }  // namespace ocl

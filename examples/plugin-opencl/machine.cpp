@@ -11,7 +11,8 @@ namespace ocl {
 namespace {
 
 std::unique_ptr<Machine>& the_machine() {
-  static auto* const machine = new std::unique_ptr<Machine>;  // never destroyed: drivers may be gone at exit
+  static auto* const machine =
+      new std::unique_ptr<Machine>;  // never destroyed: drivers may be gone at exit
   return *machine;
 }
 
@@ -34,7 +35,8 @@ std::string build_log(cl_program program, cl_device_id device) {
 
 void check(cl_int code, const char* what) {
   if (code != CL_SUCCESS)
-    throw orr::Error(ORR_FAILED, std::string("opencl: ") + what + ": OpenCL error " + std::to_string(code));
+    throw orr::Error(ORR_FAILED,
+                     std::string("opencl: ") + what + ": OpenCL error " + std::to_string(code));
 }
 
 std::vector<cl_device_id> devices() {
@@ -43,7 +45,8 @@ std::vector<cl_device_id> devices() {
   std::vector<cl_platform_id> platforms(n);
   check(clGetPlatformIDs(n, platforms.data(), nullptr), "clGetPlatformIDs");
   std::vector<cl_device_id> found;
-  for (cl_device_type type : {cl_device_type(CL_DEVICE_TYPE_GPU), cl_device_type(CL_DEVICE_TYPE_ACCELERATOR | CL_DEVICE_TYPE_CPU)})
+  for (cl_device_type type : {cl_device_type(CL_DEVICE_TYPE_GPU),
+                              cl_device_type(CL_DEVICE_TYPE_ACCELERATOR | CL_DEVICE_TYPE_CPU)})
     for (cl_platform_id platform : platforms) {
       if (clGetDeviceIDs(platform, type, 0, nullptr, &n) != CL_SUCCESS || n == 0) continue;
       std::vector<cl_device_id> here(n);
@@ -56,7 +59,8 @@ std::vector<cl_device_id> devices() {
 Facts facts_of(cl_device_id device) {
   char name[128] = "";
   check(clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof name - 1, name, nullptr), "clGetDeviceInfo");
-  return {name, fact<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE), fact<cl_ulong>(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE),
+  return {name, fact<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE),
+          fact<cl_ulong>(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE),
           fact<cl_device_fp_config>(device, CL_DEVICE_DOUBLE_FP_CONFIG) != 0};
 }
 
@@ -75,7 +79,9 @@ Machine& Machine::get() {
 
 void Machine::open(int32_t local_rank) {
   const std::vector<cl_device_id> here = devices();
-  if (here.empty()) throw orr::Error(ORR_UNAVAILABLE, "no OpenCL device here: install a driver, such as pocl-opencl-icd");
+  if (here.empty())
+    throw orr::Error(ORR_UNAVAILABLE,
+                     "no OpenCL device here: install a driver, such as pocl-opencl-icd");
   the_machine().reset(new Machine(here[static_cast<size_t>(local_rank) % here.size()]));
 }
 
@@ -109,7 +115,8 @@ cl_program Machine::build(const std::string& source, const std::string& options)
   check(code, "clCreateProgramWithSource");
   const std::string all = "-cl-std=CL1.2 -w " + options + (facts_.f64 ? " -DHAS_F64" : "");
   if (clBuildProgram(program, 1, &device_, all.c_str(), nullptr, nullptr) != CL_SUCCESS)
-    throw orr::Error(ORR_FAILED, "opencl: a kernel does not compile: " + build_log(program, device_));
+    throw orr::Error(ORR_FAILED,
+                     "opencl: a kernel does not compile: " + build_log(program, device_));
   return program;
 }
 

@@ -36,7 +36,7 @@ class Machine {
   static void open(int32_t local_rank);
 
   cl_context context() const { return context_; }
-  cl_command_queue make_queue() const;  // in order
+  cl_command_queue make_queue() const;           // in order
   cl_command_queue own() const { return own_; }  // for what is done at return [main thread]
   const Facts& facts() const { return facts_; }
   // A kernel object of its own. Sources are compiled once for each set of options. [main thread]

@@ -22,9 +22,14 @@ std::vector<Pass> passes(const orr_op& op) {
   const orr_tensor &a = op.in[0], &b = op.in[1];
   std::vector<Pass> all;
   for (const Node& node : nodes_of(op))
-    all.push_back({matmul_cl, typed(a.dtype), "matmul", a.dims[0] * a.dims[1] * b.dims[2], {0, 1, 2},
-                   {a.dims[1], b.dims[2], leaf_length(op, a.dims[2]), a.strides[0], a.strides[1], a.strides[2], b.strides[0],
-                    b.strides[1], b.strides[2], node.first, node.count, static_cast<int64_t>(all.size())}});
+    all.push_back({matmul_cl,
+                   typed(a.dtype),
+                   "matmul",
+                   a.dims[0] * a.dims[1] * b.dims[2],
+                   {0, 1, 2},
+                   {a.dims[1], b.dims[2], leaf_length(op, a.dims[2]), a.strides[0], a.strides[1],
+                    a.strides[2], b.strides[0], b.strides[1], b.strides[2], node.first, node.count,
+                    static_cast<int64_t>(all.size())}});
   return all;
 }
 

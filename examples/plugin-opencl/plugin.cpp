@@ -21,5 +21,6 @@ orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
 
 }  // namespace
 
-ORR_PLUGIN(ORR_KIND_KERNEL | ORR_KIND_DEVICE, "opencl", "0.1.0", "Any OpenCL device: memory, queues and plain kernels",
-           entry, 2, {{"kernel", 1, 1}, {"device", 1, 1}})
+ORR_PLUGIN(ORR_KIND_KERNEL | ORR_KIND_DEVICE, "opencl", "0.1.0",
+           "Any OpenCL device: memory, queues and plain kernels", entry, 2,
+           {{"kernel", 1, 1}, {"device", 1, 1}})

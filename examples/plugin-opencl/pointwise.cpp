@@ -12,18 +12,22 @@ namespace ocl {
 namespace {
 
 void check(const orr_op& op) {
-  require(op.expr && op.n_out >= 1 && op.expr->n_outputs == op.n_out, "a pointwise op has outputs and an expression of as many");
+  require(op.expr && op.n_out >= 1 && op.expr->n_outputs == op.n_out,
+          "a pointwise op has outputs and an expression of as many");
   const orr_tensor& shape = op.out[0];
   for (int i = 0; i < op.n_in + op.n_out; ++i) {
     const orr_tensor& t = tensor(op, i);
     require(t.rank == shape.rank, "all tensors have one rank");
     for (int d = 0; d < t.rank; ++d)
-      require(t.dims[d] == shape.dims[d] || (i < op.n_in && t.dims[d] == 1), "the dims of the tensors do not fit");
+      require(t.dims[d] == shape.dims[d] || (i < op.n_in && t.dims[d] == 1),
+              "the dims of the tensors do not fit");
   }
   for (int k = 0; k < op.expr->n_instrs; ++k) {
     const orr_instr& e = op.expr->instrs[k];
     c_type(e.dtype);
-    if (e.fn == ORR_FN_INPUT) require(e.a >= 0 && e.a < op.n_in && op.in[e.a].dtype == e.dtype, "an instruction reads an input that is not there");
+    if (e.fn == ORR_FN_INPUT)
+      require(e.a >= 0 && e.a < op.n_in && op.in[e.a].dtype == e.dtype,
+              "an instruction reads an input that is not there");
   }
   source_of(op);
 }
@@ -38,11 +42,18 @@ std::vector<Pass> passes(const orr_op& op) {
     all.push_back(i);
   }
   if (layout.empty()) layout.push_back(0);  // of scalars; a buffer is never empty
-  return {{std::string(pointwise_cl) + source_of(op), "", "pointwise", orr::elements(shape), all, {shape.rank}, layout}};
+  return {{std::string(pointwise_cl) + source_of(op),
+           "",
+           "pointwise",
+           orr::elements(shape),
+           all,
+           {shape.rank},
+           layout}};
 }
 
 bool alike(const orr_tensor& a, const orr_tensor& b) {
-  return a.dtype == b.dtype && a.rank == b.rank && std::equal(a.dims, a.dims + a.rank, b.dims) && std::equal(a.strides, a.strides + a.rank, b.strides);
+  return a.dtype == b.dtype && a.rank == b.rank && std::equal(a.dims, a.dims + a.rank, b.dims) &&
+         std::equal(a.strides, a.strides + a.rank, b.strides);
 }
 
 // The first input that output 0 may overwrite.

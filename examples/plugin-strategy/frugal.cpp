@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Activation recomputation: of every element of a list of modules ("blocks.3") backward computes again
-// what is cheap, and keeps matrix products and attention. frugal.lua is the same strategy in Lua.
+// Activation recomputation: of every element of a list of modules ("blocks.3") backward computes
+// again what is cheap, and keeps matrix products and attention. frugal.lua is the same strategy in
+// Lua.
 #include <orrery/sdk/path.hpp>
 #include <orrery/sdk/strategy.hpp>
 
@@ -50,4 +51,5 @@ constexpr orr_strategy_api table = orr::strategy_table(describe, transform, orr:
 
 }  // namespace
 
-ORR_PLUGIN(ORR_KIND_STRATEGY, "frugal", "1.0.0", "Recomputes what is cheap", orr::strategy_entry<table>, 1, {{"strategy", 1, 1}})
+ORR_PLUGIN(ORR_KIND_STRATEGY, "frugal", "1.0.0", "Recomputes what is cheap",
+           orr::strategy_entry<table>, 1, {{"strategy", 1, 1}})

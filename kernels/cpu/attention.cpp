@@ -11,15 +11,20 @@ namespace {
 template <class S>
 struct Attention : Kernel {
   explicit Attention(const orr_op& op)
-      : shape(op.in[0], op.in[1], op), q(op.in[0]), k(op.in[1]), v(op.in[2]), o(op.out[0]),
-        lse(op.out[1]), workers(threads()) {}
+      : shape(op.in[0], op.in[1], op),
+        q(op.in[0]),
+        k(op.in[1]),
+        v(op.in[2]),
+        o(op.out[0]),
+        lse(op.out[1]),
+        workers(threads()) {}
 
   // A slot's scratch.
   struct Scratch {
-    float *keys, *values;     // rows, kRowStride apart
-    float *query;             // [depth][kQueries]
-    float *score;             // [kKeys][kQueries]
-    float *sum;               // [depth][kQueries]
+    float *keys, *values;  // rows, kRowStride apart
+    float* query;          // [depth][kQueries]
+    float* score;          // [kKeys][kQueries]
+    float* sum;            // [depth][kQueries]
 
     Scratch(const AttentionShape& s, float* p) : keys(p) {
       values = keys + s.keys * kRowStride;
@@ -42,8 +47,10 @@ struct Attention : Kernel {
       for (int64_t i = slot * all * parts / slots; i < (slot + 1) * all * parts / slots; ++i) {
         int64_t head = i / parts, part = i % parts, b = head / shape.heads, h = head % shape.heads;
         if (head != packed) {
-          copy_rows(pk + k.at(b, h), k.row, shape.keys, shape.depth, s.keys, kRowStride, shape.depth);
-          copy_rows(pv + v.at(b, h), v.row, shape.keys, shape.depth, s.values, kRowStride, shape.depth);
+          copy_rows(pk + k.at(b, h), k.row, shape.keys, shape.depth, s.keys, kRowStride,
+                    shape.depth);
+          copy_rows(pv + v.at(b, h), v.row, shape.keys, shape.depth, s.values, kRowStride,
+                    shape.depth);
           packed = head;
         }
         for (int64_t p = panels * part / parts; p < panels * (part + 1) / parts; ++p)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What attention and its gradient share. Both work on scores with keys as rows and queries as lanes,
-// so that maxima and sums over keys are plain vector operations, every query is alone in its lane,
-// and its bits depend on neither its neighbours nor the instruction set.
+// What attention and its gradient share. Both work on scores with keys as rows and queries as
+// lanes, so that maxima and sums over keys are plain vector operations, every query is alone in its
+// lane, and its bits depend on neither its neighbours nor the instruction set.
 #pragma once
 
 #include "kernel.h"
@@ -17,7 +17,8 @@ constexpr int64_t kQueries = Lanes<float>::cols;  // of one panel
 struct Heads {
   int64_t batch, head, row;
 
-  explicit Heads(const orr_tensor& t) : batch(t.strides[0]), head(t.strides[1]), row(t.strides[2]) {}
+  explicit Heads(const orr_tensor& t)
+      : batch(t.strides[0]), head(t.strides[1]), row(t.strides[2]) {}
   int64_t at(int64_t b, int64_t h) const { return b * batch + h * head; }
 };
 
@@ -27,8 +28,13 @@ struct AttentionShape {
   bool causal;
 
   AttentionShape(const orr_tensor& q, const orr_tensor& k, const orr_op& op)
-      : batch(q.dims[0]), heads(q.dims[1]), queries(q.dims[2]), keys(k.dims[2]), depth(q.dims[3]),
-        scale(float(attr_real(op, "scale", 1.0))), causal(attr_int(op, "causal", 0) != 0) {}
+      : batch(q.dims[0]),
+        heads(q.dims[1]),
+        queries(q.dims[2]),
+        keys(k.dims[2]),
+        depth(q.dims[3]),
+        scale(float(attr_real(op, "scale", 1.0))),
+        causal(attr_int(op, "causal", 0) != 0) {}
 
   // Query t sees the keys [0, seen(t)).
   int64_t seen(int64_t t) const {

@@ -13,18 +13,26 @@ constexpr int64_t kSpan = 256;  // queries that one product over queries takes a
 template <class S>
 struct AttentionGrad : Kernel {
   explicit AttentionGrad(const orr_op& op)
-      : shape(op.in[1], op.in[2], op), go(op.in[0]), q(op.in[1]), k(op.in[2]), v(op.in[3]),
-        o(op.in[4]), lse(op.in[5]), gq(op.out[0]), gk(op.out[1]), gv(op.out[2]),
+      : shape(op.in[1], op.in[2], op),
+        go(op.in[0]),
+        q(op.in[1]),
+        k(op.in[2]),
+        v(op.in[3]),
+        o(op.in[4]),
+        lse(op.in[5]),
+        gq(op.out[0]),
+        gk(op.out[1]),
+        gv(op.out[2]),
         workers(threads()) {}
 
   struct Scratch {
-    float *keys, *values;                // rows, kRowStride apart
-    float *query, *grad;                 // q and do: [queries][padded depth]
-    float *key_grad, *value_grad;        // [keys][padded depth]
-    float *delta, *logs;                 // [queries]: sum of do*o, lse
-    float *query_t, *grad_t;             // panels [depth][kQueries] of kSpan queries
-    float *weight, *slope;               // [kKeys][kRowStride]: softmax, and its gradient
-    float *query_grad;                   // [depth][kRowStride]
+    float *keys, *values;          // rows, kRowStride apart
+    float *query, *grad;           // q and do: [queries][padded depth]
+    float *key_grad, *value_grad;  // [keys][padded depth]
+    float *delta, *logs;           // [queries]: sum of do*o, lse
+    float *query_t, *grad_t;       // panels [depth][kQueries] of kSpan queries
+    float *weight, *slope;         // [kKeys][kRowStride]: softmax, and its gradient
+    float* query_grad;             // [depth][kRowStride]
 
     Scratch(const AttentionShape& s, float* p) : keys(p) {
       int64_t wide = s.padded_depth(), span = (s.queries + 31) & ~int64_t(31);
@@ -47,7 +55,8 @@ struct AttentionGrad : Kernel {
     float* scratch = aligned_scratch(work);
     int64_t all = shape.batch * shape.heads, slots = smaller(workers, all);
     parallel(slots, [&](int64_t slot) {
-      Scratch s(shape, scratch + slot * attention_grad_slot(shape.queries, shape.keys, shape.depth));
+      Scratch s(shape,
+                scratch + slot * attention_grad_slot(shape.queries, shape.keys, shape.depth));
       for (int64_t i = slot * all / slots; i < (slot + 1) * all / slots; ++i)
         head(i / shape.heads, i % shape.heads, s, in, out);
     });
@@ -118,10 +127,10 @@ struct AttentionGrad : Kernel {
       panel(t + i, i, vectors, first, keys, s);
       for (int64_t d = 0; d < depth; d += kMicroRows)
         if (keys > 0 || first == 0)
-          multiply_micro<float>(int(smaller(kMicroRows, depth - d)), vectors,
-                                {keys, s.keys + first * kRowStride + d, kRowStride, s.slope + i,
-                                 kRowStride, s.query_grad + d * kRowStride + i, kRowStride,
-                                 first > 0, nullptr});
+          multiply_micro<float>(
+              int(smaller(kMicroRows, depth - d)), vectors,
+              {keys, s.keys + first * kRowStride + d, kRowStride, s.slope + i, kRowStride,
+               s.query_grad + d * kRowStride + i, kRowStride, first > 0, nullptr});
     }
     for (int64_t i = 0; i < n; i += kMicroRows) {
       int rows = int(smaller(kMicroRows, n - i));
@@ -140,10 +149,12 @@ struct AttentionGrad : Kernel {
     for (int64_t i = 0; i < keys; i += kMicroRows) {
       int rows = int(smaller(kMicroRows, keys - i));
       int64_t row = (first + i) * kRowStride, to = i * kRowStride + at, depth = shape.depth;
-      multiply_micro<float, true>(rows, vectors, {depth, s.keys + row, 1, s.query_t + at * depth,
-                                                  kQueries, s.weight + to, kRowStride, false, nullptr});
-      multiply_micro<float, true>(rows, vectors, {depth, s.values + row, 1, s.grad_t + at * depth,
-                                                  kQueries, s.slope + to, kRowStride, false, nullptr});
+      multiply_micro<float, true>(rows, vectors,
+                                  {depth, s.keys + row, 1, s.query_t + at * depth, kQueries,
+                                   s.weight + to, kRowStride, false, nullptr});
+      multiply_micro<float, true>(rows, vectors,
+                                  {depth, s.values + row, 1, s.grad_t + at * depth, kQueries,
+                                   s.slope + to, kRowStride, false, nullptr});
     }
     for (int j = 0; j < vectors; ++j) {
       int64_t t16 = t + 16 * j, to = at + 16 * j;
@@ -162,9 +173,9 @@ struct AttentionGrad : Kernel {
                         float* to, int64_t key) const {
     int64_t wide = shape.padded_depth();
     for (int64_t d = 0; d < wide; d += kQueries)
-      multiply_micro<float, true>(keys, int(smaller(kMicroVectors, (wide - d) / 16)),
-                                  {count, a, 1, rows + t * wide + d, wide, to + key * wide + d, wide,
-                                   true, nullptr});
+      multiply_micro<float, true>(
+          keys, int(smaller(kMicroVectors, (wide - d) / 16)),
+          {count, a, 1, rows + t * wide + d, wide, to + key * wide + d, wide, true, nullptr});
   }
 
   void write_rows(const float* from, float factor, S* to, int64_t step) const {

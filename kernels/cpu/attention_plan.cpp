@@ -37,7 +37,9 @@ int64_t attention_slot(int64_t, int64_t keys, int64_t depth) {
 int64_t attention_grad_slot(int64_t queries, int64_t keys, int64_t depth) {
   int64_t wide = round_up(depth, 16);
   return round_up(2 * keys * kRow + 2 * (queries + keys) * wide + 2 * round_up(queries, 32) +
-                      2 * depth * kSpan + 2 * kKeyBlock * kRow + depth * kRow, 16) + 16;
+                      2 * depth * kSpan + 2 * kKeyBlock * kRow + depth * kRow,
+                  16) +
+         16;
 }
 
 void attention_supports(const orr_op& op, orr_support& out) { check(op, 3, 1, out); }

@@ -41,14 +41,15 @@ struct CrossEntropy : Kernel {
     });
   }
 
-  // The sum waits for the CPU and the maximum for the memory: the sum fetches the next row meanwhile.
+  // The sum waits for the CPU and the maximum for the memory: the sum fetches the next row
+  // meanwhile.
   S row_lse(const T* x, const T* next) const {
     S top = row_max(x, classes);
     V t = splat(top);
     return top + log_one(row_sum<V>(classes, [&](int64_t i, auto n) {
-      __builtin_prefetch(next + i, 0, 2);
-      return exp(load(x + i, n) - t);
-    }));
+             __builtin_prefetch(next + i, 0, 2);
+             return exp(load(x + i, n) - t);
+           }));
   }
 
   Integers label;
@@ -81,7 +82,8 @@ struct CrossEntropyGrad : Kernel {
   void row(const T* x, T* dx, S scale, S lse, int64_t label) const {
     V s = splat(scale), l = splat(lse);
     S hit = exp_one(load_one(x + label) - lse);  // before dx, which may be x, is written
-    each_vector(0, classes, [&](int64_t i, auto n) { store(dx + i, s * exp(load(x + i, n) - l), n); });
+    each_vector(0, classes,
+                [&](int64_t i, auto n) { store(dx + i, s * exp(load(x + i, n) - l), n); });
     store_one(dx + label, scale * (hit - S(1)));
   }
 

@@ -9,7 +9,9 @@ namespace {
 
 struct Gather : Kernel {
   explicit Gather(const orr_op& op)
-      : get(op, 1), rows(op.in[0].dims[0]), n(op.in[1].dims[0]),
+      : get(op, 1),
+        rows(op.in[0].dims[0]),
+        n(op.in[1].dims[0]),
         bytes(op.in[0].dims[1] * orr_dtype_bytes(op.in[0].dtype)) {}
 
   void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer*) override {
@@ -31,19 +33,23 @@ struct Gather : Kernel {
 void copy_slabs(char* to, int64_t to_slab, const char* from, int64_t from_slab, int64_t outer,
                 int64_t bytes) {
   const int64_t piece = 1 << 16, pieces = ceil_div(larger(1, bytes), piece);
-  parallel_ranges(outer * pieces, larger(1, piece / larger(1, bytes)), [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      int64_t o = i / pieces, at = (i - o * pieces) * piece;
-      __builtin_memcpy(to + o * to_slab + at, from + o * from_slab + at,
-                       size_t(smaller(piece, bytes - at)));
-    }
-  });
+  parallel_ranges(outer * pieces, larger(1, piece / larger(1, bytes)),
+                  [&](int64_t first, int64_t last) {
+                    for (int64_t i = first; i < last; ++i) {
+                      int64_t o = i / pieces, at = (i - o * pieces) * piece;
+                      __builtin_memcpy(to + o * to_slab + at, from + o * from_slab + at,
+                                       size_t(smaller(piece, bytes - at)));
+                    }
+                  });
 }
 
 // The geometry of x[O,D,I] and its part [O,n,I] at a runtime position, in bytes.
 struct Part {
   Part(const orr_op& op, const orr_tensor& part, int at_input)
-      : get(op, at_input), outer(op.in[0].dims[0]), depth(op.in[0].dims[1]), n(part.dims[1]),
+      : get(op, at_input),
+        outer(op.in[0].dims[0]),
+        depth(op.in[0].dims[1]),
+        n(part.dims[1]),
         row(op.in[0].dims[2] * orr_dtype_bytes(op.in[0].dtype)) {}
   int64_t offset(const char* kind, const orr_buffer& at) const {
     int64_t first = get(host<void>(at), 0);

@@ -16,13 +16,11 @@ namespace orr_cpu {
 // A prepared op. `launch` may throw (see `fail`). [compute thread]
 struct Kernel {
   virtual ~Kernel();
-  virtual void launch(const orr_buffer* in, const orr_buffer* out,
-                      const orr_buffer* workspace) = 0;
+  virtual void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer* workspace) = 0;
 };
 
 // Throws the error `code` with a printf-style message. Not inside a parallel task.
-[[noreturn]] void fail(int32_t code, const char* format, ...)
-    __attribute__((format(printf, 2, 3)));
+[[noreturn]] void fail(int32_t code, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 // Attributes of an op, or the fallback.
 int64_t attr_int(const orr_op& op, const char* name, int64_t fallback);

@@ -9,7 +9,8 @@ namespace orr_cpu::ORR_ISA {
 
 struct Leaves {
   explicit Leaves(const orr_op& op)
-      : lo(attr_int(op, "leaf_lo", 0)), n(attr_int(op, "leaf_n", 1)),
+      : lo(attr_int(op, "leaf_lo", 0)),
+        n(attr_int(op, "leaf_n", 1)),
         total(attr_int(op, "leaf_total", 1)) {}
   int64_t lo, n, total;
 };
@@ -73,15 +74,16 @@ inline constexpr int kStrip = 4;
 // The columns [at, at + W * 16) (fewer, by n, with W = 1) of y[nodes, columns]:
 // load(row, column, n) gives a vector of terms, `length` rows make a leaf.
 template <class Y, int W, class Load, class N>
-ORR_INLINE void column_nodes(const Leaves& leaves, int64_t length, int64_t columns, int64_t at, Y* y,
-                             Load&& load, N n) {
+ORR_INLINE void column_nodes(const Leaves& leaves, int64_t length, int64_t columns, int64_t at,
+                             Y* y, Load&& load, N n) {
   using V = Vec<Y>;
   each_node<Y, Lanes<V, W>>(
       leaves,
       [&](int64_t leaf) {
         Lanes<V, W> sum;
-        column_sum<V, W>(leaf * length, (leaf + 1) * length,
-                         [&](int64_t r, int c) { return load(r, at + c * kLanes, n); }, sum.v);
+        column_sum<V, W>(
+            leaf * length, (leaf + 1) * length,
+            [&](int64_t r, int c) { return load(r, at + c * kLanes, n); }, sum.v);
         return sum;
       },
       [&](int64_t node, const Lanes<V, W>& x) {
@@ -91,7 +93,8 @@ ORR_INLINE void column_nodes(const Leaves& leaves, int64_t length, int64_t colum
 
 // Column sums of all columns, in parallel over strips of them.
 template <class Y, class Load>
-ORR_INLINE void column_sums(const Leaves& leaves, int64_t rows, int64_t columns, Y* y, Load&& load) {
+ORR_INLINE void column_sums(const Leaves& leaves, int64_t rows, int64_t columns, Y* y,
+                            Load&& load) {
   const int64_t wide = kStrip * kLanes, length = rows / leaves.n;
   parallel(ceil_div(columns, wide), [&](int64_t strip) {
     int64_t first = strip * wide, last = smaller(columns, first + wide);

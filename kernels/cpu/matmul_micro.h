@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The micro-kernel of every product here: a register tile of C, one chain of fma over K per element,
-// lanes along the columns. Columns of B and C come in whole vectors; rows may be fewer than a tile.
+// The micro-kernel of every product here: a register tile of C, one chain of fma over K per
+// element, lanes along the columns. Columns of B and C come in whole vectors; rows may be fewer
+// than a tile.
 #pragma once
 
 #include "vec.h"
@@ -10,7 +11,9 @@ namespace orr_cpu::ORR_ISA {
 
 // Eight doubles, by the names of simd.h.
 #ifdef __AVX512F__
-struct v8d { __m512d v; };
+struct v8d {
+  __m512d v;
+};
 ORR_INLINE v8d fill(double x) { return {_mm512_set1_pd(x)}; }
 ORR_INLINE v8d load(const double* p) { return {_mm512_loadu_pd(p)}; }
 ORR_INLINE void store(double* p, v8d x) { _mm512_storeu_pd(p, x.v); }
@@ -18,7 +21,9 @@ ORR_INLINE v8d operator+(v8d x, v8d y) { return {_mm512_add_pd(x.v, y.v)}; }
 ORR_INLINE v8d fma(v8d x, v8d y, v8d z) { return {_mm512_fmadd_pd(x.v, y.v, z.v)}; }
 enum { kMicroRows = 14, kMicroVectors = 2 };
 #else
-struct v8d { __m256d a, b; };
+struct v8d {
+  __m256d a, b;
+};
 ORR_INLINE v8d fill(double x) { return {_mm256_set1_pd(x), _mm256_set1_pd(x)}; }
 ORR_INLINE v8d load(const double* p) { return {_mm256_loadu_pd(p), _mm256_loadu_pd(p + 4)}; }
 ORR_INLINE void store(double* p, v8d x) {
@@ -49,8 +54,8 @@ struct Lanes<double> {
   enum { count = 8, cols = 8 * kMicroVectors };
 };
 
-// Memory that is wanted soon: `runs` pieces of `bytes`, `step` bytes apart. The micro-kernel asks for
-// a line of it now and then, so that packing the next panel does not wait for memory.
+// Memory that is wanted soon: `runs` pieces of `bytes`, `step` bytes apart. The micro-kernel asks
+// for a line of it now and then, so that packing the next panel does not wait for memory.
 struct Ahead {
   const char* at = nullptr;
   int64_t step = 0, bytes = 0, runs = 0, done = 0;
@@ -66,8 +71,8 @@ struct Ahead {
   }
 };
 
-// Rows of A that lie one after another in packed form are this far apart: 256 elements, and a little
-// more so that they fall into different sets of the cache.
+// Rows of A that lie one after another in packed form are this far apart: 256 elements, and a
+// little more so that they fall into different sets of the cache.
 constexpr int64_t kRowStride = 256 + 16;
 
 // Element (r, k) of A is a[k*a_step + r], or a[r*kRowStride + k] where kByRows.
@@ -82,7 +87,7 @@ struct MicroArgs {
   T* c;
   int64_t c_step;
   bool add;
-  Ahead* ahead;  // two, or null
+  Ahead* ahead;         // two, or null
   bool stream = false;  // C goes past the caches. REQUIRES: !add, floats, C on whole lines
 };
 
@@ -123,8 +128,7 @@ __attribute__((noinline)) void micro_kernel(const MicroArgs<T>& args) {
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 2
-      for (int j = 0; j < kVectors; ++j)
-        sum[r][j] = load(c + r * step + j * lanes) + sum[r][j];
+      for (int j = 0; j < kVectors; ++j) sum[r][j] = load(c + r * step + j * lanes) + sum[r][j];
   }
   if constexpr (sizeof(T) == 4)
     if (args.stream) {

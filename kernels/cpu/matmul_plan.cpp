@@ -107,16 +107,24 @@ Tiling cost_of(const MatmulPlan& p, int64_t tm, int64_t tn, int64_t element) {
   double rounds = double(ceil_div(s.g * ceil_div(s.m, tm) * ceil_div(s.n, tn), p.slots));
   int64_t cols = round_up(std::min(tn, s.n), p.micro.lanes), rows = std::min(tm, s.m);
   double k = double(s.k) + 16.0 * double(p.n_steps);
-  double compute = k * (double(rows) + 0.5 * double(ceil_div(rows, p.micro.rows))) * double(cols) / 32;
+  double compute =
+      k * (double(rows) + 0.5 * double(ceil_div(rows, p.micro.rows))) * double(cols) / 32;
   double pack_a = 0.4 * double(s.k * rows), pack_b = 0.4 * double(s.k * cols);
   bool fits_a = round_up(rows, p.micro.rows) * s.k * element <= kKeepBytes;
   bool fits_b = round_up(cols, p.micro.cols) * s.k * element <= kKeepBytes;
   // What serves one tile alone is packed bit by bit, while memory brings the next bit.
   bool reuses_b = tm < s.m;
   bool m_inner = fits_b && (!fits_a || pack_b >= pack_a);
-  Tiling t{tm, tn, m_inner, fits_a && (!m_inner || tm >= s.m), reuses_b && fits_b && (m_inner || tn >= s.n), 0};
-  double a = t.keep_a ? pack_a / std::max(1.0, std::min(rounds, double(ceil_div(s.n, tn)))) : pack_a;
-  double b = t.keep_b ? pack_b / std::max(1.0, std::min(rounds, double(ceil_div(s.m, tm)))) : pack_b;
+  Tiling t{tm,
+           tn,
+           m_inner,
+           fits_a && (!m_inner || tm >= s.m),
+           reuses_b && fits_b && (m_inner || tn >= s.n),
+           0};
+  double a =
+      t.keep_a ? pack_a / std::max(1.0, std::min(rounds, double(ceil_div(s.n, tn)))) : pack_a;
+  double b =
+      t.keep_b ? pack_b / std::max(1.0, std::min(rounds, double(ceil_div(s.m, tm)))) : pack_b;
   t.cost = rounds * (compute + a + b);
   return t;
 }
@@ -167,7 +175,8 @@ MatmulPlan::MatmulPlan(const orr_op& op, MicroTile micro_tile, int32_t workers)
   m_inner = t.m_inner, keep_a = t.keep_a, keep_b = t.keep_b;
   int64_t rows = round_up(tile_m, micro.rows), cols = round_up(tile_n, micro.cols);
   int64_t micro_tiles = n_chunks > 1 ? rows / micro.rows * (cols / micro.cols) : 1;
-  streams = n_steps == 1 && s.y.col == 1 && s.y.row % 16 == 0 && s.g * s.m * s.n * element >= kStreamBytes;
+  streams = n_steps == 1 && s.y.col == 1 && s.y.row % 16 == 0 &&
+            s.g * s.m * s.n * element >= kStreamBytes;
   // Neighbouring panels are written together: an odd number of lines keeps them in different sets.
   by_rows = s.a.col == 1;
   panels = rows / micro.rows;
@@ -203,7 +212,8 @@ void matmul_supports(const orr_op& op, orr_support& out) {
   if (dtype != ORR_F32 && dtype != ORR_BF16 && dtype != ORR_F16 && dtype != ORR_F64)
     return refuse(out, "only f32, bf16, f16 and f64");
   if (op.in[1].dtype != dtype) return refuse(out, "only operands of one type");
-  if (!sums_into(dtype, op.out[0].dtype)) return refuse(out, "no result of that type from such operands");
+  if (!sums_into(dtype, op.out[0].dtype))
+    return refuse(out, "no result of that type from such operands");
   accept(out, "matmul/k256");
   out.strided_in = 3;
   out.strided_out = 1;

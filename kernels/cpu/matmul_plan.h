@@ -26,8 +26,8 @@ struct MatmulShape {
 
 // One run of the micro-kernel over at most ORR_MATMUL_K elements of K, into level `level` of the
 // stack of partial sums. Afterwards `merges` times the top level is added to the one below, and
-// then, if node >= 0, level 0 is that finished node. `rounds`: a 16-bit leaf ends here; it and every
-// sum of it is rounded to the output's type.
+// then, if node >= 0, level 0 is that finished node. `rounds`: a 16-bit leaf ends here; it and
+// every sum of it is rounded to the output's type.
 struct MatmulStep {
   int64_t k0;
   int32_t kc;
@@ -61,17 +61,17 @@ struct MatmulPlan {
 
   MatmulShape shape;  // with roles swapped (y^T = b^T a^T) where that fills the lanes better
   MicroTile micro;
-  int32_t slots;      // workers that have a scratch of their own
-  bool swapped;       // a and b have changed places in `shape`
-  bool vector;        // at most three rows: b is read once, in place
+  int32_t slots;  // workers that have a scratch of their own
+  bool swapped;   // a and b have changed places in `shape`
+  bool vector;    // at most three rows: b is read once, in place
   int64_t tile_m, tile_n, tiles_m, tiles_n;
-  bool m_inner;               // tiles of one column follow each other
-  bool keep_a, keep_b;        // the packed operand of a tile holds all of K and serves the next
-  bool by_rows;               // packed rows of a stay rows
-  bool streams;               // y is written once, and is too long to stay in a cache
-  int64_t panels, panel_a;    // packed panels of a in a tile, elements of one for one chunk
-  int64_t group;              // columns of b that are packed at a time
-  int32_t levels;             // of the stack of partial sums
+  bool m_inner;             // tiles of one column follow each other
+  bool keep_a, keep_b;      // the packed operand of a tile holds all of K and serves the next
+  bool by_rows;             // packed rows of a stay rows
+  bool streams;             // y is written once, and is too long to stay in a cache
+  int64_t panels, panel_a;  // packed panels of a in a tile, elements of one for one chunk
+  int64_t group;            // columns of b that are packed at a time
+  int32_t levels;           // of the stack of partial sums
   MatmulStep* steps;
   MatmulChunk* chunks;
   int32_t n_steps, n_chunks;

@@ -27,7 +27,12 @@ struct MatmulSlot {
   T *pack_a, *pack_b, *stack;
 
   MatmulSlot(const MatmulPlan& plan, const S* a_, const S* b_, Y* y_, T* scratch)
-      : p(plan), a(a_), b(b_), y(y_), pack_a(scratch), pack_b(scratch + plan.slot_a),
+      : p(plan),
+        a(a_),
+        b(b_),
+        y(y_),
+        pack_a(scratch),
+        pack_b(scratch + plan.slot_a),
         stack(scratch + plan.slot_a + plan.slot_b) {}
 
   void run(int64_t first, int64_t last) const {
@@ -66,7 +71,8 @@ struct MatmulSlot {
         pack_rows(rows_at(t, c.k0) + i * p.shape.a.row, p.shape.a.row, smaller(kRows, t.rows - i),
                   c.kc, to);
     else
-      pack_panels<kRows>(rows_at(t, c.k0), p.shape.a.row, p.shape.a.col, t.rows, c.kc, to, p.panel_a);
+      pack_panels<kRows>(rows_at(t, c.k0), p.shape.a.row, p.shape.a.col, t.rows, c.kc, to,
+                         p.panel_a);
   }
   void pack_b_group(const Tile& t, int64_t j, int64_t cols, const MatmulChunk& c) const {
     pack_panels<kCols>(cols_at(t, j, c.k0), p.shape.b.col, p.shape.b.row, cols, c.kc, pack_b,
@@ -133,8 +139,11 @@ struct MatmulSlot {
 
   void multiply(const MatmulStep& step, int64_t k, int rows, int vectors, const T* panel_a,
                 const T* panel_b, T* to, int64_t to_step, Ahead* ahead, bool stream = false) const {
-    MicroArgs<T> args{step.kc, panel_a + k * (p.by_rows ? 1 : kRows), kRows, panel_b + k * kCols,
-                      kCols,   to, to_step, step.add != 0, ahead, stream};
+    MicroArgs<T> args{step.kc, panel_a + k * (p.by_rows ? 1 : kRows),
+                      kRows,   panel_b + k * kCols,
+                      kCols,   to,
+                      to_step, step.add != 0,
+                      ahead,   stream};
     if (p.by_rows)
       multiply_micro<T, true>(rows, vectors, args);
     else
@@ -152,7 +161,8 @@ struct MatmulSlot {
       const bool stream = p.streams && sizeof(T) == 4 && uintptr_t(to) % 64 == 0;
       for (int32_t x = c.first; x < c.last; ++x) {
         const MatmulStep& step = p.steps[x];
-        multiply(step, step.k0 - c.k0, rows, vectors, panel_a, panel_b, (T*)to, s.y.row, ahead, stream);
+        multiply(step, step.k0 - c.k0, rows, vectors, panel_a, panel_b, (T*)to, s.y.row, ahead,
+                 stream);
       }
       return;
     }

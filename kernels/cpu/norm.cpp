@@ -92,9 +92,8 @@ struct RmsNorm : Rows {
       });
       rstds[r] = S(1) / sqrt_one(squares / S(columns) + eps);
       V s = splat(rstds[r]);
-      each_vector(0, columns, [&](int64_t i, auto n) {
-        store(y + i, load(x + i, n) * s * load(w + i, n), n);
-      });
+      each_vector(0, columns,
+                  [&](int64_t i, auto n) { store(y + i, load(x + i, n) * s * load(w + i, n), n); });
     });
   }
   S eps;
@@ -117,9 +116,8 @@ struct RmsNormGrad : Rows {
       auto xh = [&](int64_t i, auto n) { return load(x + i, n) * rstd; };
       V b = splat(row_sum<V>(columns, [&](int64_t i, auto n) { return g(i, n) * xh(i, n); }) /
                   S(columns));
-      each_vector(0, columns, [&](int64_t i, auto n) {
-        store(dx + i, rstd * (g(i, n) - xh(i, n) * b), n);
-      });
+      each_vector(0, columns,
+                  [&](int64_t i, auto n) { store(dx + i, rstd * (g(i, n) - xh(i, n) * b), n); });
     });
   }
 };
@@ -127,7 +125,9 @@ struct RmsNormGrad : Rows {
 }  // namespace
 
 Kernel* make_layernorm(const orr_op& op) { return make_real<LayerNorm>(op.in[0].dtype, op); }
-Kernel* make_layernorm_grad(const orr_op& op) { return make_real<LayerNormGrad>(op.in[0].dtype, op); }
+Kernel* make_layernorm_grad(const orr_op& op) {
+  return make_real<LayerNormGrad>(op.in[0].dtype, op);
+}
 Kernel* make_rmsnorm(const orr_op& op) { return make_real<RmsNorm>(op.in[0].dtype, op); }
 Kernel* make_rmsnorm_grad(const orr_op& op) { return make_real<RmsNormGrad>(op.in[0].dtype, op); }
 

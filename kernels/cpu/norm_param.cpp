@@ -11,7 +11,9 @@ template <class T, class Y>
 struct NormParamGrad : Kernel {
   using S = Scalar<T>;
   explicit NormParamGrad(const orr_op& op)
-      : leaves(op), rows(op.in[0].dims[0]), columns(op.in[0].dims[1]),
+      : leaves(op),
+        rows(op.in[0].dims[0]),
+        columns(op.in[0].dims[1]),
         rms(attr_int(op, "rms", 0) == 1) {}
 
   void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer*) override {

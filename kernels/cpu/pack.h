@@ -20,7 +20,9 @@ ORR_INLINE __m256 octet(const bf16* p) {
   __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p));
   return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
 }
-ORR_INLINE __m256 octet(const f16* p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p)); }
+ORR_INLINE __m256 octet(const f16* p) {
+  return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p));
+}
 // Four consecutive elements of rows 0, 4, 8, 12 of the row pointers, side by side.
 template <class S>
 ORR_INLINE v16f load_quads(const S* const* row, int64_t k) {
@@ -36,19 +38,19 @@ ORR_INLINE v16f load_quads(const S* const* row, int64_t k) {
 }
 
 #ifdef __AVX512F__
-#define ORR_SHUFFLE(name, ps, pd)                                                             \
-  ORR_INLINE v16f name(v16f x, v16f y) { return {_mm512_##ps##_ps(x.v, y.v)}; }              \
-  ORR_INLINE v16f name##_pairs(v16f x, v16f y) {                                             \
+#define ORR_SHUFFLE(name, ps, pd)                                                              \
+  ORR_INLINE v16f name(v16f x, v16f y) { return {_mm512_##ps##_ps(x.v, y.v)}; }                \
+  ORR_INLINE v16f name##_pairs(v16f x, v16f y) {                                               \
     return {_mm512_castpd_ps(_mm512_##pd##_pd(_mm512_castps_pd(x.v), _mm512_castps_pd(y.v)))}; \
   }
 #else
-#define ORR_SHUFFLE(name, ps, pd)                                                               \
-  ORR_INLINE v16f name(v16f x, v16f y) {                                                        \
-    return {_mm256_##ps##_ps(x.a, y.a), _mm256_##ps##_ps(x.b, y.b)};                            \
-  }                                                                                             \
-  ORR_INLINE v16f name##_pairs(v16f x, v16f y) {                                                \
-    return {_mm256_castpd_ps(_mm256_##pd##_pd(_mm256_castps_pd(x.a), _mm256_castps_pd(y.a))),   \
-            _mm256_castpd_ps(_mm256_##pd##_pd(_mm256_castps_pd(x.b), _mm256_castps_pd(y.b)))};  \
+#define ORR_SHUFFLE(name, ps, pd)                                                              \
+  ORR_INLINE v16f name(v16f x, v16f y) {                                                       \
+    return {_mm256_##ps##_ps(x.a, y.a), _mm256_##ps##_ps(x.b, y.b)};                           \
+  }                                                                                            \
+  ORR_INLINE v16f name##_pairs(v16f x, v16f y) {                                               \
+    return {_mm256_castpd_ps(_mm256_##pd##_pd(_mm256_castps_pd(x.a), _mm256_castps_pd(y.a))),  \
+            _mm256_castpd_ps(_mm256_##pd##_pd(_mm256_castps_pd(x.b), _mm256_castps_pd(y.b)))}; \
   }
 #endif
 ORR_SHUFFLE(low_of, unpacklo, unpacklo)
@@ -86,8 +88,8 @@ ORR_INLINE void pack_transposed(const S* src, int64_t stride, int count, int64_t
     for (int i = 0; i < (W < 16 ? W : 16); ++i) to[k * W + i] = load_one(row[i] + k);
 }
 
-// Rows that are neighbours in memory: all panels of one k, then the next. A row of a panel is stored
-// as whole vectors, whose excess the next row overwrites; the last row is stored exactly.
+// Rows that are neighbours in memory: all panels of one k, then the next. A row of a panel is
+// stored as whole vectors, whose excess the next row overwrites; the last row is stored exactly.
 template <int W, class S>
 ORR_INLINE void pack_neighbours(const S* src, int64_t k_step, int64_t count, int64_t kc, float* to,
                                 int64_t panel) {

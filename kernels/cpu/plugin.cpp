@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plugin "cpu": own kernels for x86-64 with AVX2, FMA and F16C, and with AVX-512 where the machine has
-// it. Both give the same bits, so they share their numerics ids.
+// The plugin "cpu": own kernels for x86-64 with AVX2, FMA and F16C, and with AVX-512 where the
+// machine has it. Both give the same bits, so they share their numerics ids.
 #include <orrery/sdk/plugin.hpp>
 
 #include <algorithm>
@@ -50,7 +50,8 @@ int32_t probe(void*, char* reason, uint32_t bytes) {
 // Types of newer headers are nobody's here.
 bool knows_types(const orr_op& op) {
   const auto unknown = [](const orr_tensor& t) { return orr_dtype_bytes(t.dtype) == 0; };
-  return std::none_of(op.in, op.in + op.n_in, unknown) && std::none_of(op.out, op.out + op.n_out, unknown);
+  return std::none_of(op.in, op.in + op.n_in, unknown) &&
+         std::none_of(op.out, op.out + op.n_out, unknown);
 }
 
 void supports(void*, const orr_op* op, orr_support* out) {
@@ -89,8 +90,8 @@ orr_status* launch(orr_kernel* kernel, orr_stream*, const orr_buffer* in, const 
   return orr::guard([&] { reinterpret_cast<Kernel*>(kernel)->launch(in, out, workspace); });
 }
 
-const orr_kernel_api api = {sizeof(orr_kernel_api), nullptr, "host",  probe,  supports,
-                            measure,                prepare, release, launch};
+const orr_kernel_api api = {
+    sizeof(orr_kernel_api), nullptr, "host", probe, supports, measure, prepare, release, launch};
 
 const void* get_table(void*, const char* id, uint32_t version) {
   return !std::strcmp(id, "kernel") && version == 1 ? &api : nullptr;

@@ -27,7 +27,8 @@ Place find(const Walk& w, int64_t position) {
   return {offset, w.run - column};
 }
 
-// Calls fn(index in the block, offset, count) for each run of the elements [position, position + n).
+// Calls fn(index in the block, offset, count) for each run of the elements [position, position +
+// n).
 template <class Fn>
 ORR_INLINE void each_run(const Walk& w, int64_t position, int64_t n, Fn&& fn) {
   for (int64_t done = 0; done < n;) {
@@ -64,10 +65,12 @@ void scatter(const Walk& w, const void* from, void* to, int64_t position, int64_
 }
 
 using Mover = void (*)(const Walk&, const void*, void*, int64_t, int64_t);
-const Mover kGather[9] = {nullptr, gather<uint8_t>, gather<uint16_t>, nullptr, gather<uint32_t>,
-                          nullptr, nullptr,         nullptr,          gather<uint64_t>};
-const Mover kScatter[9] = {nullptr, scatter<uint8_t>, scatter<uint16_t>, nullptr,
-                           scatter<uint32_t>, nullptr, nullptr, nullptr, scatter<uint64_t>};
+const Mover kGather[9] = {nullptr, gather<uint8_t>,  gather<uint16_t>,
+                          nullptr, gather<uint32_t>, nullptr,
+                          nullptr, nullptr,          gather<uint64_t>};
+const Mover kScatter[9] = {nullptr, scatter<uint8_t>,  scatter<uint16_t>,
+                           nullptr, scatter<uint32_t>, nullptr,
+                           nullptr, nullptr,           scatter<uint64_t>};
 
 struct Machine {
   const Program& p;
@@ -123,8 +126,8 @@ struct Machine {
     for (int i = 0; i < p.inputs; ++i) held[i] = -1;
   }
 
-  // Points the slot of input i at its block, in place when the block is whole and contiguous. Returns
-  // how many blocks from here on lie like that one after another, or repeat one place.
+  // Points the slot of input i at its block, in place when the block is whole and contiguous.
+  // Returns how many blocks from here on lie like that one after another, or repeat one place.
   int64_t fetch(int i, int64_t position, int64_t n) const {
     const Walk& w = p.in[i];
     char* base = (char*)in[w.tensor];
@@ -136,8 +139,7 @@ struct Machine {
     }
     bool repeats = whole && w.inner == 0;
     slot[w.slot] = own(w.slot);
-    if (!repeats || held[i] != at.offset)
-      kGather[w.bytes](w, base, slot[w.slot], position, n);
+    if (!repeats || held[i] != at.offset) kGather[w.bytes](w, base, slot[w.slot], position, n);
     held[i] = repeats ? at.offset : -1;
     return repeats ? at.left / kBlock : 1;
   }
@@ -170,8 +172,8 @@ struct Machine {
     }
   }
 
-  // Runs the blocks from `position` on that follow each other without a gap in every tensor, or one,
-  // of fewer elements at the end. Returns where the next begins.
+  // Runs the blocks from `position` on that follow each other without a gap in every tensor, or
+  // one, of fewer elements at the end. Returns where the next begins.
   int64_t stretch(int64_t position, int64_t last) const {
     const int64_t n = smaller(kBlock, last - position);
     int64_t blocks = larger(1, (last - position) / kBlock);

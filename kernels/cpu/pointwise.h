@@ -5,8 +5,8 @@
 // Accumulator steps combine it with slots; memory steps go from slots to a slot and need no
 // accumulator. Compiled once for any CPU (pointwise_compile.cpp), run per instruction set.
 //
-// A slot holds f32, bf16 and f16 values as float, BOOL as 32-bit masks, integers as int64, f64 as double.
-// Slots of inputs and outputs hold the tensor's own format.
+// A slot holds f32, bf16 and f16 values as float, BOOL as 32-bit masks, integers as int64, f64 as
+// double. Slots of inputs and outputs hold the tensor's own format.
 #pragma once
 
 #include "kernel.h"
@@ -17,13 +17,48 @@ enum { kMaxSlots = 512, kMaxTensors = 64 };
 
 // Steps. x is the accumulator, a, b and c are slots. A trailing R: operands exchanged.
 enum Code : uint16_t {
-  END, LOAD, LOAD_BF16, LOAD_F16, STORE, STORE_BF16, STORE_F16,
-  ADD, SUB, SUB_R, MUL, DIV, DIV_R, MIN, MAX,
+  END,
+  LOAD,
+  LOAD_BF16,
+  LOAD_F16,
+  STORE,
+  STORE_BF16,
+  STORE_F16,
+  ADD,
+  SUB,
+  SUB_R,
+  MUL,
+  DIV,
+  DIV_R,
+  MIN,
+  MAX,
   FMA,      // x*a + b
   FMA_ADD,  // a*b + x
-  NEG, ABS, SIGN, SQRT, RSQRT, RECIP, FLOOR, CEIL, ROUND, ROUND_BF16, ROUND_F16,
-  EQ, NE, LT, LE, GT, GE, AND, OR, XOR, NOT, ISFINITE, NONZERO, MASK_TO_ONE,
-  SELECT,   // x ? a : b
+  NEG,
+  ABS,
+  SIGN,
+  SQRT,
+  RSQRT,
+  RECIP,
+  FLOOR,
+  CEIL,
+  ROUND,
+  ROUND_BF16,
+  ROUND_F16,
+  EQ,
+  NE,
+  LT,
+  LE,
+  GT,
+  GE,
+  AND,
+  OR,
+  XOR,
+  NOT,
+  ISFINITE,
+  NONZERO,
+  MASK_TO_ONE,
+  SELECT,  // x ? a : b
   // Several instructions in one step, each rounded by itself.
   LOAD_ADD,     // a + b
   LOAD_MUL,     // a*b
@@ -54,9 +89,9 @@ struct Step {
 struct Walk {
   int32_t tensor;  // input or output number
   int32_t slot;
-  int32_t bytes;   // of an element
-  int32_t rank;    // of the outer dims
-  bool flat;       // one run of consecutive elements
+  int32_t bytes;  // of an element
+  int32_t rank;   // of the outer dims
+  bool flat;      // one run of consecutive elements
   int64_t run, inner;
   int64_t dims[ORR_MAX_RANK], strides[ORR_MAX_RANK];
 };

@@ -21,10 +21,10 @@ ORR_INLINE v16f sign(v16f x) {
 #define ORR_LANES _Pragma("GCC unroll 16") for (int j = 0; j < kAccumulators; ++j)
 
 // Goes to the next step. Each step jumps from its own place, which lets the CPU learn the sequence.
-#define ORR_NEXT                     \
-  ++step;                            \
-  a = (const float*)slot[step->a];   \
-  b = (const float*)slot[step->b];   \
+#define ORR_NEXT                   \
+  ++step;                          \
+  a = (const float*)slot[step->a]; \
+  b = (const float*)slot[step->b]; \
   goto* label[step->code];
 
 #define ORR_STEP(code, value)                          \
@@ -36,27 +36,29 @@ ORR_INLINE v16f sign(v16f x) {
   }                                                    \
   ORR_NEXT
 
-#define ORR_STEP_OF_THREE(code, value)                 \
-  code: {                                              \
-    const float* c = (const float*)slot[step->c];      \
-    ORR_LANES {                                        \
-      const float* pa = a + j * kLanes;                \
-      const float* pb = b + j * kLanes;                \
-      const float* pc = c + j * kLanes;                \
-      x[j] = value;                                    \
-    }                                                  \
-  }                                                    \
+#define ORR_STEP_OF_THREE(code, value)            \
+  code : {                                        \
+    const float* c = (const float*)slot[step->c]; \
+    ORR_LANES {                                   \
+      const float* pa = a + j * kLanes;           \
+      const float* pb = b + j * kLanes;           \
+      const float* pc = c + j * kLanes;           \
+      x[j] = value;                               \
+    }                                             \
+  }                                               \
   ORR_NEXT
 
 const pointwise::Step* run_accumulator(const pointwise::Step* step, void* const* slot) {
   // In the order of pointwise::Code.
   static const void* const label[] = {
-      &&LEAVE, &&LOAD, &&LOAD_BF16, &&LOAD_F16, &&STORE, &&STORE_BF16, &&STORE_F16, &&ADD, &&SUB,
-      &&SUB_R, &&MUL, &&DIV, &&DIV_R, &&MIN, &&MAX, &&FMA, &&FMA_ADD, &&NEG, &&ABS, &&SIGN, &&SQRT,
-      &&RSQRT, &&RECIP, &&FLOOR, &&CEIL, &&ROUND, &&ROUND_BF16, &&ROUND_F16, &&EQ, &&NE, &&LT, &&LE,
-      &&GT, &&GE, &&AND, &&OR, &&XOR, &&NOT, &&ISFINITE, &&NONZERO, &&MASK_TO_ONE, &&SELECT,
-      &&LOAD_ADD, &&LOAD_MUL, &&MUL_ADD, &&MUL_SUB_R, &&ADD_MUL, &&MUL_ADD_MUL, &&DIV_ROOT, &&LEAVE,
-      &&LEAVE, &&LEAVE, &&LEAVE, &&LEAVE, &&LEAVE, &&LEAVE};
+      &&LEAVE,    &&LOAD,     &&LOAD_BF16, &&LOAD_F16,  &&STORE,   &&STORE_BF16,  &&STORE_F16,
+      &&ADD,      &&SUB,      &&SUB_R,     &&MUL,       &&DIV,     &&DIV_R,       &&MIN,
+      &&MAX,      &&FMA,      &&FMA_ADD,   &&NEG,       &&ABS,     &&SIGN,        &&SQRT,
+      &&RSQRT,    &&RECIP,    &&FLOOR,     &&CEIL,      &&ROUND,   &&ROUND_BF16,  &&ROUND_F16,
+      &&EQ,       &&NE,       &&LT,        &&LE,        &&GT,      &&GE,          &&AND,
+      &&OR,       &&XOR,      &&NOT,       &&ISFINITE,  &&NONZERO, &&MASK_TO_ONE, &&SELECT,
+      &&LOAD_ADD, &&LOAD_MUL, &&MUL_ADD,   &&MUL_SUB_R, &&ADD_MUL, &&MUL_ADD_MUL, &&DIV_ROOT,
+      &&LEAVE,    &&LEAVE,    &&LEAVE,     &&LEAVE,     &&LEAVE,   &&LEAVE,       &&LEAVE};
   static_assert(sizeof label / sizeof label[0] == pointwise::RANDOM + 1);
   v16f x[kAccumulators] = {};
   const float *a, *b;

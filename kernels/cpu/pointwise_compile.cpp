@@ -17,21 +17,30 @@ struct Emitter {
   const orr_instr* instrs;
   Compiled out;
   std::vector<Step>* code = nullptr;
-  std::vector<int> uses;     // still to come, per register
-  std::vector<int> slot;     // of a register, -1: not computed or only in the accumulator
+  std::vector<int> uses;              // still to come, per register
+  std::vector<int> slot;              // of a register, -1: not computed or only in the accumulator
   std::vector<char> uniform, pinned;  // same for all elements; slot never freed
   std::vector<int> free_slots;
 
   explicit Emitter(const orr_op& op)
-      : op(op), instrs(op.expr->instrs), uses(op.expr->n_instrs), slot(op.expr->n_instrs, -1),
-        uniform(op.expr->n_instrs), pinned(op.expr->n_instrs) {}
+      : op(op),
+        instrs(op.expr->instrs),
+        uses(op.expr->n_instrs),
+        slot(op.expr->n_instrs, -1),
+        uniform(op.expr->n_instrs),
+        pinned(op.expr->n_instrs) {}
 
   static int operands(const orr_instr& i, int (&r)[3]) {
     r[0] = i.a, r[1] = i.b, r[2] = i.c;
     switch (i.fn) {
-      case ORR_FN_INPUT: case ORR_FN_CONST: return 0;
-      case ORR_FN_FMA: case ORR_FN_SELECT: case ORR_FN_RAND: return 3;
-      case ORR_FN_CAST: case ORR_FN_NOT: case ORR_FN_ISFINITE: return 1;
+      case ORR_FN_INPUT:
+      case ORR_FN_CONST: return 0;
+      case ORR_FN_FMA:
+      case ORR_FN_SELECT:
+      case ORR_FN_RAND: return 3;
+      case ORR_FN_CAST:
+      case ORR_FN_NOT:
+      case ORR_FN_ISFINITE: return 1;
       default: return i.fn >= ORR_FN_NEG && i.fn <= ORR_FN_GELU_GRAD ? 1 : 2;
     }
   }
@@ -62,7 +71,8 @@ struct Emitter {
   }
   Step& emit(Code c, int a = 0, int b = 0, int dst = 0, int d = 0) {
     if (!code->empty() && joins(code->back(), c, a)) return code->back();
-    code->push_back({uint16_t(c), uint16_t(a), uint16_t(b), uint16_t(dst), uint16_t(d), 0, 0, 0, 0});
+    code->push_back(
+        {uint16_t(c), uint16_t(a), uint16_t(b), uint16_t(dst), uint16_t(d), 0, 0, 0, 0});
     return code->back();
   }
   // Whether the last step can do the next one as well; it then does. Only accumulator steps follow
@@ -133,8 +143,16 @@ struct Emitter {
     for (int k = 0; k < n; ++k)
       if (!is_narrow(instrs[r[k]].dtype)) return true;
     switch (i.fn) {
-      case ORR_FN_POW: case ORR_FN_MOD: case ORR_FN_EXP: case ORR_FN_LOG: case ORR_FN_TANH:
-      case ORR_FN_SIGMOID: case ORR_FN_ERF: case ORR_FN_SIN: case ORR_FN_COS: case ORR_FN_GELU:
+      case ORR_FN_POW:
+      case ORR_FN_MOD:
+      case ORR_FN_EXP:
+      case ORR_FN_LOG:
+      case ORR_FN_TANH:
+      case ORR_FN_SIGMOID:
+      case ORR_FN_ERF:
+      case ORR_FN_SIN:
+      case ORR_FN_COS:
+      case ORR_FN_GELU:
       case ORR_FN_GELU_GRAD: return true;
       default: return false;
     }

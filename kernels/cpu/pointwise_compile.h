@@ -21,8 +21,8 @@ struct Compiled {
 // REQUIRES: `supports` accepted the op.
 Compiled compile(const orr_op& op);
 
-// Whether values of this dtype live in the accumulator; the others are 8 bytes wide and live in slots
-// only.
+// Whether values of this dtype live in the accumulator; the others are 8 bytes wide and live in
+// slots only.
 bool is_narrow(int32_t dtype);
 // The walk of a tensor over the dims of the op's first output.
 Walk walk_of(const orr_op& op, const orr_tensor& t, int tensor);

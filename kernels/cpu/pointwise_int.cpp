@@ -43,8 +43,10 @@ void wrap(int dtype, void* p) {
   if (dtype == ORR_U8) each<int64_t>(p, [=](int i) { return int64_t(uint8_t(v[i])); });
 }
 
-#define ORR_INT(name, value) \
-  case name: each<int64_t>(to, [=](int i) { return int64_t(value); }); break;
+#define ORR_INT(name, value)                                  \
+  case name:                                                  \
+    each<int64_t>(to, [=](int i) { return int64_t(value); }); \
+    break;
 #define ORR_TEST(name, value) \
   case name: return each<int32_t>(to, [=](int i) { return mask(value); });
 
@@ -87,7 +89,9 @@ struct Reader {
   const void* p;
   double real(int i) const {
     switch (dtype) {
-      case ORR_F32: case ORR_BF16: case ORR_F16: return ((const float*)p)[i];
+      case ORR_F32:
+      case ORR_BF16:
+      case ORR_F16: return ((const float*)p)[i];
       case ORR_F64: return ((const double*)p)[i];
       case ORR_BOOL: return ((const int32_t*)p)[i] != 0;
       default: return double(((const int64_t*)p)[i]);
@@ -108,13 +112,12 @@ struct Reader {
 void convert(int from, int dtype, void* to, const void* a) {
   Reader r{from, a};
   switch (dtype) {
-    case ORR_F32: case ORR_BF16: case ORR_F16:
-      return each<float>(to, [=](int i) { return r.single(i); });
+    case ORR_F32:
+    case ORR_BF16:
+    case ORR_F16: return each<float>(to, [=](int i) { return r.single(i); });
     case ORR_F64: return each<double>(to, [=](int i) { return r.real(i); });
     case ORR_BOOL: return each<int32_t>(to, [=](int i) { return mask(r.real(i) != 0); });
-    default:
-      each<int64_t>(to, [=](int i) { return r.integer(i); });
-      wrap(dtype, to);
+    default: each<int64_t>(to, [=](int i) { return r.integer(i); }); wrap(dtype, to);
   }
 }
 

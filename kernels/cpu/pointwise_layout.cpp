@@ -72,7 +72,8 @@ void supports(const orr_op& op, orr_support& out) {
   if (op.n_in > kMaxTensors || op.n_out > kMaxTensors || op.n_out < 1)
     return refuse(out, "takes 1 to 64 outputs and at most 64 inputs");
   for (int i = 0; i < op.expr->n_instrs; ++i)
-    if (!known_function(op.expr->instrs[i].fn)) return refuse(out, "a function that is not known here");
+    if (!known_function(op.expr->instrs[i].fn))
+      return refuse(out, "a function that is not known here");
   for (int i = 0; i < op.expr->n_instrs; ++i)
     if (orders_booleans(*op.expr, op.expr->instrs[i]))
       return refuse(out, "booleans have no order and no arithmetic here");
@@ -102,10 +103,13 @@ int64_t grain_of(int64_t n) {
 struct PointwiseKernel : Kernel {
   PointwiseKernel(const orr_op& op, Runner run)
       : code(compile(op)), n_in(op.n_in), n_out(op.n_out), run(run) {
-    program = {orr::elements(op.out[0]), code.slots, slot_bytes(*op.expr), int(code.in.size()),
-               int(code.out.size()), int(code.uniform.size()), int(code.constant.size()),
-               code.prologue.data(), code.body.data(), code.in.data(), code.uniform.data(),
-               code.out.data(), code.constant.data()};
+    program = {orr::elements(op.out[0]),  code.slots,
+               slot_bytes(*op.expr),      int(code.in.size()),
+               int(code.out.size()),      int(code.uniform.size()),
+               int(code.constant.size()), code.prologue.data(),
+               code.body.data(),          code.in.data(),
+               code.uniform.data(),       code.out.data(),
+               code.constant.data()};
   }
 
   void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer*) override {

@@ -17,10 +17,12 @@ inline void each(void* to, Fn&& fn) {
 inline int32_t mask(bool b) { return b ? -1 : 0; }
 
 // A few lines per function beat a table of pointers: each loop is compiled for its body.
+// clang-format off
 #define ORR_REAL(name, value) \
   case name: return each<double>(to, [=](int i) { return value; });
 #define ORR_TEST(name, value) \
   case name: return each<int32_t>(to, [=](int i) { return mask(value); });
+// clang-format on
 
 double gelu_inner(double x) { return 0.79788456080286535588 * (x + 0.044715 * x * x * x); }
 double gelu_slope(double x) {
@@ -85,8 +87,9 @@ void sines(float* to, const float* a, int n, int quadrant) {
     r = __builtin_fma(k, -0x1.1a62633145c07p-54, r);
     double z = r * r;
     double s = r + r * z * (-1.0 / 6 + z * (1.0 / 120 + z * (-1.0 / 5040 + z * (1.0 / 362880))));
-    double c = 1 + z * (-0.5 + z * (1.0 / 24 + z * (-1.0 / 720 + z * (1.0 / 40320 -
-               z * (1.0 / 3628800)))));
+    double c =
+        1 +
+        z * (-0.5 + z * (1.0 / 24 + z * (-1.0 / 720 + z * (1.0 / 40320 - z * (1.0 / 3628800)))));
     int64_t q = int64_t(k) + quadrant;
     double v = q & 1 ? c : s;
     to[i] = float(q & 2 ? -v : v);

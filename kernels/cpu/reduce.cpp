@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // reduce of reals: sums, sums of squares, maxima and minima over the middle dim.
-#include "leaves.h"
 #include "reduce.h"
+#include "leaves.h"
 #include "typed.h"
 
 namespace orr_cpu::ORR_ISA {
@@ -10,21 +10,39 @@ namespace {
 
 struct Sum {
   static constexpr bool adds = true;
-  template <class V> ORR_INLINE static V term(V x) { return x; }
+  template <class V>
+  ORR_INLINE static V term(V x) {
+    return x;
+  }
 };
 struct SumSquares {
   static constexpr bool adds = true;
-  template <class V> ORR_INLINE static V term(V x) { return x * x; }
+  template <class V>
+  ORR_INLINE static V term(V x) {
+    return x * x;
+  }
 };
 struct Max {
   static constexpr bool adds = false;
-  template <class V> ORR_INLINE static V join(V a, V b) { return nan_max(a, b); }
-  template <class V> ORR_INLINE static auto lanes(V a) { return max_lanes(a); }
+  template <class V>
+  ORR_INLINE static V join(V a, V b) {
+    return nan_max(a, b);
+  }
+  template <class V>
+  ORR_INLINE static auto lanes(V a) {
+    return max_lanes(a);
+  }
 };
 struct Min {
   static constexpr bool adds = false;
-  template <class V> ORR_INLINE static V join(V a, V b) { return nan_min(a, b); }
-  template <class V> ORR_INLINE static auto lanes(V a) { return min_lanes(a); }
+  template <class V>
+  ORR_INLINE static V join(V a, V b) {
+    return nan_min(a, b);
+  }
+  template <class V>
+  ORR_INLINE static auto lanes(V a) {
+    return min_lanes(a);
+  }
 };
 
 // One block of a row: the unit of parallel work and of the order of sums.
@@ -70,13 +88,16 @@ struct Reduce : Kernel {
     });
     parallel_ranges(outer, larger(1, 4096 / (blocks * leaves.n)), [&](int64_t first, int64_t last) {
       for (int64_t o = first; o < last; ++o)
-        nodes(y + o, [&](int64_t leaf) { return join(partial + (o * leaves.n + leaf) * blocks, blocks); });
+        nodes(y + o,
+              [&](int64_t leaf) { return join(partial + (o * leaves.n + leaf) * blocks, blocks); });
     });
   }
   void short_rows(const T* x, Y* y, int64_t n) const {
     parallel_ranges(outer, row_grain(length), [&](int64_t first, int64_t last) {
       for (int64_t o = first; o < last; ++o)
-        nodes(y + o, [&](int64_t leaf) { return n ? one_block<T, F>(x + o * length + leaf * n, n) : S(0); });
+        nodes(y + o, [&](int64_t leaf) {
+          return n ? one_block<T, F>(x + o * length + leaf * n, n) : S(0);
+        });
     });
   }
   static S join(const S* part, int64_t n) {
@@ -97,8 +118,9 @@ struct Reduce : Kernel {
 
   void columns(const T* x, Y* y) const {
     if constexpr (F::adds) {
-      column_sums(leaves, length, inner, y,
-                  [&](int64_t r, int64_t c, auto n) { return F::term(load(x + r * inner + c, n)); });
+      column_sums(leaves, length, inner, y, [&](int64_t r, int64_t c, auto n) {
+        return F::term(load(x + r * inner + c, n));
+      });
     } else {
       parallel_ranges(inner, 64, [&](int64_t first, int64_t last) {
         each_vector(first, last, [&](int64_t c, auto n) {
@@ -114,10 +136,14 @@ struct Reduce : Kernel {
   int64_t outer, length, inner;
 };
 
-template <class T, class Y> using ReduceSum = Reduce<T, Y, Sum>;
-template <class T, class Y> using ReduceSquares = Reduce<T, Y, SumSquares>;
-template <class T> using ReduceMax = Reduce<T, T, Max>;
-template <class T> using ReduceMin = Reduce<T, T, Min>;
+template <class T, class Y>
+using ReduceSum = Reduce<T, Y, Sum>;
+template <class T, class Y>
+using ReduceSquares = Reduce<T, Y, SumSquares>;
+template <class T>
+using ReduceMax = Reduce<T, T, Max>;
+template <class T>
+using ReduceMin = Reduce<T, T, Min>;
 
 }  // namespace
 

@@ -19,7 +19,10 @@ int64_t join(ReduceFn fn, int64_t a, int64_t x) {
 template <class T, class Y>
 struct ReduceInt : Kernel {
   explicit ReduceInt(const orr_op& op)
-      : fn(reduce_fn(op)), leaves(op), outer(op.in[0].dims[0]), length(op.in[0].dims[1]),
+      : fn(reduce_fn(op)),
+        leaves(op),
+        outer(op.in[0].dims[0]),
+        length(op.in[0].dims[1]),
         inner(op.in[0].dims[2]) {}
 
   void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer*) override {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Walking a row of neighbouring elements: maps, maxima, and sums in the order of ops.h. A function of
-// the caller gives the vector at an offset; it gets Full{} or, in the tail, the number of lanes.
+// Walking a row of neighbouring elements: maps, maxima, and sums in the order of ops.h. A function
+// of the caller gives the vector at an offset; it gets Full{} or, in the tail, the number of lanes.
 #pragma once
 
 #include "tasks.h"

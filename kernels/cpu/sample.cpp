@@ -60,7 +60,11 @@ struct TopK : Kernel {
 template <class T>
 struct Categorical : Kernel {
   explicit Categorical(const orr_op& op)
-      : seed(op, 1), step(op, 2), base(op, 3), rows(op.in[0].dims[0]), columns(op.in[0].dims[1]),
+      : seed(op, 1),
+        step(op, 2),
+        base(op, 3),
+        rows(op.in[0].dims[0]),
+        columns(op.in[0].dims[1]),
         id(uint32_t(attr_int(op, "rng_id", 0))) {}
 
   void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer*) override {

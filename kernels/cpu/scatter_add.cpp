@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // scatter_add: the tokens are sorted by destination once per launch (a counting sort, stable), then
-// each destination row is made by one thread: per leaf in token order, then the tree over leaves. With
-// a base only rows that have tokens are touched.
+// each destination row is made by one thread: per leaf in token order, then the tree over leaves.
+// With a base only rows that have tokens are touched.
 #include "integers.h"
 #include "leaves.h"
 #include "typed.h"
@@ -14,8 +14,12 @@ template <class T, class Y>
 struct ScatterAdd : Kernel {
   using V = Vec<T>;
   explicit ScatterAdd(const orr_op& op)
-      : get(op, 0), leaves(op), tokens(op.in[1].dims[0]), columns(op.in[1].dims[1]),
-        rows(attr_int(op, "rows", 0)), based(op.n_in == 3) {}
+      : get(op, 0),
+        leaves(op),
+        tokens(op.in[1].dims[0]),
+        columns(op.in[1].dims[1]),
+        rows(attr_int(op, "rows", 0)),
+        based(op.n_in == 3) {}
 
   void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer* work) override {
     const void* index = host<void>(in[0]);
@@ -24,7 +28,8 @@ struct ScatterAdd : Kernel {
     sort(index, start, order);
     const T* dy = host<T>(in[1]);
     Y* y = host<Y>(out[0]);
-    if (based && host<Y>(in[2]) != y) __builtin_memcpy(y, host<Y>(in[2]), size_t(rows * columns) * sizeof(Y));
+    if (based && host<Y>(in[2]) != y)
+      __builtin_memcpy(y, host<Y>(in[2]), size_t(rows * columns) * sizeof(Y));
     parallel_ranges(rows, larger(1, 65536 / larger(1, columns)), [&](int64_t first, int64_t last) {
       for (int64_t v = first; v < last;) {
         int64_t end = v;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sixteen virtual float lanes: one zmm register with AVX-512, two ymm with AVX2. Every function here
-// gives the same bits on both, so what is written with them does too.
+// Sixteen virtual float lanes: one zmm register with AVX-512, two ymm with AVX2. Every function
+// here gives the same bits on both, so what is written with them does too.
 //
 // Lane i of a vector is element i in memory. m16 is a mask: one truth value per lane.
 #pragma once
@@ -27,12 +27,8 @@ ORR_INLINE v16f& operator+=(v16f& a, v16f b) { return a = a + b; }
 ORR_INLINE v16f& operator*=(v16f& a, v16f b) { return a = a * b; }
 
 // The larger (smaller) of two, a if they are equal; NaN if either is.
-ORR_INLINE v16f nan_max(v16f a, v16f b) {
-  return select(is_nan(b), b, max(b, a));
-}
-ORR_INLINE v16f nan_min(v16f a, v16f b) {
-  return select(is_nan(b), b, min(b, a));
-}
+ORR_INLINE v16f nan_max(v16f a, v16f b) { return select(is_nan(b), b, max(b, a)); }
+ORR_INLINE v16f nan_min(v16f a, v16f b) { return select(is_nan(b), b, min(b, a)); }
 
 // bfloat16 <-> float. Rounding is to nearest even; NaN stays NaN.
 ORR_INLINE v16f round_bf16(v16f a) {

@@ -6,9 +6,15 @@
 
 namespace orr_cpu::ORR_ISA {
 
-struct v16f { __m256 a, b; };
-struct v16i { __m256i a, b; };
-struct m16 { __m256i a, b; };
+struct v16f {
+  __m256 a, b;
+};
+struct v16i {
+  __m256i a, b;
+};
+struct m16 {
+  __m256i a, b;
+};
 
 ORR_INLINE v16f splat(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
 ORR_INLINE v16i splat_int(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
@@ -91,9 +97,7 @@ ORR_INLINE v16f fma(v16f x, v16f y, v16f z) {
   return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
 }
 ORR_INLINE v16f sqrt(v16f x) { return {_mm256_sqrt_ps(x.a), _mm256_sqrt_ps(x.b)}; }
-ORR_INLINE v16f round_even(v16f x) {
-  return {_mm256_round_ps(x.a, 8), _mm256_round_ps(x.b, 8)};
-}
+ORR_INLINE v16f round_even(v16f x) { return {_mm256_round_ps(x.a, 8), _mm256_round_ps(x.b, 8)}; }
 ORR_INLINE v16f floor(v16f x) { return {_mm256_round_ps(x.a, 9), _mm256_round_ps(x.b, 9)}; }
 ORR_INLINE v16f ceil(v16f x) { return {_mm256_round_ps(x.a, 10), _mm256_round_ps(x.b, 10)}; }
 

@@ -5,9 +5,15 @@
 
 namespace orr_cpu::ORR_ISA {
 
-struct v16f { __m512 v; };
-struct v16i { __m512i v; };
-struct m16 { __mmask16 v; };
+struct v16f {
+  __m512 v;
+};
+struct v16i {
+  __m512i v;
+};
+struct m16 {
+  __mmask16 v;
+};
 
 ORR_INLINE v16f splat(float x) { return {_mm512_set1_ps(x)}; }
 ORR_INLINE v16i splat_int(int32_t x) { return {_mm512_set1_epi32(x)}; }
@@ -20,12 +26,8 @@ ORR_INLINE v16f load(const float* p) { return {_mm512_loadu_ps(p)}; }
 ORR_INLINE void store(float* p, v16f a) { _mm512_storeu_ps(p, a.v); }
 ORR_INLINE void stream(float* p, v16f a) { _mm512_stream_ps(p, a.v); }
 // The first n lanes, 0 <= n <= 16; the others are +0 and memory behind them is not touched.
-ORR_INLINE v16f load(const float* p, int n) {
-  return {_mm512_maskz_loadu_ps(first_lanes(n).v, p)};
-}
-ORR_INLINE void store(float* p, v16f a, int n) {
-  _mm512_mask_storeu_ps(p, first_lanes(n).v, a.v);
-}
+ORR_INLINE v16f load(const float* p, int n) { return {_mm512_maskz_loadu_ps(first_lanes(n).v, p)}; }
+ORR_INLINE void store(float* p, v16f a, int n) { _mm512_mask_storeu_ps(p, first_lanes(n).v, a.v); }
 ORR_INLINE v16i load_int(const void* p) { return {_mm512_loadu_si512(p)}; }
 ORR_INLINE void store_int(void* p, v16i a) { _mm512_storeu_si512(p, a.v); }
 ORR_INLINE v16i load_u16(const uint16_t* p) {

@@ -22,12 +22,11 @@ struct Softmax : Kernel {
   // The exponentials are made twice, so that y may be x and 16-bit results round once.
   void row(const T* x, T* y) const {
     auto top = splat(row_max(x, columns));
-    auto sum = row_sum<Vec<T>>(columns,
-                               [&](int64_t i, auto n) { return exp(load(x + i, n) - top); });
+    auto sum =
+        row_sum<Vec<T>>(columns, [&](int64_t i, auto n) { return exp(load(x + i, n) - top); });
     auto scale = splat(Scalar<T>(1) / sum);
-    each_vector(0, columns, [&](int64_t i, auto n) {
-      store(y + i, exp(load(x + i, n) - top) * scale, n);
-    });
+    each_vector(0, columns,
+                [&](int64_t i, auto n) { store(y + i, exp(load(x + i, n) - top) * scale, n); });
   }
 
   int64_t rows, columns;

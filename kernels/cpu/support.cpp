@@ -33,7 +33,8 @@ const char* attr_text(const orr_op& op, const char* name, const char* fallback) 
 }
 
 bool sums_into(int32_t from, int32_t to) {
-  const bool from_short = from == ORR_BF16 || from == ORR_F16, to_short = to == ORR_BF16 || to == ORR_F16;
+  const bool from_short = from == ORR_BF16 || from == ORR_F16,
+             to_short = to == ORR_BF16 || to == ORR_F16;
   return from == to || (from_short && to == ORR_F32) || (from == ORR_F32 && to_short);
 }
 

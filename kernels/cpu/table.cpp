@@ -10,12 +10,12 @@
 #include "pointwise.h"
 #include "reduce.h"
 
-#define ORR_DECLARE(kind)                              \
-  namespace orr_cpu::avx2 {                            \
-  Kernel* make_##kind(const orr_op&);                  \
-  }                                                    \
-  namespace orr_cpu::avx512 {                          \
-  Kernel* make_##kind(const orr_op&);                  \
+#define ORR_DECLARE(kind)             \
+  namespace orr_cpu::avx2 {           \
+  Kernel* make_##kind(const orr_op&); \
+  }                                   \
+  namespace orr_cpu::avx512 {         \
+  Kernel* make_##kind(const orr_op&); \
   }
 
 ORR_DECLARE(argmax)
@@ -71,7 +71,8 @@ void real_op(const orr_op& op, orr_support& out) {
 // Takes sums of tensor `input`, stored in any dtype that sums can be stored in.
 template <int input, int inplace>
 void real_sum(const orr_op& op, orr_support& out) {
-  if (!sums_into(op.in[input].dtype, op.out[0].dtype)) return refuse(out, "no sums of that type from such terms");
+  if (!sums_into(op.in[input].dtype, op.out[0].dtype))
+    return refuse(out, "no sums of that type from such terms");
   real_op<input, inplace>(op, out);
 }
 
@@ -107,7 +108,7 @@ uint64_t scatter_workspace(const orr_op& op) {
 }  // namespace
 
 #define ORR_ROW(kind, supports, workspace) \
-  {#kind, supports, workspace, avx2::make_##kind, avx512::make_##kind}
+  { #kind, supports, workspace, avx2::make_##kind, avx512::make_##kind }
 
 const Op op_table[] = {
     ORR_ROW(argmax, (real_op<0, 0>), nullptr),

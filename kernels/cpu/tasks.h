@@ -13,7 +13,8 @@ inline void parallel(int64_t n, Fn&& fn) {
   auto* f = &fn;
   using F = decltype(f);
   if (n == 1) return fn(int64_t{0});
-  parallel_for(n, [](void* arg, int64_t i) { (*static_cast<F>(arg))(i); }, (void*)f);
+  parallel_for(
+      n, [](void* arg, int64_t i) { (*static_cast<F>(arg))(i); }, (void*)f);
 }
 
 // Cuts [0, n) into tasks of `grain` and runs fn(first, last) for each.

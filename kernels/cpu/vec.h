@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Element types and their vectors, so that an op is written once: f32, bf16 and f16 work on v16f, f64
-// on v16d, sixteen doubles that the compiler vectorises itself.
+// Element types and their vectors, so that an op is written once: f32, bf16 and f16 work on v16f,
+// f64 on v16d, sixteen doubles that the compiler vectorises itself.
 #pragma once
 
 #include <math.h>
@@ -10,22 +10,47 @@
 
 namespace orr_cpu::ORR_ISA {
 
-struct bf16 { uint16_t bits; };
-struct f16 { uint16_t bits; };
-struct v16d { double lane[kLanes]; };
+struct bf16 {
+  uint16_t bits;
+};
+struct f16 {
+  uint16_t bits;
+};
+struct v16d {
+  double lane[kLanes];
+};
 
 // Stands for "all sixteen" where a lane count is expected.
 struct Full {};
 
 #define ORR_EACH for (int i = 0; i < kLanes; ++i)
 
-template <class T> struct Element;
-template <> struct Element<float> { using V = v16f; using S = float; };
-template <> struct Element<bf16> { using V = v16f; using S = float; };
-template <> struct Element<f16> { using V = v16f; using S = float; };
-template <> struct Element<double> { using V = v16d; using S = double; };
-template <class T> using Vec = typename Element<T>::V;
-template <class T> using Scalar = typename Element<T>::S;
+template <class T>
+struct Element;
+template <>
+struct Element<float> {
+  using V = v16f;
+  using S = float;
+};
+template <>
+struct Element<bf16> {
+  using V = v16f;
+  using S = float;
+};
+template <>
+struct Element<f16> {
+  using V = v16f;
+  using S = float;
+};
+template <>
+struct Element<double> {
+  using V = v16d;
+  using S = double;
+};
+template <class T>
+using Vec = typename Element<T>::V;
+template <class T>
+using Scalar = typename Element<T>::S;
 
 ORR_INLINE v16f load(const float* p, Full) { return load(p); }
 ORR_INLINE void store(float* p, v16f a, Full) { store(p, a); }
@@ -45,14 +70,20 @@ ORR_INLINE void store(Half* p, v16f a, int n) {
   store(t, a, Full{});
   for (int i = 0; i < n; ++i) p[i] = t[i];
 }
-ORR_INLINE v16d load(const double* p, Full) { v16d r; ORR_EACH r.lane[i] = p[i]; return r; }
+ORR_INLINE v16d load(const double* p, Full) {
+  v16d r;
+  ORR_EACH r.lane[i] = p[i];
+  return r;
+}
 ORR_INLINE v16d load(const double* p, int n) {
   v16d r;
   ORR_EACH r.lane[i] = i < n ? p[i] : 0.0;
   return r;
 }
 ORR_INLINE void store(double* p, v16d a, Full) { ORR_EACH p[i] = a.lane[i]; }
-ORR_INLINE void store(double* p, v16d a, int n) { for (int i = 0; i < n; ++i) p[i] = a.lane[i]; }
+ORR_INLINE void store(double* p, v16d a, int n) {
+  for (int i = 0; i < n; ++i) p[i] = a.lane[i];
+}
 
 ORR_INLINE float load_one(const float* p) { return *p; }
 ORR_INLINE double load_one(const double* p) { return *p; }
@@ -71,31 +102,55 @@ ORR_INLINE void store_one(bf16* p, float x) { store(p, splat(x), 1); }
 ORR_INLINE void store_one(f16* p, float x) { store(p, splat(x), 1); }
 
 // What storing a value as Y makes of it.
-template <class Y> ORR_INLINE v16f rounded(v16f x) { return x; }
-template <> ORR_INLINE v16f rounded<bf16>(v16f x) { return round_bf16(x); }
-template <> ORR_INLINE v16f rounded<f16>(v16f x) { return round_f16(x); }
-template <class Y> ORR_INLINE v16d rounded(v16d x) { return x; }
-template <class Y> ORR_INLINE float rounded(float x) {
+template <class Y>
+ORR_INLINE v16f rounded(v16f x) {
+  return x;
+}
+template <>
+ORR_INLINE v16f rounded<bf16>(v16f x) {
+  return round_bf16(x);
+}
+template <>
+ORR_INLINE v16f rounded<f16>(v16f x) {
+  return round_f16(x);
+}
+template <class Y>
+ORR_INLINE v16d rounded(v16d x) {
+  return x;
+}
+template <class Y>
+ORR_INLINE float rounded(float x) {
   if constexpr (sizeof(Y) == sizeof(float)) return x;
   Y y;
   store_one(&y, x);
   return load_one(&y);
 }
-template <class Y> ORR_INLINE double rounded(double x) { return x; }
+template <class Y>
+ORR_INLINE double rounded(double x) {
+  return x;
+}
 
-ORR_INLINE v16d splat(double x) { v16d r; ORR_EACH r.lane[i] = x; return r; }
-#define ORR_EACH_OP(op)                               \
-  ORR_INLINE v16d operator op(v16d a, v16d b) {       \
-    v16d r;                                           \
-    ORR_EACH r.lane[i] = a.lane[i] op b.lane[i];      \
-    return r;                                         \
+ORR_INLINE v16d splat(double x) {
+  v16d r;
+  ORR_EACH r.lane[i] = x;
+  return r;
+}
+#define ORR_EACH_OP(op)                          \
+  ORR_INLINE v16d operator op(v16d a, v16d b) {  \
+    v16d r;                                      \
+    ORR_EACH r.lane[i] = a.lane[i] op b.lane[i]; \
+    return r;                                    \
   }
 ORR_EACH_OP(+)
 ORR_EACH_OP(-)
 ORR_EACH_OP(*)
 ORR_EACH_OP(/)
 #undef ORR_EACH_OP
-ORR_INLINE v16d exp(v16d a) { v16d r; ORR_EACH r.lane[i] = ::exp(a.lane[i]); return r; }
+ORR_INLINE v16d exp(v16d a) {
+  v16d r;
+  ORR_EACH r.lane[i] = ::exp(a.lane[i]);
+  return r;
+}
 ORR_INLINE v16d fma(v16d a, v16d b, v16d c) {
   v16d r;
   ORR_EACH r.lane[i] = __builtin_fma(a.lane[i], b.lane[i], c.lane[i]);

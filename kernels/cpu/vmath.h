@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transcendental functions of sixteen floats: own polynomials with explicit fma, so that the bits are
-// the same on every instruction set, in the body and in the tail of a row. Errors in ulp over all
-// finite inputs are in the comments (measured by tests/kernels/cpu_math_test.cpp).
+// Transcendental functions of sixteen floats: own polynomials with explicit fma, so that the bits
+// are the same on every instruction set, in the body and in the tail of a row. Errors in ulp over
+// all finite inputs are in the comments (measured by tests/kernels/cpu_math_test.cpp).
 #pragma once
 
 #include "simd.h"
@@ -42,9 +42,9 @@ ORR_INLINE v16f exp(v16f x) {
 
 // 1 ulp. log(0) is -infinity, of a negative number NaN.
 ORR_INLINE v16f log(v16f x) {
-  constexpr float c[] = {0x1.555548p-2f, -0x1.000006p-2f, 0x1.99a4b6p-3f, -0x1.555c4ep-3f,
-                         0x1.233766p-3f, -0x1.fc220ep-4f, 0x1.e6f08cp-4f, -0x1.de3bf8p-4f,
-                         0x1.14573ep-4f};
+  constexpr float c[] = {0x1.555548p-2f,  -0x1.000006p-2f, 0x1.99a4b6p-3f,
+                         -0x1.555c4ep-3f, 0x1.233766p-3f,  -0x1.fc220ep-4f,
+                         0x1.e6f08cp-4f,  -0x1.de3bf8p-4f, 0x1.14573ep-4f};
   m16 tiny = x < splat(0x1p-126f);
   v16i bits = as_int(select(tiny, x * splat(0x1p24f), x));
   v16i over = bits - splat_int(0x3f3504f3);  // the bits of sqrt(1/2)
@@ -80,10 +80,10 @@ ORR_INLINE v16f sigmoid(v16f x) {
 
 // 1.1 ulp.
 ORR_INLINE v16f erf(v16f x) {
-  constexpr float near[] = {0x1.06eba8p-3f, -0x1.812744p-2f, 0x1.ce2e2p-4f, -0x1.b8107cp-6f,
+  constexpr float near[] = {0x1.06eba8p-3f, -0x1.812744p-2f,  0x1.ce2e2p-4f,  -0x1.b8107cp-6f,
                             0x1.54dad8p-8f, -0x1.aae984p-11f, 0x1.5f113cp-14f};
-  constexpr float far[] = {-0x1.57f138p-13f, 0x1.2123dep+0f, 0x1.4459ecp-1f,
-                           0x1.baa7acp-4f, -0x1.98a2fep-6f, 0x1.0b23f8p-8f,
+  constexpr float far[] = {-0x1.57f138p-13f, 0x1.2123dep+0f,  0x1.4459ecp-1f,
+                           0x1.baa7acp-4f,   -0x1.98a2fep-6f, 0x1.0b23f8p-8f,
                            -0x1.a73278p-12f, 0x1.03a29ap-16f, 0x1.d60758p-22f};
   v16f size = abs(x), z = x * x;
   v16f small = fma(polynomial(z, near), x, x);
@@ -92,7 +92,8 @@ ORR_INLINE v16f erf(v16f x) {
   return select(size < splat(0.921875f), small, large);
 }
 
-// exp(-|z|), which is 0 from 87.7 on, of gelu(x) = x / (1 + exp(-z)): 1 + tanh(u) = 2 / (1 + exp(-2u)).
+// exp(-|z|), which is 0 from 87.7 on, of gelu(x) = x / (1 + exp(-z)): 1 + tanh(u) = 2 / (1 +
+// exp(-2u)).
 ORR_INLINE v16f gelu_exp(v16f x) {
   v16f z = x * fma(splat(0.07135481627f), x * x, splat(1.595769122f));
   v16f n, y = exp_parts(max(splat(-88.0f), -abs(z)), n) + splat(1.0f);

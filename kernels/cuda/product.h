@@ -8,8 +8,8 @@
 // meet a long K: there it is the first choice for the very shape, and K may be split, with the
 // parts added in f32 in their order.
 //
-// A fast product (orrery/ops.h) is bound by none of this: of the library's choices for the very shape
-// the one that is the fastest here serves, whatever it does to K, and f32 factors are TF32.
+// A fast product (orrery/ops.h) is bound by none of this: of the library's choices for the very
+// shape the one that is the fastest here serves, whatever it does to K, and f32 factors are TF32.
 #pragma once
 
 #include <cuda.h>

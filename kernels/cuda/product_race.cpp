@@ -101,8 +101,9 @@ cublasLtMatmulAlgo_t fastest_of(const std::vector<cublasLtMatmulAlgo_t>& candida
     cache.keep(shape, won);
     return won;
   } catch (const orr::Error& e) {  // no memory for it, say
-    const std::string text = "cuda: a product was not measured, the library's first choice serves: " +
-                             std::string(e.what()) + " (" + shape + ")";
+    const std::string text =
+        "cuda: a product was not measured, the library's first choice serves: " +
+        std::string(e.what()) + " (" + shape + ")";
     orr::host->log(ORR_LOG_WARN, text.c_str());
     return candidates.front();
   }

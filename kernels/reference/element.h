@@ -135,8 +135,8 @@ inline bool sums_into(int32_t from, int32_t to) {
          (!is_real(from) && to == ORR_I64);
 }
 
-// Calls f(Type<T>{}, Type<Y>{}) with the T of `from` and the Y of `to`. REQUIRES: sums_into(from, to);
-// a real dtype.
+// Calls f(Type<T>{}, Type<Y>{}) with the T of `from` and the Y of `to`. REQUIRES: sums_into(from,
+// to); a real dtype.
 template <class F>
 void with_real_sum(int32_t from, int32_t to, F&& f) {
   with_real(from, [&]<class T>(Type<T> t) {

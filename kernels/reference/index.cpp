@@ -65,10 +65,11 @@ uint64_t scatter_elements(const orr_op& op) {
   return uint64_t(orr::attr_int(op, "rows", 0) * op.in[1].dims[1]);
 }
 
-// The accumulators of the leaf that is being added, the sum if a base is added to it, the leaves' partial
-// sums.
+// The accumulators of the leaf that is being added, the sum if a base is added to it, the leaves'
+// partial sums.
 uint64_t scatter_workspace(const orr_op& op) {
-  uint64_t n = scatter_elements(op), sum = op.n_in == 3 ? n * uint64_t(orr_dtype_bytes(op.out[0].dtype)) : 0;
+  uint64_t n = scatter_elements(op),
+           sum = op.n_in == 3 ? n * uint64_t(orr_dtype_bytes(op.out[0].dtype)) : 0;
   return n * sizeof(double) + sum + leaves_workspace(op, int64_t(n), op.out[0].dtype);
 }
 
@@ -99,8 +100,10 @@ void add_to_base(const Call& call, const T* sum) {
   const T* base = call.input<T>(2);
   T* out = call.output<T>(0);
   for (int64_t e = 0; e < rows * columns; ++e)
-    if (met[size_t(e / columns)]) put(out[e], plus(get(base[e]), get(sum[e])));
-    else out[e] = base[e];
+    if (met[size_t(e / columns)])
+      put(out[e], plus(get(base[e]), get(sum[e])));
+    else
+      out[e] = base[e];
 }
 
 void run_scatter_add(const Call& call) {

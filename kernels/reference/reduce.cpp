@@ -17,8 +17,10 @@ void check(const orr_op& op) {
   std::string_view fn = orr::attr_text(op, "fn", "");
   const bool adds = fn == "sum" || fn == "sumsq";
   require(adds || fn == "max" || fn == "min", "fn must be \"sum\", \"sumsq\", \"max\" or \"min\"");
-  if (adds) require_sum(y, x.dtype, "y");
-  else require_dtype(y, x.dtype, "y");
+  if (adds)
+    require_sum(y, x.dtype, "y");
+  else
+    require_dtype(y, x.dtype, "y");
   require(x.dtype != ORR_BOOL || y.dtype != ORR_BOOL || !adds, "a sum of BOOL must be i64");
   require(adds || x.dims[1] > 0, "nothing has no largest or smallest element");
   if (!orr::attr(op, "leaf_n")) return require_shape(y, {x.dims[0], x.dims[2]}, "y");
@@ -32,7 +34,10 @@ uint64_t workspace(const orr_op& op) {
 }
 
 struct Plain {
-  template <class A> A operator()(A x) const { return x; }
+  template <class A>
+  A operator()(A x) const {
+    return x;
+  }
 };
 struct Square {
   float operator()(float x) const { return x * x; }
@@ -54,7 +59,8 @@ void sum(const T* x, int64_t o, int64_t length, int64_t inner, int64_t outer, Y*
     int64_t c0 = task % tiles * kColumns, n = std::min<int64_t>(kColumns, inner - c0);
     const T* from = x + task / tiles * outer + c0;
     A total[kColumns];
-    column_sum(0, length, n, total, [=](int64_t k, int64_t c) { return Term()(get(from[k * inner + c])); });
+    column_sum(0, length, n, total,
+               [=](int64_t k, int64_t c) { return Term()(get(from[k * inner + c])); });
     for (int64_t c = 0; c < n; ++c) put(y[task / tiles * inner + c0 + c], total[c]);
   });
 }
@@ -91,8 +97,7 @@ void sums(const Call& call) {
 void run(const Call& call) {
   std::string_view fn = orr::attr_text(call.op, "fn", "");
   if (fn == "max" || fn == "min")
-    return with_any(call.op.in[0].dtype,
-                    [&]<class T>(Type<T>) { extreme<T>(call, fn == "max"); });
+    return with_any(call.op.in[0].dtype, [&]<class T>(Type<T>) { extreme<T>(call, fn == "max"); });
   with_sum(call.op.in[0].dtype, call.op.out[0].dtype, [&]<class T, class Y>(Type<T>, Type<Y>) {
     fn == "sum" ? sums<Plain, T, Y>(call) : sums<Square, T, Y>(call);
   });

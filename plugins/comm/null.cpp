@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // comm `null`: moves nothing between ranks, so that a plan or a measurement sees everything but
-// communication. Every operation completes at once; a rank's own contribution lands where it belongs.
+// communication. Every operation completes at once; a rank's own contribution lands where it
+// belongs.
 #include <orrery/sdk/comm.hpp>
 
 #include <atomic>
@@ -43,7 +44,8 @@ int32_t world_size(orr_comm* comm) { return comm->size; }
 void keep(const orr_coll& c, int64_t from, int64_t to, int64_t n) {
   if (n <= 0 || !c.send.memory || !c.recv.memory) return;
   const int64_t unit = orr_dtype_bytes(c.dtype);
-  std::memmove(orr::data<char>(c.recv) + to * unit, orr::data<char>(c.send) + from * unit, n * unit);
+  std::memmove(orr::data<char>(c.recv) + to * unit, orr::data<char>(c.send) + from * unit,
+               n * unit);
 }
 
 void run(orr_comm& comm, const orr_coll& c) {
@@ -84,8 +86,8 @@ orr_status* allocate(orr_comm*, uint64_t bytes, orr_memory** out) {
     std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(page, whole), std::free);
     if (!memory) throw orr::Error(ORR_FAILED, "no memory for " + std::to_string(bytes) + " bytes");
     std::memset(memory.get(), 0, whole);
-    *out = new orr_memory{sizeof(orr_memory), ORR_TIER_COMM, bytes, memory.get(), memory.get(), "host",
-                          nullptr};
+    *out = new orr_memory{sizeof(orr_memory), ORR_TIER_COMM, bytes,  memory.get(),
+                          memory.get(),       "host",        nullptr};
     memory.release();
   });
 }
@@ -101,10 +103,13 @@ orr_status* async_error(orr_comm*) { return nullptr; }
 void destroy(orr_comm* comm) { delete comm; }
 uint64_t bytes_sent(orr_comm* comm) { return comm->sent.load(std::memory_order_relaxed); }
 
-constexpr orr_comm_api api = {sizeof(orr_comm_api), nullptr, probe, world,     split,       rank,    world_size, post,
-                              wait,                 allocate, free_memory, abort_all, async_error, destroy, bytes_sent};
+constexpr orr_comm_api api = {
+    sizeof(orr_comm_api), nullptr, probe,     world,    split,       rank,
+    world_size,           post,    wait,      allocate, free_memory, abort_all,
+    async_error,          destroy, bytes_sent};
 
 }  // namespace
 
-ORR_PLUGIN(ORR_KIND_COMM, "null", "1.0.0", "No communication: for planning and for measuring the rest",
-           orr::comm_entry<api>, 1, {{"comm", 1, 1}})
+ORR_PLUGIN(ORR_KIND_COMM, "null", "1.0.0",
+           "No communication: for planning and for measuring the rest", orr::comm_entry<api>, 1,
+           {{"comm", 1, 1}})

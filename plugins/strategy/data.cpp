@@ -38,12 +38,15 @@ orr_status* reduce_gradient(void* arg, int32_t value, const orr_value_info*) {
   return e->edit->reduce(e->program, value, "data", e->bucket);
 }
 
-orr_status* transform(void*, orr_program* program, const orr_edit* edit, const orr_options* options) {
+orr_status* transform(void*, orr_program* program, const orr_edit* edit,
+                      const orr_options* options) {
   return orr::guard([&] {
     int64_t size = options->integer(options->self, "size", 0);
     int64_t bucket = options->integer(options->self, "bucket", 26214400);
     if (size < 0) throw orr::Error(ORR_INVALID, "size " + std::to_string(size) + " is negative");
-    if (bucket < 1) throw orr::Error(ORR_INVALID, "bucket of " + std::to_string(bucket) + " bytes: give at least 1");
+    if (bucket < 1)
+      throw orr::Error(ORR_INVALID,
+                       "bucket of " + std::to_string(bucket) + " bytes: give at least 1");
     Editing editing{program, edit, bucket};
     orr::check(edit->axis(program, "data", static_cast<int32_t>(size)));
     orr::check(edit->each(program, 1u << ORR_ROLE_BATCH, &editing, place_batch));
@@ -53,7 +56,8 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
 
 orr_status* predict(void*, const orr_predict_query* query, orr_prediction* out) {
   return orr::guard([&] {  // gathered are the rows of embeddings
-    out->bytes_sent = query->op == ORR_COLL_ALL_GATHER ? orr::bytes_of_pieces(*query) : orr::bytes_of_sum(*query);
+    out->bytes_sent =
+        query->op == ORR_COLL_ALL_GATHER ? orr::bytes_of_pieces(*query) : orr::bytes_of_sum(*query);
   });
 }
 

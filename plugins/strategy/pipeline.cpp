@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pipeline parallelism: the model is dealt to stages, microbatches flow through them. EXACT, in every
-// schedule: the order in time of microbatches is not the order of their sums (design section 8).
+// Pipeline parallelism: the model is dealt to stages, microbatches flow through them. EXACT, in
+// every schedule: the order in time of microbatches is not the order of their sums (design section
+// 8).
 //
 //   gpipe        all forward, then all backward; bubble (p-1)/(m+p-1)       Huang et al. 2019
 //   1f1b         alternates once filled; the same bubble, at most p alive   Narayanan et al. 2019
@@ -21,16 +22,20 @@
 namespace {
 
 constexpr orr_option kOptions[] = {
-    {"size", ORR_ATTR_INT, 0, "0", "stages, one a rank; 0: as many as `stages` lists, else all ranks that are left"},
-    {"stages", ORR_ATTR_TEXT, 0, "auto", "modules of each chunk: \"tok,pos,blocks.1-6;blocks.7-12,norm,head\"; or auto"},
-    {"schedule", ORR_ATTR_TEXT, 0, "1f1b", "gpipe, 1f1b, interleaved, looped, zb1, zbv, or a function that orders the cells of a stage"},
-    {"chunks", ORR_ATTR_INT, 0, "0", "chunks of the model on each rank: interleaved and looped; 0: 2 there, else 1"},
+    {"size", ORR_ATTR_INT, 0, "0",
+     "stages, one a rank; 0: as many as `stages` lists, else all ranks that are left"},
+    {"stages", ORR_ATTR_TEXT, 0, "auto",
+     "modules of each chunk: \"tok,pos,blocks.1-6;blocks.7-12,norm,head\"; or auto"},
+    {"schedule", ORR_ATTR_TEXT, 0, "1f1b",
+     "gpipe, 1f1b, interleaved, looped, zb1, zbv, or a function that orders the cells of a stage"},
+    {"chunks", ORR_ATTR_INT, 0, "0",
+     "chunks of the model on each rank: interleaved and looped; 0: 2 there, else 1"},
 };
 
 // How the model lies on the ranks.
 struct Shape {
   std::string schedule;
-  int ranks = 1, chunks = 1;  // chunks a rank
+  int ranks = 1, chunks = 1;         // chunks a rank
   std::vector<std::string> modules;  // empty: auto
 
   bool is_v() const { return schedule == "zbv"; }
@@ -43,8 +48,10 @@ struct Shape {
 std::vector<std::string> cut(const std::string& text, char at) {
   std::vector<std::string> parts(1);
   for (char c : text) {
-    if (c == at) parts.emplace_back();
-    else parts.back() += c;
+    if (c == at)
+      parts.emplace_back();
+    else
+      parts.back() += c;
   }
   return parts;
 }
@@ -54,25 +61,31 @@ int64_t integer(const orr_options* o, const char* name) { return o->integer(o->s
 Shape shape_of(const orr_options* o, int ranks_left) {
   Shape s;
   s.schedule = o->text(o->self, "schedule", "1f1b");
-  static const std::vector<std::string> known = {"gpipe", "1f1b", "interleaved", "looped", "zb1", "zbv", "script"};
+  static const std::vector<std::string> known = {"gpipe", "1f1b", "interleaved", "looped",
+                                                 "zb1",   "zbv",  "script"};
   if (std::find(known.begin(), known.end(), s.schedule) == known.end())
-    throw orr::Error(ORR_INVALID, "there is no schedule '" + s.schedule + "'; there are gpipe, 1f1b, interleaved, looped, zb1, zbv");
-  bool free = s.schedule == "script", many = s.schedule == "interleaved" || s.schedule == "looped" || free;
+    throw orr::Error(ORR_INVALID, "there is no schedule '" + s.schedule +
+                                      "'; there are gpipe, 1f1b, interleaved, looped, zb1, zbv");
+  bool free = s.schedule == "script",
+       many = s.schedule == "interleaved" || s.schedule == "looped" || free;
   int64_t chunks = integer(o, "chunks");
   s.chunks = s.is_v() ? 2 : chunks ? static_cast<int>(chunks) : many && !free ? 2 : 1;
   if (s.chunks < 1 || (s.chunks > 1 && !many && !s.is_v()) || (s.is_v() && chunks && chunks != 2))
-    throw orr::Error(ORR_INVALID, "chunks = " + std::to_string(chunks) + " does not go with schedule '" + s.schedule + "'");
+    throw orr::Error(ORR_INVALID, "chunks = " + std::to_string(chunks) +
+                                      " does not go with schedule '" + s.schedule + "'");
   std::string stages = o->text(o->self, "stages", "auto");
   if (stages != "auto") s.modules = cut(stages, ';');
   int64_t size = integer(o, "size");
   if (!s.modules.empty()) {
     if (static_cast<int>(s.modules.size()) % s.chunks)
-      throw orr::Error(ORR_INVALID, std::to_string(s.modules.size()) + " stages do not make whole rounds of " +
+      throw orr::Error(ORR_INVALID, std::to_string(s.modules.size()) +
+                                        " stages do not make whole rounds of " +
                                         std::to_string(s.chunks) + " chunks a rank");
     int64_t listed = static_cast<int64_t>(s.modules.size()) / s.chunks;
     if (size && size != listed)
-      throw orr::Error(ORR_INVALID, "size = " + std::to_string(size) + ", but the stages listed take " +
-                                        std::to_string(listed) + " ranks");
+      throw orr::Error(ORR_INVALID, "size = " + std::to_string(size) +
+                                        ", but the stages listed take " + std::to_string(listed) +
+                                        " ranks");
     size = listed;
   }
   s.ranks = static_cast<int>(size ? size : ranks_left);
@@ -84,17 +97,23 @@ class Table {
   Table(const Shape& shape, int rank, int leaves) : s_(shape), rank_(rank), m_(leaves) {}
 
   std::vector<orr_cell> cells() {
-    if (s_.schedule == "gpipe" || s_.schedule == "looped") breadth_first();
-    else if (s_.schedule == "1f1b" || s_.schedule == "zb1") one_forward_one_backward();
-    else if (s_.schedule == "interleaved") interleaved();
-    else zero_bubble_v();
+    if (s_.schedule == "gpipe" || s_.schedule == "looped")
+      breadth_first();
+    else if (s_.schedule == "1f1b" || s_.schedule == "zb1")
+      one_forward_one_backward();
+    else if (s_.schedule == "interleaved")
+      interleaved();
+    else
+      zero_bubble_v();
     return std::move(cells_);
   }
 
  private:
   void add(int kind, int chunk, int leaf) { cells_.push_back({kind, chunk, leaf}); }
   // The c-th chunk of this rank.
-  int chunk(int c) const { return c * s_.ranks + (s_.is_v() && c % 2 ? s_.ranks - 1 - rank_ : rank_); }
+  int chunk(int c) const {
+    return c * s_.ranks + (s_.is_v() && c % 2 ? s_.ranks - 1 - rank_ : rank_);
+  }
 
   void breadth_first() {
     for (int c = 0; c < s_.chunks; ++c)
@@ -132,7 +151,9 @@ class Table {
     int warm = std::min(all, (s_.ranks - 1 - rank_) * 2 + (s_.chunks - 1) * s_.ranks);
     if (m_ % s_.ranks) warm = all;  // an uneven last group would wait for itself
     int f = 0;
-    auto run_forward = [&] { add(ORR_CELL_FORWARD, chunk(forward[f].first), forward[f].second), ++f; };
+    auto run_forward = [&] {
+      add(ORR_CELL_FORWARD, chunk(forward[f].first), forward[f].second), ++f;
+    };
     while (f < warm) run_forward();
     for (auto& [c, i] : backward) {
       if (f < all) run_forward();
@@ -140,9 +161,9 @@ class Table {
     }
   }
 
-  // Built in time: each rank does the first that is ready of this list, forward only while fewer than
-  // 2p chunk activations are alive; with this list nothing idles but the p - 1 steps in which the first
-  // microbatch comes down. All ranks are simulated, this one's row is kept.
+  // Built in time: each rank does the first that is ready of this list, forward only while fewer
+  // than 2p chunk activations are alive; with this list nothing idles but the p - 1 steps in which
+  // the first microbatch comes down. All ranks are simulated, this one's row is kept.
   void zero_bubble_v() {
     const int p = s_.ranks, chunks = 2 * p;
     struct Row {
@@ -150,7 +171,8 @@ class Table {
       int alive = 0;
     };
     std::vector<Row> rows(static_cast<size_t>(p));
-    std::vector<std::vector<int>> f_end(static_cast<size_t>(chunks)), b_end(static_cast<size_t>(chunks));
+    std::vector<std::vector<int>> f_end(static_cast<size_t>(chunks)),
+        b_end(static_cast<size_t>(chunks));
     auto chunk_of = [&](int r, int c) { return c ? 2 * p - 1 - r : r; };
     auto done = [&](const std::vector<std::vector<int>>& end, int chunk, int leaf, int now) {
       auto& e = end[static_cast<size_t>(chunk)];
@@ -161,16 +183,19 @@ class Table {
         Row& row = rows[static_cast<size_t>(r)];
         auto try_backward = [&](int c) {
           int k = chunk_of(r, c), i = row.b[static_cast<size_t>(c)];
-          if (i >= m_ || !done(f_end, k, i, now) || (k + 1 < chunks && !done(b_end, k + 1, i, now))) return false;
+          if (i >= m_ || !done(f_end, k, i, now) || (k + 1 < chunks && !done(b_end, k + 1, i, now)))
+            return false;
           b_end[static_cast<size_t>(k)].push_back(now + 1), ++row.b[static_cast<size_t>(c)];
           if (r == rank_) add(ORR_CELL_BACKWARD, k, i);
           return true;
         };
         auto try_forward = [&](int c) {
           int k = chunk_of(r, c), i = row.f[static_cast<size_t>(c)];
-          int room = c ? 2 * p : 2 * p - 1;  // the second chunk must always find room: it frees the first
+          int room =
+              c ? 2 * p : 2 * p - 1;  // the second chunk must always find room: it frees the first
           if (i >= m_ || row.alive >= room || (k > 0 && !done(f_end, k - 1, i, now))) return false;
-          f_end[static_cast<size_t>(k)].push_back(now + 1), ++row.f[static_cast<size_t>(c)], ++row.alive;
+          f_end[static_cast<size_t>(k)].push_back(now + 1), ++row.f[static_cast<size_t>(c)],
+              ++row.alive;
           if (r == rank_) add(ORR_CELL_FORWARD, k, i);
           return true;
         };
@@ -181,7 +206,8 @@ class Table {
           if (r == rank_) add(ORR_CELL_WEIGHT, chunk_of(r, c), i);
           return true;
         };
-        left -= try_backward(0) || try_forward(1) || try_forward(0) || try_backward(1) || try_weight(1) || try_weight(0);
+        left -= try_backward(0) || try_forward(1) || try_forward(0) || try_backward(1) ||
+                try_weight(1) || try_weight(0);
       }
   }
 
@@ -199,7 +225,8 @@ orr_status* describe(void*, orr_strategy_info* out) {
   });
 }
 
-orr_status* transform(void*, orr_program* program, const orr_edit* edit, const orr_options* options) {
+orr_status* transform(void*, orr_program* program, const orr_edit* edit,
+                      const orr_options* options) {
   return orr::guard([&] {
     Shape s = shape_of(options, edit->ranks_left(program));
     orr::check(edit->axis(program, "pipe", s.ranks));
@@ -212,8 +239,8 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
   });
 }
 
-orr_status* schedule(void*, const orr_options* options, int32_t coordinate, int32_t ranks, int32_t leaves,
-                     orr_cell* out, int32_t capacity, int32_t* n) {
+orr_status* schedule(void*, const orr_options* options, int32_t coordinate, int32_t ranks,
+                     int32_t leaves, orr_cell* out, int32_t capacity, int32_t* n) {
   return orr::guard([&] {
     Shape s = shape_of(options, ranks);
     std::vector<orr_cell> cells = Table(s, coordinate, leaves).cells();

@@ -28,7 +28,8 @@ orr_status* describe(void*, orr_strategy_info* out) {
   return orr::guard([&] {
     out->numeric_class = ORR_CLASS_APPROX;
     out->n_options = std::size(kOptions), out->options = kOptions;
-    out->provides = "a compute precision", out->requires_ = "", out->conflicts = "a compute precision";
+    out->provides = "a compute precision", out->requires_ = "",
+    out->conflicts = "a compute precision";
   });
 }
 
@@ -43,10 +44,11 @@ class Chooser {
  public:
   Chooser(orr_program* program, const orr_edit* edit, int32_t dtype, std::vector<std::string> keep)
       : program_(program), edit_(edit), keep_(std::move(keep)) {
-    orr::check(edit->each(program, ~0u, this, [](void* self, int32_t v, const orr_value_info* info) {
-      static_cast<Chooser*>(self)->know(v, *info);
-      return static_cast<orr_status*>(nullptr);
-    }));
+    orr::check(
+        edit->each(program, ~0u, this, [](void* self, int32_t v, const orr_value_info* info) {
+          static_cast<Chooser*>(self)->know(v, *info);
+          return static_cast<orr_status*>(nullptr);
+        }));
     low_.resize(known_.size());
     for (size_t v = 0; v < known_.size(); ++v) {
       low_[v] = known_[v].dtype == ORR_F32 && !kept(known_[v]) && fits(static_cast<int32_t>(v));
@@ -80,14 +82,16 @@ class Chooser {
   // Products, attention and norms, whose kernels add in f32; and within modules what follows them.
   // The loss, sums and statistics stay in f32.
   bool fits(int32_t v) const {
-    static const std::set<std::string> heavy = {"matmul", "attention", "layernorm", "rmsnorm", "softmax", "gather"};
+    static const std::set<std::string> heavy = {"matmul",  "attention", "layernorm",
+                                                "rmsnorm", "softmax",   "gather"};
     static const std::set<std::string> shape = {"reshape", "transpose", "split", "concat"};
     const Known& k = known_[static_cast<size_t>(v)];
     if (heavy.count(k.kind)) return true;
     if (!shape.count(k.kind) && (k.kind != "pointwise" || k.region.empty())) return false;
     std::vector<int32_t> in(static_cast<size_t>(edit_->inputs(program_, v, nullptr, 0)));
     edit_->inputs(program_, v, in.data(), static_cast<int32_t>(in.size()));
-    return std::any_of(in.begin(), in.end(), [&](int32_t x) { return low_[static_cast<size_t>(x)]; });
+    return std::any_of(in.begin(), in.end(),
+                       [&](int32_t x) { return low_[static_cast<size_t>(x)]; });
   }
 
   orr_program* program_;
@@ -105,15 +109,18 @@ int32_t dtype_of(const char* option, const std::string& name) {
   refuse(std::string(option) + " '" + name + "': there are bf16, f16 and f32");
 }
 
-void choose_wire(orr_program* program, const orr_edit* edit, int32_t compute, const std::string& name) {
+void choose_wire(orr_program* program, const orr_edit* edit, int32_t compute,
+                 const std::string& name) {
   if (name.empty()) return;
   const int32_t dtype = dtype_of("wire", name);
   if (dtype != compute && dtype != ORR_F32 && compute != ORR_F32)
-    refuse("wire '" + name + "': gradients made in the other 16-bit dtype can be sent as they are, or in f32");
+    refuse("wire '" + name +
+           "': gradients made in the other 16-bit dtype can be sent as they are, or in f32");
   orr::check(edit->wire(program, dtype));
 }
 
-void choose(orr_program* program, const orr_edit* edit, int32_t dtype, const std::vector<std::string>& keep) {
+void choose(orr_program* program, const orr_edit* edit, int32_t dtype,
+            const std::vector<std::string>& keep) {
   if (dtype == ORR_F32) {
     if (!keep.empty()) refuse("keep '" + keep[0] + "': with compute 'f32' all modules stay in f32");
     return;
@@ -139,15 +146,18 @@ std::string text_of(double x) {
 double fixed_scale(const orr_options* options) {
   const double fixed = options->real(options->self, "loss_scale", 0);
   const std::string text = options->text(options->self, "loss_scale", "");
-  if (!text.empty() && text != "dynamic") refuse("loss_scale '" + text + "': write \"dynamic\" or a power of two");
+  if (!text.empty() && text != "dynamic")
+    refuse("loss_scale '" + text + "': write \"dynamic\" or a power of two");
   const bool given = options->real(options->self, "loss_scale", 1) == fixed;
   if (given && fixed != nearest_scale(fixed))
-    refuse("loss_scale " + text_of(fixed) + " is no power of two from 2^-24 to 2^24: the nearest is " +
+    refuse("loss_scale " + text_of(fixed) +
+           " is no power of two from 2^-24 to 2^24: the nearest is " +
            text_of(nearest_scale(fixed)));
   return fixed;
 }
 
-void scale_loss(orr_program* program, const orr_edit* edit, const orr_options* options, bool needed) {
+void scale_loss(orr_program* program, const orr_edit* edit, const orr_options* options,
+                bool needed) {
   const double fixed = fixed_scale(options);
   const bool dynamic = fixed == 0 && (needed || *options->text(options->self, "loss_scale", ""));
   const int64_t interval = options->integer(options->self, "growth_interval", 0);
@@ -158,7 +168,8 @@ void scale_loss(orr_program* program, const orr_edit* edit, const orr_options* o
   if (fixed) orr::check(edit->loss_scale(program, fixed, 0));
 }
 
-orr_status* transform_forward(void*, orr_program* program, const orr_edit* edit, const orr_options* options) {
+orr_status* transform_forward(void*, orr_program* program, const orr_edit* edit,
+                              const orr_options* options) {
   return orr::guard([&] {
     const int32_t dtype = dtype_of("compute", options->text(options->self, "compute", "bf16"));
     choose(program, edit, dtype, orr::path::cut(options->text(options->self, "keep", ""), ','));

@@ -2,9 +2,9 @@
 //
 // Activation recomputation: backward computes what it needs of a region's forward again instead of
 // keeping it. EXACT. "full" keeps what enters a region (Chen et al., "Training Deep Nets with
-// Sublinear Memory Cost", 2016); "selective" keeps matrix products and attention as well and repeats
-// what is cheap (Korthikanti et al., "Reducing Activation Recomputation", MLSys 2023). Or, with offload,
-// they wait in another memory tier.
+// Sublinear Memory Cost", 2016); "selective" keeps matrix products and attention as well and
+// repeats what is cheap (Korthikanti et al., "Reducing Activation Recomputation", MLSys 2023). Or,
+// with offload, they wait in another memory tier.
 #include <algorithm>
 #include <set>
 
@@ -16,7 +16,8 @@ namespace {
 constexpr orr_option kOptions[] = {
     {"mode", ORR_ATTR_TEXT, 0, "full", "full: all but its inputs; selective: what is cheap"},
     {"path", ORR_ATTR_TEXT, 0, "", "regions such as blocks.*; left out: elements of lists"},
-    {"offload", ORR_ATTR_TEXT, 0, "none", "host or disk: nothing is repeated, activations wait there"},
+    {"offload", ORR_ATTR_TEXT, 0, "none",
+     "host or disk: nothing is repeated, activations wait there"},
 };
 
 orr_status* describe(void*, orr_strategy_info* out) {
@@ -78,19 +79,28 @@ std::string names_of(const std::set<std::string>& modules) {
   return text.empty() ? "none" : text;
 }
 
-orr_status* transform(void*, orr_program* program, const orr_edit* edit, const orr_options* options) {
+orr_status* transform(void*, orr_program* program, const orr_edit* edit,
+                      const orr_options* options) {
   return orr::guard([&] {
     std::string mode = options->text(options->self, "mode", "full");
     if (mode != "full" && mode != "selective")
       throw orr::Error(ORR_INVALID, "mode '" + mode + "': there are full and selective");
-    Editing e{program, edit, orr::path::cut(options->text(options->self, "path", ""), ','),
-              mode == "selective", life_of(options->text(options->self, "offload", "none")), {}, {}};
+    Editing e{program,
+              edit,
+              orr::path::cut(options->text(options->self, "path", ""), ','),
+              mode == "selective",
+              life_of(options->text(options->self, "offload", "none")),
+              {},
+              {}};
     if (e.selective && e.life != ORR_LIFE_RECOMPUTE)
-      throw orr::Error(ORR_INVALID, "mode 'selective' repeats what is cheap, offload repeats nothing: leave one out");
+      throw orr::Error(
+          ORR_INVALID,
+          "mode 'selective' repeats what is cheap, offload repeats nothing: leave one out");
     orr::check(edit->each(program, 1u << ORR_ROLE_ACTIVATION, &e, visit));
     for (const std::string& pattern : e.patterns)
       if (!e.matched.count(pattern))
-        throw orr::Error(ORR_INVALID, "path '" + pattern + "' matches no module; there are: " + names_of(e.seen));
+        throw orr::Error(ORR_INVALID, "path '" + pattern +
+                                          "' matches no module; there are: " + names_of(e.seen));
   });
 }
 

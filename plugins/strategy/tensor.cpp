@@ -55,10 +55,11 @@ struct Source {
 class Finder {
  public:
   Finder(orr_program* program, const orr_edit* edit) : program_(program), edit_(edit) {
-    orr::check(edit->each(program, ~0u, this, [](void* self, int32_t v, const orr_value_info* info) {
-      static_cast<Finder*>(self)->know(v, *info);
-      return static_cast<orr_status*>(nullptr);
-    }));
+    orr::check(
+        edit->each(program, ~0u, this, [](void* self, int32_t v, const orr_value_info* info) {
+          static_cast<Finder*>(self)->know(v, *info);
+          return static_cast<orr_status*>(nullptr);
+        }));
     source_.resize(known_.size());
     for (int32_t v = 0; v < static_cast<int32_t>(known_.size()); ++v) source(v);
   }
@@ -81,7 +82,11 @@ class Finder {
 
   void know(int32_t v, const orr_value_info& info) {
     known_.resize(std::max(known_.size(), at(v) + 1));
-    known_[at(v)] = {info.role, info.phase, info.kind, info.name, orr::path::inside(info.region),
+    known_[at(v)] = {info.role,
+                     info.phase,
+                     info.kind,
+                     info.name,
+                     orr::path::inside(info.region),
                      {info.type.dims, info.type.dims + info.type.rank}};
   }
 
@@ -101,7 +106,8 @@ class Finder {
   int32_t bare(int32_t v) const {
     if (known(v).kind != "pointwise") return v;
     const std::vector<int32_t> in = inputs(v);
-    bool cast = in.size() == 1 && known(in[0]).role == ORR_ROLE_PARAM && known(in[0]).dims == known(v).dims;
+    bool cast =
+        in.size() == 1 && known(in[0]).role == ORR_ROLE_PARAM && known(in[0]).dims == known(v).dims;
     return cast ? in[0] : v;
   }
 
@@ -116,13 +122,18 @@ class Finder {
 
   Source trace(int32_t v) {
     const Known& k = known(v);
-    if (k.kind.empty()) return {k.role == ORR_ROLE_BATCH || k.role == ORR_ROLE_INPUT ? Source::closed : Source::fixed, {}};
+    if (k.kind.empty())
+      return {k.role == ORR_ROLE_BATCH || k.role == ORR_ROLE_INPUT ? Source::closed : Source::fixed,
+              {}};
     if (k.phase != ORR_PHASE_FORWARD) return {Source::closed, {}};
     const std::vector<int32_t> in = inputs(v);
     if (k.kind == "matmul") return product(v, in);
-    if (k.kind == "gather" && known(bare(in[0])).role == ORR_ROLE_PARAM) gathered_.insert(bare(in[0]));
-    if (k.kind == "cross_entropy" && source(in[0]).kind == Source::open) heads_ = source(in[0]).linears;
-    static const std::set<std::string> by_width = {"pointwise", "split", "concat", "reshape", "transpose", "attention", "iota"};
+    if (k.kind == "gather" && known(bare(in[0])).role == ORR_ROLE_PARAM)
+      gathered_.insert(bare(in[0]));
+    if (k.kind == "cross_entropy" && source(in[0]).kind == Source::open)
+      heads_ = source(in[0]).linears;
+    static const std::set<std::string> by_width = {"pointwise", "split",     "concat", "reshape",
+                                                   "transpose", "attention", "iota"};
     if (!by_width.count(k.kind)) return {Source::closed, {}};
     Source sum;
     for (int32_t x : in) {
@@ -141,7 +152,8 @@ class Finder {
       const Known& k = known(x);
       if (k.role != ORR_ROLE_PARAM || k.dims.size() != 1) continue;
       for (size_t l : sum.linears)
-        if (known(linears_[l].weight).dims[at(linears_[l].outputs)] == k.dims[0]) linears_[l].biases.insert(x);
+        if (known(linears_[l].weight).dims[at(linears_[l].outputs)] == k.dims[0])
+          linears_[l].biases.insert(x);
     }
   }
 
@@ -182,16 +194,22 @@ std::set<size_t> named(const Finder& found, const char* option, const char* list
       layers.insert(l), any = true;
     }
     if (!any)
-      throw orr::Error(ORR_INVALID, std::string(option) + " '" + pattern + "' matches no linear layer; there are: " +
-                                        (all.empty() ? "none" : all));
+      throw orr::Error(ORR_INVALID,
+                       std::string(option) + " '" + pattern +
+                           "' matches no linear layer; there are: " + (all.empty() ? "none" : all));
   }
   return layers;
 }
 
 class Cutter {
  public:
-  Cutter(orr_program* program, const orr_edit* edit, const Finder& found, int64_t size, int64_t chunks)
-      : program_(program), edit_(edit), found_(found), size_(size), parts_(std::max(size, chunks)) {}
+  Cutter(orr_program* program, const orr_edit* edit, const Finder& found, int64_t size,
+         int64_t chunks)
+      : program_(program),
+        edit_(edit),
+        found_(found),
+        size_(size),
+        parts_(std::max(size, chunks)) {}
 
   void column(const Linear& l, bool even) {
     cut(l, l.outputs, "outputs", even);
@@ -206,13 +224,15 @@ class Cutter {
     if (even && extent % parts_) refuse(has, extent);
     if (extent < parts_)
       throw orr::Error(ORR_INVALID, has + ", fewer than the " + std::to_string(parts_) +
-                                        (parts_ > size_ ? " chunks" : " ranks") + " that they are cut for: choose a smaller number");
+                                        (parts_ > size_ ? " chunks" : " ranks") +
+                                        " that they are cut for: choose a smaller number");
     orr::check(edit_->place(program_, l.weight, "tensor", dim));
   }
 
   [[noreturn]] void refuse(const std::string& has, int64_t extent) const {
     auto which = [&](const char* what, int64_t n) {
-      return has + ", which " + what + " " + std::to_string(n) + " does not divide: the nearest that ";
+      return has + ", which " + what + " " + std::to_string(n) +
+             " does not divide: the nearest that ";
     };
     if (extent % size_ == 0) {  // a number of chunks is the size times a power of two
       int64_t below = parts_;
@@ -222,7 +242,8 @@ class Cutter {
     int64_t below = size_, above = size_;
     while (extent % below) --below;
     while (above < extent && extent % above) ++above;
-    throw orr::Error(ORR_INVALID, which("size", size_) + "do are " + std::to_string(below) + " and " + std::to_string(above));
+    throw orr::Error(ORR_INVALID, which("size", size_) + "do are " + std::to_string(below) +
+                                      " and " + std::to_string(above));
   }
 
   orr_program* program_;
@@ -232,7 +253,8 @@ class Cutter {
 };
 
 // Embeddings and the layer that gives the classes.
-bool cut_vocabulary(orr_program* program, const orr_edit* edit, const Finder& found, Cutter& cutter) {
+bool cut_vocabulary(orr_program* program, const orr_edit* edit, const Finder& found,
+                    Cutter& cutter) {
   for (size_t head : found.heads()) {
     const Linear& l = found.linears()[head];
     cutter.column(l, false);
@@ -242,9 +264,12 @@ bool cut_vocabulary(orr_program* program, const orr_edit* edit, const Finder& fo
   return !found.heads().empty();
 }
 
-orr_status* transform(void*, orr_program* program, const orr_edit* edit, const orr_options* options) {
+orr_status* transform(void*, orr_program* program, const orr_edit* edit,
+                      const orr_options* options) {
   return orr::guard([&] {
-    auto number = [&](const char* name, int64_t fallback) { return options->integer(options->self, name, fallback); };
+    auto number = [&](const char* name, int64_t fallback) {
+      return options->integer(options->self, name, fallback);
+    };
     int64_t size = number("size", 0);
     if (size < 0) throw orr::Error(ORR_INVALID, "size " + std::to_string(size) + " is negative");
     if (!size) size = edit->ranks_left(program);
@@ -261,7 +286,9 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
     for (size_t l : rows) cutter.row(found.linears()[l]);
     bool vocabulary = number("vocab", 1) && cut_vocabulary(program, edit, found, cutter);
     if (columns.empty() && rows.empty() && !vocabulary)
-      throw orr::Error(ORR_INVALID, "there are no two linear layers in a row to cut: name layers in column and row");
+      throw orr::Error(
+          ORR_INVALID,
+          "there are no two linear layers in a row to cut: name layers in column and row");
     if (number("sequence", 0)) orr::check(edit->scatter(program, "tensor", 1));
   });
 }
@@ -271,13 +298,15 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
 orr_status* predict(void*, const orr_predict_query* query, orr_prediction* out) {
   return orr::guard([&] {
     const int64_t n = static_cast<int64_t>(query->reduced_elements), peers = query->axis_size - 1;
-    const int64_t mine = query->counts ? query->counts[query->rank]
-                                       : orr::traffic::share_begin(n, query->rank + 1, query->axis_size) -
-                                             orr::traffic::share_begin(n, query->rank, query->axis_size);
+    const int64_t mine = query->counts
+                             ? query->counts[query->rank]
+                             : orr::traffic::share_begin(n, query->rank + 1, query->axis_size) -
+                                   orr::traffic::share_begin(n, query->rank, query->axis_size);
     const int64_t to_owners = n - mine, to_peers = mine * peers;
     int64_t sent = to_owners + to_peers;
     if (query->op == ORR_COLL_ALL_GATHER) sent = to_peers;
-    if (query->op == ORR_COLL_REDUCE_SCATTER || query->op == ORR_COLL_TREE_REDUCE_SCATTER) sent = to_owners;
+    if (query->op == ORR_COLL_REDUCE_SCATTER || query->op == ORR_COLL_TREE_REDUCE_SCATTER)
+      sent = to_owners;
     out->bytes_sent = static_cast<uint64_t>(sent * query->element_bytes);
   });
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ZeRO: ranks that share the batch hold pieces of what data parallelism holds on each. Stage 1: the
-// optimizer state; 2: also the summed gradients; 3: also the parameters, gathered unit by unit where
-// they are used (FSDP). EXACT: pieces are cut where sums have their blocks.
+// optimizer state; 2: also the summed gradients; 3: also the parameters, gathered unit by unit
+// where they are used (FSDP). EXACT: pieces are cut where sums have their blocks.
 // Rajbhandari et al., SC'20; Zhao et al., "PyTorch FSDP", VLDB 2023, for units and groups.
 #include <algorithm>
 #include <string>
@@ -16,14 +16,22 @@
 namespace {
 
 constexpr orr_option kOptions[] = {
-    {"stage", ORR_ATTR_INT, 0, "1", "what lies in pieces: 1 optimizer state, 2 gradients too, 3 parameters too"},
-    {"group", ORR_ATTR_INT, 0, "0", "ranks that hold one set of pieces; every group has one; 0: all that share the batch"},
-    {"cut", ORR_ATTR_TEXT, 0, "flat", "flat: even pieces; tensor: whole tensors, dealt by size, for any optimizer"},
-    {"bucket", ORR_ATTR_INT, 0, "26214400", "bytes of parameters that travel together, stages 1 and 2"},
-    {"units", ORR_ATTR_TEXT, 0, "auto", "modules that are gathered as one, stage 3: \"blocks.*\"; auto: elements of lists"},
-    {"reshard", ORR_ATTR_INT, 0, "1", "stage 3: 1 gathers again for backward, 0 keeps what forward gathered"},
-    {"offload", ORR_ATTR_TEXT, 0, "none", "where what lies in pieces is kept between uses: host memory or disk"},
-    {"directory", ORR_ATTR_TEXT, 0, "", "of the files of offload = \"disk\"; left out: the run's, or the system's"},
+    {"stage", ORR_ATTR_INT, 0, "1",
+     "what lies in pieces: 1 optimizer state, 2 gradients too, 3 parameters too"},
+    {"group", ORR_ATTR_INT, 0, "0",
+     "ranks that hold one set of pieces; every group has one; 0: all that share the batch"},
+    {"cut", ORR_ATTR_TEXT, 0, "flat",
+     "flat: even pieces; tensor: whole tensors, dealt by size, for any optimizer"},
+    {"bucket", ORR_ATTR_INT, 0, "26214400",
+     "bytes of parameters that travel together, stages 1 and 2"},
+    {"units", ORR_ATTR_TEXT, 0, "auto",
+     "modules that are gathered as one, stage 3: \"blocks.*\"; auto: elements of lists"},
+    {"reshard", ORR_ATTR_INT, 0, "1",
+     "stage 3: 1 gathers again for backward, 0 keeps what forward gathered"},
+    {"offload", ORR_ATTR_TEXT, 0, "none",
+     "where what lies in pieces is kept between uses: host memory or disk"},
+    {"directory", ORR_ATTR_TEXT, 0, "",
+     "of the files of offload = \"disk\"; left out: the run's, or the system's"},
 };
 
 struct Editing {
@@ -80,7 +88,8 @@ void shard_by_size(Editing& e) {
 void shard_by_tensor(Editing& e) {
   std::vector<int64_t> bytes;
   for (const orr::Param& p : e.params) bytes.push_back(p.bytes);
-  std::vector<orr::Owned> dealt = orr::deal_to_owners(bytes, static_cast<int32_t>(e.group), e.bucket);
+  std::vector<orr::Owned> dealt =
+      orr::deal_to_owners(bytes, static_cast<int32_t>(e.group), e.bucket);
   for (size_t i = 0; i < dealt.size(); ++i) {
     e.how.unit = dealt[i].unit, e.how.owner = dealt[i].owner;
     orr::check(e.edit->shard(e.program, e.params[i].value, &e.how));
@@ -89,13 +98,16 @@ void shard_by_tensor(Editing& e) {
 
 void check_options(const Editing& e) {
   auto refuse = [](const std::string& why) { throw orr::Error(ORR_INVALID, why); };
-  if (e.stage < 1 || e.stage > 3) refuse("there is no stage " + std::to_string(e.stage) + ": one of 1, 2, 3");
-  if (e.cut != "flat" && e.cut != "tensor") refuse("there is no cut '" + e.cut + "': flat or tensor");
+  if (e.stage < 1 || e.stage > 3)
+    refuse("there is no stage " + std::to_string(e.stage) + ": one of 1, 2, 3");
+  if (e.cut != "flat" && e.cut != "tensor")
+    refuse("there is no cut '" + e.cut + "': flat or tensor");
   if (e.bucket < 1) refuse("bucket of " + std::to_string(e.bucket) + " bytes: give at least 1");
   if (e.stage < 3 && e.units != "auto") refuse("units are for stage 3, which gathers parameters");
   if (e.offload != "none" && e.offload != "host" && e.offload != "disk")
     refuse("there is no offload '" + e.offload + "': none, host or disk");
-  if (e.offload != "disk" && !e.directory.empty()) refuse("a directory is for offload = \"disk\", which makes files");
+  if (e.offload != "disk" && !e.directory.empty())
+    refuse("a directory is for offload = \"disk\", which makes files");
 }
 
 // The optimizer's state, and in stage 3 the parameters; scalars stay.
@@ -103,7 +115,8 @@ void offload_pieces(Editing& e) {
   const auto visit = [](void* arg, int32_t value, const orr_value_info* info) -> orr_status* {
     const auto* e = static_cast<const Editing*>(arg);
     if (info->type.rank == 0) return nullptr;
-    return e->edit->offload(e->program, value, e->offload == "disk" ? ORR_TIER_DISK : ORR_TIER_HOST, e->directory.c_str());
+    return e->edit->offload(e->program, value, e->offload == "disk" ? ORR_TIER_DISK : ORR_TIER_HOST,
+                            e->directory.c_str());
   };
   const uint32_t roles = 1u << ORR_ROLE_STATE | (e.stage == 3 ? 1u << ORR_ROLE_PARAM : 0u);
   orr::check(e.edit->each(e.program, roles, &e, visit));
@@ -113,28 +126,43 @@ orr_status* describe(void*, orr_strategy_info* out) {
   return orr::guard([&] {
     out->numeric_class = ORR_CLASS_EXACT;
     out->n_options = std::size(kOptions), out->options = kOptions;
-    out->provides = "sharded state", out->requires_ = "a data axis", out->conflicts = "sharded state,independent ranks";
+    out->provides = "sharded state", out->requires_ = "a data axis",
+    out->conflicts = "sharded state,independent ranks";
   });
 }
 
 orr_status* transform(void*, orr_program* program, const orr_edit* edit, const orr_options* o) {
   return orr::guard([&] {
-    auto integer = [&](const char* name, int64_t fallback) { return o->integer(o->self, name, fallback); };
-    Editing e{program, edit, integer("stage", 1), integer("group", 0), integer("bucket", 26214400),
-              o->text(o->self, "cut", "flat"), o->text(o->self, "units", "auto"),
-              o->text(o->self, "offload", "none"), o->text(o->self, "directory", ""), {}, {}};
+    auto integer = [&](const char* name, int64_t fallback) {
+      return o->integer(o->self, name, fallback);
+    };
+    Editing e{program,
+              edit,
+              integer("stage", 1),
+              integer("group", 0),
+              integer("bucket", 26214400),
+              o->text(o->self, "cut", "flat"),
+              o->text(o->self, "units", "auto"),
+              o->text(o->self, "offload", "none"),
+              o->text(o->self, "directory", ""),
+              {},
+              {}};
     check_options(e);
     int32_t ranks = edit->axis_size(program, "data");
-    e.how = {sizeof e.how, static_cast<int32_t>(e.stage), "data", 0, -1, integer("reshard", 1) == 0};
+    e.how = {sizeof e.how, static_cast<int32_t>(e.stage), "data", 0,
+             -1,           integer("reshard", 1) == 0};
     if (e.group == 0) e.group = ranks;
     if (e.group != ranks) {
       orr::check(edit->halve(program, "data", "replica", "shard", static_cast<int32_t>(e.group)));
       e.how.axis = "shard";
     }
     e.params = orr::params_of(program, edit);
-    if (e.cut == "tensor") shard_by_tensor(e);
-    else if (e.stage == 3) shard_by_module(e);
-    else shard_by_size(e);
+    if (e.cut == "tensor")
+      shard_by_tensor(e);
+    else if (e.stage == 3)
+      shard_by_module(e);
+    else
+      shard_by_size(e);
     if (e.offload != "none") offload_pieces(e);
   });
 }
@@ -147,5 +175,6 @@ constexpr orr_strategy_api kApi = orr::strategy_table(describe, transform, predi
 
 }  // namespace
 
-ORR_PLUGIN(ORR_KIND_STRATEGY, "zero", "0.1.0", "ZeRO and FSDP: optimizer state, gradients, parameters in pieces",
+ORR_PLUGIN(ORR_KIND_STRATEGY, "zero", "0.1.0",
+           "ZeRO and FSDP: optimizer state, gradients, parameters in pieces",
            orr::strategy_entry<kApi>, 1, {{"strategy", 1, 1}})

@@ -1,7 +1,7 @@
-/* @name@: the ranks of one machine write each other letters. A letter is a file in a directory that all
- * of them see. Sends and receives are all that a backend must have: reductions and gathers are composed
- * of them by Orrery, until you claim and write a faster one. See orrery/comm.h for the calls. Put your
- * wire where put_letter and take_letter are. */
+/* @name@: the ranks of one machine write each other letters. A letter is a file in a directory that
+ * all of them see. Sends and receives are all that a backend must have: reductions and gathers are
+ * composed of them by Orrery, until you claim and write a faster one. See orrery/comm.h for the
+ * calls. Put your wire where put_letter and take_letter are. */
 #define _GNU_SOURCE
 #include <orrery/comm.h>
 #include <orrery/host.h>
@@ -46,13 +46,16 @@ typedef struct part {
 
 /* ---- descriptors ---- */
 
-static const char* op_name(int32_t op) { return op == ORR_COLL_SEND ? "send" : op == ORR_COLL_RECV ? "recv" : "an unknown operation"; }
+static const char* op_name(int32_t op) {
+  return op == ORR_COLL_SEND ? "send" : op == ORR_COLL_RECV ? "recv" : "an unknown operation";
+}
 
 static const char* text(const char* words) { return words ? words : ""; }
 
 /* The head of a letter: what its two ends have to agree on, a bar, and words for people. */
 static void message(const orr_coll* c, char* out) {
-  snprintf(out, HEAD, "%lld of dtype %d, tag %d | '%s' (%s)", (long long)c->count, c->dtype, c->tag, text(c->name), text(c->where));
+  snprintf(out, HEAD, "%lld of dtype %d, tag %d | '%s' (%s)", (long long)c->count, c->dtype, c->tag,
+           text(c->name), text(c->where));
 }
 
 static int agree(const char* head, const char* other) {
@@ -62,14 +65,17 @@ static int agree(const char* head, const char* other) {
 
 static orr_status* refuse(int32_t code, const orr_coll* c, const char* why) {
   char words[HEAD];
-  snprintf(words, sizeof words, "%s '%s' (%s): %s", op_name(c->op), text(c->name), text(c->where), why);
+  snprintf(words, sizeof words, "%s '%s' (%s): %s", op_name(c->op), text(c->name), text(c->where),
+           why);
   return host->error(code, words);
 }
 
 static orr_status* check_descriptor(const orr_coll* c, const orr_comm* comm) {
   const orr_buffer* b = c->op == ORR_COLL_SEND ? &c->send : &c->recv;
-  if (c->op != ORR_COLL_SEND && c->op != ORR_COLL_RECV) return refuse(ORR_UNIMPLEMENTED, c, "not known here");
-  if (c->root_or_peer < 0 || c->root_or_peer >= comm->size) return refuse(ORR_INVALID, c, "there is no such rank");
+  if (c->op != ORR_COLL_SEND && c->op != ORR_COLL_RECV)
+    return refuse(ORR_UNIMPLEMENTED, c, "not known here");
+  if (c->root_or_peer < 0 || c->root_or_peer >= comm->size)
+    return refuse(ORR_INVALID, c, "there is no such rank");
   if (orr_dtype_bytes(c->dtype) == 0) return refuse(ORR_INVALID, c, "there is no such dtype");
   if (c->count > 0 && (!b->memory || b->bytes < (uint64_t)(c->count * orr_dtype_bytes(c->dtype))))
     return refuse(ORR_INVALID, c, "the buffer has no room for its elements");
@@ -85,7 +91,8 @@ static orr_status* write_file(const char* name, const char* head, const char* by
   int good;
   snprintf(unfinished, sizeof unfinished, "%s.%d.part", name, getpid());
   file = fopen(unfinished, "we");
-  good = file && fprintf(file, "%s\n", head) > 0 && (size == 0 || fwrite(bytes, 1, (size_t)size, file) == (size_t)size);
+  good = file && fprintf(file, "%s\n", head) > 0 &&
+         (size == 0 || fwrite(bytes, 1, (size_t)size, file) == (size_t)size);
   if (file && fclose(file) != 0) good = 0;
   if (good && rename(unfinished, name) == 0) return NULL;
   return host->error(ORR_FAILED, "cannot write a letter to /dev/shm; is there room?");
@@ -106,7 +113,9 @@ static char* read_file(const char* name, int64_t* size) {
   return text;
 }
 
-static void name_in(const orr_comm* comm, const char* word, char* out) { snprintf(out, 2 * NAME, "%s%s", comm->place, word); }
+static void name_in(const orr_comm* comm, const char* word, char* out) {
+  snprintf(out, 2 * NAME, "%s%s", comm->place, word);
+}
 
 static orr_status* poison(orr_comm* comm, int32_t code, const char* words) {
   orr_status* status;
@@ -144,7 +153,8 @@ static void letter_name(const orr_comm* comm, int from, int to, uint64_t n, char
   snprintf(out, 2 * NAME, "%s%d.%d.%llu", comm->place, from, to, (unsigned long long)n);
 }
 
-static orr_status* put_letter(orr_comm* comm, int to, const char* head, const char* bytes, int64_t size) {
+static orr_status* put_letter(orr_comm* comm, int to, const char* head, const char* bytes,
+                              int64_t size) {
   char name[2 * NAME];
   letter_name(comm, comm->rank, to, comm->members[to].sent++, name);
   return write_file(name, head, bytes, size);
@@ -156,21 +166,27 @@ static int64_t now_ns(void) {
   return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
-static orr_status* complain(orr_comm* comm, int32_t code, int from, const orr_coll* c, const char* what) {
+static orr_status* complain(orr_comm* comm, int32_t code, int from, const orr_coll* c,
+                            const char* what) {
   char words[HEAD];
-  snprintf(words, sizeof words, "rank %d %s in %s '%s' (%s)", from, what, op_name(c->op), text(c->name), text(c->where));
+  snprintf(words, sizeof words, "rank %d %s in %s '%s' (%s)", from, what, op_name(c->op),
+           text(c->name), text(c->where));
   return poison(comm, code, words);
 }
 
 /* Waits for the next letter of a rank, whose head has to be `head`. */
-static orr_status* take_letter(orr_comm* comm, int from, const orr_coll* c, const char* head, part* out) {
-  const int64_t patience = c->deadline_ns > 0 ? c->deadline_ns : comm->boot.deadline_ns, begun = now_ns();
+static orr_status* take_letter(orr_comm* comm, int from, const orr_coll* c, const char* head,
+                               part* out) {
+  const int64_t patience = c->deadline_ns > 0 ? c->deadline_ns : comm->boot.deadline_ns,
+                begun = now_ns();
   char name[2 * NAME], words[2 * HEAD + 64];
   int64_t size = 0, length;
   letter_name(comm, from, comm->rank, comm->members[from].taken++, name);
   for (int round = 0;; ++round) {
     const struct timespec pause = {0, round < 100 ? 20000 : 500000};
-    const int dead = comm->boot.dead(comm->boot.store, comm->members[from].world); /* asked first: its last letter still counts */
+    const int dead =
+        comm->boot.dead(comm->boot.store,
+                        comm->members[from].world); /* asked first: its last letter still counts */
     orr_status* status;
     if ((out->letter = read_file(name, &size))) break;
     if ((status = async_error(comm))) return status;
@@ -187,7 +203,8 @@ static orr_status* take_letter(orr_comm* comm, int from, const orr_coll* c, cons
   out->bytes = out->letter + length + 1;
   out->size = size - length - 1;
   if (agree(head, out->letter)) return NULL;
-  snprintf(words, sizeof words, "ranks disagree: rank %d %s, rank %d %s", comm->rank, head, from, out->letter);
+  snprintf(words, sizeof words, "ranks disagree: rank %d %s, rank %d %s", comm->rank, head, from,
+           out->letter);
   return poison(comm, ORR_FAILED, words);
 }
 
@@ -208,11 +225,13 @@ static orr_status* receive(orr_comm* comm, const orr_coll* c) {
 static orr_status* post(orr_comm* comm, const orr_coll* ops, int32_t n, orr_work** out) {
   orr_status* status = async_error(comm);
   for (int32_t i = 0; i < n && !status; ++i) status = check_descriptor(&ops[i], comm);
-  for (int32_t i = 0; i < n && !status; ++i) { /* letters wait, so that all sends of a group can go first */
+  for (int32_t i = 0; i < n && !status;
+       ++i) { /* letters wait, so that all sends of a group can go first */
     char head[HEAD];
     if (ops[i].op != ORR_COLL_SEND) continue;
     message(&ops[i], head);
-    status = put_letter(comm, ops[i].root_or_peer, head, ops[i].count > 0 ? orr_buffer_host(&ops[i].send) : NULL,
+    status = put_letter(comm, ops[i].root_or_peer, head,
+                        ops[i].count > 0 ? orr_buffer_host(&ops[i].send) : NULL,
                         ops[i].count * orr_dtype_bytes(ops[i].dtype));
     if (ops[i].root_or_peer != comm->rank)
       atomic_fetch_add(&comm->bytes_sent, (uint64_t)(ops[i].count * orr_dtype_bytes(ops[i].dtype)));
@@ -244,7 +263,9 @@ static orr_comm* make(const orr_comm_boot* boot, const char* place, int rank, in
   return comm;
 }
 
-static void here(const orr_comm* comm, int rank, char* out) { snprintf(out, 2 * NAME, "%shere.%d", comm->place, rank); }
+static void here(const orr_comm* comm, int rank, char* out) {
+  snprintf(out, 2 * NAME, "%shere.%d", comm->place, rank);
+}
 
 /* The last one out takes the directory along, with what nobody will read any more. */
 static void clean_up(orr_comm* comm) {
@@ -257,7 +278,8 @@ static void clean_up(orr_comm* comm) {
     if (r != comm->rank && access(name, F_OK) == 0 && !comm->boot.dead(comm->boot.store, r)) return;
   }
   directory = opendir(comm->place);
-  for (struct dirent* entry; directory && (entry = readdir(directory));) unlinkat(dirfd(directory), entry->d_name, 0);
+  for (struct dirent* entry; directory && (entry = readdir(directory));)
+    unlinkat(dirfd(directory), entry->d_name, 0);
   if (directory) closedir(directory);
   rmdir(comm->place);
 }
@@ -271,7 +293,8 @@ static void destroy(orr_comm* comm) {
 }
 
 /* This rank's words of n bytes to each other rank, and theirs into all[r * n]. */
-static orr_status* tell_all(orr_comm* comm, const char* name, const void* mine, int64_t n, char* all) {
+static orr_status* tell_all(orr_comm* comm, const char* name, const void* mine, int64_t n,
+                            char* all) {
   const orr_coll c = {.size = sizeof c, .op = ORR_COLL_RECV, .name = name};
   orr_status* status = NULL;
   for (int r = 0; r < comm->size && !status; ++r)
@@ -310,7 +333,8 @@ static orr_status* world(void* self, const orr_comm_boot* boot, orr_comm** out) 
   orr_status* status;
   (void)self;
   snprintf(place, sizeof place, "/dev/shm/letters-@name@-%s/", boot->job);
-  if (!(comm = make(boot, place, boot->rank, boot->world_size))) return host->error(ORR_FAILED, "no memory");
+  if (!(comm = make(boot, place, boot->rank, boot->world_size)))
+    return host->error(ORR_FAILED, "no memory");
   if ((status = arrive(comm))) {
     destroy(comm);
     return status;
@@ -320,7 +344,8 @@ static orr_status* world(void* self, const orr_comm_boot* boot, orr_comm** out) 
 }
 
 /* The child of those with this color, ordered by key, then rank. all: (color, key) of each rank. */
-static orr_comm* child_of(const orr_comm* parent, const int32_t* all, int32_t color, const char* place) {
+static orr_comm* child_of(const orr_comm* parent, const int32_t* all, int32_t color,
+                          const char* place) {
   int size = 0, rank = 0;
   orr_comm* child;
   for (int r = 0; r < parent->size; ++r) size += all[2 * r] == color;
@@ -329,7 +354,8 @@ static orr_comm* child_of(const orr_comm* parent, const int32_t* all, int32_t co
     int before = 0;
     if (all[2 * r] != color) continue;
     for (int q = 0; q < parent->size; ++q)
-      before += all[2 * q] == color && (all[2 * q + 1] < all[2 * r + 1] || (all[2 * q + 1] == all[2 * r + 1] && q < r));
+      before += all[2 * q] == color &&
+                (all[2 * q + 1] < all[2 * r + 1] || (all[2 * q + 1] == all[2 * r + 1] && q < r));
     child->members[before].world = parent->members[r].world;
     if (r == parent->rank) rank = before;
   }
@@ -340,11 +366,13 @@ static orr_comm* child_of(const orr_comm* parent, const int32_t* all, int32_t co
 static orr_status* split(orr_comm* parent, int32_t color, int32_t key, orr_comm** out) {
   const int32_t mine[2] = {color, key};
   int32_t* all = malloc((size_t)parent->size * sizeof mine);
-  orr_status* status = all ? tell_all(parent, "split", mine, sizeof mine, (char*)all) : host->error(ORR_FAILED, "no memory");
+  orr_status* status = all ? tell_all(parent, "split", mine, sizeof mine, (char*)all)
+                           : host->error(ORR_FAILED, "no memory");
   char place[NAME];
   *out = NULL;
   snprintf(place, sizeof place, "%.400s%d-%d.", parent->place, parent->splits++, color);
-  if (!status && color >= 0 && !(*out = child_of(parent, all, color, place))) status = host->error(ORR_FAILED, "no memory");
+  if (!status && color >= 0 && !(*out = child_of(parent, all, color, place)))
+    status = host->error(ORR_FAILED, "no memory");
   free(all);
   return status;
 }
@@ -371,9 +399,18 @@ static void abort_all(orr_comm* comm, const char* reason) {
   host->error_release(write_file(name, words, NULL, 0));
 }
 
-static const orr_comm_api table = {.size = sizeof(orr_comm_api), .probe = probe, .world = world, .split = split, .rank = rank,
-                                   .world_size = world_size, .post = post, .wait = wait, .abort = abort_all,
-                                   .async_error = async_error, .destroy = destroy, .bytes_sent = bytes_sent};
+static const orr_comm_api table = {.size = sizeof(orr_comm_api),
+                                   .probe = probe,
+                                   .world = world,
+                                   .split = split,
+                                   .rank = rank,
+                                   .world_size = world_size,
+                                   .post = post,
+                                   .wait = wait,
+                                   .abort = abort_all,
+                                   .async_error = async_error,
+                                   .destroy = destroy,
+                                   .bytes_sent = bytes_sent};
 
 static const void* get(void* self, const char* id, uint32_t version) {
   (void)self;
@@ -386,4 +423,5 @@ static orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
   return NULL;
 }
 
-ORR_PLUGIN(ORR_KIND_COMM, "@name@", "0.1.0", "Letters between the ranks of one machine", entry, 1, {{"comm", 1, 1}})
+ORR_PLUGIN(ORR_KIND_COMM, "@name@", "0.1.0", "Letters between the ranks of one machine", entry, 1,
+           {{"comm", 1, 1}})

@@ -1,6 +1,6 @@
-// @name@: the ranks of one machine write each other letters. A letter is a file in a directory that all
-// of them see; a collective is a letter to everybody, and what each makes of those that it gets. See
-// orrery/comm.h for the calls. Put your wire where put_letter and take_letter are.
+// @name@: the ranks of one machine write each other letters. A letter is a file in a directory that
+// all of them see; a collective is a letter to everybody, and what each makes of those that it
+// gets. See orrery/comm.h for the calls. Put your wire where put_letter and take_letter are.
 #include <orrery/sdk/comm.hpp>
 #include <orrery/sdk/traffic.hpp>
 
@@ -57,7 +57,8 @@ void fold(int32_t dtype, int32_t redop, const Bytes& from, Bytes& into) {
 // ---- what an operation moves ----
 
 bool adds(int32_t op) {
-  return op == ORR_COLL_ALL_REDUCE || op == ORR_COLL_REDUCE || op == ORR_COLL_REDUCE_SCATTER || orr::traffic::is_tree(op);
+  return op == ORR_COLL_ALL_REDUCE || op == ORR_COLL_REDUCE || op == ORR_COLL_REDUCE_SCATTER ||
+         orr::traffic::is_tree(op);
 }
 
 std::string describe(const orr_coll& c) {
@@ -68,8 +69,10 @@ std::string describe(const orr_coll& c) {
 
 // All that ranks have to agree on, in words; what stands behind the bar is not for people.
 std::string agreement(const orr_coll& c, int ranks) {
-  std::string text = describe(c) + " | " + std::to_string(c.redop) + " " + std::to_string(c.root_or_peer);
-  for (int r = 0; r < ranks && c.counts && c.op != ORR_COLL_ALL_TO_ALL; ++r) text += " " + std::to_string(c.counts[r]);
+  std::string text =
+      describe(c) + " | " + std::to_string(c.redop) + " " + std::to_string(c.root_or_peer);
+  for (int r = 0; r < ranks && c.counts && c.op != ORR_COLL_ALL_TO_ALL; ++r)
+    text += " " + std::to_string(c.counts[r]);
   for (int r = 0; r <= ranks && c.leaf_first; ++r) text += " " + std::to_string(c.leaf_first[r]);
   return text;
 }
@@ -89,7 +92,8 @@ Piece piece_for(const orr_coll& c, int me, int ranks, int p) {
     case ORR_COLL_REDUCE_SCATTER:
     case ORR_COLL_ALL_TO_ALL: return {orr::traffic::sum(c.counts, p), c.counts[p]};
     case ORR_COLL_TREE_ALL_REDUCE: return {0, c.count, orr::traffic::nodes(c, me, ranks), c.count};
-    case ORR_COLL_TREE_REDUCE_SCATTER: return {c.recv_counts[p], c.counts[p], orr::traffic::nodes(c, me, ranks), c.count};
+    case ORR_COLL_TREE_REDUCE_SCATTER:
+      return {c.recv_counts[p], c.counts[p], orr::traffic::nodes(c, me, ranks), c.count};
     default: return {};
   }
 }
@@ -107,7 +111,8 @@ Bytes cut(const orr_coll& c, const Piece& piece) {
 void expect_room(const orr_buffer& b, int64_t elements, const orr_coll& c, const char* which) {
   if (elements <= 0) return;
   if (!b.memory || b.bytes < static_cast<uint64_t>(elements * orr_dtype_bytes(c.dtype)))
-    throw orr::Error(ORR_INVALID, describe(c) + ": " + which + " has no room for " + std::to_string(elements) + " elements");
+    throw orr::Error(ORR_INVALID, describe(c) + ": " + which + " has no room for " +
+                                      std::to_string(elements) + " elements");
 }
 
 void check_descriptor(const orr_coll& c, int me, int ranks) {
@@ -115,9 +120,11 @@ void check_descriptor(const orr_coll& c, int me, int ranks) {
     throw orr::Error(ORR_UNIMPLEMENTED, "operation " + std::to_string(c.op) + " is not known here");
   if (adds(c.op) && std::count(std::begin(kDtypes), std::end(kDtypes), c.dtype) == 0)
     throw orr::Error(ORR_UNIMPLEMENTED, describe(c) + ": this dtype is not added here");
-  const bool names = c.op == ORR_COLL_BROADCAST || c.op == ORR_COLL_REDUCE || c.op == ORR_COLL_SEND || c.op == ORR_COLL_RECV;
+  const bool names = c.op == ORR_COLL_BROADCAST || c.op == ORR_COLL_REDUCE ||
+                     c.op == ORR_COLL_SEND || c.op == ORR_COLL_RECV;
   if (names && (c.root_or_peer < 0 || c.root_or_peer >= ranks))
-    throw orr::Error(ORR_INVALID, describe(c) + ": there is no rank " + std::to_string(c.root_or_peer));
+    throw orr::Error(ORR_INVALID,
+                     describe(c) + ": there is no rank " + std::to_string(c.root_or_peer));
   if (c.op == ORR_COLL_RECV) return expect_room(c.recv, c.count, c, "recv");
   if (c.op == ORR_COLL_SEND) return expect_room(c.send, c.count, c, "send");
   for (int p = 0; p < ranks; ++p) {
@@ -125,25 +132,32 @@ void check_descriptor(const orr_coll& c, int me, int ranks) {
     if (piece.n > 0 && piece.times > 0)
       expect_room(c.send, piece.at + piece.n + (piece.times - 1) * piece.step, c, "send");
   }
-  if (c.op == ORR_COLL_ALL_REDUCE || (c.op == ORR_COLL_REDUCE && me == c.root_or_peer)) expect_room(c.recv, c.count, c, "recv");
+  if (c.op == ORR_COLL_ALL_REDUCE || (c.op == ORR_COLL_REDUCE && me == c.root_or_peer))
+    expect_room(c.recv, c.count, c, "recv");
 }
 
 // The node over the leaves [lo, lo + width): some rank's own, or the sum of its halves.
-Bytes tree_node(const orr_coll& c, const std::vector<Bytes>& parts, int64_t bytes, int64_t lo, int64_t width) {
+Bytes tree_node(const orr_coll& c, const std::vector<Bytes>& parts, int64_t bytes, int64_t lo,
+                int64_t width) {
   const int ranks = static_cast<int>(parts.size());
   const int64_t total = c.leaf_first[ranks], n = std::min(width, total - lo);
   for (int r = 0; r < ranks; ++r) {
     int64_t at = c.leaf_first[r], k = 0;
-    for (int64_t first = at, leaves; (leaves = orr_tree_node(&at, c.leaf_first[r + 1], total)); first = at, ++k)
-      if (first == lo && leaves == n) return Bytes(parts[r].begin() + k * bytes, parts[r].begin() + (k + 1) * bytes);
+    for (int64_t first = at, leaves; (leaves = orr_tree_node(&at, c.leaf_first[r + 1], total));
+         first = at, ++k)
+      if (first == lo && leaves == n)
+        return Bytes(parts[r].begin() + k * bytes, parts[r].begin() + (k + 1) * bytes);
   }
   Bytes left = tree_node(c, parts, bytes, lo, width / 2);
-  if (lo + width / 2 < total) fold(c.dtype, ORR_RED_SUM, tree_node(c, parts, bytes, lo + width / 2, width / 2), left);
+  if (lo + width / 2 < total)
+    fold(c.dtype, ORR_RED_SUM, tree_node(c, parts, bytes, lo + width / 2, width / 2), left);
   return left;
 }
 
 void store(const orr_coll& c, int64_t at, const Bytes& bytes) {
-  if (!bytes.empty()) std::memcpy(orr::data<char>(c.recv) + at * orr_dtype_bytes(c.dtype), bytes.data(), bytes.size());
+  if (!bytes.empty())
+    std::memcpy(orr::data<char>(c.recv) + at * orr_dtype_bytes(c.dtype), bytes.data(),
+                bytes.size());
 }
 
 // What this rank makes of the parts that it got, one of each rank.
@@ -184,7 +198,12 @@ void assemble(const orr_coll& c, int me, const std::vector<Bytes>& parts) {
 class Comm {
  public:
   Comm(const orr_comm_boot& boot, std::string place, int rank, std::vector<int> world)
-      : boot_(boot), place_(std::move(place)), rank_(rank), world_(std::move(world)), sent_(world_.size()), taken_(world_.size()) {}
+      : boot_(boot),
+        place_(std::move(place)),
+        rank_(rank),
+        world_(std::move(world)),
+        sent_(world_.size()),
+        taken_(world_.size()) {}
 
   ~Comm();
   Comm(const Comm&) = delete;
@@ -255,7 +274,8 @@ bool Comm::read_file(const std::string& name, std::string& bytes) {
   fstat(fd, &facts);
   bytes.resize(static_cast<size_t>(facts.st_size));
   size_t at = 0;
-  for (ssize_t n; at < bytes.size() && (n = read(fd, bytes.data() + at, bytes.size() - at)) > 0;) at += static_cast<size_t>(n);
+  for (ssize_t n; at < bytes.size() && (n = read(fd, bytes.data() + at, bytes.size() - at)) > 0;)
+    at += static_cast<size_t>(n);
   close(fd);
   return at == bytes.size();
 }
@@ -277,7 +297,8 @@ void Comm::expect_health() {
 }
 
 void Comm::put_letter(int to, const std::string& head, const Bytes& bytes) {
-  write_file(letter_name(rank_, to, sent_[to]++), head + '\n' + std::string(bytes.begin(), bytes.end()));
+  write_file(letter_name(rank_, to, sent_[to]++),
+             head + '\n' + std::string(bytes.begin(), bytes.end()));
 }
 
 std::string Comm::take_letter(int from, const orr_coll& c) {
@@ -286,15 +307,18 @@ std::string Comm::take_letter(int from, const orr_coll& c) {
   const auto begun = Clock::now();
   std::string letter;
   for (int round = 0;; ++round) {
-    const bool dead = boot_.dead(boot_.store, world_[from]);  // asked first: its last letter still counts
+    const bool dead =
+        boot_.dead(boot_.store, world_[from]);  // asked first: its last letter still counts
     if (read_file(name, letter)) break;
     expect_health();
-    const std::string where = std::string(" in ") + orr::traffic::name(c.op) + " '" + (c.name ? c.name : "") + "' (" + (c.where ? c.where : "") + ")";
+    const std::string where = std::string(" in ") + orr::traffic::name(c.op) + " '" +
+                              (c.name ? c.name : "") + "' (" + (c.where ? c.where : "") + ")";
     if (dead) poison(ORR_RETRY, "rank " + std::to_string(from) + " died" + where);
     if ((Clock::now() - begun).count() > patience) {
       char seconds[32];
       std::snprintf(seconds, sizeof seconds, "%g", static_cast<double>(patience) * 1e-9);
-      poison(ORR_DEADLINE, "rank " + std::to_string(from) + " has not answered for " + seconds + " s" + where);
+      poison(ORR_DEADLINE,
+             "rank " + std::to_string(from) + " has not answered for " + seconds + " s" + where);
     }
     std::this_thread::sleep_for(std::chrono::microseconds(round < 100 ? 20 : 500));
   }
@@ -307,7 +331,8 @@ Bytes Comm::open_letter(int from, const orr_coll& c, const std::string& head) {
   const size_t end = letter.find('\n');
   const std::string theirs = letter.substr(0, end);
   if (theirs != head)
-    poison(ORR_FAILED, "ranks disagree: rank " + std::to_string(rank_) + " " + head + ", rank " + std::to_string(from) + " " + theirs);
+    poison(ORR_FAILED, "ranks disagree: rank " + std::to_string(rank_) + " " + head + ", rank " +
+                           std::to_string(from) + " " + theirs);
   return Bytes(letter.begin() + static_cast<ptrdiff_t>(end) + 1, letter.end());
 }
 
@@ -324,14 +349,16 @@ void Comm::collective(const orr_coll& c) {
 
 // The head of a message: what its two ends have to agree on.
 std::string message(const orr_coll& c) {
-  return "message of " + std::to_string(c.count) + ", dtype " + std::to_string(c.dtype) + ", tag " + std::to_string(c.tag);
+  return "message of " + std::to_string(c.count) + ", dtype " + std::to_string(c.dtype) + ", tag " +
+         std::to_string(c.tag);
 }
 
 void Comm::run(const orr_coll* ops, int32_t n) {
   expect_health();
   for (int32_t i = 0; i < n; ++i) check_descriptor(ops[i], rank_, size());
   for (int32_t i = 0; i < n; ++i)  // letters wait, so that all sends of a group can go first
-    if (ops[i].op == ORR_COLL_SEND) put_letter(ops[i].root_or_peer, message(ops[i]), cut(ops[i], {0, ops[i].count}));
+    if (ops[i].op == ORR_COLL_SEND)
+      put_letter(ops[i].root_or_peer, message(ops[i]), cut(ops[i], {0, ops[i].count}));
   for (int32_t i = 0; i < n; ++i) {
     const orr_coll& c = ops[i];
     if (c.op == ORR_COLL_RECV) {
@@ -348,7 +375,8 @@ std::unique_ptr<Comm> Comm::split(int32_t color, int32_t key) {
   const std::vector<int64_t> each(world_.size(), 2);
   std::vector<int32_t> all(2 * world_.size());
   const int32_t mine[2] = {color, key};
-  orr_memory from{sizeof from, ORR_TIER_HOST, sizeof mine, const_cast<int32_t*>(mine), nullptr, "host", nullptr};
+  orr_memory from{sizeof from, ORR_TIER_HOST, sizeof mine, const_cast<int32_t*>(mine),
+                  nullptr,     "host",        nullptr};
   orr_memory to{sizeof to, ORR_TIER_HOST, all.size() * 4, all.data(), nullptr, "host", nullptr};
   orr_coll c{};
   c.size = sizeof c, c.op = ORR_COLL_ALL_GATHER, c.dtype = ORR_I32;
@@ -378,7 +406,8 @@ void Comm::arrive() {
   write_file(here(rank_), "");
   is_world_ = true;
   orr_coll barrier{};
-  barrier.size = sizeof barrier, barrier.op = ORR_COLL_BARRIER, barrier.dtype = ORR_U8, barrier.name = "start";
+  barrier.size = sizeof barrier, barrier.op = ORR_COLL_BARRIER, barrier.dtype = ORR_U8,
+  barrier.name = "start";
   run(&barrier, 1);
 }
 
@@ -395,7 +424,8 @@ Comm::~Comm() {
 std::unique_ptr<Comm> form_world(const orr_comm_boot& boot) {
   std::vector<int> world(static_cast<size_t>(boot.world_size));
   std::iota(world.begin(), world.end(), 0);
-  auto comm = std::make_unique<Comm>(boot, std::string("/dev/shm/letters-@name@-") + boot.job + "/", boot.rank, world);
+  auto comm = std::make_unique<Comm>(boot, std::string("/dev/shm/letters-@name@-") + boot.job + "/",
+                                     boot.rank, world);
   comm->arrive();
   return comm;
 }
@@ -422,4 +452,5 @@ constexpr orr_comm_api table = [] {
 
 }  // namespace
 
-ORR_PLUGIN(ORR_KIND_COMM, "@name@", "0.1.0", "Letters between the ranks of one machine", orr::comm_entry<table>, 1, {{"comm", 1, 1}})
+ORR_PLUGIN(ORR_KIND_COMM, "@name@", "0.1.0", "Letters between the ranks of one machine",
+           orr::comm_entry<table>, 1, {{"comm", 1, 1}})

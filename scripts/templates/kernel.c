@@ -20,7 +20,8 @@ static const char* why_not(const orr_op* op) {
   if (strcmp(op->kind, "softmax") != 0) return "only softmax is here";
   if (op->n_in != 1 || op->n_out != 1) return "softmax has one input and one output";
   if (x->dtype != ORR_F32 || y->dtype != ORR_F32) return "only f32 is here";
-  if (x->rank != 2 || y->rank != 2 || x->dims[0] != y->dims[0] || x->dims[1] != y->dims[1]) return "shapes differ";
+  if (x->rank != 2 || y->rank != 2 || x->dims[0] != y->dims[0] || x->dims[1] != y->dims[1])
+    return "shapes differ";
   return NULL;
 }
 
@@ -78,15 +79,16 @@ static void softmax_row(void* arg, int64_t row) {
   for (int64_t i = 0; i < n; ++i) y[i] *= 1 / sum;
 }
 
-static orr_status* launch(orr_kernel* kernel, orr_stream* stream, const orr_buffer* in, const orr_buffer* out,
-                          const orr_buffer* workspace) {
+static orr_status* launch(orr_kernel* kernel, orr_stream* stream, const orr_buffer* in,
+                          const orr_buffer* out, const orr_buffer* workspace) {
   task t = {orr_buffer_host(in), orr_buffer_host(out), kernel->columns};
   (void)stream, (void)workspace;
   host->parallel_for(kernel->rows, softmax_row, &t);
   return NULL;
 }
 
-static const orr_kernel_api table = {sizeof(orr_kernel_api), NULL, "host", probe, supports, measure, prepare, release, launch};
+static const orr_kernel_api table = {
+    sizeof(orr_kernel_api), NULL, "host", probe, supports, measure, prepare, release, launch};
 
 static const void* get(void* self, const char* id, uint32_t version) {
   (void)self;

@@ -16,7 +16,8 @@ std::string why_not(const orr_op& op) {
   if (op.n_in != 1 || op.n_out != 1) return "softmax has one input and one output";
   for (const orr_tensor* t : {op.in, op.out}) {
     if (t->dtype != ORR_F32) return "only f32 is here";
-    if (t->rank != 2 || t->dims[0] != op.in->dims[0] || t->dims[1] != op.in->dims[1]) return "shapes differ";
+    if (t->rank != 2 || t->dims[0] != op.in->dims[0] || t->dims[1] != op.in->dims[1])
+      return "shapes differ";
   }
   return "";
 }
@@ -57,16 +58,20 @@ void softmax_row(const float* x, float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] *= scale;
 }
 
-orr_status* launch(orr_kernel* handle, orr_stream*, const orr_buffer* in, const orr_buffer* out, const orr_buffer*) {
+orr_status* launch(orr_kernel* handle, orr_stream*, const orr_buffer* in, const orr_buffer* out,
+                   const orr_buffer*) {
   return orr::guard([&] {
     const auto& kernel = *reinterpret_cast<const Kernel*>(handle);
     const float* x = orr::data<float>(in[0]);
     float* y = orr::data<float>(out[0]);
-    orr::parallel_for(kernel.rows, [&](int64_t r) { softmax_row(x + r * kernel.columns, y + r * kernel.columns, kernel.columns); });
+    orr::parallel_for(kernel.rows, [&](int64_t r) {
+      softmax_row(x + r * kernel.columns, y + r * kernel.columns, kernel.columns);
+    });
   });
 }
 
-const orr_kernel_api table = {sizeof(orr_kernel_api), nullptr, "host", probe, supports, measure, prepare, release, launch};
+const orr_kernel_api table = {
+    sizeof(orr_kernel_api), nullptr, "host", probe, supports, measure, prepare, release, launch};
 
 orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
   orr::attach(boot);

@@ -1,4 +1,5 @@
-/* @name@: counts the steps of a run and the time they took. See orrery/observer.h for the events. */
+/* @name@: counts the steps of a run and the time they took. See orrery/observer.h for the
+ * events. */
 #include <orrery/host.h>
 #include <orrery/observer.h>
 #include <orrery/plugin.h>
@@ -52,4 +53,5 @@ static orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
   return NULL;
 }
 
-ORR_PLUGIN(ORR_KIND_OBSERVER, "@name@", "0.1.0", "Counts steps and their time", entry, 1, {{"observer", 1, 1}})
+ORR_PLUGIN(ORR_KIND_OBSERVER, "@name@", "0.1.0", "Counts steps and their time", entry, 1,
+           {{"observer", 1, 1}})

@@ -19,7 +19,8 @@ orr_status* start(void*, const orr_observer_config* config) {
 
 void report() {
   char line[96];
-  std::snprintf(line, sizeof line, "@name@: %lld steps in %.3f s", static_cast<long long>(counts.steps), counts.seconds);
+  std::snprintf(line, sizeof line, "@name@: %lld steps in %.3f s",
+                static_cast<long long>(counts.steps), counts.seconds);
   orr::host->log(ORR_LOG_INFO, line);
 }
 
@@ -52,4 +53,5 @@ orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
 
 }  // namespace
 
-ORR_PLUGIN(ORR_KIND_OBSERVER, "@name@", "0.1.0", "Counts steps and their time", entry, 1, {{"observer", 1, 1}})
+ORR_PLUGIN(ORR_KIND_OBSERVER, "@name@", "0.1.0", "Counts steps and their time", entry, 1,
+           {{"observer", 1, 1}})

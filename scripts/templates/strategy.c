@@ -17,7 +17,8 @@ static const orr_option options_[] = {
 
 static orr_status* describe(void* self, orr_strategy_info* out) {
   (void)self;
-  out->numeric_class = ORR_CLASS_EXACT; /* the host sums in an order that does not depend on the ranks */
+  out->numeric_class =
+      ORR_CLASS_EXACT; /* the host sums in an order that does not depend on the ranks */
   out->n_options = 1;
   out->options = options_;
   out->provides = "a data axis";
@@ -44,7 +45,8 @@ static orr_status* reduce_gradient(void* arg, int32_t value, const orr_value_inf
   return e->edit->reduce(e->program, value, axis, e->bucket);
 }
 
-static orr_status* transform(void* self, orr_program* program, const orr_edit* edit, const orr_options* options) {
+static orr_status* transform(void* self, orr_program* program, const orr_edit* edit,
+                             const orr_options* options) {
   editing e = {program, edit, options->integer(options->self, "bucket", 1048576)};
   orr_status* status;
   (void)self;
@@ -61,8 +63,8 @@ static uint64_t cut(uint64_t n, uint64_t r, uint64_t ranks) {
   return at < n ? at : n;
 }
 
-/* A rank sends its tree nodes of what others own, and its finished share to all others. Embeddings' rows
- * are gathered: each sends its own to all others. */
+/* A rank sends its tree nodes of what others own, and its finished share to all others. Embeddings'
+ * rows are gathered: each sends its own to all others. */
 static orr_status* predict(void* self, const orr_predict_query* q, orr_prediction* out) {
   const uint64_t n = q->reduced_elements, p = (uint64_t)q->axis_size, r = (uint64_t)q->rank;
   uint64_t elements = 0;
@@ -77,8 +79,10 @@ static orr_status* predict(void* self, const orr_predict_query* q, orr_predictio
   return NULL;
 }
 
-static const orr_strategy_api table = {
-    .size = sizeof(orr_strategy_api), .describe = describe, .transform = transform, .predict = predict};
+static const orr_strategy_api table = {.size = sizeof(orr_strategy_api),
+                                       .describe = describe,
+                                       .transform = transform,
+                                       .predict = predict};
 
 static const void* get(void* self, const char* id, uint32_t version) {
   (void)self;

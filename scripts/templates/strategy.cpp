@@ -36,11 +36,13 @@ orr_status* reduce_gradient(void* arg, int32_t value, const orr_value_info*) {
   return e.edit->reduce(e.program, value, kAxis, e.bucket);
 }
 
-orr_status* transform(void*, orr_program* program, const orr_edit* edit, const orr_options* options) {
+orr_status* transform(void*, orr_program* program, const orr_edit* edit,
+                      const orr_options* options) {
   return orr::guard([&] {
     Editing editing{program, edit, options->integer(options->self, "bucket", 1048576)};
     if (editing.bucket < 1)
-      throw orr::Error(ORR_INVALID, "bucket " + std::to_string(editing.bucket) + ": give at least 1 byte");
+      throw orr::Error(ORR_INVALID,
+                       "bucket " + std::to_string(editing.bucket) + ": give at least 1 byte");
     orr::check(edit->axis(program, kAxis, 0));  // all ranks that are left
     orr::check(edit->each(program, 1u << ORR_ROLE_BATCH, &editing, place_batch));
     orr::check(edit->each(program, 1u << ORR_ROLE_GRAD, &editing, reduce_gradient));
@@ -50,7 +52,8 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
 // Embeddings' rows are gathered, all other gradients summed.
 orr_status* predict(void*, const orr_predict_query* query, orr_prediction* out) {
   return orr::guard([&] {
-    out->bytes_sent = query->op == ORR_COLL_ALL_GATHER ? orr::bytes_of_pieces(*query) : orr::bytes_of_sum(*query);
+    out->bytes_sent =
+        query->op == ORR_COLL_ALL_GATHER ? orr::bytes_of_pieces(*query) : orr::bytes_of_sum(*query);
   });
 }
 
@@ -58,4 +61,5 @@ constexpr orr_strategy_api table = orr::strategy_table(describe, transform, pred
 
 }  // namespace
 
-ORR_PLUGIN(ORR_KIND_STRATEGY, "@name@", "0.1.0", "Data parallelism", orr::strategy_entry<table>, 1, {{"strategy", 1, 1}})
+ORR_PLUGIN(ORR_KIND_STRATEGY, "@name@", "0.1.0", "Data parallelism", orr::strategy_entry<table>, 1,
+           {{"strategy", 1, 1}})

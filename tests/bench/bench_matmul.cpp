@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bench_matmul [threads] [seconds per cell] [text]: the cpu plugin's matmul against oneDNN and OpenBLAS,
-// where they were found, at the shapes of GPT-2, char-GPT and an MLP. The contestants take turns, so
-// that a noisy machine is noisy for all; a cell is the best GFLOP/s of each. With a text only the lines
-// that contain it.
+// bench_matmul [threads] [seconds per cell] [text]: the cpu plugin's matmul against oneDNN and
+// OpenBLAS, where they were found, at the shapes of GPT-2, char-GPT and an MLP. The contestants
+// take turns, so that a noisy machine is noisy for all; a cell is the best GFLOP/s of each. With a
+// text only the lines that contain it.
 #include <orrery/kernel.h>
 #include <orrery/ops.h>
 
@@ -88,7 +88,8 @@ struct Contestant {
 
 Run own(const Product& p, Arena& a, Arena& b, Arena& y) {
   const orr_kernel_api& api = orrery::Registry::get().kernel("cpu");
-  orr_tensor in[] = {matrix(p.m, p.k, p.a_t), matrix(p.k, p.n, p.b_t)}, out = matrix(p.m, p.n, false);
+  orr_tensor in[] = {matrix(p.m, p.k, p.a_t), matrix(p.k, p.n, p.b_t)},
+             out = matrix(p.m, p.n, false);
   orr_attr attrs[] = {{"leaf_n", ORR_ATTR_INT, 0, p.leaves, 0, nullptr, nullptr},
                       {"leaf_total", ORR_ATTR_INT, 0, p.leaves, 0, nullptr, nullptr}};
   orr_op op{sizeof(orr_op), 2, 1, 2, "matmul", in, &out, attrs, nullptr, "bench"};
@@ -112,7 +113,8 @@ Run one_dnn(const Product& p, Arena& a, Arena& b, Arena& y) {
     return memory::desc({rows, cols}, memory::data_type::f32,
                         t ? memory::dims{1, rows} : memory::dims{cols, 1});
   };
-  auto da = describe(p.m, p.k, p.a_t), db = describe(p.k, p.n, p.b_t), dy = describe(p.m, p.n, false);
+  auto da = describe(p.m, p.k, p.a_t), db = describe(p.k, p.n, p.b_t),
+       dy = describe(p.m, p.n, false);
   matmul op(matmul::primitive_desc(matmul::desc(da, db, dy), cpu));
   std::unordered_map<int, memory> args = {{DNNL_ARG_SRC, memory(da, cpu, a.host())},
                                           {DNNL_ARG_WEIGHTS, memory(db, cpu, b.host())},
@@ -178,7 +180,8 @@ double peak(int threads) {
   for (int i = 0; i < threads; ++i)
     pool.emplace_back([&rate, i] {
       for (int r = 0; r < 5; ++r)
-        rate[i] = std::max(rate[i], __builtin_cpu_supports("avx512f") ? fma_rate_512() : fma_rate_256());
+        rate[i] =
+            std::max(rate[i], __builtin_cpu_supports("avx512f") ? fma_rate_512() : fma_rate_256());
     });
   double sum = 0;
   for (int i = 0; i < threads; ++i) pool[i].join(), sum += rate[i];
@@ -234,9 +237,9 @@ int main(int argc, char** argv) {
   set_environment(threads, argv);
   orrery::ThreadPool::get().configure(threads);
   std::printf("%d threads, multiply-add peak %.1f GFLOP/s\n", threads, peak(threads));
-  const int64_t layers[][3] = {{256, 2304, 768}, {256, 768, 768},  {256, 3072, 768}, {256, 768, 3072},
-                               {256, 50257, 768}, {768, 128, 128}, {768, 384, 128},  {768, 512, 128},
-                               {128, 512, 784},  {128, 10, 512}};
+  const int64_t layers[][3] = {
+      {256, 2304, 768}, {256, 768, 768}, {256, 3072, 768}, {256, 768, 3072}, {256, 50257, 768},
+      {768, 128, 128},  {768, 384, 128}, {768, 512, 128},  {128, 512, 784},  {128, 10, 512}};
   for (auto& l : layers)
     for (const Product& p : products(l[0], l[1], l[2])) compare(p, seconds, only);
   for (auto& l : {layers[0], layers[3], layers[4]}) {

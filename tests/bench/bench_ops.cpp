@@ -45,9 +45,16 @@ void fill(const orr_tensor& t, void* p) {
 Bench::Bench(const std::string& plugin, std::string kind, std::vector<orr_tensor> in,
              std::vector<orr_tensor> out, std::vector<orr_attr> attrs, const orr_expr* expr)
     : api_(orrery::Registry::get().kernel(plugin)) {
-  orr_op op{sizeof(orr_op), int32_t(in.size()), int32_t(out.size()), int32_t(attrs.size()),
-            kind.c_str(),   in.data(),          out.data(),          attrs.data(),
-            expr,           "bench"};
+  orr_op op{sizeof(orr_op),
+            int32_t(in.size()),
+            int32_t(out.size()),
+            int32_t(attrs.size()),
+            kind.c_str(),
+            in.data(),
+            out.data(),
+            attrs.data(),
+            expr,
+            "bench"};
   orr_kernel_size size{};
   orrery::check(api_.measure(api_.self, &op, &size));
   orrery::check(api_.prepare(api_.self, &op, &kernel_));

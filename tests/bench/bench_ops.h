@@ -20,13 +20,20 @@ orr_tensor tensor(int32_t dtype, std::vector<int64_t> dims);
 class Bench {
  public:
   Bench(const std::string& plugin, std::string kind, std::vector<orr_tensor> in,
-        std::vector<orr_tensor> out, std::vector<orr_attr> attrs = {}, const orr_expr* expr = nullptr);
+        std::vector<orr_tensor> out, std::vector<orr_attr> attrs = {},
+        const orr_expr* expr = nullptr);
   ~Bench();
   Bench(const Bench&) = delete;
   // Output `out` shares the memory of input `in` from now on.
   void share(int out, int in) { outputs_[size_t(out)] = inputs_[size_t(in)]; }
-  template <class T> T* in(int i) { return static_cast<T*>(inputs_[size_t(i)].memory->host); }
-  template <class T> T* out(int i) { return static_cast<T*>(outputs_[size_t(i)].memory->host); }
+  template <class T>
+  T* in(int i) {
+    return static_cast<T*>(inputs_[size_t(i)].memory->host);
+  }
+  template <class T>
+  T* out(int i) {
+    return static_cast<T*>(outputs_[size_t(i)].memory->host);
+  }
   void launch();
 
  private:

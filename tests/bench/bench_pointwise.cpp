@@ -27,13 +27,14 @@ struct Expression {
   int input(int i) { return add(ORR_FN_INPUT, i); }
   int number(double x) { return add(ORR_FN_CONST, -1, -1, x); }
   orr_expr view() const {
-    return {sizeof(orr_expr), int32_t(code.size()), int32_t(outputs.size()), 0, code.data(),
-            outputs.data()};
+    return {sizeof(orr_expr), int32_t(code.size()), int32_t(outputs.size()), 0,
+            code.data(),      outputs.data()};
   }
 };
 
 const bench::Loops& loops() {
-  return __builtin_cpu_supports("avx512f") ? orr_cpu::avx512::fused_loops : orr_cpu::avx2::fused_loops;
+  return __builtin_cpu_supports("avx512f") ? orr_cpu::avx512::fused_loops
+                                           : orr_cpu::avx2::fused_loops;
 }
 
 template <class Fn>
@@ -42,13 +43,13 @@ void parallel(int64_t n, int64_t grain, Fn fn) {
     Fn& fn;
     int64_t n, grain;
   } task{fn, n, grain};
-  orrery::ThreadPool::get().run(
-      (n + grain - 1) / grain,
-      [](void* arg, int64_t i) {
-        auto& t = *static_cast<Task*>(arg);
-        t.fn(i * t.grain, t.n < (i + 1) * t.grain ? t.n : (i + 1) * t.grain);
-      },
-      &task);
+  orrery::ThreadPool::get().run((n + grain - 1) / grain,
+                                [](void* arg, int64_t i) {
+                                  auto& t = *static_cast<Task*>(arg);
+                                  t.fn(i * t.grain,
+                                       t.n < (i + 1) * t.grain ? t.n : (i + 1) * t.grain);
+                                },
+                                &task);
 }
 
 void print(const char* name, double bytes, const std::vector<double>& t) {
@@ -67,11 +68,13 @@ void gelu(int64_t rows, int64_t columns) {
   Bench b("cpu", "pointwise", {t, bias, t}, {t}, {}, &view);
   auto loop = [&] {
     parallel(rows * columns, columns * 8, [&](int64_t first, int64_t last) {
-      loops().gelu(b.in<float>(0), b.in<float>(1), b.in<float>(2), b.out<float>(0), first, last, columns);
+      loops().gelu(b.in<float>(0), b.in<float>(1), b.in<float>(2), b.out<float>(0), first, last,
+                   columns);
     });
   };
   char name[64];
-  std::snprintf(name, sizeof name, "gelu(x + bias) + r, %lld x %lld", (long long)rows, (long long)columns);
+  std::snprintf(name, sizeof name, "gelu(x + bias) + r, %lld x %lld", (long long)rows,
+                (long long)columns);
   print(name, double(rows * columns) * 12, bench::best_of(60, {[&] { b.launch(); }, loop}));
 }
 
@@ -96,13 +99,14 @@ void adam(int64_t n) {
   orr_expr view = e.view();
   orr_tensor t = tensor(ORR_F32, {n}), scalar = t;
   scalar.strides[0] = 0;
-  Bench b("cpu", "pointwise", {t, t, t, t, scalar, scalar, scalar, scalar, scalar}, {t, t, t}, {}, &view);
+  Bench b("cpu", "pointwise", {t, t, t, t, scalar, scalar, scalar, scalar, scalar}, {t, t, t}, {},
+          &view);
   b.share(0, 0), b.share(1, 2), b.share(2, 3);
   const float values[] = {1e-3f, 0.9f, 0.999f, 0.1f, 0.001f};
   for (int i = 0; i < 5; ++i) *b.in<float>(4 + i) = values[i];
   for (int64_t i = 0; i < n; ++i) b.in<float>(3)[i] = 0.25f;
-  bench::Adam a{b.in<float>(0), b.in<float>(1), b.in<float>(2), b.in<float>(3), 1e-3f, 0.9f, 0.999f,
-                1e-8f, 0.1f, 0.1f, 0.001f};
+  bench::Adam a{b.in<float>(0), b.in<float>(1), b.in<float>(2), b.in<float>(3), 1e-3f, 0.9f,
+                0.999f,         1e-8f,          0.1f,           0.1f,           0.001f};
   auto loop = [&] {
     parallel(n, 16384, [&](int64_t first, int64_t last) { loops().adam(a, first, last); });
   };
@@ -116,7 +120,8 @@ void row_op(const char* kind, int64_t rows, int64_t columns, std::vector<orr_ten
   Bench b("cpu", kind, std::move(in), std::move(out));
   if (shared >= 0) b.share(0, shared);
   char name[64];
-  std::snprintf(name, sizeof name, "%s, %lld x %lld f32", kind, (long long)rows, (long long)columns);
+  std::snprintf(name, sizeof name, "%s, %lld x %lld f32", kind, (long long)rows,
+                (long long)columns);
   print(name, bytes * double(rows * columns), bench::best_of(40, {[&] { b.launch(); }}));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Backends that have nothing but messages: the core composes all else of them (core/job/emulation.h), with
-// the results that the scalar model wants of every backend.
+// Backends that have nothing but messages: the core composes all else of them
+// (core/job/emulation.h), with the results that the scalar model wants of every backend.
 #include <gtest/gtest.h>
 
 #include "settings.h"
@@ -26,7 +26,8 @@ TEST_P(Composed, SplitsWork) {
 TEST_P(Composed, ADeadPeerIsNamed) {
   const auto outcome = run(GetParam(), 3, "falls", "9 100000", {"ORRERY_DEADLINE=20"});
   if (GetParam().launcher == "orrery") {
-    EXPECT_NE(outcome.output.find("'all_reduce bucket 3' (train.lua:12)"), std::string::npos) << outcome.output;
+    EXPECT_NE(outcome.output.find("'all_reduce bucket 3' (train.lua:12)"), std::string::npos)
+        << outcome.output;
   }
   EXPECT_NE(outcome.output.find("rank 2 died"), std::string::npos) << outcome.output;
 }

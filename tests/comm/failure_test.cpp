@@ -22,20 +22,24 @@ int leftovers() {
   return n;
 }
 
-// MPICH's mpiexec kills the others in the same moment: it may be the last to speak, and names no rank.
+// MPICH's mpiexec kills the others in the same moment: it may be the last to speak, and names no
+// rank.
 TEST_P(OnMain, DeadPeerIsNamedBySurvivors) {
   const int before = leftovers();
   for (int n : {2, 3, 4}) {
     const auto outcome = run(GetParam(), n, "falls", "9 100000", {"ORRERY_DEADLINE=20"});
     const std::string culprit = "rank " + std::to_string(n - 1);
-    const std::string words = culprit + " died" + (all_speak() ? " in all_reduce 'bucket 3' (train.lua:12)" : "");
-    const bool silenced = GetParam().launcher == "mpiexec.mpich" && count(outcome.output, "Killed (signal 9)");
+    const std::string words =
+        culprit + " died" + (all_speak() ? " in all_reduce 'bucket 3' (train.lua:12)" : "");
+    const bool silenced =
+        GetParam().launcher == "mpiexec.mpich" && count(outcome.output, "Killed (signal 9)");
     EXPECT_GE(count(outcome.output, words), silenced ? 0 : speakers(n - 1)) << outcome.output;
     EXPECT_NE(outcome.code, 0);
     EXPECT_LT(outcome.seconds, patience());
     if (!all_speak()) continue;
     EXPECT_EQ(outcome.code, 128 + 9) << outcome.output;
-    EXPECT_NE(outcome.output.find("orrery: " + culprit + " was killed by signal 9"), std::string::npos);
+    EXPECT_NE(outcome.output.find("orrery: " + culprit + " was killed by signal 9"),
+              std::string::npos);
   }
   EXPECT_EQ(leftovers(), before);
 }
@@ -45,36 +49,42 @@ TEST_P(OnMain, FrozenPeerIsNamedBySurvivors) {
   // MPICH's mpiexec has to kill the frozen one, and may take that for the job's end.
   const bool killed = GetParam().launcher == "mpiexec.mpich" && outcome.code == SIGKILL;
   EXPECT_TRUE(outcome.code == ORR_DEADLINE || killed) << outcome.code << ": " << outcome.output;
-  EXPECT_GE(count(outcome.output, "rank 2 has not answered for 1 s in all_reduce 'bucket 3'"), speakers(2))
+  EXPECT_GE(count(outcome.output, "rank 2 has not answered for 1 s in all_reduce 'bucket 3'"),
+            speakers(2))
       << outcome.output;
   EXPECT_LT(outcome.seconds, 6 + patience());
 }
 
 // Some wait for it, others for those who do, each in its own way.
 TEST_P(OnMain, PeerThatFreezesInALargeTreeIsNamedBySurvivors) {
-  const auto outcome = run(GetParam(), 4, "falls in a tree", std::to_string(SIGSTOP) + " 100000", deadline("1"));
-  EXPECT_GE(count(outcome.output, "rank 3 has not answered for 1 s in tree_all_reduce 'bucket 3'"), speakers(3))
+  const auto outcome =
+      run(GetParam(), 4, "falls in a tree", std::to_string(SIGSTOP) + " 100000", deadline("1"));
+  EXPECT_GE(count(outcome.output, "rank 3 has not answered for 1 s in tree_all_reduce 'bucket 3'"),
+            speakers(3))
       << outcome.output;
   EXPECT_LT(outcome.seconds, 6 + patience());
 }
 
 TEST_P(OnMain, PeerThatDiesInALargeTreeIsNamedBySurvivors) {
   const auto outcome = run(GetParam(), 4, "falls in a tree", "9 100000", {"ORRERY_DEADLINE=20"});
-  const bool silenced = GetParam().launcher == "mpiexec.mpich" && count(outcome.output, "Killed (signal 9)");
+  const bool silenced =
+      GetParam().launcher == "mpiexec.mpich" && count(outcome.output, "Killed (signal 9)");
   EXPECT_GE(count(outcome.output, "rank 3 died"), silenced ? 0 : speakers(3)) << outcome.output;
   EXPECT_LT(outcome.seconds, patience());
 }
 
 TEST_P(OnMain, BlamePassesThroughThoseWhoWait) {
   const auto outcome = run(GetParam(), 3, "chain", "", deadline("1"));
-  EXPECT_GE(count(outcome.output, "rank 2 has not answered for 1 s in recv 'activation'"), speakers(2))
+  EXPECT_GE(count(outcome.output, "rank 2 has not answered for 1 s in recv 'activation'"),
+            speakers(2))
       << outcome.output;
 }
 
 TEST_P(OnMain, DeadlockEndsAtTheDeadline) {
   const auto outcome = run(GetParam(), 2, "embrace", "", deadline("1"));
   EXPECT_EQ(outcome.code, ORR_DEADLINE) << outcome.output;
-  EXPECT_GE(count(outcome.output, "wait for each other since 1 s in recv 'activation'"), speakers(2))
+  EXPECT_GE(count(outcome.output, "wait for each other since 1 s in recv 'activation'"),
+            speakers(2))
       << outcome.output;
   EXPECT_LT(outcome.seconds, 2 + patience());
 }
@@ -83,7 +93,8 @@ TEST_P(OnMain, LatePeerBelowTheDeadlineIsNoFailure) {
   const auto outcome = run(GetParam(), 3, "late", "600", {"ORRERY_DEADLINE=5"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   const auto strict = run(GetParam(), 3, "late", "3000", deadline("0.2"));
-  EXPECT_GE(count(strict.output, "rank 1 has not answered for 0.2 s in all_reduce 'late'"), speakers(2))
+  EXPECT_GE(count(strict.output, "rank 1 has not answered for 0.2 s in all_reduce 'late'"),
+            speakers(2))
       << strict.output;
 }
 
@@ -105,14 +116,16 @@ TEST_P(OnMain, DisagreementNamesBothSides) {
 
 TEST_P(OnMain, UnequalEndsOfAMessageAreNamed) {
   const auto outcome = run(GetParam(), 2, "unequal", "", {"ORRERY_DEADLINE=10"});
-  EXPECT_GE(count(outcome.output, "rank 0 sends 5 f32 'logits' to rank 1, which receives 4 f32 'activation'"),
+  EXPECT_GE(count(outcome.output,
+                  "rank 0 sends 5 f32 'logits' to rank 1, which receives 4 f32 'activation'"),
             speakers(2))
       << outcome.output;
 }
 
 TEST_P(OnMain, AbortReachesPeersInFlight) {
   const auto outcome = run(GetParam(), 3, "gives up", "", {"ORRERY_DEADLINE=10"});
-  EXPECT_GE(count(outcome.output, "rank 0 aborted: loss is not finite"), speakers(3)) << outcome.output;
+  EXPECT_GE(count(outcome.output, "rank 0 aborted: loss is not finite"), speakers(3))
+      << outcome.output;
   // MPICH's mpiexec kills the others when the first has ended, and may take that for the job's end.
   const bool killed = GetParam().launcher == "mpiexec.mpich" && outcome.code == SIGKILL;
   EXPECT_TRUE(outcome.code == ORR_RETRY || killed) << outcome.code << ": " << outcome.output;

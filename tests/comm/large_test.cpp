@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "check/comm/peer.h"
 #include "check/comm/model.h"
+#include "check/comm/peer.h"
 #include "settings.h"
 
 namespace comm_suite {
@@ -19,11 +19,13 @@ constexpr uint64_t shadows = 5;  // ThreadSanitizer notes four words for each
 #else
 constexpr uint64_t shadows = 1;
 #endif
-constexpr uint64_t needed = shadows * 12 << 30;  // two ranks, two buffers each, and what a library takes
+constexpr uint64_t needed = shadows * 12
+                            << 30;  // two ranks, two buffers each, and what a library takes
 
 // A rank's bytes: one block again and again, of a length that divides nothing.
 const std::vector<char>& block(int rank) {
-  static const std::vector<char> both[2] = {numbers(ORR_U8, 1, 1000003), numbers(ORR_U8, 2, 1000003)};
+  static const std::vector<char> both[2] = {numbers(ORR_U8, 1, 1000003),
+                                            numbers(ORR_U8, 2, 1000003)};
   return both[rank];
 }
 
@@ -34,7 +36,8 @@ void each_block(int64_t n, int rank, F&& f) {
 }
 
 void fill(const Slab& slab, int64_t at, int64_t n, int rank) {
-  each_block(n, rank, [&](int64_t i, size_t m) { std::memcpy(slab.at(0) + at + i, block(rank).data(), m); });
+  each_block(n, rank,
+             [&](int64_t i, size_t m) { std::memcpy(slab.at(0) + at + i, block(rank).data(), m); });
 }
 
 void expect(const char* what, const Slab& slab, int64_t at, int64_t n, int rank) {
@@ -56,7 +59,8 @@ orr_coll operation(int op, const Slab& send, const Slab& recv, int64_t n) {
 void pass_on(Peer& peer, Slab& a, Slab& b) {
   const int me = peer.rank();
   fill(a, 0, large, me);
-  orr_coll send = operation(ORR_COLL_SEND, a, b, large), recv = operation(ORR_COLL_RECV, a, b, large);
+  orr_coll send = operation(ORR_COLL_SEND, a, b, large),
+           recv = operation(ORR_COLL_RECV, a, b, large);
   send.root_or_peer = recv.root_or_peer = 1 - me;
   peer.post({send, recv});
   expect("send and recv", b, 0, large, 1 - me);
@@ -88,7 +92,8 @@ void add(Peer& peer, Slab& a) {
   std::vector<char> sum(block(0));
   for (size_t i = 0; i < sum.size(); ++i) sum[i] = static_cast<char>(sum[i] + block(1)[i]);
   each_block(large, 0, [&](int64_t i, size_t m) {
-    if (std::memcmp(a.at(0) + i, sum.data(), m) != 0) fail(ORR_FAILED, "all_reduce: a byte from {} on differs", i);
+    if (std::memcmp(a.at(0) + i, sum.data(), m) != 0)
+      fail(ORR_FAILED, "all_reduce: a byte from {} on differs", i);
   });
 }
 
@@ -108,7 +113,8 @@ TEST_P(OnMain, CountsBeyondAnIntAreMoved) {
   if (GetParam().hosts == "aabb") GTEST_SKIP() << "two ranks are on one host";
   if (free < needed) GTEST_SKIP() << "needs " << (needed >> 30) << " GiB of free memory";
   // Large pages: most of the time would go into the first touch of so many small ones.
-  const auto outcome = run(GetParam(), 2, "beyond", "", {"ORRERY_DEADLINE=60", "GLIBC_TUNABLES=glibc.malloc.hugetlb=1"});
+  const auto outcome = run(GetParam(), 2, "beyond", "",
+                           {"ORRERY_DEADLINE=60", "GLIBC_TUNABLES=glibc.malloc.hugetlb=1"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
 }
 

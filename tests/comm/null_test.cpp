@@ -58,7 +58,8 @@ TEST_F(Null, MovementPutsTheOwnPieceInPlace) {
   orr_coll c = Peer::make(ORR_COLL_ALL_GATHER);
   c.counts = counts;
   post(c);
-  EXPECT_EQ(std::vector<float>(out.begin() + 2, out.begin() + 7), (std::vector<float>{-1, 1, 2, 3, -1}));
+  EXPECT_EQ(std::vector<float>(out.begin() + 2, out.begin() + 7),
+            (std::vector<float>{-1, 1, 2, 3, -1}));
   EXPECT_EQ(api.bytes_sent(comm), 4u * 3 * 3);
 }
 

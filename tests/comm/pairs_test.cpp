@@ -18,8 +18,11 @@ TEST_P(OnMain, ReceivesFromAnySource) {
 TEST_P(OnMain, UnequalTagsAreNamed) {
   const auto outcome = run(GetParam(), 2, "unequal tags", "", {"ORRERY_DEADLINE=10"});
   if (ranks::count(outcome.output, "tags select")) GTEST_SKIP() << "tags select";
-  EXPECT_GE(ranks::count(outcome.output, "rank 0 sends 4 f32 'pair', tag 5 to rank 1, which receives 4 f32 'pair', tag 6"),
-            speakers(2)) << outcome.output;
+  EXPECT_GE(ranks::count(
+                outcome.output,
+                "rank 0 sends 4 f32 'pair', tag 5 to rank 1, which receives 4 f32 'pair', tag 6"),
+            speakers(2))
+      << outcome.output;
 }
 
 TEST_P(Everywhere, MessagesArrive) {

@@ -36,7 +36,8 @@ constexpr const char* launcher_variables[][2] = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}
                                                  {"OMPI_MCA_btl", "self,vader"}};
 
 const Launcher& find(const std::string& name) {
-  return *std::find_if(launchers().begin(), launchers().end(), [&](const Launcher& l) { return l.name == name; });
+  return *std::find_if(launchers().begin(), launchers().end(),
+                       [&](const Launcher& l) { return l.name == name; });
 }
 
 bool is_installed(const std::string& program) {
@@ -69,7 +70,8 @@ constexpr const char* bare_variable = "COMM_TEST_BARE";
   self[std::max<ssize_t>(length, 0)] = 0;
   const std::string ranks = std::to_string(n);
   std::vector<const char*> words = launcher.words;
-  for (const char* word : {"-n", ranks.c_str(), static_cast<const char*>(self), "--body", body.c_str(), argument.c_str()})
+  for (const char* word : {"-n", ranks.c_str(), static_cast<const char*>(self), "--body",
+                           body.c_str(), argument.c_str()})
     words.push_back(word);
   words.push_back(nullptr);
   execvp(words[0], const_cast<char* const*>(words.data()));
@@ -119,15 +121,15 @@ std::string ask(const Setting& s) {
 
 std::ostream& operator<<(std::ostream& out, const Setting& s) {
   return out << (s.fake.empty() ? "" : "fake ") << s.backend << " under " << s.launcher
-             << (s.hosts.empty() ? "" : ", hosts " + s.hosts)
-             << (s.bare ? ", messages only" : "");
+             << (s.hosts.empty() ? "" : ", hosts " + s.hosts) << (s.bare ? ", messages only" : "");
 }
 
 std::string name_of(const Setting& s) {
   std::string name = (s.fake.empty() ? "" : "fake_") + s.backend + "_" + s.launcher +
                      (s.hosts.empty() ? "" : "_hosts_" + s.hosts) +
                      (s.bare ? "_messages_only" : "");
-  std::replace_if(name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
   return name;
 }
 
@@ -136,9 +138,11 @@ std::vector<Setting> settings() {
   for (const std::string& backend : orrery::Registry::get().names(ORR_KIND_COMM))
     for (const Launcher& launcher : launchers()) {
       if (backend != "null") all.push_back({.backend = backend, .launcher = launcher.name});
-      if (backend == faked) all.push_back({.backend = backend, .launcher = launcher.name, .fake = fake_library});
+      if (backend == faked)
+        all.push_back({.backend = backend, .launcher = launcher.name, .fake = fake_library});
     }
-  for (const char* hosts : {"aabb", "abcde"}) all.push_back({.backend = "local", .launcher = "orrery", .hosts = hosts});
+  for (const char* hosts : {"aabb", "abcde"})
+    all.push_back({.backend = "local", .launcher = "orrery", .hosts = hosts});
   return all;
 }
 
@@ -149,7 +153,10 @@ std::string why_not(const Setting& s) {
   return known[name];
 }
 
-bool is_main(const Setting& s) { return s.launcher == "orrery" || !why_not({.backend = s.backend, .launcher = "orrery", .fake = s.fake}).empty(); }
+bool is_main(const Setting& s) {
+  return s.launcher == "orrery" ||
+         !why_not({.backend = s.backend, .launcher = "orrery", .fake = s.fake}).empty();
+}
 
 ranks::Outcome run(const Setting& s, int n, const std::string& body, const std::string& argument,
                    const std::vector<std::string>& variables) {

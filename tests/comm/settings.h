@@ -24,12 +24,12 @@ struct Setting {
   std::string backend, launcher;
   std::string hosts = "";  // "aabb": ranks 0, 1 and 4 believe to be on one host, 2 and 3 on another
   std::string fake = "";   // the library that stands for the one the backend opens
-  bool bare = false;       // of the backend only sends and receives are used: the core composes the rest
+  bool bare = false;  // of the backend only sends and receives are used: the core composes the rest
 };
 std::ostream& operator<<(std::ostream& out, const Setting& s);
 
-// All pairs, and `local` between pretended hosts. `null` is left out: it moves nothing, by design. A backend
-// over a fake of its library is one more, and named so.
+// All pairs, and `local` between pretended hosts. `null` is left out: it moves nothing, by design.
+// A backend over a fake of its library is one more, and named so.
 std::vector<Setting> settings();
 // "" if the backend works under the launcher here, else why not. Asks one rank, once.
 std::string why_not(const Setting& s);
@@ -38,8 +38,8 @@ std::string why_not(const Setting& s);
 bool is_main(const Setting& s);
 
 // Runs a body, made with Body below, on n ranks of the setting.
-ranks::Outcome run(const Setting& s, int n, const std::string& body, const std::string& argument = "",
-                   const std::vector<std::string>& env = {});
+ranks::Outcome run(const Setting& s, int n, const std::string& body,
+                   const std::string& argument = "", const std::vector<std::string>& env = {});
 
 // A body gets the backend, then its argument.
 struct Body {
@@ -59,12 +59,15 @@ class OnMain : public Everywhere {
  protected:
   void SetUp() override {
     Everywhere::SetUp();
-    if (!IsSkipped() && !is_main(GetParam())) GTEST_SKIP() << "the same code as under our own launcher";
+    if (!IsSkipped() && !is_main(GetParam()))
+      GTEST_SKIP() << "the same code as under our own launcher";
   }
-  // Under a launcher that ends the job with its first failing rank, the others may not come to speak.
+  // Under a launcher that ends the job with its first failing rank, the others may not come to
+  // speak.
   bool all_speak() const { return GetParam().launcher == "orrery"; }
   int speakers(int n) const { return all_speak() ? n : 1; }
-  // The longest wait of an operation. A foreign launcher may need longer than that to start the ranks.
+  // The longest wait of an operation. A foreign launcher may need longer than that to start the
+  // ranks.
   std::vector<std::string> deadline(const std::string& seconds) const {
     if (all_speak()) return {"ORRERY_DEADLINE=" + seconds};
     return {"ORRERY_DEADLINE=20", "ORRERY_TEST_DEADLINE=" + seconds};

@@ -14,8 +14,8 @@ kernel_suite::RunResult run(const kernel_suite::Case& c,
                             const std::vector<kernel_suite::Values>& inputs,
                             const kernel_suite::RunOptions& options = {}, uint64_t order = 0);
 
-// Whether the case is a sum in another dtype than its terms' (orrery/ops.h) that the plugin refuses by
-// design: it has those of 16 bits in f32 by reduce alone.
+// Whether the case is a sum in another dtype than its terms' (orrery/ops.h) that the plugin refuses
+// by design: it has those of 16 bits in f32 by reduce alone.
 bool is_left_to_the_core(const kernel_suite::Case& c);
 
 }  // namespace emulated

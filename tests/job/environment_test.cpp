@@ -35,14 +35,16 @@ TEST(Environment, NothingSetIsAWorldOfOne) {
 }
 
 TEST(Environment, ReadsEveryLauncher) {
-  World w = from({{"RANK", "3"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}});
+  World w =
+      from({{"RANK", "3"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}});
   EXPECT_EQ(w.source, "torchrun");
   EXPECT_EQ(w.rank, 3);
   EXPECT_EQ(w.local_rank, 1);
   EXPECT_EQ(w.local_size, 2);
   w = from({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}});
   EXPECT_EQ(w.source, "Open MPI");
-  w = from({{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "2"}, {"MPI_LOCALRANKID", "1"}});
+  w = from(
+      {{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "2"}, {"MPI_LOCALRANKID", "1"}});
   EXPECT_EQ(w.source, "hydra");
   EXPECT_EQ(w.local_size, 2);
 }
@@ -59,23 +61,32 @@ TEST(Environment, SlurmNeedsAStep) {
 }
 
 TEST(Environment, SlurmSpeaksForItsOwnPmi) {
-  const World w = from({{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "4"}, {"SLURM_STEP_ID", "0"}, {"SLURM_LOCALID", "1"},
-                        {"SLURM_STEP_NUM_NODES", "2"}, {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"},
-                        {"PMI_RANK", "3"}, {"PMI_SIZE", "4"}});
+  const World w = from({{"SLURM_PROCID", "3"},
+                        {"SLURM_NTASKS", "4"},
+                        {"SLURM_STEP_ID", "0"},
+                        {"SLURM_LOCALID", "1"},
+                        {"SLURM_STEP_NUM_NODES", "2"},
+                        {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"},
+                        {"PMI_RANK", "3"},
+                        {"PMI_SIZE", "4"}});
   EXPECT_EQ(w.source, "Slurm");
   EXPECT_EQ(w.local_rank, 1);
   EXPECT_EQ(w.local_size, 2);
 }
 
 TEST(Environment, MpirunInsideASlurmStepIsNoConflict) {
-  const World w = from({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"SLURM_STEP_ID", "0"},
-                        {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}});
+  const World w = from({{"SLURM_PROCID", "0"},
+                        {"SLURM_NTASKS", "1"},
+                        {"SLURM_STEP_ID", "0"},
+                        {"OMPI_COMM_WORLD_RANK", "1"},
+                        {"OMPI_COMM_WORLD_SIZE", "2"}});
   EXPECT_EQ(w.source, "Open MPI");
   EXPECT_EQ(w.size, 2);
 }
 
 TEST(Environment, OwnVariablesComeFirstAndMayRepeatTorchruns) {
-  const World w = from({{"ORRERY_RANK", "1"}, {"ORRERY_WORLD_SIZE", "2"}, {"RANK", "1"}, {"WORLD_SIZE", "2"}});
+  const World w =
+      from({{"ORRERY_RANK", "1"}, {"ORRERY_WORLD_SIZE", "2"}, {"RANK", "1"}, {"WORLD_SIZE", "2"}});
   EXPECT_EQ(w.source, "orrery");
 }
 
@@ -84,8 +95,9 @@ TEST(Environment, RefusalsNameTheVariables) {
   EXPECT_NE(half.find("RANK is set but WORLD_SIZE is not"), std::string::npos) << half;
   const std::string conflict =
       refusal({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}});
-  EXPECT_NE(conflict.find("RANK=1 of WORLD_SIZE=2 (torchrun), but PMI_RANK=0 of PMI_SIZE=2 (hydra)"),
-            std::string::npos)
+  EXPECT_NE(
+      conflict.find("RANK=1 of WORLD_SIZE=2 (torchrun), but PMI_RANK=0 of PMI_SIZE=2 (hydra)"),
+      std::string::npos)
       << conflict;
   EXPECT_NE(refusal({{"RANK", "2"}, {"WORLD_SIZE", "2"}}).find("outside"), std::string::npos);
   EXPECT_NE(refusal({{"RANK", "x"}, {"WORLD_SIZE", "2"}}).find("RANK='x'"), std::string::npos);
@@ -93,19 +105,31 @@ TEST(Environment, RefusalsNameTheVariables) {
 
 TEST(Environment, JobsAreNamedByTheirLauncher) {
   EXPECT_EQ(from({}).job, "");
-  EXPECT_EQ(from({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"PMIX_NAMESPACE", "77"}}).job,
-            "Open MPI 77");
-  const std::string torchrun = from({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"},
-                                     {"MASTER_PORT", "29500"}, {"TORCHELASTIC_RUN_ID", "r"}}).job;
+  EXPECT_EQ(
+      from({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"PMIX_NAMESPACE", "77"}})
+          .job,
+      "Open MPI 77");
+  const std::string torchrun = from({{"RANK", "1"},
+                                     {"WORLD_SIZE", "2"},
+                                     {"MASTER_ADDR", "127.0.0.1"},
+                                     {"MASTER_PORT", "29500"},
+                                     {"TORCHELASTIC_RUN_ID", "r"}})
+                                   .job;
   EXPECT_EQ(torchrun, "torchrun 127.0.0.1 29500 r");
-  EXPECT_EQ(from({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_STEP_ID", "3"}, {"SLURM_JOB_ID", "812"}}).job,
+  EXPECT_EQ(from({{"SLURM_PROCID", "0"},
+                  {"SLURM_NTASKS", "4"},
+                  {"SLURM_STEP_ID", "3"},
+                  {"SLURM_JOB_ID", "812"}})
+                .job,
             "Slurm 812 3");
   EXPECT_EQ(from({{"RANK", "1"}, {"WORLD_SIZE", "2"}}).job, "");
   EXPECT_TRUE(from({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}).job.starts_with("hydra process "));
 }
 
 TEST(Environment, RankZeroIsWhereItsLauncherSays) {
-  std::map<std::string, std::string> slurm{{"SLURM_PROCID", "3"}, {"SLURM_NTASKS", "4"}, {"SLURM_STEP_ID", "0"},
+  std::map<std::string, std::string> slurm{{"SLURM_PROCID", "3"},
+                                           {"SLURM_NTASKS", "4"},
+                                           {"SLURM_STEP_ID", "0"},
                                            {"SLURM_JOB_ID", "120812"}};
   const auto first_of = [&](const char* nodes) {
     slurm["SLURM_STEP_NODELIST"] = nodes;
@@ -138,7 +162,8 @@ TEST(Environment, SeveralHostsWithoutAPlaceOrATokenAreToldWhatTheyNeed) {
   World w;
   w.size = 4, w.local_size = 2;
   w.source = "Open MPI";
-  EXPECT_NE(why_no_store(w).find("Open MPI has put 2 of 4 ranks on this host, and nothing says where they meet"),
+  EXPECT_NE(why_no_store(w).find(
+                "Open MPI has put 2 of 4 ranks on this host, and nothing says where they meet"),
             std::string::npos);
   w.address = "10.0.0.1", w.port = "29500";
   EXPECT_NE(why_no_store(w).find("give all ranks the same ORRERY_TOKEN"), std::string::npos);

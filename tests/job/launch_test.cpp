@@ -63,7 +63,8 @@ const ranks::Body cause("cause", [](const std::string&) {
 TEST(Launch, TheCauseIsNamedNotItsConsequence) {
   const auto outcome = ranks::run(2, "cause", "");
   EXPECT_EQ(outcome.code, 1) << outcome.output;
-  EXPECT_NE(outcome.output.find("orrery: rank 1 failed with exit code 1: label 99"), std::string::npos)
+  EXPECT_NE(outcome.output.find("orrery: rank 1 failed with exit code 1: label 99"),
+            std::string::npos)
       << outcome.output;
 }
 
@@ -114,7 +115,8 @@ bool ends_within(int pidfd, int ms) {
 TEST(Launch, NoRankOutlivesAKilledLauncher) {
   const ranks::Running job = ranks::start(3, "waits");
   std::vector<int> fds;
-  for (int pid : wait_for_pids(job, 3)) fds.push_back(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  for (int pid : wait_for_pids(job, 3))
+    fds.push_back(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   kill(job.pid, SIGKILL);
   for (int fd : fds) {
     EXPECT_TRUE(ends_within(fd, 5000));
@@ -147,7 +149,8 @@ TEST(Launch, TheSecondInterruptKills) {
   wait_for_pids(job, 2);
   kill(job.pid, SIGINT);
   char text[4096];
-  for (ssize_t n = 0; (n = pread(job.output_fd, text, sizeof text, 0)), count({text, size_t(n)}, "heard") < 2;)
+  for (ssize_t n = 0;
+       (n = pread(job.output_fd, text, sizeof text, 0)), count({text, size_t(n)}, "heard") < 2;)
     sched_yield();
   kill(job.pid, SIGINT);
   EXPECT_EQ(ranks::finish(job).code, 137);
@@ -159,7 +162,8 @@ const ranks::Body pinned("pinned", [](const std::string&) {
   const std::vector<int> cpus = allowed_cpus();
   if (std::atoi(std::getenv("ORRERY_THREADS")) != thread_share(cpus, 0, 1)) return 1;
   if (world.rank == 1) store->put("cpu", std::to_string(cpus[0]));
-  if (world.rank == 0 && store->get("cpu", int64_t{5} * 1000000000) == std::to_string(cpus[0])) return 2;
+  if (world.rank == 0 && store->get("cpu", int64_t{5} * 1000000000) == std::to_string(cpus[0]))
+    return 2;
   if (world.rank == 0) store->put("seen", "");
   store->get("seen", int64_t{5} * 1000000000);
   return 0;

@@ -24,8 +24,10 @@ Topology described(const char* words) {
   return t;
 }
 
-// Two sockets of four cores; the threads of a core have numbers eight apart, neighbours alternate sockets.
-constexpr const char* two_sockets = "pack:2 [numa] core:4 pu:2(indexes=0,8,2,10,4,12,6,14,1,9,3,11,5,13,7,15)";
+// Two sockets of four cores; the threads of a core have numbers eight apart, neighbours alternate
+// sockets.
+constexpr const char* two_sockets =
+    "pack:2 [numa] core:4 pu:2(indexes=0,8,2,10,4,12,6,14,1,9,3,11,5,13,7,15)";
 
 TEST(Share, WholeCoresOfOneNodeTogether) {
   const Topology t = described(two_sockets);

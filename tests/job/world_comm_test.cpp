@@ -108,7 +108,9 @@ const ranks::Body stuck("stuck", [](const std::string&) {
 TEST(WorldComm, NamesWhoFreezesWhileTheWorldForms) {
   const auto outcome = ranks::run(3, "stuck", "", {"ORRERY_DEADLINE=1"});
   EXPECT_EQ(outcome.code, ORR_DEADLINE);
-  EXPECT_EQ(ranks::count(outcome.output, "error: rank 1 has not answered for 1 s while the world was forming"), 2)
+  EXPECT_EQ(ranks::count(outcome.output,
+                         "error: rank 1 has not answered for 1 s while the world was forming"),
+            2)
       << outcome.output;
 }
 

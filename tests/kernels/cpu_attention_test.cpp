@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention and attention_grad of the cpu kernels against plain loops in double precision, and their
-// bits against each other: instruction sets, threads, and heads alone or in company.
+// attention and attention_grad of the cpu kernels against plain loops in double precision, and
+// their bits against each other: instruction sets, threads, and heads alone or in company.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,11 +14,11 @@
 namespace orr_cpu::avx2 {
 Kernel* make_attention(const orr_op&);
 Kernel* make_attention_grad(const orr_op&);
-}
+}  // namespace orr_cpu::avx2
 namespace orr_cpu::avx512 {
 Kernel* make_attention(const orr_op&);
 Kernel* make_attention_grad(const orr_op&);
-}
+}  // namespace orr_cpu::avx512
 
 namespace {
 
@@ -69,8 +69,15 @@ struct Operand {
 
 struct Heads {
   explicit Heads(const Case& c)
-      : c(c), q(c, c.queries, 1), k(c, c.keys, 2), v(c, c.keys, 3), grad(c, c.queries, 4),
-        o(c, c.queries, 0), gq(c, c.queries, 0), gk(c, c.keys, 0), gv(c, c.keys, 0),
+      : c(c),
+        q(c, c.queries, 1),
+        k(c, c.keys, 2),
+        v(c, c.keys, 3),
+        grad(c, c.queries, 4),
+        o(c, c.queries, 0),
+        gq(c, c.queries, 0),
+        gk(c, c.keys, 0),
+        gv(c, c.keys, 0),
         lse(uint64_t(c.batch * c.heads * c.queries) * 4) {}
 
   bool go(Make forward, Make backward) {
@@ -83,7 +90,8 @@ struct Heads {
                     {&o.bytes, &lse});
     orr_tensor in2[] = {grad.shape, q.shape, k.shape, v.shape, o.shape, l};
     orr_tensor out2[] = {gq.shape, gk.shape, gv.shape};
-    orr_op op2{sizeof op2, 6, 3, 2, "attention_grad", in2, out2, attrs.list.data(), nullptr, "test"};
+    orr_op op2{sizeof op2,        6,       3,     2, "attention_grad", in2, out2,
+               attrs.list.data(), nullptr, "test"};
     return good && run(backward, op2, orr_cpu::attention_grad_workspace(op2),
                        {&grad.bytes, &q.bytes, &k.bytes, &v.bytes, &o.bytes, &lse},
                        {&gq.bytes, &gk.bytes, &gv.bytes});
@@ -139,10 +147,11 @@ void check_head(Heads& r, int64_t b, int64_t h) {
 }
 
 const Case cases[] = {
-    {1, 1, 1, 1, 16, true},      {2, 3, 64, 64, 64, true},   {2, 2, 37, 37, 20, true},
-    {1, 2, 300, 300, 32, true},  {1, 1, 300, 300, 40, false}, {1, 2, 5, 150, 64, true},
-    {1, 1, 150, 70, 24, true},   {1, 1, 1, 200, 64, true},   {2, 2, 65, 130, 48, false},
-    {1, 2, 70, 70, 64, true, ORR_BF16},
+    {1, 1, 1, 1, 16, true},      {2, 3, 64, 64, 64, true},
+    {2, 2, 37, 37, 20, true},    {1, 2, 300, 300, 32, true},
+    {1, 1, 300, 300, 40, false}, {1, 2, 5, 150, 64, true},
+    {1, 1, 150, 70, 24, true},   {1, 1, 1, 200, 64, true},
+    {2, 2, 65, 130, 48, false},  {1, 2, 70, 70, 64, true, ORR_BF16},
 };
 
 struct Isa {

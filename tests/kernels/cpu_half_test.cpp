@@ -22,7 +22,8 @@ uint32_t bits_of(float x) {
 
 class Half : public ::testing::Test {
   void SetUp() override {
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("f16c")) GTEST_SKIP() << "needs AVX2 and F16C";
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("f16c"))
+      GTEST_SKIP() << "needs AVX2 and F16C";
   }
 };
 
@@ -42,7 +43,8 @@ TEST_F(Half, WidensAsTheReference) {
 // All exponents and signs, with mantissas of every kind around ties.
 TEST_F(Half, NarrowsAsTheReference) {
   std::mt19937 random(7);
-  std::vector<uint32_t> low = {0, 1, 0xfff, 0x1000, 0x1001, 0x1fff, 0x2000, 0x3000, 0x400000, 0x7fffff};
+  std::vector<uint32_t> low = {0,      1,      0xfff,  0x1000,   0x1001,
+                               0x1fff, 0x2000, 0x3000, 0x400000, 0x7fffff};
   for (int i = 0; i < 118; ++i) low.push_back(uint32_t(random()) & 0x7fffff);
   for (uint32_t top = 0; top < 512; ++top)
     for (size_t at = 0; at < low.size(); at += kLanes) {
@@ -53,7 +55,8 @@ TEST_F(Half, NarrowsAsTheReference) {
         std::memcpy(x + i, &u, 4);
       }
       store(y, load(x), Full{});
-      for (int i = 0; i < kLanes; ++i) EXPECT_EQ(y[i].bits, reference::f32_to_f16(x[i])) << bits_of(x[i]);
+      for (int i = 0; i < kLanes; ++i)
+        EXPECT_EQ(y[i].bits, reference::f32_to_f16(x[i])) << bits_of(x[i]);
       float z[kLanes];
       store(z, rounded<f16>(load(x)));
       for (int i = 0; i < kLanes; ++i) EXPECT_EQ(bits_of(z[i]), bits_of(load_one(y + i)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Errors of the cpu kernels' own transcendentals, in units of the last place, against libm in double.
-// Every 97th float of the whole line is tried; the bounds are those that vmath.h states.
+// Errors of the cpu kernels' own transcendentals, in units of the last place, against libm in
+// double. Every 97th float of the whole line is tried; the bounds are those that vmath.h states.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,7 +21,8 @@ float from_bits(uint32_t bits) {
 
 // The distance of `got` from `want` in places of a float near `near`.
 double places(float got, double want, double near) {
-  if (std::isnan(want) || std::isnan(got)) return std::isnan(want) == std::isnan(got) ? 0 : INFINITY;
+  if (std::isnan(want) || std::isnan(got))
+    return std::isnan(want) == std::isnan(got) ? 0 : INFINITY;
   if (double(got) == want || got == float(want)) return 0;
   if (std::isinf(got) || std::isinf(float(want))) return INFINITY;
   int e = std::max(std::ilogb(near), -126);
@@ -32,7 +33,8 @@ double itself(double, double want) { return want; }
 
 // `near(x, want)` is the number whose places are counted.
 template <class Fn, class Libm>
-void check(const char* name, Fn fn, Libm libm, double bound, double (*near)(double, double) = itself) {
+void check(const char* name, Fn fn, Libm libm, double bound,
+           double (*near)(double, double) = itself) {
   double worst = 0;
   float at = 0;
   float x[kLanes], y[kLanes];
@@ -54,29 +56,47 @@ class Math : public ::testing::Test {
   }
 };
 
-TEST_F(Math, Exp) { check("exp", [](v16f x) { return exp(x); }, [](double x) { return std::exp(x); }, 1.5); }
-TEST_F(Math, Log) { check("log", [](v16f x) { return log(x); }, [](double x) { return std::log(x); }, 1.5); }
-TEST_F(Math, Tanh) { check("tanh", [](v16f x) { return tanh(x); }, [](double x) { return std::tanh(x); }, 2); }
-TEST_F(Math, Erf) { check("erf", [](v16f x) { return erf(x); }, [](double x) { return std::erf(x); }, 2); }
+TEST_F(Math, Exp) {
+  check(
+      "exp", [](v16f x) { return exp(x); }, [](double x) { return std::exp(x); }, 1.5);
+}
+TEST_F(Math, Log) {
+  check(
+      "log", [](v16f x) { return log(x); }, [](double x) { return std::log(x); }, 1.5);
+}
+TEST_F(Math, Tanh) {
+  check(
+      "tanh", [](v16f x) { return tanh(x); }, [](double x) { return std::tanh(x); }, 2);
+}
+TEST_F(Math, Erf) {
+  check(
+      "erf", [](v16f x) { return erf(x); }, [](double x) { return std::erf(x); }, 2);
+}
 TEST_F(Math, Sigmoid) {
-  check("sigmoid", [](v16f x) { return sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); }, 3);
+  check(
+      "sigmoid", [](v16f x) { return sigmoid(x); }, [](double x) { return 1 / (1 + std::exp(-x)); },
+      3);
 }
 
 constexpr double kGelu = 0.79788456080286535588;  // sqrt(2/pi)
 double tanh_of_gelu(double x) { return std::tanh(kGelu * (x + 0.044715 * x * x * x)); }
 
-// What counts is the error beside the larger of two terms that cancel. The slope squares x and is NaN
-// where that overflows.
+// What counts is the error beside the larger of two terms that cancel. The slope squares x and is
+// NaN where that overflows.
 TEST_F(Math, Gelu) {
-  check("gelu", [](v16f x) { return gelu(x); },
-        [](double x) { return 0.5 * x * (1 + tanh_of_gelu(x)); }, 3, [](double x, double) { return x / 2; });
+  check(
+      "gelu", [](v16f x) { return gelu(x); },
+      [](double x) { return 0.5 * x * (1 + tanh_of_gelu(x)); }, 3,
+      [](double x, double) { return x / 2; });
 }
 TEST_F(Math, GeluGrad) {
   auto slope = [](double x) {
     double t = tanh_of_gelu(x), du = kGelu * (1 + 3 * 0.044715 * x * x);
     return std::isinf(float(x * x)) ? NAN : 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * du;
   };
-  check("gelu_grad", [](v16f x) { return gelu_grad(x); }, slope, 4, [](double, double) { return 1.0; });
+  check(
+      "gelu_grad", [](v16f x) { return gelu_grad(x); }, slope, 4,
+      [](double, double) { return 1.0; });
 }
 
 }  // namespace

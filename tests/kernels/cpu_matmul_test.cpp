@@ -34,8 +34,14 @@ uint16_t to_bf16(float x) {
 }
 
 // How an element of storage type S is read and written.
-template <class S> struct Storage { using T = S; static T get(S x) { return x; } static S put(T x) { return x; } };
-template <> struct Storage<uint16_t> {
+template <class S>
+struct Storage {
+  using T = S;
+  static T get(S x) { return x; }
+  static S put(T x) { return x; }
+};
+template <>
+struct Storage<uint16_t> {
   using T = float;
   static float get(uint16_t x) { return to_float(x); }
   static uint16_t put(float x) { return to_bf16(x); }
@@ -43,10 +49,10 @@ template <> struct Storage<uint16_t> {
 
 struct Case {
   int64_t g, m, n, k;
-  bool a_t, b_t;          // the unit stride is on the other of the two last dims
-  int64_t pad = 0;        // extra elements between rows
+  bool a_t, b_t;    // the unit stride is on the other of the two last dims
+  int64_t pad = 0;  // extra elements between rows
   int64_t leaf_lo = 0, leaf_n = 1, leaf_total = 1;
-  bool share_b = false;   // stride 0 on G
+  bool share_b = false;  // stride 0 on G
 };
 
 std::vector<int64_t> strides(int64_t rows, int64_t cols, bool transposed, int64_t pad, bool share) {
@@ -59,7 +65,8 @@ Bytes random_bytes(int64_t count, uint32_t seed) {
   Bytes b(uint64_t(count) * sizeof(S));
   std::mt19937 engine(seed);
   std::uniform_real_distribution<float> uniform(-1, 1);
-  for (int64_t i = 0; i < count; ++i) static_cast<S*>(b.data())[i] = Storage<S>::put(uniform(engine));
+  for (int64_t i = 0; i < count; ++i)
+    static_cast<S*>(b.data())[i] = Storage<S>::put(uniform(engine));
   return b;
 }
 
@@ -121,7 +128,8 @@ void check(const Case& c, int32_t dtype, Make make) {
   for (int64_t g = 0; g < c.g; ++g)
     for (int64_t m = 0; m < c.m; ++m)
       for (int64_t n = 0; n < c.n; ++n) {
-        auto want = nodes_of<S>(c, pa + g * sa[0] + m * sa[1], sa[2], pb + g * sb[0] + n * sb[2], sb[1]);
+        auto want =
+            nodes_of<S>(c, pa + g * sa[0] + m * sa[1], sa[2], pb + g * sb[0] + n * sb[2], sb[1]);
         for (int64_t i = 0; i < nodes; ++i) {
           S w = Storage<S>::put(want[i]), got = py[(g + i) * y_batch + m * y_row + n];
           ASSERT_EQ(0, std::memcmp(&w, &got, sizeof(S)))

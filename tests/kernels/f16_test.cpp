@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Half precision: conversions of every plugin against a model that searches the ordered list of halves,
-// and the cpu kernels take f16 wherever they take bf16.
+// Half precision: conversions of every plugin against a model that searches the ordered list of
+// halves, and the cpu kernels take f16 wherever they take bf16.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,8 @@ const Values& magnitudes() {
 double model(double x) {
   if (std::isnan(x) || std::isinf(x)) return x;
   const double size = std::fabs(x);
-  size_t above = size_t(std::lower_bound(magnitudes().begin(), magnitudes().end(), size) - magnitudes().begin());
+  size_t above = size_t(std::lower_bound(magnitudes().begin(), magnitudes().end(), size) -
+                        magnitudes().begin());
   if (above == magnitudes().size()) return std::copysign(HUGE_VAL, x);
   if (above && magnitudes()[above] != size) {
     const double up = magnitudes()[above] - size, down = size - magnitudes()[above - 1];
@@ -48,20 +49,23 @@ double model(double x) {
 
 // A cast of `values` from one dtype to another.
 Case cast(int32_t from, int32_t to, const Values& v) {
-  Case c{"pointwise", "cast", {tensor(from, {int64_t(v.size())})}, {tensor(to, {int64_t(v.size())})}};
+  Case c{
+      "pointwise", "cast", {tensor(from, {int64_t(v.size())})}, {tensor(to, {int64_t(v.size())})}};
   c.instrs = {{ORR_FN_INPUT, from, 0, 0, 0, 0, 0}, {ORR_FN_CAST, to, 0, 0, 0, 0, 0}};
   c.stored = {1};
   c.fills = {values(v)};
   return c;
 }
 
-void expect_cast(const std::string& plugin, int32_t from, int32_t to, const Values& v, const Values& want) {
+void expect_cast(const std::string& plugin, int32_t from, int32_t to, const Values& v,
+                 const Values& want) {
   Case c = cast(from, to, v);
   RunResult r = run(plugin, c, {v});
   ASSERT_EQ(r.unsupported, "");
   ASSERT_TRUE(clean(r));
   EXPECT_TRUE(equal(c, r.values, {want}));
-  for (size_t i = 0; i < v.size(); ++i) EXPECT_EQ(std::signbit(r.values[0][i]), std::signbit(want[i])) << v[i];
+  for (size_t i = 0; i < v.size(); ++i)
+    EXPECT_EQ(std::signbit(r.values[0][i]), std::signbit(want[i])) << v[i];
 }
 
 class F16 : public ::testing::TestWithParam<std::string> {};
@@ -80,10 +84,12 @@ TEST_P(F16, FloatsRoundToNearestEven) {
   Values v = {NAN, HUGE_VAL, -HUGE_VAL, 1e30, 0x1p-26, 0x1p-149};
   for (size_t i = 0; i + 1 < magnitudes().size(); ++i) {  // a tie, and its neighbours
     const float middle = float((magnitudes()[i] + magnitudes()[i + 1]) / 2);
-    v.insert(v.end(), {middle, -middle, std::nextafter(middle, 0.0f), std::nextafter(middle, HUGE_VALF)});
+    v.insert(v.end(),
+             {middle, -middle, std::nextafter(middle, 0.0f), std::nextafter(middle, HUGE_VALF)});
   }
   std::mt19937 random(16);
-  for (int i = 0; i < 100000; ++i) v.push_back(std::ldexp(float(random()) - 0x1p31f, int(random() % 60) - 70));
+  for (int i = 0; i < 100000; ++i)
+    v.push_back(std::ldexp(float(random()) - 0x1p31f, int(random() % 60) - 70));
   Values want;
   for (double x : v) want.push_back(model(x));
   expect_cast(GetParam(), ORR_F32, ORR_F16, v, want);
@@ -98,11 +104,14 @@ TEST(F16Coverage, IsThatOfBf16) {
     for (const Case& c : all_cases())
       for (int32_t dtype : {ORR_BF16, ORR_F16}) {
         auto has = [&](const orr_tensor& t) { return t.dtype == dtype; };
-        if (!std::any_of(c.in.begin(), c.in.end(), has) && !std::any_of(c.out.begin(), c.out.end(), has)) continue;
+        if (!std::any_of(c.in.begin(), c.in.end(), has) &&
+            !std::any_of(c.out.begin(), c.out.end(), has))
+          continue;
         taken[c.kind][dtype] += run(plugin, c, make_inputs(c, false, 1)).unsupported.empty();
       }
     EXPECT_GT(taken.size(), 15u);
-    for (auto& [kind, cases] : taken) EXPECT_EQ(cases[ORR_F16], cases[ORR_BF16]) << plugin << " " << kind;
+    for (auto& [kind, cases] : taken)
+      EXPECT_EQ(cases[ORR_F16], cases[ORR_BF16]) << plugin << " " << kind;
   }
 }
 

@@ -18,12 +18,14 @@ class Leaves : public ::testing::TestWithParam<Param> {
 };
 
 TEST_P(Leaves, OfOneCallAreTheTreeOfSingleCalls) {
-  for (int64_t total : {1, 2, 3, 4, 5, 7, 8, 12, 13}) EXPECT_EQ(leaves_of_one_call(plugin_, one_, total, 4), "");
+  for (int64_t total : {1, 2, 3, 4, 5, 7, 8, 12, 13})
+    EXPECT_EQ(leaves_of_one_call(plugin_, one_, total, 4), "");
 }
 
 TEST_P(Leaves, OfAnyRanksCombineToOneRoot) {
   for (int64_t total : {6, 12, 13})
-    for (int64_t ranks = 2; ranks <= 6; ++ranks) EXPECT_EQ(leaves_of_ranks(plugin_, one_, total, ranks, 5), "");
+    for (int64_t ranks = 2; ranks <= 6; ++ranks)
+      EXPECT_EQ(leaves_of_ranks(plugin_, one_, total, ranks, 5), "");
 }
 
 // A plugin that has the op, but not its leaves, is at fault; one that lacks the op is not.

@@ -29,7 +29,8 @@ TEST_P(Rounding, OfEachInstructionStays) {
     RunResult alone = run(GetParam(), c, inputs), all = run(GetParam(), with_all_stored(c), inputs);
     if (!alone.unsupported.empty() || !all.unsupported.empty()) continue;
     ASSERT_TRUE(clean(alone) && clean(all)) << c.name();
-    for (size_t i = 0; i < alone.bits.size(); ++i) EXPECT_EQ(alone.bits[i], all.bits[i]) << c.name();
+    for (size_t i = 0; i < alone.bits.size(); ++i)
+      EXPECT_EQ(alone.bits[i], all.bits[i]) << c.name();
     ++compared;
   }
   EXPECT_GT(compared, 50);

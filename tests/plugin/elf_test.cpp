@@ -80,7 +80,8 @@ TEST_F(Elf, RefusesShortDescriptor) {
 }
 
 TEST_F(Elf, ListsWhatOthersSee) {
-  EXPECT_EQ(exported_symbols(copy("orrery-test-none.so", "a.so")), std::vector<std::string>{"orrery_not_a_plugin"});
+  EXPECT_EQ(exported_symbols(copy("orrery-test-none.so", "a.so")),
+            std::vector<std::string>{"orrery_not_a_plugin"});
 }
 
 TEST_F(Elf, TerminatesNamesThatFillTheirArray) {

@@ -44,7 +44,8 @@ class PluginDirectory : public ::testing::Test {
   // Where the descriptor lies in the file: the magic occurs once.
   static long descriptor_at(const std::filesystem::path& file) {
     const uint64_t magic = ORR_PLUGIN_MAGIC;
-    return long(contents(file).find(std::string(reinterpret_cast<const char*>(&magic), sizeof magic)));
+    return long(
+        contents(file).find(std::string(reinterpret_cast<const char*>(&magic), sizeof magic)));
   }
 
   // The text of the Error that `body` throws, with its code checked.

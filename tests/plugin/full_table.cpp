@@ -16,7 +16,9 @@ void stop(void*) {}
 
 const orr_observer_api table = {sizeof(orr_observer_api), nullptr, start, observe, stop};
 
-const void* get(void*, const char* id, uint32_t) { return std::strcmp(id, "observer") == 0 ? &table : nullptr; }
+const void* get(void*, const char* id, uint32_t) {
+  return std::strcmp(id, "observer") == 0 ? &table : nullptr;
+}
 
 orr_status* entry(const orr_bootstrap*, orr_exports* out) {
   if (std::getenv("ORRERY_TEST_NOTHING_GIVEN")) return nullptr;

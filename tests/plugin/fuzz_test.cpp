@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Descriptors and ELF files with random damage: read, listed or refused, never a crash. What is still
-// taken for a plugin is not loaded here: its code would run.
+// Descriptors and ELF files with random damage: read, listed or refused, never a crash. What is
+// still taken for a plugin is not loaded here: its code would run.
 #include <elf.h>
 
 #include <cstdlib>
@@ -39,7 +39,8 @@ class Fuzz : public PluginDirectory {
 
   // Numbers that arithmetic on offsets and counts goes wrong with.
   uint64_t odd_number() {
-    const uint64_t ends[] = {0, 1, whole_.size(), whole_.size() - 1, 0x7fffffff, 0xffffffff, uint64_t{1} << 63, ~uint64_t{0}};
+    const uint64_t ends[] = {0,          1,          whole_.size(),     whole_.size() - 1,
+                             0x7fffffff, 0xffffffff, uint64_t{1} << 63, ~uint64_t{0}};
     return below(3) ? ends[below(std::size(ends))] + below(3) - 1 : random_();
   }
 
@@ -99,7 +100,8 @@ TEST_F(Fuzz, FilesAreReadOrRefusedInWords) {
 TEST_F(Fuzz, DescriptorsAreWholeOrRefused) {
   for (int i = 0; i < rounds; ++i) {
     std::string bytes(sizeof(orr_plugin), '\0');
-    for (char& c : bytes) c = static_cast<char>(below(4) ? whole_[descriptor_ + size_t(&c - bytes.data())] : random_());
+    for (char& c : bytes)
+      c = static_cast<char>(below(4) ? whole_[descriptor_ + size_t(&c - bytes.data())] : random_());
     std::string file = whole_;
     std::copy(bytes.begin(), bytes.end(), file.begin() + long(descriptor_));
     damage(file, descriptor_, sizeof(orr_plugin));
@@ -121,9 +123,12 @@ TEST_F(Fuzz, ADirectoryOfThemIsListed) {
   Registry registry;
   registry.add(dir_);
   size_t seen = 0;
-  for (const PluginFile& file : registry.files()) seen += file.path.parent_path() == std::filesystem::canonical(dir_);
+  for (const PluginFile& file : registry.files())
+    seen += file.path.parent_path() == std::filesystem::canonical(dir_);
   EXPECT_EQ(seen, size_t(rounds));
-  for (uint32_t kind : {ORR_KIND_KERNEL, ORR_KIND_COMM, ORR_KIND_STRATEGY, ORR_KIND_OBSERVER, ORR_KIND_DEVICE}) registry.names(kind);
+  for (uint32_t kind :
+       {ORR_KIND_KERNEL, ORR_KIND_COMM, ORR_KIND_STRATEGY, ORR_KIND_OBSERVER, ORR_KIND_DEVICE})
+    registry.names(kind);
 }
 
 }  // namespace

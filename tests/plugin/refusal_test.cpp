@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every way in which a plugin that the user named is refused: with its path, the stage, the reason and
-// what to do. The stages "file", "name" and "kind" come before any code of the plugin has run.
+// Every way in which a plugin that the user named is refused: with its path, the stage, the reason
+// and what to do. The stages "file", "name" and "kind" come before any code of the plugin has run.
 #include <elf.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -48,44 +48,71 @@ struct Descriptor : PluginDirectory {
 std::string number(uint32_t n) { return {reinterpret_cast<const char*>(&n), sizeof n}; }
 
 const Refused all[] = {
-    {"truncated", [](const Path& p) { std::filesystem::resize_file(p, 700); }, "file", "is truncated", "copy it again"},
-    {"text", [](const Path& p) { std::ofstream(p) << "not a plugin"; }, "file", "no ELF header", "name a plugin's .so file"},
-    {"writable_by_all", [](const Path& p) { chmod(p.c_str(), 0666); }, "file", "writable by everyone", "chmod o-w"},
-    {"directory_writable_by_all", [](const Path& p) { chmod(p.parent_path().c_str(), 0777); }, "file",
-     "its directory is writable by everyone", "chmod o-w"},
-    {"above_writable_by_all", [](const Path& p) { chmod(p.parent_path().parent_path().c_str(), 0777); }, "file",
+    {"truncated", [](const Path& p) { std::filesystem::resize_file(p, 700); }, "file",
+     "is truncated", "copy it again"},
+    {"text", [](const Path& p) { std::ofstream(p) << "not a plugin"; }, "file", "no ELF header",
+     "name a plugin's .so file"},
+    {"writable_by_all", [](const Path& p) { chmod(p.c_str(), 0666); }, "file",
+     "writable by everyone", "chmod o-w"},
+    {"directory_writable_by_all", [](const Path& p) { chmod(p.parent_path().c_str(), 0777); },
+     "file", "its directory is writable by everyone", "chmod o-w"},
+    {"above_writable_by_all",
+     [](const Path& p) { chmod(p.parent_path().parent_path().c_str(), 0777); }, "file",
      "a directory above it is writable by everyone", "chmod o-w"},
-    {"of_another", [](const Path& p) { if (chown(p.c_str(), 12345, 0)) FAIL(); }, "file", "belongs to user 12345", "copy the plugin"},
-    {"of_another_group", [](const Path& p) { if (chown(p.c_str(), 0, 12345)) FAIL(); chmod(p.c_str(), 0664); }, "file",
-     "writable by group 12345", "chmod g-w"},
-    {"other_machine", [](const Path& p) { Descriptor::overwrite(p, offsetof(Elf64_Ehdr, e_machine), "\xf3"); },
+    {"of_another",
+     [](const Path& p) {
+       if (chown(p.c_str(), 12345, 0)) FAIL();
+     },
+     "file", "belongs to user 12345", "copy the plugin"},
+    {"of_another_group",
+     [](const Path& p) {
+       if (chown(p.c_str(), 0, 12345)) FAIL();
+       chmod(p.c_str(), 0664);
+     },
+     "file", "writable by group 12345", "chmod g-w"},
+    {"other_machine",
+     [](const Path& p) { Descriptor::overwrite(p, offsetof(Elf64_Ehdr, e_machine), "\xf3"); },
      "file", "another machine", "rebuild it here"},
-    {"no_kind", [](const Path& p) { Descriptor::set(p, offsetof(orr_plugin, kinds), number(0)); }, "file", "has no kind", "give ORR_PLUGIN one"},
-    {"kind_of_tomorrow", [](const Path& p) { Descriptor::set(p, offsetof(orr_plugin, kinds), number(64)); }, "file", "kinds 0x40",
-     "install a newer one"},
-    {"name_with_a_slash", [](const Path& p) { Descriptor::set(p, offsetof(orr_plugin, name), "a/b"); }, "file", "the name 'a/bl'",
-     "use a-z"},
-    {"summary_without_text", [](const Path& p) { Descriptor::set(p, offsetof(orr_plugin, summary), "\xff"); }, "file",
+    {"no_kind", [](const Path& p) { Descriptor::set(p, offsetof(orr_plugin, kinds), number(0)); },
+     "file", "has no kind", "give ORR_PLUGIN one"},
+    {"kind_of_tomorrow",
+     [](const Path& p) { Descriptor::set(p, offsetof(orr_plugin, kinds), number(64)); }, "file",
+     "kinds 0x40", "install a newer one"},
+    {"name_with_a_slash",
+     [](const Path& p) { Descriptor::set(p, offsetof(orr_plugin, name), "a/b"); }, "file",
+     "the name 'a/bl'", "use a-z"},
+    {"summary_without_text",
+     [](const Path& p) { Descriptor::set(p, offsetof(orr_plugin, summary), "\xff"); }, "file",
      "summary has the byte 0xff at 0", "rebuild it"},
-    {"duplicate_name", [](const Path& p) { std::filesystem::copy(p, p.parent_path() / "orrery-observer-second.so"); }, "file",
-     "has the same name 'full'", "remove one of the two"},
-    {"wrong_kind", [](const Path& p) { Descriptor::set(p, offsetof(orr_plugin, kinds), number(ORR_KIND_COMM)); }, "kind",
-     "it is a comm plugin, not observer", "name one of"},
-    {"version_of_tomorrow", [](const Path& p) { Descriptor::set(p, offsetof(orr_plugin, interfaces) + 16, number(2) + number(3)); },
+    {"duplicate_name",
+     [](const Path& p) { std::filesystem::copy(p, p.parent_path() / "orrery-observer-second.so"); },
+     "file", "has the same name 'full'", "remove one of the two"},
+    {"wrong_kind",
+     [](const Path& p) { Descriptor::set(p, offsetof(orr_plugin, kinds), number(ORR_KIND_COMM)); },
+     "kind", "it is a comm plugin, not observer", "name one of"},
+    {"version_of_tomorrow",
+     [](const Path& p) {
+       Descriptor::set(p, offsetof(orr_plugin, interfaces) + 16, number(2) + number(3));
+     },
      "interface", "it serves observer/2 to observer/3", "install versions that fit"},
-    {"interface_not_listed", [](const Path& p) { Descriptor::set(p, offsetof(orr_plugin, interfaces), "obsolete"); }, "interface",
-     "does not list 'observer'", "add it to ORR_PLUGIN"},
-    {"unresolved_symbol", [](const Path& p) { rename_in(p, "getenv", "getemv"); }, "load", "getemv", "link it with -Wl,-z,defs"},
-    {"missing_library", [](const Path& p) { rename_in(p, "libc.so.6", "libq.so.6"); }, "load", "libq.so.6", "install the package"},
-    {"missing_driver", [](const Path& p) { rename_in(p, "libstdc++.so.6", std::string("libcuda.so.1\0", 13)); }, "load", "no NVIDIA driver here",
-     "install the driver"},
-    {"gives_nothing", [](const Path&) { setenv("ORRERY_TEST_NOTHING_GIVEN", "1", 1); }, "entry", "it gave no 'get'",
-     "set orr_exports.get"},
+    {"interface_not_listed",
+     [](const Path& p) { Descriptor::set(p, offsetof(orr_plugin, interfaces), "obsolete"); },
+     "interface", "does not list 'observer'", "add it to ORR_PLUGIN"},
+    {"unresolved_symbol", [](const Path& p) { rename_in(p, "getenv", "getemv"); }, "load", "getemv",
+     "link it with -Wl,-z,defs"},
+    {"missing_library", [](const Path& p) { rename_in(p, "libc.so.6", "libq.so.6"); }, "load",
+     "libq.so.6", "install the package"},
+    {"missing_driver",
+     [](const Path& p) { rename_in(p, "libstdc++.so.6", std::string("libcuda.so.1\0", 13)); },
+     "load", "no NVIDIA driver here", "install the driver"},
+    {"gives_nothing", [](const Path&) { setenv("ORRERY_TEST_NOTHING_GIVEN", "1", 1); }, "entry",
+     "it gave no 'get'", "set orr_exports.get"},
 };
 
 TEST_P(Refusals, NamePathStageReasonAndFix) {
   const Refused& r = GetParam();
-  if (std::string(r.name).starts_with("of_another") && geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+  if (std::string(r.name).starts_with("of_another") && geteuid() != 0)
+    GTEST_SKIP() << "only root gives files away";
   std::filesystem::create_directory(dir_ / "plugins");
   const Path file = copy("orrery-test-full.so", "plugins/orrery-observer-full.so");
   r.spoil(file);
@@ -99,11 +126,13 @@ TEST_P(Refusals, NamePathStageReasonAndFix) {
     text = e.what();
   }
   unsetenv("ORRERY_TEST_NOTHING_GIVEN");
-  for (const std::string& part : {file.string(), ": " + std::string(r.stage) + ": ", std::string(r.reason), std::string(r.fix)})
+  for (const std::string& part : {file.string(), ": " + std::string(r.stage) + ": ",
+                                  std::string(r.reason), std::string(r.fix)})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\nis not in: " << text;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Refusals, ::testing::ValuesIn(all), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, Refusals, ::testing::ValuesIn(all),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 class SearchPath : public PluginDirectory {
  protected:
@@ -120,12 +149,14 @@ TEST_F(SearchPath, RefusesPlacesInTheCurrentDirectory) {
   const std::string here = std::filesystem::current_path();
   for (const char* place : {"build", "./build"})
     EXPECT_EQ(refusal_of(place), "ORRERY_PLUGIN_PATH: '" + std::string(place) +
-                                     "' would be looked up in the current directory; write " + here + "/build");
+                                     "' would be looked up in the current directory; write " +
+                                     here + "/build");
 }
 
 TEST_F(SearchPath, RefusesPlacesThatAreNotThere) {
   EXPECT_EQ(refusal_of("/no/such/place"),
-            "ORRERY_PLUGIN_PATH: /no/such/place does not exist; take it out, or name a directory or a .so file");
+            "ORRERY_PLUGIN_PATH: /no/such/place does not exist; take it out, or name a directory "
+            "or a .so file");
 }
 
 TEST_F(SearchPath, ABrokenPluginIsNotReplacedByOneFurtherOn) {
@@ -138,7 +169,8 @@ TEST_F(SearchPath, ABrokenPluginIsNotReplacedByOneFurtherOn) {
   registry.add(dir_ / "two");
   registry.add(dir_ / "one");
   const std::string text = error_of(ORR_UNAVAILABLE, [&] { registry.observer("full"); });
-  EXPECT_EQ(text.find("observer 'full': plugin " + broken.string() + ": file: is truncated"), 0u) << text;
+  EXPECT_EQ(text.find("observer 'full': plugin " + broken.string() + ": file: is truncated"), 0u)
+      << text;
 }
 
 }  // namespace

@@ -69,7 +69,9 @@ TEST_F(RegistryTest, OffersNearestName) {
   std::string text = error_of(ORR_INVALID, [&] { registry_.kernel("shrot"); });
   EXPECT_EQ(text.find("no plugin provides kernel 'shrot' (did you mean 'short'?)"), 0u) << text;
   text = error_of(ORR_INVALID, [&] { registry_.comm("short"); });
-  EXPECT_NE(text.find("kind: it is a kernel+strategy+observer plugin, not comm; name one of: "), std::string::npos) << text;
+  EXPECT_NE(text.find("kind: it is a kernel+strategy+observer plugin, not comm; name one of: "),
+            std::string::npos)
+      << text;
 }
 
 TEST_F(RegistryTest, ReportsBrokenPluginAsBroken) {

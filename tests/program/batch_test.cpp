@@ -40,12 +40,13 @@ class BatchTest : public ::testing::Test {
 TEST_F(BatchTest, RefusesANonlinearFunctionOfAMean) {
   ValueId m = mean(x);
   for (int32_t fn : {ORR_FN_EXP, ORR_FN_SQRT, ORR_FN_TANH})
-    EXPECT_EQ(error([&] { pointwise(fn, {m}); }),
-              fmt::format("model.lua:3: net: {0}: a mean over the batch is known only after all "
-                          "microbatches, so only sums and multiples of it can be formed, not a "
-                          "nonlinear function; apply '{0}' to each sample before the mean, or to the "
-                          "result of the step",
-                          scalar_fn(fn).name));
+    EXPECT_EQ(
+        error([&] { pointwise(fn, {m}); }),
+        fmt::format("model.lua:3: net: {0}: a mean over the batch is known only after all "
+                    "microbatches, so only sums and multiples of it can be formed, not a "
+                    "nonlinear function; apply '{0}' to each sample before the mean, or to the "
+                    "result of the step",
+                    scalar_fn(fn).name));
   EXPECT_NE(error([&] { pointwise(ORR_FN_MUL, {m, m}); }), "accepted");
   EXPECT_NE(error([&] { pointwise(ORR_FN_DIV, {Operand::number(1), m}); }), "accepted");
 }
@@ -55,12 +56,16 @@ TEST_F(BatchTest, TakesSumsAndMultiplesOfMeans) {
   EXPECT_EQ(error([&] { pointwise(ORR_FN_MUL, {m, Operand::number(2)}); }), "accepted");
   EXPECT_EQ(error([&] { pointwise(ORR_FN_DIV, {m, Operand::number(2)}); }), "accepted");
   EXPECT_EQ(error([&] { pointwise(ORR_FN_ADD, {m, Operand::number(1)}); }), "accepted");
-  EXPECT_EQ(error([&] { pointwise(ORR_FN_SUB, {mean(pointwise(ORR_FN_MUL, {x, x})), m}); }), "accepted");
+  EXPECT_EQ(error([&] {
+              pointwise(ORR_FN_SUB, {mean(pointwise(ORR_FN_MUL, {x, x})), m});
+            }),
+            "accepted");
 }
 
 TEST_F(BatchTest, TakesMeansOfEveryRealType) {
   for (int32_t dtype : {ORR_F64, ORR_BF16})
-    EXPECT_EQ(error([&] { p.cast(mean(p.cast(x, dtype)), ORR_F32); }), "accepted") << dtype_name(dtype);
+    EXPECT_EQ(error([&] { p.cast(mean(p.cast(x, dtype)), ORR_F32); }), "accepted")
+        << dtype_name(dtype);
   EXPECT_NE(error([&] { p.cast(mean(x), ORR_I32); }), "accepted");
 }
 
@@ -74,7 +79,8 @@ TEST_F(BatchTest, RefusesTheMaximumOverTheBatch) {
   for (const char* fn : {"max", "min"})
     EXPECT_EQ(error([&] { build::reduce(p, fn, x, {0}, false); }),
               fmt::format("model.lua:3: net: the {} over the batch is known only after all "
-                          "microbatches and cannot be used in a model", fn));
+                          "microbatches and cannot be used in a model",
+                          fn));
   EXPECT_EQ(error([&] { build::reduce(p, "max", x, {1}, false); }), "accepted");
 }
 
@@ -83,31 +89,41 @@ TEST_F(BatchTest, RefusesWhatWorksAcrossSamples) {
   EXPECT_EQ(error([&] { build::softmax(p, column); }),
             "model.lua:3: net: softmax: works across the samples of a batch along dim 2 of [3,6]; "
             "every microbatch must be computable alone");
-  EXPECT_NE(error([&] { build::slice(p, x, 0, 0, 3); }).find("works across the samples"), std::string::npos);
-  EXPECT_NE(error([&] { pointwise(ORR_FN_ADD, {x, p.constant(1, ORR_F32, {6, 1})}); })
-                .find("does not depend on the batch but has the batch's extent"),
+  EXPECT_NE(error([&] { build::slice(p, x, 0, 0, 3); }).find("works across the samples"),
             std::string::npos);
-  EXPECT_NE(error([&] { pointwise(ORR_FN_ADD, {x, mean(x)}); }).find("cannot meet values of single samples"),
+  EXPECT_NE(error([&] {
+              pointwise(ORR_FN_ADD, {x, p.constant(1, ORR_F32, {6, 1})});
+            }).find("does not depend on the batch but has the batch's extent"),
+            std::string::npos);
+  EXPECT_NE(error([&] {
+              pointwise(ORR_FN_ADD, {x, mean(x)});
+            }).find("cannot meet values of single samples"),
             std::string::npos);
 }
 
 TEST_F(BatchTest, RefusesFieldsOfUnequalLength) {
-  EXPECT_EQ(error([&] { p.batch_input("y", {ORR_F32, {5}}); }),
+  EXPECT_EQ(error([&] {
+              p.batch_input("y", {ORR_F32, {5}});
+            }),
             "model.lua:3: net: batch field 'y' has 5 rows, the others have 6");
 }
 
 TEST_F(BatchTest, RefusesALossThatIsNoMean) {
   EXPECT_EQ(error([&] { differentiate(p, build::reduce(p, "sum", x, {}, false), {}); }),
             "model.lua:3: net: the loss is a sum over the batch; return a mean, such as x:mean()");
-  EXPECT_NE(error([&] { differentiate(p, x, {}); }).find("the loss must be a real scalar"), std::string::npos);
+  EXPECT_NE(error([&] { differentiate(p, x, {}); }).find("the loss must be a real scalar"),
+            std::string::npos);
 }
 
 TEST_F(BatchTest, RefusesMeansOfDifferentWeights) {
   ValueId w = p.input("w", {ORR_F32, {3, 4}});
   ValueId logits = build::matmul(p, x, w), labels = p.batch_input("y", {ORR_I64, {6}});
   ValueId token = p.batch_input("token", {ORR_F32, {6}});
-  ValueId loss = pointwise(ORR_FN_ADD, {build::cross_entropy(p, logits, labels, token, std::nullopt), mean(logits)});
-  EXPECT_NE(error([&] { differentiate(p, loss, {w}); }).find("model.lua:3: net: this mean has other weights"),
+  ValueId loss = pointwise(
+      ORR_FN_ADD, {build::cross_entropy(p, logits, labels, token, std::nullopt), mean(logits)});
+  EXPECT_NE(error([&] {
+              differentiate(p, loss, {w});
+            }).find("model.lua:3: net: this mean has other weights"),
             std::string::npos);
 }
 
@@ -124,7 +140,9 @@ TEST_F(GradientTest, KeepsTheUsesOfAWeightApartInOrder) {
   ASSERT_EQ(d.parts[0].partial.size(), 2u);
   EXPECT_EQ(d.parts[0].regular, kNone);
   // The first use reads x itself, the second tanh of the first product.
-  auto reads = [&](ValueId use) { return p.ops()[static_cast<size_t>(p.value(use).producer)].in[0]; };
+  auto reads = [&](ValueId use) {
+    return p.ops()[static_cast<size_t>(p.value(use).producer)].in[0];
+  };
   EXPECT_EQ(reads(d.parts[0].partial[0]), x);
   EXPECT_NE(reads(d.parts[0].partial[1]), x);
   for (ValueId use : d.parts[0].partial) EXPECT_EQ(p.value(use).batch, Batch::partial);
@@ -132,14 +150,16 @@ TEST_F(GradientTest, KeepsTheUsesOfAWeightApartInOrder) {
 
 TEST_F(GradientTest, KeepsPenaltiesApart) {
   ValueId penalty = build::reduce(p, "sumsq", w, {}, false);
-  ValueId loss = p.pointwise(ORR_FN_ADD, {mean(product(x)), p.pointwise(ORR_FN_MUL, {penalty, Operand::number(0.5)})});
+  ValueId loss = p.pointwise(
+      ORR_FN_ADD, {mean(product(x)), p.pointwise(ORR_FN_MUL, {penalty, Operand::number(0.5)})});
   Differentiated d = differentiate(p, loss, {w});
   ASSERT_EQ(d.parts[0].partial.size(), 1u);
   ASSERT_NE(d.parts[0].regular, kNone);
   EXPECT_EQ(p.value(d.parts[0].regular).batch, Batch::none);
   give(p, "regular", d.parts[0].regular);
   Values weights = {1, -2, 3, -4, 5, -6, 7, -8, 9}, rows(18, 0.5);
-  EXPECT_EQ(Machine(p, {"reference"}, {1, 0, 1, 6}).run({{"w", weights}, {"x", rows}})["regular"], weights);
+  EXPECT_EQ(Machine(p, {"reference"}, {1, 0, 1, 6}).run({{"w", weights}, {"x", rows}})["regular"],
+            weights);
 }
 
 TEST_F(GradientTest, OfAPenaltyAloneHasNoBatch) {

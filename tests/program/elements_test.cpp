@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Single elements as numbers: what 16-bit types can hold comes back, all else is rounded to nearest even.
+// Single elements as numbers: what 16-bit types can hold comes back, all else is rounded to nearest
+// even.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -30,7 +31,9 @@ TEST(Elements, AllHalvesComeBack) {
       EXPECT_TRUE(std::isnan(value) && std::isnan(half(stored(ORR_F16, value)))) << bits;
       continue;
     }
-    const double size = exponent == 31 ? HUGE_VAL : exponent ? std::ldexp(1024 + mantissa, exponent - 25) : std::ldexp(mantissa, -24);
+    const double size = exponent == 31 ? HUGE_VAL
+                        : exponent     ? std::ldexp(1024 + mantissa, exponent - 25)
+                                       : std::ldexp(mantissa, -24);
     EXPECT_EQ(value, bits & 0x8000 ? -size : size) << bits;
     EXPECT_EQ(stored(ORR_F16, value), bits);
   }

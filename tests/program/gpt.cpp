@@ -24,7 +24,8 @@ class Builder {
     at("GPT.tok");
     ValueId x = build::gather(p_, tok, ids);
     at("GPT.pos");
-    ValueId pos = build::gather(p_, param("pos.weight", {s_.ctx, s_.dim}), build::iota(p_, s_.ctx, ORR_I64));
+    ValueId pos =
+        build::gather(p_, param("pos.weight", {s_.ctx, s_.dim}), build::iota(p_, s_.ctx, ORR_I64));
     at("GPT");
     x = dropout("GPT.drop", add(x, pos));
     for (int64_t i = 1; i <= s_.layers; ++i) x = block("blocks." + std::to_string(i), x);
@@ -104,10 +105,13 @@ class Builder {
   void train(ValueId loss) {
     TrainParts parts;
     parts.clip_norm = s_.clip;
-    parts.update = [this](Program&, const std::shared_ptr<State>& param, ValueId value, ValueId gradient) {
-      ValueId m = moment(*param, "m", gradient, 0.9), v = moment(*param, "v", mul(gradient, gradient), 0.99);
+    parts.update = [this](Program&, const std::shared_ptr<State>& param, ValueId value,
+                          ValueId gradient) {
+      ValueId m = moment(*param, "m", gradient, 0.9),
+              v = moment(*param, "v", mul(gradient, gradient), 0.99);
       ValueId root = add(p_.pointwise(ORR_FN_SQRT, {v}), p_.constant(1e-3, ORR_F32));
-      return p_.pointwise(ORR_FN_SUB, {value, mul(p_.pointwise(ORR_FN_DIV, {m, root}), Operand::number(1e-2))});
+      return p_.pointwise(ORR_FN_SUB,
+                          {value, mul(p_.pointwise(ORR_FN_DIV, {m, root}), Operand::number(1e-2))});
     };
     build_training(p_, loss, gpt_.params, parts);
   }

@@ -20,11 +20,13 @@ using namespace orrery;
 ::testing::AssertionResult same(const Named& a, const Named& b) {
   for (auto& [name, values] : a) {
     const Values& other = b.at(name);
-    if (values.size() != other.size()) return ::testing::AssertionFailure() << name << ": sizes differ";
+    if (values.size() != other.size())
+      return ::testing::AssertionFailure() << name << ": sizes differ";
     for (size_t i = 0; i < values.size(); ++i) {
       double x = values[i], y = other[i];
       bool equal = std::isnan(x) ? std::isnan(y) : x == y && std::signbit(x) == std::signbit(y);
-      if (!equal) return ::testing::AssertionFailure() << name << "[" << i << "]: " << x << " and " << y;
+      if (!equal)
+        return ::testing::AssertionFailure() << name << "[" << i << "]: " << x << " and " << y;
     }
   }
   return ::testing::AssertionSuccess();
@@ -36,7 +38,8 @@ TEST(Fusion, KeepsTheBitsOfRandomPrograms) {
     RandomProgram random(seed);
     for (const char* kernels : {"reference", "cpu"})
       ASSERT_TRUE(same(random.run(kernels, true), random.run(kernels, false)))
-          << "seed " << seed << " on " << kernels << "\n" << to_string(random.program());
+          << "seed " << seed << " on " << kernels << "\n"
+          << to_string(random.program());
     fused += Machine(random.program(), {"reference"}, {}, true).plan().launches.size();
     all += Machine(random.program(), {"reference"}, {}, false).plan().launches.size();
   }
@@ -90,7 +93,8 @@ TEST(Leaves, AreDealtEvenlyAndInOrder) {
       EXPECT_EQ(first.back(), leaves);
       for (size_t r = 0; r + 1 < first.size(); ++r) {
         int64_t n = first[r + 1] - first[r];
-        EXPECT_TRUE(n == leaves / ranks || n == (leaves + ranks - 1) / ranks) << leaves << " on " << ranks;
+        EXPECT_TRUE(n == leaves / ranks || n == (leaves + ranks - 1) / ranks)
+            << leaves << " on " << ranks;
       }
     }
 }
@@ -112,7 +116,8 @@ TEST(Leaves, OfAnyRanksAreOneTree) {
     for (int ranks = 1; ranks <= std::min<int64_t>(6, leaves); ++ranks) {
       std::vector<int64_t> first = deal_leaves(leaves, ranks);
       NodeTree tree(ORR_F32, leaves);
-      for (size_t r = 0; r + 1 < first.size(); ++r) tree.add(first[r], first[r + 1], nodes(first[r], first[r + 1]));
+      for (size_t r = 0; r + 1 < first.size(); ++r)
+        tree.add(first[r], first[r + 1], nodes(first[r], first[r + 1]));
       EXPECT_EQ(tree.whole(), whole) << leaves << " leaves on " << ranks << " ranks";
     }
   }
@@ -126,7 +131,8 @@ TEST(Leaves, MayBeTheSecondDim) {
   ValueId scale = p.input("scale", {ORR_F32, {5}}), shift = p.input("shift", {ORR_F32, {5}});
   ValueId x = build::matmul(p, build::gather(p, table, ids), w);
   ValueId y = build::layernorm(p, x, scale, shift, 1e-5);
-  ValueId loss = build::mean(p, p.pointwise(ORR_FN_MUL, {y, p.pointwise(ORR_FN_TANH, {x})}), {}, false);
+  ValueId loss =
+      build::mean(p, p.pointwise(ORR_FN_MUL, {y, p.pointwise(ORR_FN_TANH, {x})}), {}, false);
   std::vector<ValueId> wrt = {table, w, scale, shift};
   Differentiated d = differentiate(p, loss, wrt);
   for (size_t i = 0; i < wrt.size(); ++i) {
@@ -137,7 +143,8 @@ TEST(Leaves, MayBeTheSecondDim) {
   std::mt19937 random(1);
   std::uniform_real_distribution<float> spread(-1, 1);
   for (ValueId v : wrt)
-    for (int64_t i = 0; i < p.type(v).elements(); ++i) inputs[p.value(v).name].push_back(spread(random));
+    for (int64_t i = 0; i < p.type(v).elements(); ++i)
+      inputs[p.value(v).name].push_back(spread(random));
   auto nodes = [&](int64_t lo, int64_t hi) {
     Named mine = inputs;
     for (int64_t i = lo * 4; i < hi * 4; ++i) mine["ids"].push_back(static_cast<double>(i * 5 % 7));
@@ -151,7 +158,8 @@ TEST(Leaves, MayBeTheSecondDim) {
     for (size_t r = 0; r + 1 < first.size(); ++r)
       for (auto& [name, values] : nodes(first[r], first[r + 1]))
         trees.try_emplace(name, ORR_F32, 6).first->second.add(first[r], first[r + 1], values);
-    for (auto& [name, tree] : trees) EXPECT_EQ(tree.whole(), whole[name]) << name << " on " << ranks;
+    for (auto& [name, tree] : trees)
+      EXPECT_EQ(tree.whole(), whole[name]) << name << " on " << ranks;
   }
 }
 

@@ -74,7 +74,8 @@ Named Machine::run(const Named& inputs) {
     if (!to) continue;
     const Values& from = all.at(v.name);
     if (static_cast<int64_t>(from.size()) != v.type.elements())
-      fail(ORR_INVALID, "'{}' is {}, {} elements were given", v.name, to_string(v.type), from.size());
+      fail(ORR_INVALID, "'{}' is {}, {} elements were given", v.name, to_string(v.type),
+           from.size());
     store(v.type.dtype, from, to);
   }
   executor_->run();
@@ -122,7 +123,9 @@ Values NodeTree::node(int64_t first, int64_t n) const {
   int64_t left = 1;
   while (left * 2 < n) left *= 2;
   Values a = node(first, left), b = node(first + left, n - left);
-  if (a.size() != b.size()) fail(ORR_FAILED, "leaves {} to {} have nodes of {} and {} elements", first, first + n, a.size(), b.size());
+  if (a.size() != b.size())
+    fail(ORR_FAILED, "leaves {} to {} have nodes of {} and {} elements", first, first + n, a.size(),
+         b.size());
   for (size_t i = 0; i < a.size(); ++i)
     a[i] = dtype_ == ORR_F32 ? double(float(a[i]) + float(b[i])) : a[i] + b[i];
   return a;

@@ -29,8 +29,8 @@ using Named = std::map<std::string, Values>;
 class Machine {
  public:
   // `leaves`: what the rank holds. Outputs must own their memory (see `give`).
-  Machine(const Program& logical, const std::vector<std::string>& kernels, const Leaves& leaves = {},
-          bool fuse = true);
+  Machine(const Program& logical, const std::vector<std::string>& kernels,
+          const Leaves& leaves = {}, bool fuse = true);
 
   // Inputs, batch fields (the rank's rows) and scalars by name -> outputs by name. The output of a
   // `total` is the rank's nodes, one after another. $seed and $step need not be given.
@@ -42,7 +42,8 @@ class Machine {
   std::unique_ptr<orrery::Executor> executor_;
 };
 
-// Declares the output `name`: a copy of v that owns its memory, or the total of a sum over the batch.
+// Declares the output `name`: a copy of v that owns its memory, or the total of a sum over the
+// batch.
 void give(Program& p, std::string name, ValueId v);
 
 // The rows [first, first + n) of dim `dim` of x.

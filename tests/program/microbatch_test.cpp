@@ -38,7 +38,8 @@ std::shared_ptr<State> state(const std::string& name, const HostTensor& value) {
 BatchField field(const HostTensor& t) {
   return {t.type, [t](int64_t begin, int64_t end, std::byte* to) {
             size_t row = t.bytes->size() / static_cast<size_t>(t.type.dims[0]);
-            std::memcpy(to, t.bytes->data() + static_cast<size_t>(begin) * row, static_cast<size_t>(end - begin) * row);
+            std::memcpy(to, t.bytes->data() + static_cast<size_t>(begin) * row,
+                        static_cast<size_t>(end - begin) * row);
           }};
 }
 
@@ -52,10 +53,13 @@ struct Data {
       labels.data<int64_t>()[i] = i * 7 % kClasses;
       weights.data<float>()[i] = i % 4 == 1 ? 0.0f : 0.5f + static_cast<float>(i % 3);
     }
-    for (int64_t i = 3 * kTokens; i < 6 * kTokens; ++i) weights.data<float>()[i] = 0;  // one leaf of four
+    for (int64_t i = 3 * kTokens; i < 6 * kTokens; ++i)
+      weights.data<float>()[i] = 0;    // one leaf of four
     labels.data<int64_t>()[1] = -100;  // weighs 0: never looked at
   }
-  BatchFields fields() const { return {{"x", field(x)}, {"labels", field(labels)}, {"weights", field(weights)}}; }
+  BatchFields fields() const {
+    return {{"x", field(x)}, {"labels", field(labels)}, {"weights", field(weights)}};
+  }
 };
 
 using Loss = ValueId (*)(Program&, ValueId logits, const Fields&);
@@ -78,7 +82,8 @@ ValueId penalized_loss(Program& p, ValueId logits, const Fields& f) {
   for (size_t i = 0; i < p.values().size(); ++i)
     if (p.values()[i].role == Role::param) w = static_cast<ValueId>(i);
   ValueId penalty = build::reduce(p, "sumsq", w, {}, false);
-  return p.pointwise(ORR_FN_ADD, {token_loss(p, logits, f), p.pointwise(ORR_FN_MUL, {penalty, Operand::number(0.1)})});
+  return p.pointwise(ORR_FN_ADD, {token_loss(p, logits, f),
+                                  p.pointwise(ORR_FN_MUL, {penalty, Operand::number(0.1)})});
 }
 
 struct Outcome {
@@ -87,10 +92,12 @@ struct Outcome {
 };
 
 Outcome train(Loss loss, int64_t microbatches, const Data& data = {}) {
-  auto w = state("w", random_tensor({kWidth, kWidth}, 2)), head = state("head", random_tensor({kWidth, kClasses}, 3));
+  auto w = state("w", random_tensor({kWidth, kWidth}, 2)),
+       head = state("head", random_tensor({kWidth, kClasses}, 3));
   RunSpec spec;
   spec.params = {w, head};
-  for (auto& s : spec.params) spec.gradients.push_back(state("grad." + s->name, HostTensor::make(s->type)));
+  for (auto& s : spec.params)
+    spec.gradients.push_back(state("grad." + s->name, HostTensor::make(s->type)));
   spec.loss = [=](Program& p, const Fields& f) {
     ValueId weight = p.state_value(w), x = f.at("x");
     for (int use = 0; use < 2; ++use) x = p.pointwise(ORR_FN_TANH, {build::matmul(p, x, weight)});
@@ -110,7 +117,8 @@ void expect_equal(const Outcome& got, const Outcome& want, int64_t microbatches)
   EXPECT_NEAR(got.loss, want.loss, 1e-6 * std::abs(want.loss)) << microbatches;
   EXPECT_EQ(got.evaluated, got.loss) << microbatches;
   for (size_t i = 0; i < want.gradient.size(); ++i)
-    EXPECT_NEAR(got.gradient[i], want.gradient[i], 1e-7 + 1e-5 * std::abs(want.gradient[i])) << microbatches << ", element " << i;
+    EXPECT_NEAR(got.gradient[i], want.gradient[i], 1e-7 + 1e-5 * std::abs(want.gradient[i]))
+        << microbatches << ", element " << i;
 }
 
 class Microbatches : public ::testing::TestWithParam<Loss> {};

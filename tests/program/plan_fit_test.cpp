@@ -30,11 +30,12 @@ StrategyUse one_by_one() {
         out->provides = out->requires_ = out->conflicts = "";
         return nullptr;
       },
-      [](void*, orr_program* program, const orr_edit* edit, const orr_options*) { return edit->loop(program); },
+      [](void*, orr_program* program, const orr_edit* edit, const orr_options*) {
+        return edit->loop(program);
+      },
       orr::predict_nothing));
-  table->transform_forward = [](void*, orr_program*, const orr_edit*, const orr_options*) -> orr_status* {
-    return nullptr;
-  };
+  table->transform_forward = [](void*, orr_program*, const orr_edit*,
+                                const orr_options*) -> orr_status* { return nullptr; };
   return {"one_by_one", {}, "", nullptr, table};
 }
 

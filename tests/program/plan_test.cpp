@@ -31,7 +31,8 @@ RankPlan make_plan() {
   ValueId y = build::matmul(p, hidden, p.state_value(w2));
   TrainParts parts;
   parts.update = [](Program& q, const std::shared_ptr<State>&, ValueId value, ValueId gradient) {
-    return q.pointwise(ORR_FN_SUB, {value, q.pointwise(ORR_FN_MUL, {gradient, Operand::number(0.1)})});
+    return q.pointwise(ORR_FN_SUB,
+                       {value, q.pointwise(ORR_FN_MUL, {gradient, Operand::number(0.1)})});
   };
   build_training(p, build::mean(p, p.pointwise(ORR_FN_MUL, {y, y}), {}, false), {w1, w2}, parts);
   Spread spread = apply_strategies(p, {{"data", {{"bucket", int64_t{32}}}, "model.lua:1"}}, 2);
@@ -98,12 +99,14 @@ TEST_F(VerifyTest, CatchesLaunchesInTheWrongOrder) {
   for (size_t i = 0; i + 1 < plan.schedule.size(); ++i) {
     const Step &a = plan.schedule[i], &b = plan.schedule[i + 1];
     if (a.kind != Step::launch || b.kind != Step::launch) continue;
-    const Launch &maker = plan.launches[static_cast<size_t>(a.index)], &user = plan.launches[static_cast<size_t>(b.index)];
+    const Launch &maker = plan.launches[static_cast<size_t>(a.index)],
+                 &user = plan.launches[static_cast<size_t>(b.index)];
     bool reads = false;
     for (const Place& out : maker.out_at)
       for (const Place& in : user.in_at)
-        reads = reads || (in.storage == out.storage && plan.storage(in.storage).region == Region::arena &&
-                          plan.storage(in.storage).alive.front().first == static_cast<int>(i));
+        reads = reads ||
+                (in.storage == out.storage && plan.storage(in.storage).region == Region::arena &&
+                 plan.storage(in.storage).alive.front().first == static_cast<int>(i));
     if (!reads) continue;
     RankPlan swapped = plan;
     std::swap(swapped.schedule[i], swapped.schedule[i + 1]);

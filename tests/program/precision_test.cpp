@@ -27,17 +27,20 @@ std::shared_ptr<State> param(const std::string& name, const Dims& dims) {
   auto s = std::make_shared<State>();
   s->name = name, s->type = {ORR_F32, dims};
   HostTensor t = HostTensor::make(s->type);
-  for (int64_t i = 0; i < t.type.elements(); ++i) t.data<float>()[i] = 0.37f * static_cast<float>(i % 7) - 0.9f;
+  for (int64_t i = 0; i < t.type.elements(); ++i)
+    t.data<float>()[i] = 0.37f * static_cast<float>(i % 7) - 0.9f;
   s->initial = {Initial::data, 0, 0, t};
   return s;
 }
 
-// tanh(x w) * scale, squared and averaged; with `low` the casts around the module are written by hand.
+// tanh(x w) * scale, squared and averaged; with `low` the casts around the module are written by
+// hand.
 Model make(int32_t low = 0) {
   Model m;
   Program& p = m.p;
   m.w = param("net.w", {5, 4}), m.scale = param("net.scale", {4});
-  ValueId x = p.batch_input("x", {ORR_F32, {6, 5}}), w = p.state_value(m.w), s = p.state_value(m.scale);
+  ValueId x = p.batch_input("x", {ORR_F32, {6, 5}}), w = p.state_value(m.w),
+          s = p.state_value(m.scale);
   p.set_site({"Model.net", "model.lua:4"});
   auto at = [&](ValueId v) { return low ? p.cast(v, low) : v; };
   m.product = build::matmul(p, at(x), at(w));
@@ -117,20 +120,24 @@ std::string refusal(const std::map<std::string, Attr>& options) {
 
 TEST(PrecisionOptions, AreChecked) {
   const std::string at = "model.lua:1: strategy.precision: ";
-  EXPECT_EQ(refusal({{"compute", std::string("int8")}}), at + "compute 'int8': there are bf16, f16 and f32");
-  EXPECT_EQ(refusal({{"loss_scale", std::string("auto")}}), at + "loss_scale 'auto': write \"dynamic\" or a power of two");
+  EXPECT_EQ(refusal({{"compute", std::string("int8")}}),
+            at + "compute 'int8': there are bf16, f16 and f32");
+  EXPECT_EQ(refusal({{"loss_scale", std::string("auto")}}),
+            at + "loss_scale 'auto': write \"dynamic\" or a power of two");
   EXPECT_EQ(refusal({{"loss_scale", int64_t{1000}}}),
             at + "loss_scale 1000 is no power of two from 2^-24 to 2^24: the nearest is 1024");
   EXPECT_EQ(refusal({{"loss_scale", 1e30}}),
             at + "loss_scale 1e+30 is no power of two from 2^-24 to 2^24: the nearest is 16777216");
   EXPECT_EQ(refusal({{"loss_scale", int64_t{0}}}),
             at + "loss_scale 0 is no power of two from 2^-24 to 2^24: the nearest is 1");
-  EXPECT_EQ(refusal({{"growth_interval", int64_t{5}}}), at + "growth_interval is for loss_scale = \"dynamic\"");
+  EXPECT_EQ(refusal({{"growth_interval", int64_t{5}}}),
+            at + "growth_interval is for loss_scale = \"dynamic\"");
   EXPECT_EQ(refusal({{"compute", std::string("f16")}, {"growth_interval", int64_t{0}}}),
             at + "growth_interval 0: the least is 1");
   EXPECT_EQ(refusal({{"compute", std::string("f32")}, {"keep", std::string("net")}}),
             at + "keep 'net': with compute 'f32' all modules stay in f32");
-  EXPECT_EQ(refusal({{"keep", std::string("nets")}}), "model.lua:1: strategy.precision: keep 'nets' matches no module");
+  EXPECT_EQ(refusal({{"keep", std::string("nets")}}),
+            "model.lua:1: strategy.precision: keep 'nets' matches no module");
   EXPECT_EQ(refusal({{"keep", std::string("net")}}),
             "model.lua:1: strategy.precision: nothing in the model computes in f32");
 }

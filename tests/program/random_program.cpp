@@ -48,7 +48,8 @@ void RandomProgram::declare_inputs() {
   }
   for (int i = 0; i < 3; ++i) {
     auto s = std::make_shared<State>();
-    s->name = "s" + std::to_string(i), s->type = {ORR_F32, {kRows, kColumns}}, s->role = Role::state;
+    s->name = "s" + std::to_string(i), s->type = {ORR_F32, {kRows, kColumns}},
+    s->role = Role::state;
     states_.push_back(s);
     first_.push_back(fill(kRows * kColumns));
     values_.push_back(p_.state_value(s));
@@ -68,8 +69,10 @@ ValueId RandomProgram::view() {
 }
 
 ValueId RandomProgram::next_value() {
-  static const int32_t unary[] = {ORR_FN_NEG, ORR_FN_ABS, ORR_FN_TANH, ORR_FN_EXP, ORR_FN_FLOOR, ORR_FN_GELU};
-  static const int32_t binary[] = {ORR_FN_ADD, ORR_FN_SUB, ORR_FN_MUL, ORR_FN_DIV, ORR_FN_MIN, ORR_FN_MAX};
+  static const int32_t unary[] = {ORR_FN_NEG, ORR_FN_ABS,   ORR_FN_TANH,
+                                  ORR_FN_EXP, ORR_FN_FLOOR, ORR_FN_GELU};
+  static const int32_t binary[] = {ORR_FN_ADD, ORR_FN_SUB, ORR_FN_MUL,
+                                   ORR_FN_DIV, ORR_FN_MIN, ORR_FN_MAX};
   ValueId a = any(), b = any();
   switch (pick(8)) {
     case 0: return p_.pointwise(unary[pick(6)], {a});

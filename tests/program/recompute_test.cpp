@@ -92,9 +92,11 @@ std::string refusal(const std::vector<StrategyUse>& stack) {
 
 TEST(RecomputeOptions, AreChecked) {
   EXPECT_EQ(refusal(use("full", "block.*")),
-            "gpt.lua:5: strategy.recompute: path 'block.*' matches no module; there are: blocks, blocks.1, "
+            "gpt.lua:5: strategy.recompute: path 'block.*' matches no module; there are: blocks, "
+            "blocks.1, "
             "blocks.2, drop, head, norm, pos, tok");
-  EXPECT_EQ(refusal(use("half", "")), "gpt.lua:5: strategy.recompute: mode 'half': there are full and selective");
+  EXPECT_EQ(refusal(use("half", "")),
+            "gpt.lua:5: strategy.recompute: mode 'half': there are full and selective");
   auto twice = use("full", "");
   twice.push_back(twice[0]);
   EXPECT_NE(refusal(twice).find("cannot join a stack"), std::string::npos);

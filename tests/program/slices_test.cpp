@@ -45,17 +45,20 @@ Bubble bubble(const Case& c) {
   return b;
 }
 
-// With forward 1 and backward 2: p - 1 times both for gpipe and 1f1b, a v-th of that with v chunks of a
-// v-th of the work each (whose cells count 1 and 2 as well, so the idle time is equal); p - 1 once,
-// where the weight part fills the rest, for zb1; for zbv nothing but the first microbatch's way down.
+// With forward 1 and backward 2: p - 1 times both for gpipe and 1f1b, a v-th of that with v chunks
+// of a v-th of the work each (whose cells count 1 and 2 as well, so the idle time is equal); p - 1
+// once, where the weight part fills the rest, for zb1; for zbv nothing but the first microbatch's
+// way down.
 TEST(Schedule, BubblesAreThoseOfThePapers) {
   for (int p : {2, 3, 4, 8})
     for (int m : {p, 2 * p, 4 * p}) {
       EXPECT_EQ(bubble({"gpipe", p, 1, m}).most, 3.0 * (p - 1)) << p << " ranks, " << m;
       EXPECT_EQ(bubble({"1f1b", p, 1, m}).most, 3.0 * (p - 1)) << p << " ranks, " << m;
       for (int v : {2, 3}) {
-        EXPECT_EQ(bubble({"interleaved", p, v, m}).most, 3.0 * (p - 1)) << p << " ranks, " << m << ", chunks " << v;
-        EXPECT_EQ(bubble({"looped", p, v, m}).most, 3.0 * (p - 1)) << p << " ranks, " << m << ", chunks " << v;
+        EXPECT_EQ(bubble({"interleaved", p, v, m}).most, 3.0 * (p - 1))
+            << p << " ranks, " << m << ", chunks " << v;
+        EXPECT_EQ(bubble({"looped", p, v, m}).most, 3.0 * (p - 1))
+            << p << " ranks, " << m << ", chunks " << v;
       }
       EXPECT_EQ(bubble({"zb1", p, 1, m}).most, 1.0 * (p - 1)) << p << " ranks, " << m;
       EXPECT_EQ(bubble({"zbv", p, 2, m}).makespan, 6.0 * m + p - 1) << p << " ranks, " << m;
@@ -68,7 +71,9 @@ int most_alive(const std::vector<Cell>& table) {
   for (const Cell& c : table) split |= c.segment == Segment::weight;
   int alive = 0, most = 0;
   for (const Cell& c : table) {
-    alive += c.segment == Segment::forward ? 1 : c.segment == (split ? Segment::weight : Segment::backward) ? -1 : 0;
+    alive += c.segment == Segment::forward                                ? 1
+             : c.segment == (split ? Segment::weight : Segment::backward) ? -1
+                                                                          : 0;
     most = std::max(most, alive);
   }
   return most;
@@ -77,7 +82,9 @@ int most_alive(const std::vector<Cell>& table) {
 TEST(Schedule, ActivationsAliveAreThoseOfThePapers) {
   const int p = 4, m = 12;
   for (int r = 0; r < p; ++r) {
-    auto at = [&](const char* s, int v) { return most_alive(tables({s, p, v, m})[static_cast<size_t>(r)]); };
+    auto at = [&](const char* s, int v) {
+      return most_alive(tables({s, p, v, m})[static_cast<size_t>(r)]);
+    };
     EXPECT_EQ(at("gpipe", 1), m);
     EXPECT_EQ(at("1f1b", 1), p - r);
     EXPECT_LE(at("zb1", 1), p + 1);
@@ -95,8 +102,9 @@ TEST(Schedule, RefusesOneThatWaitsForItself) {
 // What the script returns replaces the plugin's order.
 TEST(Schedule, TakesTheScriptsOrder) {
   StrategyUse use{"pipeline", {}, "test", [](int stage, int, int) {
-    return stage ? std::vector<std::string>{"F0", "B0", "F1", "B1"} : std::vector<std::string>{"F0", "F1", "B0", "B1"};
-  }};
+                    return stage ? std::vector<std::string>{"F0", "B0", "F1", "B1"}
+                                 : std::vector<std::string>{"F0", "F1", "B0", "B1"};
+                  }};
   auto all = tables_of(use, {0, 1}, 2);
   EXPECT_EQ(all[0][1], (Cell{Segment::forward, 0, 1}));
   EXPECT_EQ(all[1][1], (Cell{Segment::backward, 1, 0}));
@@ -122,7 +130,8 @@ TEST(NodeStack, LeavesTheMaximalNodes) {
           EXPECT_EQ(stack.depth[s], height);
           merges += stack.merges[s], height += 1 - stack.merges[s];
         }
-        EXPECT_EQ(height, orr_tree_nodes(first, last, total)) << first << " to " << last << " of " << total;
+        EXPECT_EQ(height, orr_tree_nodes(first, last, total))
+            << first << " to " << last << " of " << total;
       }
 }
 

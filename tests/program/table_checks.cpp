@@ -88,7 +88,8 @@ std::string check_shape(const Entry& e) {
     for (size_t j = 0; j < out.size(); ++j) {
       Type want{dtype_of(e.out[j].dtype, real), e.out[j].dims};
       if (p.type(out[j]) != want)
-        return fmt::format("output {} is {}, not {}", j, to_string(p.type(out[j])), to_string(want));
+        return fmt::format("output {} is {}, not {}", j, to_string(p.type(out[j])),
+                           to_string(want));
     }
     if (p.ops().empty() || p.ops()[static_cast<size_t>(p.value(out[0]).producer)].kind != e.kind)
       return "the example makes another op";
@@ -231,7 +232,8 @@ struct Batched {
     NodeTree tree(v.type.dtype, extent);
     for (size_t r = 0; r < parts.size(); ++r) {
       const Values& mine = parts[r].at(out_name(j));
-      if (v.batch == Batch::partial) tree.add(first[r], first[r + 1], mine);
+      if (v.batch == Batch::partial)
+        tree.add(first[r], first[r + 1], mine);
       else if (mine != slice(v, whole, first[r], first[r + 1]))
         return fmt::format("output {} of rank {} of {} is no slice of the whole", j, r, ranks);
     }
@@ -248,7 +250,8 @@ struct Batched {
       std::vector<Named> parts;
       for (size_t r = 0; r + 1 < first.size(); ++r) parts.push_back(run(first[r], first[r + 1]));
       for (size_t j = 0; j < out.size(); ++j)
-        if (std::string wrong = check_output(j, ranks, first, parts, whole[out_name(j)]); !wrong.empty())
+        if (std::string wrong = check_output(j, ranks, first, parts, whole[out_name(j)]);
+            !wrong.empty())
           return wrong;
     }
     return "";
@@ -293,7 +296,8 @@ std::string check_sharding(const Entry& e) {
       any = true;
       if (std::string wrong = b.check(); !wrong.empty()) return wrong;
     } catch (const Error& error) {
-      if (e.refuses_sum.empty() || std::string(error.what()).find(e.refuses_sum) == std::string::npos)
+      if (e.refuses_sum.empty() ||
+          std::string(error.what()).find(e.refuses_sum) == std::string::npos)
         return error.what();
       any = true;
     }

@@ -23,7 +23,9 @@ Entry row(int32_t fn, const std::vector<In>& in, int32_t out = 0) {
   return e;
 }
 
-Bad bad(const std::vector<Type>& in, int32_t fn, const std::string& error) { return {in, apply(fn), error}; }
+Bad bad(const std::vector<Type>& in, int32_t fn, const std::string& error) {
+  return {in, apply(fn), error};
+}
 
 // Functions of one argument drawn from [lo, hi).
 Entry unary(int32_t fn, double lo = -2, double hi = 2, In::Fill fill = In::uniform) {
@@ -37,8 +39,9 @@ Entry unary(int32_t fn, double lo = -2, double hi = 2, In::Fill fill = In::unifo
 Entry binary(int32_t fn, In a, In b, int32_t out = 0) {
   a.dims = {6, 3}, b.dims = {3};
   Entry e = row(fn, {a, b}, out);
-  e.bad = {bad({{ORR_F32, {2, 3}}, {ORR_F32, {4}}}, fn, "shapes do not fit together: [2,3] and [4]"),
-           bad({{ORR_F32, {2}}}, fn, " takes 2 operands, not 1")};
+  e.bad = {
+      bad({{ORR_F32, {2, 3}}, {ORR_F32, {4}}}, fn, "shapes do not fit together: [2,3] and [4]"),
+      bad({{ORR_F32, {2}}}, fn, " takes 2 operands, not 1")};
   return e;
 }
 

@@ -46,9 +46,10 @@ void add_matmul(std::vector<Entry>& rows) {
                {{f32({6, 4}), {ORR_F64, {4, 3}}}, op("matmul"), "one dtype, not f32 and f64"},
                {{f32({2, 6, 4}), f32({3, 4, 5})}, op("matmul"), "leading sizes differ"}};
       rows.push_back(e);
-      Entry g = row("matmul batched " + e.name.substr(7),
-                    {real(ta ? Dims{6, 4, 5} : Dims{6, 5, 4}), real(tb ? Dims{6, 3, 4} : Dims{6, 4, 3})},
-                    {same({6, 5, 3})}, matmul(ta, tb));
+      Entry g =
+          row("matmul batched " + e.name.substr(7),
+              {real(ta ? Dims{6, 4, 5} : Dims{6, 5, 4}), real(tb ? Dims{6, 3, 4} : Dims{6, 4, 3})},
+              {same({6, 5, 3})}, matmul(ta, tb));
       g.bad = e.bad;
       g.refuses_sum = "put the batch first";
       rows.push_back(g);
@@ -67,17 +68,23 @@ void add_reduce(std::vector<Entry>& rows) {
     Dims out;
   };
   for (const char* fn : {"sum", "sumsq", "max", "min"})
-    for (const Range& r : {Range{0, 1, {4, 3}}, Range{1, 2, {6, 3}}, Range{1, 3, {6}}, Range{0, 3, {}}}) {
+    for (const Range& r :
+         {Range{0, 1, {4, 3}}, Range{1, 2, {6, 3}}, Range{1, 3, {6}}, Range{0, 3, {}}}) {
       Dims over;
       for (int64_t d = r.begin; d < r.end; ++d) over.push_back(d);
-      Entry e = row(std::string("reduce ") + fn + " " + to_string(over), {real({6, 4, 3})}, {same(r.out)},
-                    [=](Program& p, const Ids& in) { return Ids{build::reduce(p, fn, in[0], over, false)}; });
-      e.bad = {{{f32({6})}, [=](Program& p, const Ids& in) { return Ids{build::reduce(p, fn, in[0], {1}, false)}; },
-                "there is no dim 2 in [6]"},
-               {{f32({6})}, op("reduce", {{"fn", std::string(fn)}, {"begin", int64_t{0}}, {"end", int64_t{2}}}),
-                "there are no dims 1 to 2 in f32[6]"},
-               {{{ORR_BOOL, {6}}}, op("reduce", {{"fn", std::string(fn)}, {"begin", int64_t{0}}, {"end", int64_t{1}}}),
-                "cannot reduce bool"}};
+      Entry e = row(
+          std::string("reduce ") + fn + " " + to_string(over), {real({6, 4, 3})}, {same(r.out)},
+          [=](Program& p, const Ids& in) { return Ids{build::reduce(p, fn, in[0], over, false)}; });
+      e.bad = {
+          {{f32({6})},
+           [=](Program& p, const Ids& in) { return Ids{build::reduce(p, fn, in[0], {1}, false)}; },
+           "there is no dim 2 in [6]"},
+          {{f32({6})},
+           op("reduce", {{"fn", std::string(fn)}, {"begin", int64_t{0}}, {"end", int64_t{2}}}),
+           "there are no dims 1 to 2 in f32[6]"},
+          {{{ORR_BOOL, {6}}},
+           op("reduce", {{"fn", std::string(fn)}, {"begin", int64_t{0}}, {"end", int64_t{1}}}),
+           "cannot reduce bool"}};
       if (fn[0] == 'm') e.refuses_sum = "over the batch is known only after all microbatches";
       rows.push_back(e);
     }
@@ -88,10 +95,12 @@ void add_choice(std::vector<Entry>& rows) {
   rows.back().bad = {{{f32({})}, op("argmax"), "needs at least one dim, not f32[]"}};
   rows.back().gradient = false;
   rows.push_back(row("topk", {real({6, 5})}, {same({6, 2}), i64({6, 2})}, {{"k", int64_t{2}}}));
-  rows.back().bad = {{{f32({5})}, op("topk", {{"k", int64_t{6}}}), "cannot take the top 6 of f32[5]"}};
+  rows.back().bad = {
+      {{f32({5})}, op("topk", {{"k", int64_t{6}}}), "cannot take the top 6 of f32[5]"}};
   rows.push_back(row("iota", {}, {{ORR_I64, {5}}},
                      [](Program& p, const Ids&) { return Ids{build::iota(p, 5, ORR_I64)}; }));
-  rows.back().bad = {{{}, [](Program& p, const Ids&) { return Ids{build::iota(p, -1, ORR_I64)}; },
+  rows.back().bad = {{{},
+                      [](Program& p, const Ids&) { return Ids{build::iota(p, -1, ORR_I64)}; },
                       "cannot count to -1"}};
   rows.back().gradient = rows.back().sharding = false;
   rows.push_back(row("categorical", {real({6, 5})}, {i64({6})},
@@ -104,7 +113,8 @@ void add_choice(std::vector<Entry>& rows) {
 
 void add_norms(std::vector<Entry>& rows) {
   Attrs eps{{"eps", 1e-3}}, rms{{"rms", int64_t{1}}};
-  In x = real({6, 2, 5}), c = real({5}), rstd = real({6, 2}, 0.5, 2), mean = real({6, 2}, -0.5, 0.5);
+  In x = real({6, 2, 5}), c = real({5}), rstd = real({6, 2}, 0.5, 2),
+     mean = real({6, 2}, -0.5, 0.5);
   Type y = same({6, 2, 5}), w = same({5}), r = same({6, 2});
   rows.push_back(row("softmax", {x}, {y}));
   rows.back().bad = {{{f32({})}, op("softmax"), "needs a real tensor with at least one dim"},
@@ -132,11 +142,14 @@ void add_attention(std::vector<Entry>& rows) {
     Attrs attrs{{"heads", int64_t{2}}, {"causal", causal}, {"scale", 0.7}};
     std::string note = causal ? " causal" : "";
     rows.push_back(row("attention" + note, {q, k, k}, {o, same({6, 2, 3})}, attrs));
-    rows.back().bad = {
-        {{f32({6, 3, 4}), f32({6, 5, 4}), f32({6, 4, 4})}, op("attention", attrs), "needs q [B,T,C]"},
-        {{f32({6, 3, 5}), f32({6, 5, 5}), f32({6, 5, 5})}, op("attention", attrs),
-         "width 5 does not divide into 2 heads"}};
-    rows.push_back(row("attention_grad" + note, {q, q, k, k, q, real({6, 2, 3}, 2, 3)}, {o, kv, kv}, attrs));
+    rows.back().bad = {{{f32({6, 3, 4}), f32({6, 5, 4}), f32({6, 4, 4})},
+                        op("attention", attrs),
+                        "needs q [B,T,C]"},
+                       {{f32({6, 3, 5}), f32({6, 5, 5}), f32({6, 5, 5})},
+                        op("attention", attrs),
+                        "width 5 does not divide into 2 heads"}};
+    rows.push_back(
+        row("attention_grad" + note, {q, q, k, k, q, real({6, 2, 3}, 2, 3)}, {o, kv, kv}, attrs));
     rows.back().gradient = false;
   }
 }
@@ -145,43 +158,62 @@ void add_cross_entropy(std::vector<Entry>& rows) {
   In x = real({6, 2, 5}), labels = index({6, 2}, 5), w = real({6, 2}, 0.5, 2);
   Type y = same({6, 2});
   rows.push_back(row("cross_entropy", {x, labels, w}, {y, y}));
-  rows.back().bad = {
-      {{f32({6, 5}), i64({5}), f32({6})}, op("cross_entropy"), "labels are [5] but logits [6,5] want [6]"},
-      {{f32({6, 5}), f32({6}), f32({6})}, op("cross_entropy"), "labels must be i32 or i64, not f32"},
-      {{f32({6, 5}), i64({6}), f32({5})}, op("cross_entropy"), "weights are f32[5], wanted f32[6]"}};
-  rows.push_back(row("cross_entropy_grad", {w, x, labels, w, real({6, 2}, 2, 3)}, {same({6, 2, 5})}));
+  rows.back().bad = {{{f32({6, 5}), i64({5}), f32({6})},
+                      op("cross_entropy"),
+                      "labels are [5] but logits [6,5] want [6]"},
+                     {{f32({6, 5}), f32({6}), f32({6})},
+                      op("cross_entropy"),
+                      "labels must be i32 or i64, not f32"},
+                     {{f32({6, 5}), i64({6}), f32({5})},
+                      op("cross_entropy"),
+                      "weights are f32[5], wanted f32[6]"}};
+  rows.push_back(
+      row("cross_entropy_grad", {w, x, labels, w, real({6, 2}, 2, 3)}, {same({6, 2, 5})}));
   rows.back().gradient = false;
 }
 
 void add_index(std::vector<Entry>& rows) {
   rows.push_back(row("gather", {real({5, 4}), index({6, 2}, 5)}, {same({6, 2, 4})}));
-  rows.back().bad = {{{f32({5}), i64({6})}, op("gather"), "the table must be [rows, width], not f32[5]"},
-                     {{f32({5, 4}), f32({6})}, op("gather"), "indices must be i32 or i64, not f32[6]"}};
-  rows.push_back(row("scatter_add", {index({6}, 5), real({6, 4})}, {same({5, 4})}, {{"rows", int64_t{5}}}));
+  rows.back().bad = {
+      {{f32({5}), i64({6})}, op("gather"), "the table must be [rows, width], not f32[5]"},
+      {{f32({5, 4}), f32({6})}, op("gather"), "indices must be i32 or i64, not f32[6]"}};
+  rows.push_back(
+      row("scatter_add", {index({6}, 5), real({6, 4})}, {same({5, 4})}, {{"rows", int64_t{5}}}));
   rows.back().gradient = false;
-  rows.back().bad = {{{i64({6}), f32({5, 4})}, op("scatter_add", {{"rows", int64_t{5}}}),
+  rows.back().bad = {{{i64({6}), f32({5, 4})},
+                      op("scatter_add", {{"rows", int64_t{5}}}),
                       "needs index [n] and rows [n, width]"}};
   Attrs two{{"dim", int64_t{1}}, {"size", int64_t{2}}}, one{{"dim", int64_t{1}}};
   rows.push_back(row("slice_at", {real({6, 4, 3}), index({}, 3)}, {same({6, 2, 3})}, two));
-  rows.back().bad = {{{f32({6, 1, 3}), i64({})}, op("slice_at", two), "cannot take 2 of dim 2 of f32[6,1,3]"}};
-  rows.push_back(row("update_slice", {real({6, 4, 3}), real({6, 2, 3}), index({}, 3)}, {same({6, 4, 3})}, one));
-  rows.back().bad = {{{f32({6, 4}), f32({6, 5}), i64({})}, op("update_slice", one), "cannot write f32[6,5] along dim 2"}};
+  rows.back().bad = {
+      {{f32({6, 1, 3}), i64({})}, op("slice_at", two), "cannot take 2 of dim 2 of f32[6,1,3]"}};
+  rows.push_back(row("update_slice", {real({6, 4, 3}), real({6, 2, 3}), index({}, 3)},
+                     {same({6, 4, 3})}, one));
+  rows.back().bad = {{{f32({6, 4}), f32({6, 5}), i64({})},
+                      op("update_slice", one),
+                      "cannot write f32[6,5] along dim 2"}};
 }
 
 void add_shape(std::vector<Entry>& rows) {
   Attrs merge{{"dims", Dims{12, 3}}}, perm{{"perm", Dims{2, 0, 1}}};
   Attrs sizes{{"dim", int64_t{1}}, {"sizes", Dims{1, 3}}}, dim{{"dim", int64_t{1}}};
   rows.push_back(row("reshape", {real({6, 2, 3})}, {same({12, 3})}, merge));
-  rows.back().bad = {{{f32({5, 3})}, op("reshape", merge), "cannot see [5,3] (15 elements) as [12,3]"},
-                     {{f32({36})}, op("reshape", {{"dims", Dims{-12, -3}}}), "as [-12,-3]"}};
+  rows.back().bad = {
+      {{f32({5, 3})}, op("reshape", merge), "cannot see [5,3] (15 elements) as [12,3]"},
+      {{f32({36})}, op("reshape", {{"dims", Dims{-12, -3}}}), "as [-12,-3]"}};
   rows.push_back(row("transpose", {real({6, 2, 3})}, {same({3, 6, 2})}, perm));
-  rows.back().bad = {{{f32({5, 3})}, op("transpose", perm), "not a permutation of the dims of [5,3]"}};
+  rows.back().bad = {
+      {{f32({5, 3})}, op("transpose", perm), "not a permutation of the dims of [5,3]"}};
   rows.push_back(row("split", {real({6, 4, 3})}, {same({6, 1, 3}), same({6, 3, 3})}, sizes));
-  rows.back().bad = {{{f32({6, 5})}, op("split", sizes), "parts [1,3] do not add up to dim 2 of [6,5]"},
-                     {{f32({6, 4})}, op("split", {{"dim", int64_t{1}}, {"sizes", Dims{-1, 5}}}), "parts [-1,5]"}};
+  rows.back().bad = {
+      {{f32({6, 5})}, op("split", sizes), "parts [1,3] do not add up to dim 2 of [6,5]"},
+      {{f32({6, 4})}, op("split", {{"dim", int64_t{1}}, {"sizes", Dims{-1, 5}}}), "parts [-1,5]"}};
   rows.push_back(row("concat", {real({6, 1, 3}), real({6, 2, 3})}, {same({6, 3, 3})}, dim));
-  rows.back().bad = {{{f32({6, 1}), f32({5, 1})}, op("concat", dim), "cannot join f32[6,1] and f32[5,1] along dim 2"},
-                     {{f32({6, 1}), i64({6, 1})}, op("concat", dim), "cannot join f32[6,1] and i64[6,1]"}};
+  rows.back().bad = {
+      {{f32({6, 1}), f32({5, 1})},
+       op("concat", dim),
+       "cannot join f32[6,1] and f32[5,1] along dim 2"},
+      {{f32({6, 1}), i64({6, 1})}, op("concat", dim), "cannot join f32[6,1] and i64[6,1]"}};
 }
 
 // batch_mean divides nothing in the gradient: with a weight of 1 that is what differences say.
@@ -191,18 +223,21 @@ void add_batch(std::vector<Entry>& rows) {
     ValueId total = sum(p, in[0]);
     return Ids{p.add1("batch_mean", {total, p.constant(1, p.type(total).dtype)})};
   }));
-  rows.back().bad = {{{f32({}), f32({2})}, op("batch_mean"), "sum and weight differ: f32[] and f32[2]"}};
+  rows.back().bad = {
+      {{f32({}), f32({2})}, op("batch_mean"), "sum and weight differ: f32[] and f32[2]"}};
   rows.back().sharding = false;
   rows.push_back(row("total", {real({6})}, {same({})}, [=](Program& p, const Ids& in) {
     return Ids{p.add1("total", {sum(p, in[0])})};
   }));
   rows.back().gradient = rows.back().sharding = false;
-  rows.push_back(row("user_gradient", {real({6, 3})}, {same({6, 3})}, [](Program& p, const Ids& in) {
-    ValueId y = p.pointwise(ORR_FN_MUL, {in[0], in[0]});
-    return Ids{p.with_gradient(y, {in[0]}, [&p, x = in[0]](ValueId dy) {
-      return std::vector<ValueId>{p.pointwise(ORR_FN_MUL, {dy, p.pointwise(ORR_FN_MUL, {x, Operand::number(2)})})};
-    })};
-  }));
+  rows.push_back(
+      row("user_gradient", {real({6, 3})}, {same({6, 3})}, [](Program& p, const Ids& in) {
+        ValueId y = p.pointwise(ORR_FN_MUL, {in[0], in[0]});
+        return Ids{p.with_gradient(y, {in[0]}, [&p, x = in[0]](ValueId dy) {
+          return std::vector<ValueId>{
+              p.pointwise(ORR_FN_MUL, {dy, p.pointwise(ORR_FN_MUL, {x, Operand::number(2)})})};
+        })};
+      }));
   rows.push_back(row("stop_gradient", {real({6, 3})}, {same({6, 3})}));
   rows.back().gradient = false;
 }

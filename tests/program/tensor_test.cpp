@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensor parallelism against one rank alone: the same losses, norms and parameters to rounding, with
-// parameters, moments and their gradients in parts and the exchanges that the papers count.
+// Tensor parallelism against one rank alone: the same losses, norms and parameters to rounding,
+// with parameters, moments and their gradients in parts and the exchanges that the papers count.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,7 +32,8 @@ Spread spread_of(const Gpt& gpt, const Split& split) {
   if (split.sequence) spread.tensor.scatter = 1;
   spread.tensor.chunks = split.chunks;
   auto ends = [](const std::string& name, const std::string& tail) {
-    return name.size() >= tail.size() && name.compare(name.size() - tail.size(), tail.size(), tail) == 0;
+    return name.size() >= tail.size() &&
+           name.compare(name.size() - tail.size(), tail.size(), tail) == 0;
   };
   for (size_t i = 0; i < gpt.program.values().size(); ++i) {
     const Value& v = gpt.program.values()[i];
@@ -59,22 +60,27 @@ Together ranks_of(const Split& split, std::vector<std::string>* remarks = nullpt
   return Together(std::move(programs));
 }
 
-void expect_close(const Values& got, const Values& want, double tolerance, const std::string& what) {
+void expect_close(const Values& got, const Values& want, double tolerance,
+                  const std::string& what) {
   ASSERT_EQ(got.size(), want.size()) << what;
   double largest = 0;
   for (double x : want) largest = std::max(largest, std::abs(x));
-  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], tolerance * largest) << what << "[" << i << "]";
+  for (size_t i = 0; i < got.size(); ++i)
+    EXPECT_NEAR(got[i], want[i], tolerance * largest) << what << "[" << i << "]";
 }
 
 void expect_equal_training(const Split& split) {
   Gpt gpt = make_gpt(split.shape);
   Together alone({gpt.program}), ranks = ranks_of(split);
   for (int step = 1; step <= 3; ++step) {
-    Named want = alone.step(gpt_batch(split.shape, step)), got = ranks.step(gpt_batch(split.shape, step));
+    Named want = alone.step(gpt_batch(split.shape, step)),
+          got = ranks.step(gpt_batch(split.shape, step));
     expect_close(got.at("loss"), want.at("loss"), 1e-5, "loss of step " + std::to_string(step));
-    expect_close(got.at("grad_norm"), want.at("grad_norm"), 1e-5, "grad_norm of step " + std::to_string(step));
+    expect_close(got.at("grad_norm"), want.at("grad_norm"), 1e-5,
+                 "grad_norm of step " + std::to_string(step));
   }
-  for (auto& s : gpt.states()) expect_close(ranks.state(s->name), alone.state(s->name), 2e-4, s->name);
+  for (auto& s : gpt.states())
+    expect_close(ranks.state(s->name), alone.state(s->name), 2e-4, s->name);
 }
 
 TEST(Tensor, TrainsAsOneRank) {
@@ -112,8 +118,10 @@ void expect_same_bits(Split split, int ranks) {
   split.ranks = ranks;
   Together several = ranks_of(split);
   for (int step = 1; step <= 3; ++step)
-    EXPECT_EQ(several.step(gpt_batch(split.shape, step)), alone.step(gpt_batch(split.shape, step))) << ranks << " ranks";
-  for (auto& s : make_gpt(split.shape).states()) EXPECT_EQ(several.state(s->name), alone.state(s->name)) << s->name;
+    EXPECT_EQ(several.step(gpt_batch(split.shape, step)), alone.step(gpt_batch(split.shape, step)))
+        << ranks << " ranks";
+  for (auto& s : make_gpt(split.shape).states())
+    EXPECT_EQ(several.state(s->name), alone.state(s->name)) << s->name;
 }
 
 TEST(TensorChunks, GiveTheBitsOfOneRank) {
@@ -143,12 +151,15 @@ TEST(TensorTraffic, IsFourAllReducesALayer) {
     Together together = ranks_of(split);
     together.step(gpt_batch(g, 1));
     EXPECT_EQ(together.sent().size(), 1u);
-    EXPECT_DOUBLE_EQ(together.sent().at("all_reduce"), 2 * share * (4 * static_cast<double>(g.layers) * bsh + 1));
+    EXPECT_DOUBLE_EQ(together.sent().at("all_reduce"),
+                     2 * share * (4 * static_cast<double>(g.layers) * bsh + 1));
     split.vocabulary = true;
     Together classes = ranks_of(split);
     classes.step(gpt_batch(g, 1));
     EXPECT_DOUBLE_EQ(classes.sent().at("all_reduce"),
-                     2 * share * ((4 * static_cast<double>(g.layers) + 2) * bsh + 3 * bsh / static_cast<double>(g.dim) + 1));
+                     2 * share *
+                         ((4 * static_cast<double>(g.layers) + 2) * bsh +
+                          3 * bsh / static_cast<double>(g.dim) + 1));
   }
 }
 
@@ -156,12 +167,14 @@ TEST(TensorTraffic, IsFourAllReducesALayer) {
 TEST(TensorTraffic, OfACutSequenceIsTheSameInHalves) {
   Split split{2, true, true, {}};
   const GptShape& g = split.shape;
-  const double bsh = static_cast<double>(g.batch * g.ctx * g.dim), layers = static_cast<double>(g.layers);
+  const double bsh = static_cast<double>(g.batch * g.ctx * g.dim),
+               layers = static_cast<double>(g.layers);
   Together together = ranks_of(split);
   together.step(gpt_batch(g, 1));
   EXPECT_DOUBLE_EQ(together.sent().at("reduce_scatter"), 0.5 * (4 * layers + 2) * bsh);
   const double positions = static_cast<double>(g.ctx * g.dim);  // the gradient of their table
-  EXPECT_DOUBLE_EQ(together.sent().at("all_gather"), 0.5 * ((4 * layers + 2) * bsh + (2 * layers + 1) * bsh + positions));
+  EXPECT_DOUBLE_EQ(together.sent().at("all_gather"),
+                   0.5 * ((4 * layers + 2) * bsh + (2 * layers + 1) * bsh + positions));
 }
 
 TEST(TensorParts, AreSharesOfEverySegment) {
@@ -196,11 +209,13 @@ std::string refusal(const Split& split) {
 
 TEST(TensorErrors, NameThePlaceAndWhatIsLegal) {
   EXPECT_EQ(refusal({8, false, false, {}}),
-            "gpt.lua:1: GPT.blocks.1: attention: 4 heads do not divide over the 8 ranks of axis 'tensor': choose a "
+            "gpt.lua:1: GPT.blocks.1: attention: 4 heads do not divide over the 8 ranks of axis "
+            "'tensor': choose a "
             "size of 1, 2, 4");
   Split odd{2, true, false, {}};
   odd.shape.ctx = 7;
-  EXPECT_NE(refusal(odd).find("a sequence of 7 does not divide over the 2 ranks of axis 'tensor'"), std::string::npos);
+  EXPECT_NE(refusal(odd).find("a sequence of 7 does not divide over the 2 ranks of axis 'tensor'"),
+            std::string::npos);
 }
 
 TEST(TensorRemarks, SayWhatIsGatheredForWantOfARule) {
@@ -212,13 +227,18 @@ TEST(TensorRemarks, SayWhatIsGatheredForWantOfARule) {
   auto w = std::make_shared<State>();
   w->name = "fc.weight", w->type = {ORR_F32, {6, 4}};
   ValueId weight = p.state_value(w);
-  p.output("y", build::reduce(p, "sum", build::softmax(p, build::matmul(p, p.batch_input("x", {ORR_F32, {3, 4}}), weight, false, true)), {}, false));
+  p.output("y",
+           build::reduce(p, "sum",
+                         build::softmax(p, build::matmul(p, p.batch_input("x", {ORR_F32, {3, 4}}),
+                                                         weight, false, true)),
+                         {}, false));
   Spread spread;
   spread.world = 2, spread.axes = {{"tensor", 2, "tensor"}};
   spread.tensor = {"tensor", "tensor", {{weight, 0}}, kNone};
   EXPECT_EQ(cut_program(p, spread, 0).remarks,
-            (std::vector<std::string>{"model.lua:3: net.fc: softmax cannot work on parts of [3,6]: they are gathered on "
-                                      "every rank"}));
+            (std::vector<std::string>{
+                "model.lua:3: net.fc: softmax cannot work on parts of [3,6]: they are gathered on "
+                "every rank"}));
 }
 
 }  // namespace

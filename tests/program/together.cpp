@@ -26,27 +26,32 @@ std::unique_ptr<Machine> machine_of(const Program& p, const Op& op) {
   Program one;
   Op copy = op;
   copy.twin = kNone, copy.out.clear();
-  for (size_t i = 0; i < copy.in.size(); ++i) copy.in[i] = one.input(std::to_string(i), p.type(op.in[i]));
+  for (size_t i = 0; i < copy.in.size(); ++i)
+    copy.in[i] = one.input(std::to_string(i), p.type(op.in[i]));
   one.append(std::move(copy));
   const std::vector<ValueId> out = one.ops().back().out;
   for (size_t j = 0; j < out.size(); ++j) {
     if (one.type(out[j]) != p.type(op.out[j]))
-      fail(ORR_FAILED, "{}: output {} is {}, the program says {}", op.kind, j, to_string(one.type(out[j])),
-           to_string(p.type(op.out[j])));
+      fail(ORR_FAILED, "{}: output {} is {}, the program says {}", op.kind, j,
+           to_string(one.type(out[j])), to_string(p.type(op.out[j])));
     give(one, std::to_string(j), out[j]);
   }
   return std::make_unique<Machine>(one, std::vector<std::string>{"reference"});
 }
 
-double add(double a, double b) { return static_cast<double>(static_cast<float>(a) + static_cast<float>(b)); }
+double add(double a, double b) {
+  return static_cast<double>(static_cast<float>(a) + static_cast<float>(b));
+}
 
 // In rank order, or from the leaves up, neighbours first.
 Values reduced(const std::vector<Values>& each, const Op& op) {
-  const bool largest = attr_text(op.attrs, "fn", "sum") == "max", tree = attr_int(op.attrs, "tree", 0);
+  const bool largest = attr_text(op.attrs, "fn", "sum") == "max",
+             tree = attr_int(op.attrs, "tree", 0);
   std::vector<Values> sums = each;
   auto join = [&](size_t to, size_t from) {
     for (size_t i = 0; i < sums[to].size(); ++i)
-      sums[to][i] = largest ? std::max(sums[to][i], sums[from][i]) : add(sums[to][i], sums[from][i]);
+      sums[to][i] =
+          largest ? std::max(sums[to][i], sums[from][i]) : add(sums[to][i], sums[from][i]);
   };
   for (size_t step = 1; tree && step < each.size(); step *= 2)
     for (size_t r = 0; r + step < each.size(); r += 2 * step) join(r, r + step);
@@ -79,7 +84,9 @@ void Together::begin(Rank& rank, const Named& inputs) {
   for (size_t i = 0; i < rank.values.size(); ++i) {
     const Value& v = rank.program.values()[i];
     if (v.producer != kNone) continue;
-    rank.values[i] = v.state ? rank.states.at(v.name) : all.count(v.name) ? all.at(v.name) : Values{};
+    rank.values[i] = v.state             ? rank.states.at(v.name)
+                     : all.count(v.name) ? all.at(v.name)
+                                         : Values{};
   }
 }
 
@@ -119,7 +126,8 @@ void Together::exchange() {
   for (Rank& rank : ranks_) {
     const Op& op = rank.program.ops()[rank.at];
     if (op.kind != first.kind || op.site.region != first.site.region)
-      fail(ORR_FAILED, "ranks differ: {}{} and {}{}", first.site.prefix(), first.kind, op.site.prefix(), op.kind);
+      fail(ORR_FAILED, "ranks differ: {}{} and {}{}", first.site.prefix(), first.kind,
+           op.site.prefix(), op.kind);
     in.push_back(rank.values[static_cast<size_t>(op.in[0])]);
   }
   const double size = static_cast<double>(in[0].size());
@@ -135,7 +143,8 @@ void Together::exchange() {
     Values sum = reduced(in, first);
     const size_t each = sum.size() / ranks_.size();
     for (size_t r = 0; r < ranks_.size(); ++r)
-      out.emplace_back(sum.begin() + static_cast<long>(r * each), sum.begin() + static_cast<long>((r + 1) * each));
+      out.emplace_back(sum.begin() + static_cast<long>(r * each),
+                       sum.begin() + static_cast<long>((r + 1) * each));
     sent_[first.kind] += (n - 1) / n * size;
   }
   for (size_t r = 0; r < ranks_.size(); ++r) {
@@ -156,7 +165,8 @@ Named Together::finish() {
     rank.states = std::move(next);
     for (auto& [name, id] : rank.program.outputs()) {
       const Values& mine = rank.values[static_cast<size_t>(id)];
-      if (outputs.emplace(name, mine).first->second != mine) fail(ORR_FAILED, "the ranks' '{}' differ", name);
+      if (outputs.emplace(name, mine).first->second != mine)
+        fail(ORR_FAILED, "the ranks' '{}' differ", name);
     }
   }
   return outputs;
@@ -168,7 +178,9 @@ Named Together::step(const Named& inputs) {
     size_t waiting = 0;
     for (Rank& rank : ranks_) waiting += run_to_exchange(rank);
     if (!waiting) return finish();
-    if (waiting != ranks_.size()) fail(ORR_FAILED, "{} ranks wait for an exchange that {} never reach", waiting, ranks_.size() - waiting);
+    if (waiting != ranks_.size())
+      fail(ORR_FAILED, "{} ranks wait for an exchange that {} never reach", waiting,
+           ranks_.size() - waiting);
     exchange();
   }
 }
@@ -183,7 +195,8 @@ Values Together::state(const std::string& name) const {
     std::vector<float> here(mine.begin(), mine.end()), there(mine.size());
     take_part(whole, part, reinterpret_cast<std::byte*>(there.data()));
     for (size_t i = 0; i < here.size(); ++i)
-      if (!std::isnan(there[i]) && there[i] != here[i]) fail(ORR_FAILED, "the ranks' copies of '{}' differ", name);
+      if (!std::isnan(there[i]) && there[i] != here[i])
+        fail(ORR_FAILED, "the ranks' copies of '{}' differ", name);
     put_part(whole, part, reinterpret_cast<const std::byte*>(here.data()));
   }
   return Values(whole.data<float>(), whole.data<float>() + type.elements());

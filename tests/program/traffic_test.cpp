@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a plan moves: rows of embeddings travel instead of tables where they are few, and nothing is packed
-// for, or copied out of, what travels.
+// What a plan moves: rows of embeddings travel instead of tables where they are few, and nothing is
+// packed for, or copied out of, what travels.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,12 +32,14 @@ struct Planned {
   // Launches that only move elements, in the update or for it.
   int64_t copies() const {
     return std::count_if(plan.launches.begin(), plan.launches.end(), [](const Launch& l) {
-      return l.op.kind == "pointwise" && l.in.size() == 1 && l.op.expr.instrs.size() == 1 && l.out[0].rank > 0;
+      return l.op.kind == "pointwise" && l.in.size() == 1 && l.op.expr.instrs.size() == 1 &&
+             l.out[0].rank > 0;
     });
   }
   const Launch* launch(const std::string& kind) const {
-    auto at = std::find_if(plan.launches.begin(), plan.launches.end(),
-                           [&](const Launch& l) { return l.op.kind == kind && attr_int(l.op.attrs, "rows", 0) > 6; });
+    auto at = std::find_if(plan.launches.begin(), plan.launches.end(), [&](const Launch& l) {
+      return l.op.kind == kind && attr_int(l.op.attrs, "rows", 0) > 6;
+    });
     return at == plan.launches.end() ? nullptr : &*at;
   }
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cuts of parameters: every element has one owner, cuts inside a tensor lie on its blocks, pieces are
-// about equal, a rank's pieces of a unit are neighbours, and groups hold what their replicas own.
+// Cuts of parameters: every element has one owner, cuts inside a tensor lie on its blocks, pieces
+// are about equal, a rank's pieces of a unit are neighbours, and groups hold what their replicas
+// own.
 #include "lower/units.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +41,8 @@ TEST(Units, AreCutEvenlyAtBlocks) {
         EXPECT_TRUE(!begun || a == 0);
         begun = true, ended = b < sizes[i];
       }
-      EXPECT_LE(std::abs(have - total / pieces), ORR_SUM_BLOCK + 1) << "piece " << p << " of " << pieces;
+      EXPECT_LE(std::abs(have - total / pieces), ORR_SUM_BLOCK + 1)
+          << "piece " << p << " of " << pieces;
     }
     for (size_t i = 0; i < sizes.size(); ++i) {
       EXPECT_EQ(cuts[i].front(), 0);

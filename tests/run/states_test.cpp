@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // States of which every rank holds a part begin, read and write as if they were whole.
-#include "lower/localize.h"
 #include "run/states.h"
+#include "lower/localize.h"
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,9 @@ std::shared_ptr<State> make(const char* name, Initial::Kind kind, const Dims& di
   return s;
 }
 
-bool same(const HostTensor& a, const HostTensor& b) { return a.type == b.type && *a.bytes == *b.bytes; }
+bool same(const HostTensor& a, const HostTensor& b) {
+  return a.type == b.type && *a.bytes == *b.bytes;
+}
 
 HostTensor counting(const Type& type, float first) {
   HostTensor t = HostTensor::make(type);
@@ -31,7 +33,8 @@ HostTensor counting(const Type& type, float first) {
   return t;
 }
 
-// Rank r's part by layout: flat pieces (the second empty), columns (some twice), everything on the last.
+// Rank r's part by layout: flat pieces (the second empty), columns (some twice), everything on the
+// last.
 Part part_of(int layout, int rank, int ranks) {
   constexpr int64_t cuts[] = {0, 11, 11, 20};
   if (layout == 0) return {kNone, {}, cuts[rank], rank == ranks - 1 ? 35 : cuts[rank + 1]};
@@ -56,7 +59,8 @@ const ranks::Body parts("parts", [](const std::string&) {
       hold({{state, mine}, {moved, mine}}, {}, ranks);
       std::vector<std::byte> held(mine.type(state->type).bytes());
       take_part(first, mine, held.data());
-      check_state(std::memcmp(held.data(), state_address(*state), held.size()) == 0, "first value", layout);
+      check_state(std::memcmp(held.data(), state_address(*state), held.size()) == 0, "first value",
+                  layout);
       check_state(same(read_state(*moved), first), "moved", layout);
       const HostTensor next = counting(state->type, 3);
       write_state(*state, next);
@@ -72,7 +76,8 @@ const ranks::Body conflict("conflict", [](const std::string&) {
   try {
     hold({{state, Part{}}}, {}, 1);
   } catch (const Error& e) {
-    return std::string(e.what()).find("'layer.weight' is held in parts") == std::string::npos ? 1 : 0;
+    return std::string(e.what()).find("'layer.weight' is held in parts") == std::string::npos ? 1
+                                                                                              : 0;
   }
   return 1;
 });

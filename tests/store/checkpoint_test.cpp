@@ -105,9 +105,9 @@ TEST_F(Checkpoint, ReadsOneTensorAtATimeInItsOrder) {
   std::vector<NamedTensor> tensors;
   for (NamedTensor& t : every_type())
     tensors.push_back({t.name, t.parameter, {t.tensor.type, [&read, t] {
-      read.push_back(t.name);
-      return t.tensor.read();
-    }}});
+                                               read.push_back(t.name);
+                                               return t.tensor.read();
+                                             }}});
   save_checkpoint(path("ck"), {}, tensors);
   std::vector<std::string> expected;
   sort_for_checkpoint(tensors);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls that change a disk (mkdir, write, pwrite, fsync, renameat2, unlinkat) and pread, replaced for the whole
-// test program by ones that can be told to fail, to stop halfway, or to end the process.
+// The calls that change a disk (mkdir, write, pwrite, fsync, renameat2, unlinkat) and pread,
+// replaced for the whole test program by ones that can be told to fail, to stop halfway, or to end
+// the process.
 #pragma once
 
 #include <string>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file without a name that gives back what was written, however little the kernel moves at a time.
+// A file without a name that gives back what was written, however little the kernel moves at a
+// time.
 #include "store/spill_file.h"
 
 #include <gmock/gmock.h>
@@ -62,7 +63,8 @@ TEST_F(SpillFileTest, AFullDiskIsAnErrorWithItsRemedy) {
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ORR_FAILED);
-    EXPECT_THAT(e.what(), testing::HasSubstr(directory_ + "' cannot be written: No space left on device; free"));
+    EXPECT_THAT(e.what(), testing::HasSubstr(directory_ +
+                                             "' cannot be written: No space left on device; free"));
   }
 }
 

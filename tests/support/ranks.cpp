@@ -49,7 +49,9 @@ int run_body(const std::string& name, const std::string& argument) {
 
 }  // namespace
 
-Body::Body(const char* name, std::function<int(const std::string&)> run) { bodies()[name] = std::move(run); }
+Body::Body(const char* name, std::function<int(const std::string&)> run) {
+  bodies()[name] = std::move(run);
+}
 
 Running start(int n, const std::string& body, const std::string& argument,
               const std::vector<std::string>& env) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests of several processes: a test launches N ranks of its own program, each runs a named body, and
-// the test looks at exit code, output and time.
+// Tests of several processes: a test launches N ranks of its own program, each runs a named body,
+// and the test looks at exit code, output and time.
 #pragma once
 
 #include <functional>

@@ -31,26 +31,29 @@ void expect(const char* what, const Case& k, const char* got, const std::vector<
   if (std::memcmp(got, want.data(), want.size()) == 0) return;
   size_t i = 0;
   while (got[i] == want[i]) ++i;
-  fail(ORR_FAILED, "{}: dtype {} redop {} count {} in_place {} {}: byte {} of {} differs", what, k.dtype,
-       k.redop, k.count, k.in_place, k.place, i, want.size());
+  fail(ORR_FAILED, "{}: dtype {} redop {} count {} in_place {} {}: byte {} of {} differs", what,
+       k.dtype, k.redop, k.count, k.in_place, k.place, i, want.size());
 }
 
 // What a backend that adds in an order of its own may give: integers and what only compares as the
-// model has it, other sums and products within the rounding of every add. The model is `want`, of `sizes`
-// the sum or product of the magnitudes.
-void expect_near(const char* what, const Case& k, int ranks, const char* got, const std::vector<char>& want,
-                 const std::vector<char>& sizes) {
+// model has it, other sums and products within the rounding of every add. The model is `want`, of
+// `sizes` the sum or product of the magnitudes.
+void expect_near(const char* what, const Case& k, int ranks, const char* got,
+                 const std::vector<char>& want, const std::vector<char>& sizes) {
   if (k.redop >= ORR_RED_MIN || k.dtype > ORR_F16) return expect(what, k, got, want);
   const int digits[] = {0, 24, 53, 8, 11};
   const double eps = std::ldexp(ranks, 1 - digits[k.dtype]);
-  const double floor = k.dtype == ORR_F16 ? std::ldexp(ranks, -20) : 0;  // of numbers without full precision
+  const double floor =
+      k.dtype == ORR_F16 ? std::ldexp(ranks, -20) : 0;  // of numbers without full precision
   const int64_t unit = orr_dtype_bytes(k.dtype);
-  const auto value = [&](const char* p) { return k.dtype == ORR_F64 ? load(k.dtype, p).d : load(k.dtype, p).f; };
+  const auto value = [&](const char* p) {
+    return k.dtype == ORR_F64 ? load(k.dtype, p).d : load(k.dtype, p).f;
+  };
   for (size_t at = 0; at < want.size(); at += unit) {
     const double difference = std::abs(value(got + at) - value(want.data() + at));
     if (!(difference <= eps * value(sizes.data() + at) + floor))
-      fail(ORR_FAILED, "{}: dtype {} redop {} count {} in_place {} {}: element {} is off by {}", what, k.dtype, k.redop,
-           k.count, k.in_place, k.place, at / unit, difference);
+      fail(ORR_FAILED, "{}: dtype {} redop {} count {} in_place {} {}: element {} is off by {}",
+           what, k.dtype, k.redop, k.count, k.in_place, k.place, at / unit, difference);
   }
 }
 
@@ -64,7 +67,8 @@ struct Bench {
   // Posts `c` with these bytes to send; recv starts `shift` bytes after send when in place.
   char* post(orr_coll c, const Case& k, const std::vector<char>& send, uint64_t recv_bytes,
              int64_t shift = 0) {
-    const uint64_t from = 1 << 20, to = k.in_place ? from + static_cast<uint64_t>(shift) : half_slab + from;
+    const uint64_t from = 1 << 20,
+                   to = k.in_place ? from + static_cast<uint64_t>(shift) : half_slab + from;
     std::memset(slab.at(half_slab + from), 0x5A, recv_bytes + 64);
     std::memcpy(slab.at(from), send.data(), send.size());
     c.send = slab.part(from, send.size());
@@ -74,12 +78,14 @@ struct Bench {
     const uint64_t before = peer.api.bytes_sent(peer.comm);
     peer.post(c);
     const uint64_t sent = peer.api.bytes_sent(peer.comm) - before;
-    if (orrery::is_native(peer.caps(), c) && sent != orr::traffic::bytes_sent(c, me, P)) fail(ORR_FAILED, "counted {} bytes sent", sent);
+    if (orrery::is_native(peer.caps(), c) && sent != orr::traffic::bytes_sent(c, me, P))
+      fail(ORR_FAILED, "counted {} bytes sent", sent);
     if (!k.in_place) expect_nothing_else(c, send, recv_bytes);
     return slab.at(to);
   }
 
-  // Of an operation that is not in place: its input is as it was, and so is what lies behind its output.
+  // Of an operation that is not in place: its input is as it was, and so is what lies behind its
+  // output.
   void expect_nothing_else(const orr_coll& c, const std::vector<char>& send, uint64_t recv_bytes) {
     if (std::memcmp(slab.at(c.send.offset), send.data(), send.size()) != 0)
       fail(ORR_FAILED, "{}: it wrote into what it sends", orr::traffic::name(c.op));
@@ -98,9 +104,11 @@ struct Bench {
 
   void reductions(const Case& k) {
     const int64_t unit = orr_dtype_bytes(k.dtype), bytes = k.count * unit;
-    const std::vector<char> mine = numbers(k.dtype, me, k.count), want = folded(k.dtype, k.redop, P, k.count);
+    const std::vector<char> mine = numbers(k.dtype, me, k.count),
+                            want = folded(k.dtype, k.redop, P, k.count);
     const bool ordered = peer.has(ORR_COMM_DETERMINISTIC);
-    const std::vector<char> sizes = ordered ? std::vector<char>() : folded(k.dtype, k.redop, P, k.count, magnitudes);
+    const std::vector<char> sizes =
+        ordered ? std::vector<char>() : folded(k.dtype, k.redop, P, k.count, magnitudes);
     const auto expect = [&](const char* what, const char* got, int64_t from, int64_t n) {
       const auto part = [&](const std::vector<char>& all) {
         return std::vector<char>(all.begin() + from, all.begin() + from + n);
@@ -149,7 +157,8 @@ struct Bench {
     for (int q = 0; q < P; ++q) {
       out[q] = size(me, q);
       in[q] = size(q, me);
-      const auto sent = numbers(k.dtype, me * P + q, out[q]), got = numbers(k.dtype, q * P + me, in[q]);
+      const auto sent = numbers(k.dtype, me * P + q, out[q]),
+                 got = numbers(k.dtype, q * P + me, in[q]);
       send.insert(send.end(), sent.begin(), sent.end());
       want.insert(want.end(), got.begin(), got.end());
     }
@@ -178,7 +187,8 @@ struct Bench {
     const auto want = tree(k.dtype, 0, width, leaves, k.count);
     orr_coll c = Peer::make(ORR_COLL_TREE_ALL_REDUCE, k.dtype);
     c.leaf_first = first.data();
-    expect(fmt::format("tree of {} leaves", leaves).c_str(), k, post(c, k, send, want.size()), want);
+    expect(fmt::format("tree of {} leaves", leaves).c_str(), k, post(c, k, send, want.size()),
+           want);
     tree_reduce_scatter(c, k, send, want);
   }
 
@@ -204,10 +214,12 @@ struct Bench {
     const auto reduces = [&](int dtype) { return peer.caps().dtypes >> dtype & 1; };
     for (int64_t n : counts)
       for (bool in_place : {false, true}) {
-        const char* place = slab.part(0, 0).memory->tier == ORR_TIER_COMM ? "registered" : "private";
+        const char* place =
+            slab.part(0, 0).memory->tier == ORR_TIER_COMM ? "registered" : "private";
         for (int dtype = ORR_F32; dtype <= ORR_U8; ++dtype)
           for (int redop = ORR_RED_SUM; redop <= ORR_RED_MAX; ++redop)
-            if (reduces(dtype) && (!quick || redop == 1 + dtype % 4)) reductions({dtype, redop, n, in_place, place});
+            if (reduces(dtype) && (!quick || redop == 1 + dtype % 4))
+              reductions({dtype, redop, n, in_place, place});
         for (int dtype : {ORR_F64, ORR_U8, ORR_BOOL}) {
           const Case k{dtype, 0, n, in_place, place};
           broadcast(k);
@@ -216,11 +228,11 @@ struct Bench {
         }
         for (int dtype : {ORR_F32, ORR_BF16, ORR_F16, ORR_F64})
           if (reduces(dtype))
-          for (int64_t leaves : {1, 2, 3, 5, 6, 12, 13})
-            for (bool empty : {false, true})
-              if (!quick || leaves == 5 || leaves == 12)
-                if (n < 100000 || leaves == 6 || leaves == 5)
-                  tree_all_reduce({dtype, ORR_RED_SUM, n, in_place, place}, leaves, empty);
+            for (int64_t leaves : {1, 2, 3, 5, 6, 12, 13})
+              for (bool empty : {false, true})
+                if (!quick || leaves == 5 || leaves == 12)
+                  if (n < 100000 || leaves == 6 || leaves == 5)
+                    tree_all_reduce({dtype, ORR_RED_SUM, n, in_place, place}, leaves, empty);
       }
   }
 };
@@ -247,7 +259,8 @@ int splits(const std::string& backend, const std::string&) {
       std::vector<int32_t> want;
       for (int r = P - 1; r >= 0; --r)
         if (r % 2 == me % 2 && !(r == round % P && P > 2)) want.push_back(r);
-      if (want[child.rank()] != me) fail(ORR_FAILED, "rank {} of the child is {}", child.rank(), me);
+      if (want[child.rank()] != me)
+        fail(ORR_FAILED, "rank {} of the child is {}", child.rank(), me);
       Bench in(child, slab);
       in.reductions({ORR_F32, ORR_RED_SUM, 70001, true, "child"});
       in.all_gather({ORR_I32, 0, 5001, false, "child"});
@@ -257,7 +270,8 @@ int splits(const std::string& backend, const std::string&) {
   return 0;
 }
 
-// Many communicators at once, each with memory of its own: what belongs to one is not taken for another's.
+// Many communicators at once, each with memory of its own: what belongs to one is not taken for
+// another's.
 int siblings(const std::string& backend, const std::string&) {
   Peer peer(backend);
   const int me = peer.rank();
@@ -275,9 +289,7 @@ int siblings(const std::string& backend, const std::string&) {
 }  // namespace
 
 std::vector<NamedBody> collective_bodies() {
-  return {{"collectives", collectives},
-          {"splits", splits},
-          {"siblings", siblings}};
+  return {{"collectives", collectives}, {"splits", splits}, {"siblings", siblings}};
 }
 
 }  // namespace comm_suite

@@ -165,7 +165,8 @@ int refused(const std::string& backend, const std::string&) {
   root.op = ORR_COLL_REDUCE;
   root.root_or_peer = 9;
   const auto expect = [&](const char* what, const orr_coll& c, int want) {
-    if (const int got = code(c); got != want) fail(ORR_FAILED, "{}: code {} and not {}", what, got, want);
+    if (const int got = code(c); got != want)
+      fail(ORR_FAILED, "{}: code {} and not {}", what, got, want);
   };
   expect("a count beyond its buffer", wide, ORR_INVALID);
   expect("operation 77", unknown, ORR_UNIMPLEMENTED);
@@ -218,7 +219,8 @@ int is_aborted(const std::string& backend, const std::string&) {
 int steps(const std::string& backend, const std::string&) {
   Peer peer(backend);
   Slab slab(peer, false, 1 << 16);
-  const std::string grown = orrery::judge::growth([&] { peer.post(all_reduce(slab, 1000, "step")); });
+  const std::string grown =
+      orrery::judge::growth([&] { peer.post(all_reduce(slab, 1000, "step")); });
   if (!grown.empty()) fail(ORR_FAILED, "each all_reduce keeps {}", grown);
   return 0;
 }

@@ -40,9 +40,18 @@ inline Scalar load(int dtype, const char* p) {
   switch (dtype) {
     case ORR_F32: std::memcpy(&s.f, p, 4); break;
     case ORR_F64: std::memcpy(&s.d, p, 8); break;
-    case ORR_BF16: std::memcpy(&h, p, 2); s.f = std::bit_cast<float>(uint32_t{h} << 16); break;
-    case ORR_F16: std::memcpy(&half, p, 2); s.f = static_cast<float>(half); break;
-    case ORR_I32: std::memcpy(&i32, p, 4); s.i = static_cast<uint64_t>(int64_t{i32}); break;
+    case ORR_BF16:
+      std::memcpy(&h, p, 2);
+      s.f = std::bit_cast<float>(uint32_t{h} << 16);
+      break;
+    case ORR_F16:
+      std::memcpy(&half, p, 2);
+      s.f = static_cast<float>(half);
+      break;
+    case ORR_I32:
+      std::memcpy(&i32, p, 4);
+      s.i = static_cast<uint64_t>(int64_t{i32});
+      break;
     case ORR_I64: std::memcpy(&s.i, p, 8); break;
     default: s.i = static_cast<unsigned char>(*p);
   }
@@ -76,15 +85,16 @@ inline Scalar fold(int dtype, int redop, const Scalar& a, const Scalar& b) {
   s.f = apply(redop, a.f, b.f);
   s.d = apply(redop, a.d, b.d);
   const bool compares = redop == ORR_RED_MIN || redop == ORR_RED_MAX;
-  s.i = compares ? static_cast<uint64_t>(apply(redop, static_cast<int64_t>(a.i), static_cast<int64_t>(b.i)))
+  s.i = compares ? static_cast<uint64_t>(
+                       apply(redop, static_cast<int64_t>(a.i), static_cast<int64_t>(b.i)))
                  : apply(redop, a.i, b.i);
   if (dtype == ORR_I32) s.i = static_cast<uint64_t>(int64_t{static_cast<int32_t>(s.i)});
   if (dtype == ORR_U8) s.i &= 255;
   return s;
 }
 
-// An element of a sequence depends on its index alone, so that a short sequence is the beginning of a long
-// one: of each key the longest that was asked for is kept.
+// An element of a sequence depends on its index alone, so that a short sequence is the beginning of
+// a long one: of each key the longest that was asked for is kept.
 class Sequences {
  public:
   using Key = std::array<int64_t, 4>;
@@ -129,19 +139,22 @@ inline std::vector<char> magnitudes(int dtype, uint64_t s, int64_t n) {
 using Sequence = std::vector<char>(int dtype, uint64_t s, int64_t n);
 
 // The fold of sequences 0 .. ranks-1 in that order, rounded once.
-inline std::vector<char> folded(int dtype, int redop, int ranks, int64_t n, Sequence* sequence = numbers) {
+inline std::vector<char> folded(int dtype, int redop, int ranks, int64_t n,
+                                Sequence* sequence = numbers) {
   static Sequences kept;
   const int64_t unit = orr_dtype_bytes(dtype);
   std::vector<std::vector<char>> in;
   for (int r = 0; r < ranks; ++r) in.push_back(sequence(dtype, static_cast<uint64_t>(r), n));
   return kept.get({dtype, redop, ranks, sequence == magnitudes}, dtype, n, [&](int64_t i, char* p) {
     Scalar acc = load(dtype, in[0].data() + i * unit);
-    for (int r = 1; r < ranks; ++r) acc = fold(dtype, redop, acc, load(dtype, in[r].data() + i * unit));
+    for (int r = 1; r < ranks; ++r)
+      acc = fold(dtype, redop, acc, load(dtype, in[r].data() + i * unit));
     store(dtype, acc, p);
   });
 }
 
-// The tree node over leaves [lo, lo + width) of `total`; leaf l is sequence l. Rounds at every node.
+// The tree node over leaves [lo, lo + width) of `total`; leaf l is sequence l. Rounds at every
+// node.
 inline std::vector<char> tree(int dtype, int64_t lo, int64_t width, int64_t total, int64_t n) {
   static Sequences kept;
   if (width == 1) return numbers(dtype, static_cast<uint64_t>(lo), n);
@@ -150,7 +163,10 @@ inline std::vector<char> tree(int dtype, int64_t lo, int64_t width, int64_t tota
   const std::vector<char> right = tree(dtype, lo + width / 2, width / 2, total, n);
   const int64_t unit = orr_dtype_bytes(dtype);
   return kept.get({dtype, lo, width, total}, dtype, n, [&](int64_t i, char* p) {
-    store(dtype, fold(dtype, ORR_RED_SUM, load(dtype, left.data() + i * unit), load(dtype, right.data() + i * unit)), p);
+    store(dtype,
+          fold(dtype, ORR_RED_SUM, load(dtype, left.data() + i * unit),
+               load(dtype, right.data() + i * unit)),
+          p);
   });
 }
 

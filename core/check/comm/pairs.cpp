@@ -30,7 +30,8 @@ void fill(const Slab& slab, uint64_t at, uint64_t sequence, int64_t n) {
   std::memcpy(slab.at(at), data.data(), data.size());
 }
 
-// Everyone sends to its right and receives from its left in one group: no order of starts may block.
+// Everyone sends to its right and receives from its left in one group: no order of starts may
+// block.
 void shift_around(Peer& peer, Slab& slab, int64_t n) {
   const int P = peer.size(), me = peer.rank();
   const uint64_t bytes = static_cast<uint64_t>(n) * 4, to = 4 << 20;
@@ -40,10 +41,11 @@ void shift_around(Peer& peer, Slab& slab, int64_t n) {
   expect(slab, to, (me + P - 1) % P, n);
 }
 
-// Rank 0 sends tags 1, 2, 3 to rank 1, which wants 3, 1, 2, each by itself; in the order of sending where
-// the backend asks for that.
+// Rank 0 sends tags 1, 2, 3 to rank 1, which wants 3, 1, 2, each by itself; in the order of sending
+// where the backend asks for that.
 void tags(Peer& peer, Slab& slab, int64_t n) {
-  const std::vector<int> wanted = peer.has(ORR_COMM_PAIR_ORDER) ? std::vector<int>{1, 2, 3} : std::vector<int>{3, 1, 2};
+  const std::vector<int> wanted =
+      peer.has(ORR_COMM_PAIR_ORDER) ? std::vector<int>{1, 2, 3} : std::vector<int>{3, 1, 2};
   const uint64_t bytes = static_cast<uint64_t>(n) * 4;
   if (peer.rank() == 0) {
     std::vector<orr_coll> group;
@@ -114,9 +116,7 @@ int unequal_tags(const std::string& backend, const std::string&) {
 }  // namespace
 
 std::vector<NamedBody> pair_bodies() {
-  return {{"pairs", pairs},
-          {"any source", any_source},
-          {"unequal tags", unequal_tags}};
+  return {{"pairs", pairs}, {"any source", any_source}, {"unequal tags", unequal_tags}};
 }
 
 }  // namespace comm_suite

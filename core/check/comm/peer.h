@@ -25,12 +25,13 @@ using orrery::fail;
 // A communicator of the backend, freed with its memory.
 struct Peer {
   explicit Peer(const std::string& backend)
-      : world(orrery::detect()), store(orrery::Store::open(world)), api(orrery::Registry::get().comm(backend)) {
+      : world(orrery::detect()),
+        store(orrery::Store::open(world)),
+        api(orrery::Registry::get().comm(backend)) {
     const orr_comm_boot boot = store->boot(world);
     check(api.world(api.self, &boot, &comm));
   }
-  Peer(const Peer& parent, int color, int key)
-      : world(parent.world), api(parent.api) {
+  Peer(const Peer& parent, int color, int key) : world(parent.world), api(parent.api) {
     check(api.split(parent.comm, color, key, &comm));
   }
   ~Peer() {
@@ -56,8 +57,11 @@ struct Peer {
     const orr_comm_caps has = caps();
     std::vector<orr_coll> own;
     for (const orr_coll& c : ops)
-      if (orrery::is_native(has, c)) own.push_back(c);
-      else orrery::emulate(c, rank(), size(), [&](const orr_coll* messages, int32_t n) { post_now(messages, n); });
+      if (orrery::is_native(has, c))
+        own.push_back(c);
+      else
+        orrery::emulate(c, rank(), size(),
+                        [&](const orr_coll* messages, int32_t n) { post_now(messages, n); });
     if (!own.empty()) post_now(own.data(), static_cast<int32_t>(own.size()));
   }
   void post_now(const orr_coll* ops, int32_t n) {
@@ -77,7 +81,8 @@ struct Peer {
     return c;
   }
 
-  static inline bool only_messages = false;  // of what the backend has, sends and receives alone are used
+  static inline bool only_messages =
+      false;  // of what the backend has, sends and receives alone are used
 
   orrery::World world;
   std::unique_ptr<orrery::Store> store;
@@ -116,7 +121,8 @@ inline uint64_t data_seed = 1;
 
 // Element i of sequence s as an element of the dtype: numbers whose sums depend on their order.
 inline double number(uint64_t s, uint64_t i) {
-  uint64_t h = (s + 1) * 0x9E3779B97F4A7C15 + i * 0xBF58476D1CE4E5B9 + (data_seed - 1) * 0xD6E8FEB86659FD93;
+  uint64_t h =
+      (s + 1) * 0x9E3779B97F4A7C15 + i * 0xBF58476D1CE4E5B9 + (data_seed - 1) * 0xD6E8FEB86659FD93;
   h = (h ^ (h >> 31)) * 0x94D049BB133111EB;
   h ^= h >> 29;
   constexpr double scales[] = {0x1p-22, 0x1p-23, 0x1p-24, 0x1p-25};

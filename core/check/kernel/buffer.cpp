@@ -100,9 +100,7 @@ double rounded(int32_t dtype, double value) {
 }
 
 Buffer::Buffer(const Device& device, uint64_t bytes)
-    : device_(device),
-      bytes_(bytes),
-      storage_(bytes + 2 * kGuard + 2 * device.alignment(), 0xff) {
+    : device_(device), bytes_(bytes), storage_(bytes + 2 * kGuard + 2 * device.alignment(), 0xff) {
   const uint64_t base = device.is_host() ? reinterpret_cast<uintptr_t>(storage_.data()) : 0;
   const uint64_t step = device.alignment();
   offset_ = (base + kGuard + step - 1) / step * step - base;

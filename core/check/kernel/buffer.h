@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A tensor in memory with guard zones. Every byte that is no logical element, and every output
-// element before the launch, is 0xff: a NaN in each real dtype. Of a device's memory the buffer has a
-// copy, guard zones and all: `send` it before a launch, `fetch` it after.
+// element before the launch, is 0xff: a NaN in each real dtype. Of a device's memory the buffer has
+// a copy, guard zones and all: `send` it before a launch, `fetch` it after.
 #pragma once
 
 #include <orrery/types.h>

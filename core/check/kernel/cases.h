@@ -21,8 +21,8 @@ inline std::string shape_note(std::initializer_list<int64_t> dims) {
   return note;
 }
 
-// The sums of a case, whose terms are of dtype `summed`, stored in the other dtypes that they may be stored
-// in (ops.h, ANOTHER DTYPE).
+// The sums of a case, whose terms are of dtype `summed`, stored in the other dtypes that they may
+// be stored in (ops.h, ANOTHER DTYPE).
 std::vector<Case> stored_otherwise(const Case& sums, int32_t summed);
 
 std::vector<Case> pointwise_cases();

@@ -62,7 +62,8 @@ std::vector<Case> matmul_cases() {
     thin.in[0] = tensor(dtype, {1, 6, 2}), thin.in[1] = tensor(dtype, {1, 2, 35});
     thin.note = "thin_leaves", thin.depth = 2;
     for (const Case& c : {rows, columns, groups, leaves, thin}) cases.push_back(c);
-    for (const Case& sums : {matmul(dtype, 1, 70, 96, 300, "tn"), matmul(dtype, 1, 2, 33, 40, "nn"), columns, leaves})
+    for (const Case& sums :
+         {matmul(dtype, 1, 70, 96, 300, "tn"), matmul(dtype, 1, 2, 33, 40, "nn"), columns, leaves})
       for (const Case& c : stored_otherwise(sums, dtype)) cases.push_back(c);
   }
   return cases;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Outputs against outputs: exactly, or within a tolerance. Each answers with the first difference in
-// words, "" if there is none.
+// Outputs against outputs: exactly, or within a tolerance. Each answers with the first difference
+// in words, "" if there is none.
 #pragma once
 
 #include "check/kernel/harness.h"

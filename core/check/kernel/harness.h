@@ -95,9 +95,9 @@ struct AbiOp {
 };
 
 struct RunOptions {
-  int64_t misalign = 0;  // elements
-  int32_t inplace = 0;   // as orr_support.inplace
-  bool recorded = false; // where device and kernel can: as a graph
+  int64_t misalign = 0;   // elements
+  int32_t inplace = 0;    // as orr_support.inplace
+  bool recorded = false;  // where device and kernel can: as a graph
 };
 
 struct RunResult {

@@ -39,7 +39,11 @@ Values node(int32_t dtype, const Nodes& nodes, int64_t first, int64_t n) {
 class Batch {
  public:
   Batch(const std::string& plugin, const Case& one, int64_t total, uint32_t seed)
-      : plugin_(plugin), one_(one), total_(total), whole_(of_leaves(total)), inputs_(make_inputs(whole_, false, seed)) {}
+      : plugin_(plugin),
+        one_(one),
+        total_(total),
+        whole_(of_leaves(total)),
+        inputs_(make_inputs(whole_, false, seed)) {}
 
   // Runs the leaves [lo, lo + n) in one call; adds the nodes of output o to nodes[o].
   void run_leaves(int64_t lo, int64_t n, std::vector<Nodes>& nodes) const {
@@ -51,8 +55,10 @@ class Batch {
       some.push_back(part(whole_.in[i], inputs_[i], dim, lo * length, n * length));
     }
     const RunResult r = run(plugin_, c, some);
-    const std::string fault = r.unsupported.empty() ? trouble(r) : "it refuses them: " + r.unsupported;
-    if (!fault.empty()) throw Wrong(fmt::format("leaves {} .. {} of {}: {}", lo, lo + n, total_, fault));
+    const std::string fault =
+        r.unsupported.empty() ? trouble(r) : "it refuses them: " + r.unsupported;
+    if (!fault.empty())
+      throw Wrong(fmt::format("leaves {} .. {} of {}: {}", lo, lo + n, total_, fault));
     nodes.resize(c.out.size());
     for (size_t o = 0; o < c.out.size(); ++o) split(r.values[o], lo, n, nodes[o]);
   }
@@ -60,17 +66,20 @@ class Batch {
   // Of every output.
   std::vector<Values> root(const std::vector<Nodes>& nodes) const {
     std::vector<Values> all;
-    for (size_t o = 0; o < nodes.size(); ++o) all.push_back(node(one_.out[o].dtype, nodes[o], 0, total_));
+    for (size_t o = 0; o < nodes.size(); ++o)
+      all.push_back(node(one_.out[o].dtype, nodes[o], 0, total_));
     return all;
   }
 
-  std::string against_oracle(const std::vector<Values>& root, const std::vector<Nodes>& leaves) const {
+  std::string against_oracle(const std::vector<Values>& root,
+                             const std::vector<Nodes>& leaves) const {
     Case deep = whole_;
     deep.depth *= double(total_);
     std::vector<Values> wanted = whole_.oracle(whole_, inputs_);
     for (size_t o = 0; o < root.size(); ++o)
       for (size_t i = 0; i < root[o].size(); ++i)
-        if (std::fabs(root[o][i] - wanted[o][i]) <= rounding_of_nodes(one_.out[o].dtype, leaves[o], i))
+        if (std::fabs(root[o][i] - wanted[o][i]) <=
+            rounding_of_nodes(one_.out[o].dtype, leaves[o], i))
           wanted[o][i] = root[o][i];
     return distance(deep, root, wanted);
   }
@@ -112,7 +121,8 @@ class Batch {
     int64_t at = lo, count = orr_tree_nodes(lo, lo + n, total_);
     const size_t size = stored.size() / size_t(count);
     auto begin = stored.begin();
-    for (int64_t first = lo; int64_t leaves = orr_tree_node(&at, lo + n, total_); first = at, begin += long(size))
+    for (int64_t first = lo; int64_t leaves = orr_tree_node(&at, lo + n, total_);
+         first = at, begin += long(size))
       nodes[{first, leaves}] = Values(begin, begin + long(size));
   }
 
@@ -125,7 +135,8 @@ class Batch {
 
 }  // namespace
 
-std::string leaves_of_one_call(const std::string& plugin, const Case& one, int64_t total, uint32_t seed) try {
+std::string leaves_of_one_call(const std::string& plugin, const Case& one, int64_t total,
+                               uint32_t seed) try {
   const Batch batch(plugin, one, total, seed);
   std::vector<Nodes> together, single;
   batch.run_leaves(0, total, together);
@@ -138,7 +149,8 @@ std::string leaves_of_one_call(const std::string& plugin, const Case& one, int64
   return e.what();
 }
 
-std::string leaves_of_ranks(const std::string& plugin, const Case& one, int64_t total, int64_t ranks, uint32_t seed) try {
+std::string leaves_of_ranks(const std::string& plugin, const Case& one, int64_t total,
+                            int64_t ranks, uint32_t seed) try {
   const Batch batch(plugin, one, total, seed);
   std::vector<Nodes> alone, dealt;
   batch.run_leaves(0, total, alone);

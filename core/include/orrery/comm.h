@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * comm/1: bytes between ranks. One descriptor for every operation, posted in the same order on every
- * rank of a communicator; the core drives one communicator from one thread at a time.
+ * comm/1: bytes between ranks. One descriptor for every operation, posted in the same order on
+ * every rank of a communicator; the core drives one communicator from one thread at a time.
  *
- * Waiting. No call blocks past its deadline. A deadline is counted from the last sign of life of the
- * peers that are waited for; when it passes, or a peer dies, the call returns ORR_DEADLINE or
- * ORR_RETRY with the culprit's rank in the text ("rank 2 died", "rank 1 has not answered for 30 s in
- * all_reduce 'bucket 3'"), the communicator is poisoned, and every later call on it fails at once.
+ * Waiting. No call blocks past its deadline. A deadline is counted from the last sign of life of
+ * the peers that are waited for; when it passes, or a peer dies, the call returns ORR_DEADLINE or
+ * ORR_RETRY with the culprit's rank in the text ("rank 2 died", "rank 1 has not answered for 30 s
+ * in all_reduce 'bucket 3'"), the communicator is poisoned, and every later call on it fails at
+ * once.
  */
 #ifndef ORRERY_COMM_H
 #define ORRERY_COMM_H
@@ -18,28 +19,29 @@
 extern "C" {
 #endif
 
-/* Operations. SEND and RECV every backend has; what else is not among its orr_comm_caps.ops, or adds in a
- * dtype that is not among its dtypes, the core composes of these; so it does trees of memory of a device, whose
- * kernels add. Counts are in elements of `dtype`. All may be in place (send.memory == recv.memory and
- * equal offset, or the rank's own part of recv for all_gather and reduce_scatter). */
+/* Operations. SEND and RECV every backend has; what else is not among its orr_comm_caps.ops, or
+ * adds in a dtype that is not among its dtypes, the core composes of these; so it does trees of
+ * memory of a device, whose kernels add. Counts are in elements of `dtype`. All may be in place
+ * (send.memory == recv.memory and equal offset, or the rank's own part of recv for all_gather and
+ * reduce_scatter). */
 enum {
   ORR_COLL_BARRIER = 1,
   ORR_COLL_BROADCAST = 2,      /* count from root */
   ORR_COLL_ALL_REDUCE = 3,     /* count; folded in rank order 0..P-1 by backends that can */
   ORR_COLL_REDUCE_SCATTER = 4, /* send: sum of counts[]; recv: counts[rank] */
   ORR_COLL_ALL_GATHER = 5,     /* send: counts[rank]; recv: sum of counts[] in rank order */
-  ORR_COLL_ALL_TO_ALL = 6,     /* counts[p] to peer p, recv_counts[p] from peer p, packed in order */
-  ORR_COLL_SEND = 7,           /* count to peer, tag */
-  ORR_COLL_RECV = 8,           /* count from peer, tag */
-  ORR_COLL_REDUCE = 9,         /* count to root */
+  ORR_COLL_ALL_TO_ALL = 6, /* counts[p] to peer p, recv_counts[p] from peer p, packed in order */
+  ORR_COLL_SEND = 7,       /* count to peer, tag */
+  ORR_COLL_RECV = 8,       /* count from peer, tag */
+  ORR_COLL_REDUCE = 9,     /* count to root */
   /* Tree all-reduce (design section 8), optional, sums only. `send` holds this rank's maximal nodes
-   * of the leaves [leaf_first[rank], leaf_first[rank+1]) out of leaf_first[size], one after another,
-   * `count` elements each (ops.h, LEAVES); recv gets the root of the tree. A rank may own no leaf.
-   * In place: recv is the first node's place; a rank without leaves only receives. */
+   * of the leaves [leaf_first[rank], leaf_first[rank+1]) out of leaf_first[size], one after
+   * another, `count` elements each (ops.h, LEAVES); recv gets the root of the tree. A rank may own
+   * no leaf. In place: recv is the first node's place; a rank without leaves only receives. */
   ORR_COLL_TREE_ALL_REDUCE = 10,
-  /* The same tree, optional, of which rank r receives the elements [recv_counts[r], recv_counts[r] +
-   * counts[r]) alone; slices are disjoint and may leave elements out. In place: recv is the slice's
-   * own place in the first node. */
+  /* The same tree, optional, of which rank r receives the elements [recv_counts[r], recv_counts[r]
+   * + counts[r]) alone; slices are disjoint and may leave elements out. In place: recv is the
+   * slice's own place in the first node. */
   ORR_COLL_TREE_REDUCE_SCATTER = 11
 };
 
@@ -47,13 +49,14 @@ enum { ORR_RED_SUM = 1, ORR_RED_PROD = 2, ORR_RED_MIN = 3, ORR_RED_MAX = 4 };
 
 /* Bits of orr_comm_caps.flags. */
 enum {
-  ORR_COMM_STREAM_ORDERED = 1, /* post enqueues on the stream; else the call's thread moves the bytes */
-  ORR_COMM_DETERMINISTIC = 2,  /* same inputs, same ranks: same bits on every rank and run */
-  ORR_COMM_ANY_SOURCE = 4,     /* RECV with peer = -1 */
-  ORR_COMM_REGISTERED = 8,     /* memory from `allocate` is read by peers in place */
-  ORR_COMM_PEER_DEATH = 16,    /* notices a dead peer before the deadline */
-  ORR_COMM_PAIR_ORDER = 32,    /* messages of a pair match in order; tags must agree, not select */
-  ORR_COMM_DEVICE_MEMORY = 64  /* `allocate` gives memory of tier DEVICE, without host address */
+  ORR_COMM_STREAM_ORDERED =
+      1, /* post enqueues on the stream; else the call's thread moves the bytes */
+  ORR_COMM_DETERMINISTIC = 2, /* same inputs, same ranks: same bits on every rank and run */
+  ORR_COMM_ANY_SOURCE = 4,    /* RECV with peer = -1 */
+  ORR_COMM_REGISTERED = 8,    /* memory from `allocate` is read by peers in place */
+  ORR_COMM_PEER_DEATH = 16,   /* notices a dead peer before the deadline */
+  ORR_COMM_PAIR_ORDER = 32,   /* messages of a pair match in order; tags must agree, not select */
+  ORR_COMM_DEVICE_MEMORY = 64 /* `allocate` gives memory of tier DEVICE, without host address */
 };
 
 typedef struct orr_comm_caps {
@@ -71,8 +74,8 @@ typedef struct orr_comm_caps {
 typedef struct orr_comm_boot {
   uint32_t size;
   int32_t rank, world_size, local_rank, local_size;
-  int64_t deadline_ns;  /* default of every wait */
-  const char* job;      /* unique name of the job, safe in file names */
+  int64_t deadline_ns; /* default of every wait */
+  const char* job;     /* unique name of the job, safe in file names */
   void* store;
   orr_status* (*put)(void* store, const char* key, const void* value, uint64_t bytes);
   orr_status* (*get)(void* store, const char* key, void* value, uint64_t capacity, uint64_t* bytes,
@@ -97,33 +100,35 @@ typedef struct orr_coll {
   const int64_t* leaf_first;  /* tree: world_size + 1 */
   orr_stream* stream;         /* stream-ordered backends: the device's own handle (device.h) */
   int64_t deadline_ns;        /* 0: the communicator's */
-  uint64_t sequence;          /* number of this operation on this communicator; equal on all ranks */
-  const char* name;           /* "bucket 3"; with where, for messages and order checks */
-  const char* where;          /* Lua file:line */
-  int32_t* source;            /* RECV from -1: gets the sender's rank when the work is done; or NULL */
+  uint64_t sequence; /* number of this operation on this communicator; equal on all ranks */
+  const char* name;  /* "bucket 3"; with where, for messages and order checks */
+  const char* where; /* Lua file:line */
+  int32_t* source;   /* RECV from -1: gets the sender's rank when the work is done; or NULL */
 } orr_coll;
 
 typedef struct orr_comm_api {
   uint32_t size;
   void* self;
 
-  /* Static facts, and whether the backend works here (0 and a reason if not). No side effects. The host
-   * has zeroed `out` and set its size: write no field that lies behind. [main thread] */
+  /* Static facts, and whether the backend works here (0 and a reason if not). No side effects. The
+   * host has zeroed `out` and set its size: write no field that lies behind. [main thread] */
   int32_t (*probe)(void* self, orr_comm_caps* out, char* reason, uint32_t reason_bytes);
 
   /* Collective over all ranks of the job. [main thread] */
   orr_status* (*world)(void* self, const orr_comm_boot*, orr_comm** out);
-  /* Collective over `parent`: ranks with equal color >= 0 form one communicator, ordered by key then
-   * rank; color -1 gets *out = NULL. [communication thread] */
+  /* Collective over `parent`: ranks with equal color >= 0 form one communicator, ordered by key
+   * then rank; color -1 gets *out = NULL. [communication thread] */
   orr_status* (*split)(orr_comm* parent, int32_t color, int32_t key, orr_comm** out);
   /* This process's rank in the communicator, and how many there are; fixed. [any thread] */
   int32_t (*rank)(orr_comm*);
   int32_t (*world_size)(orr_comm*);
 
-  /* Posts n operations; n > 1 is a group whose sends and receives start together. All ranks post the
-   * same operations in the same order. *out is one handle for the group. [communication thread] */
+  /* Posts n operations; n > 1 is a group whose sends and receives start together. All ranks post
+   * the same operations in the same order. *out is one handle for the group. [communication
+   * thread] */
   orr_status* (*post)(orr_comm*, const orr_coll* ops, int32_t n, orr_work** out);
-  /* Completes the work (progress may be made only here) and frees the handle. [communication thread] */
+  /* Completes the work (progress may be made only here) and frees the handle. [communication
+   * thread] */
   orr_status* (*wait)(orr_comm*, orr_work*);
 
   /* Memory that this communicator's ranks can use in place (tier COMM), zeroed. Collective; same

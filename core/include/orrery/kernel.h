@@ -7,9 +7,9 @@
  * The catalogue of ops, with shapes, attributes and the order of every sum, is ops.h.
  *
  * Several plugins may serve one device, and one op is a whole plugin: what it does not claim others
- * have. A claim holds for every call with those shapes, attributes and strides; an op that sums over the
- * batch is claimed with its leaves. Ops, dtypes, attributes and functions that a plugin does not know
- * come from newer hosts: it refuses them with score 0 and a reason.
+ * have. A claim holds for every call with those shapes, attributes and strides; an op that sums
+ * over the batch is claimed with its leaves. Ops, dtypes, attributes and functions that a plugin
+ * does not know come from newer hosts: it refuses them with score 0 and a reason.
  */
 #ifndef ORRERY_KERNEL_H
 #define ORRERY_KERNEL_H
@@ -21,16 +21,16 @@
 extern "C" {
 #endif
 
-/* An attribute of an op: a named integer, real, string or list of integers. One that is absent has the
- * value that ops.h gives. */
+/* An attribute of an op: a named integer, real, string or list of integers. One that is absent has
+ * the value that ops.h gives. */
 enum { ORR_ATTR_INT = 1, ORR_ATTR_REAL = 2, ORR_ATTR_TEXT = 3, ORR_ATTR_INTS = 4 };
 typedef struct orr_attr {
-  const char* name;     /* "eps" */
-  int32_t type;         /* ORR_ATTR_INT ...: which of the fields below is set */
-  int32_t count;        /* of `ints` */
+  const char* name; /* "eps" */
+  int32_t type;     /* ORR_ATTR_INT ...: which of the fields below is set */
+  int32_t count;    /* of `ints` */
   int64_t i;
   double f;
-  const char* text;     /* borrowed, as is `ints` */
+  const char* text; /* borrowed, as is `ints` */
   const int64_t* ints;
 } orr_attr;
 
@@ -44,8 +44,8 @@ typedef struct orr_instr {
   double imm;       /* of CONST and RAND */
 } orr_instr;
 
-/* A pointwise expression: straight-line code, run for each element. outputs[j] is the register stored to
- * output j; its dtype is the output's. Borrowed for the call, with its lists. */
+/* A pointwise expression: straight-line code, run for each element. outputs[j] is the register
+ * stored to output j; its dtype is the output's. Borrowed for the call, with its lists. */
 typedef struct orr_expr {
   uint32_t size;
   int32_t n_instrs;
@@ -55,12 +55,12 @@ typedef struct orr_expr {
   const int32_t* outputs;
 } orr_expr;
 
-/* An op with the shapes and strides of one place in one program. Borrowed for the call, with all that it
- * points to. */
+/* An op with the shapes and strides of one place in one program. Borrowed for the call, with all
+ * that it points to. */
 typedef struct orr_op {
   uint32_t size;
   int32_t n_in, n_out, n_attrs;
-  const char* kind; /* "matmul", "pointwise", ... */
+  const char* kind;      /* "matmul", "pointwise", ... */
   const orr_tensor* in;  /* n_in of them, in the order of ops.h */
   const orr_tensor* out; /* n_out */
   const orr_attr* attrs;
@@ -68,17 +68,17 @@ typedef struct orr_op {
   const char* where;    /* module path and Lua line, for messages */
 } orr_op;
 
-/* Answer of `supports`. Score 0 means no, with the reason. The host has zeroed it and set `size`; write
- * no field that lies behind. */
+/* Answer of `supports`. Score 0 means no, with the reason. The host has zeroed it and set `size`;
+ * write no field that lies behind. */
 typedef struct orr_support {
   uint32_t size;
-  int32_t score;      /* reference 1, a tuned library 50, own kernel for this machine 100 */
-  char numerics[64];  /* names the order of every sum and the accumulators: equal id = equal bits */
-  char reason[96];    /* why not, if score is 0 */
+  int32_t score;     /* reference 1, a tuned library 50, own kernel for this machine 100 */
+  char numerics[64]; /* names the order of every sum and the accumulators: equal id = equal bits */
+  char reason[96];   /* why not, if score is 0 */
   uint32_t strided_in;  /* bit i: input i may have any strides (else contiguous row-major) */
   uint32_t strided_out; /* bit i: output i may have any strides whose last is 1 */
-  int32_t inplace;    /* k+1: output 0 may be the same buffer as input k; 0: never */
-  int32_t capturable; /* 1: a launch may be recorded (device.h, capture_begin); 0: never */
+  int32_t inplace;      /* k+1: output 0 may be the same buffer as input k; 0: never */
+  int32_t capturable;   /* 1: a launch may be recorded (device.h, capture_begin); 0: never */
 } orr_support;
 
 /* Answer of `measure`. */
@@ -96,22 +96,22 @@ typedef struct orr_kernel_api {
   char device[16]; /* the device it works on: "host" or the name of a device/1 table */
 
   /* Whether and how well this machine can run the plugin at all; without side effects, and without
-   * opening the device. score 0 with a reason ("no NVIDIA driver here"), cut to reason_bytes with its
-   * end, turns it off. [main thread] */
+   * opening the device. score 0 with a reason ("no NVIDIA driver here"), cut to reason_bytes with
+   * its end, turns it off. [main thread] */
   int32_t (*probe)(void* self, char* reason, uint32_t reason_bytes);
 
-  /* Whether the plugin takes the op, and what it asks for. Pure: the same answer for the same op, and
-   * no device needed, so that a plan is the run's. [main thread] */
+  /* Whether the plugin takes the op, and what it asks for. Pure: the same answer for the same op,
+   * and no device needed, so that a plan is the run's. [main thread] */
   void (*supports)(void* self, const orr_op*, orr_support* out);
 
-  /* What a launch of the op needs beside its tensors. Pure: needs no device. REQUIRES: `supports` says
-   * yes. [main thread] */
+  /* What a launch of the op needs beside its tensors. Pure: needs no device. REQUIRES: `supports`
+   * says yes. [main thread] */
   orr_status* (*measure)(void* self, const orr_op*, orr_kernel_size* out);
 
   /* Makes a launchable kernel that needs no more than `measure` said. The op is borrowed: copy what
-   * you keep. Owned by the caller until `release`, which comes when no launch is pending, and not more
-   * than once. Nothing that a launch does allocates or waits. REQUIRES: `supports` says yes, and the
-   * device is open. [main thread] */
+   * you keep. Owned by the caller until `release`, which comes when no launch is pending, and not
+   * more than once. Nothing that a launch does allocates or waits. REQUIRES: `supports` says yes,
+   * and the device is open. [main thread] */
   orr_status* (*prepare)(void* self, const orr_op*, orr_kernel** out);
   /* Frees what `prepare` made. [main thread] */
   void (*release)(void* self, orr_kernel*);
@@ -121,8 +121,8 @@ typedef struct orr_kernel_api {
    * permitted in-place pair (same address). On a stream-less device the work is done at return. Bad
    * data (a label outside the classes) is an error that names the row and the value, here or, where
    * the stream learns of it later, from event_sync, then with the op's `where` in front.
-   * [compute thread of the device; sums of exchanges on the communication thread at the same time: one
-   * thread at a time for each kernel and stream] */
+   * [compute thread of the device; sums of exchanges on the communication thread at the same time:
+   * one thread at a time for each kernel and stream] */
   orr_status* (*launch)(orr_kernel*, orr_stream*, const orr_buffer* in, const orr_buffer* out,
                         const orr_buffer* workspace);
 } orr_kernel_api;

@@ -3,9 +3,10 @@
  * observer/1: read-only events of a run, delivered in order on one thread. What is observed is what
  * the program already computes: an observer never causes a collective or a wait.
  *
- * A run uses every observer that it finds, on every rank. One process may have several runs, one after
- * another: start, events, stop; start again. An event of a kind that a plugin does not know is passed
- * over. What an observer does takes time from the run: it does not wait, and keeps nothing per step.
+ * A run uses every observer that it finds, on every rank. One process may have several runs, one
+ * after another: start, events, stop; start again. An event of a kind that a plugin does not know
+ * is passed over. What an observer does takes time from the run: it does not wait, and keeps
+ * nothing per step.
  */
 #ifndef ORRERY_OBSERVER_H
 #define ORRERY_OBSERVER_H
@@ -17,15 +18,17 @@ extern "C" {
 #endif
 
 enum {
-  ORR_EVENT_RUN_BEGIN = 1, /* text: the run directory ("" if none); value: planned steps, 0 unknown */
-  ORR_EVENT_STEP_END = 2,  /* step, seconds = wall time of the step */
-  ORR_EVENT_METRIC = 3,    /* step, text = tag ("loss", "grad_norm"), value */
-  ORR_EVENT_LOG = 4,       /* text: a line of orrery.log */
-  ORR_EVENT_FAILURE = 5,   /* text: the error */
+  ORR_EVENT_RUN_BEGIN =
+      1, /* text: the run directory ("" if none); value: planned steps, 0 unknown */
+  ORR_EVENT_STEP_END = 2, /* step, seconds = wall time of the step */
+  ORR_EVENT_METRIC = 3,   /* step, text = tag ("loss", "grad_norm"), value */
+  ORR_EVENT_LOG = 4,      /* text: a line of orrery.log */
+  ORR_EVENT_FAILURE = 5,  /* text: the error */
   ORR_EVENT_RUN_END = 6
 };
 
-/* One event, with its texts borrowed for the call: copy what you keep. Unused fields are 0 or "". */
+/* One event, with its texts borrowed for the call: copy what you keep. Unused fields are 0 or
+ * "". */
 typedef struct orr_event_record {
   uint32_t size;            /* of the struct that the host has made */
   int32_t kind;             /* ORR_EVENT_STEP_END ... */
@@ -33,16 +36,16 @@ typedef struct orr_event_record {
   int64_t step;             /* counted from 1 */
   double value;             /* may be NaN or infinite, as the program computed it */
   double seconds;
-  double time;              /* when it happened: unix seconds */
-  const char* text;         /* never NULL */
+  double time;      /* when it happened: unix seconds */
+  const char* text; /* never NULL */
 } orr_event_record;
 
 /* What an observer is told when it starts. Borrowed for the call. */
 typedef struct orr_observer_config {
   uint32_t size;
   int32_t rank, world_size; /* ranks count from 0; rank 0 speaks for all */
-  const char* directory; /* of the run, "" if the run keeps none */
-  int32_t terminal;      /* 1 if standard error is a terminal */
+  const char* directory;    /* of the run, "" if the run keeps none */
+  int32_t terminal;         /* 1 if standard error is a terminal */
 } orr_observer_config;
 
 /* The plugin's table; lives until its `shutdown`. The host gives `self` back with every call. */
@@ -55,8 +58,8 @@ typedef struct orr_observer_api {
   /* The next event. An error ends the run: return one only where going on would lose what the user
    * asked for. Never called before `start` or after `stop`. [main thread] */
   orr_status* (*observe)(void* self, const orr_event_record* event);
-  /* Ends the run, however it went, also after an error of `observe`; not after one of `start`. Releases
-   * what `start` took. [main thread] */
+  /* Ends the run, however it went, also after an error of `observe`; not after one of `start`.
+   * Releases what `start` took. [main thread] */
   void (*stop)(void* self);
 } orr_observer_api;
 

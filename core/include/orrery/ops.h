@@ -3,30 +3,31 @@
  * The ops that kernels implement, with the arithmetic that they fix. `kernels/reference` is this
  * page as plain loops.
  *
- * Notation: [R,C] shapes; x[i] input i. Every accumulation of f32, bf16 and f16 is in f32, of f64 in
- * f64, of integers in i64; a bf16 or f16 result is rounded once, to nearest even, when stored.
+ * Notation: [R,C] shapes; x[i] input i. Every accumulation of f32, bf16 and f16 is in f32, of f64
+ * in f64, of integers in i64; a bf16 or f16 result is rounded once, to nearest even, when stored.
  * Contraction (fma) happens only where written. Subnormals are kept (MXCSR default).
  *
  * LEAVES. The batch is cut into `leaf_total` equal leaves; an op that sums over the batch is called
- * for the leaves [leaf_lo, leaf_lo+leaf_n) (attributes, absent = 0, 1, 1): the summed dim is cut into
- * leaf_n equal consecutive segments, each is summed alone in the op's own order, and the segments are
- * added in the binary tree over the leaf index: node(l, i) = node(l-1, 2i) + node(l-1, 2i+1); a node
- * whose right child lies beyond leaf_total is its left child, unchanged. The op writes every maximal
- * node that the range completes (orr_tree_node below lists them in order), one after another: an
- * output that is declared [..] is stored as [nodes, ..]. With one leaf that is just the sum. Rounding:
- * every node of a 16-bit output is rounded to it.
+ * for the leaves [leaf_lo, leaf_lo+leaf_n) (attributes, absent = 0, 1, 1): the summed dim is cut
+ * into leaf_n equal consecutive segments, each is summed alone in the op's own order, and the
+ * segments are added in the binary tree over the leaf index: node(l, i) = node(l-1, 2i) + node(l-1,
+ * 2i+1); a node whose right child lies beyond leaf_total is its left child, unchanged. The op
+ * writes every maximal node that the range completes (orr_tree_node below lists them in order), one
+ * after another: an output that is declared [..] is stored as [nodes, ..]. With one leaf that is
+ * just the sum. Rounding: every node of a 16-bit output is rounded to it.
  *
- * ANOTHER DTYPE. The result of matmul, of reduce "sum", of norm_param_grad and of scatter_add may be of another
- * real dtype than the inputs that are summed: f32 where they are bf16 or f16, or one of these where they are
- * f32. The sum is the same, what is stored is rounded to the result's dtype alone. A kernel need not have it:
- * the core then gives one that has not, and is asked for f32, inputs cast to f32.
+ * ANOTHER DTYPE. The result of matmul, of reduce "sum", of norm_param_grad and of scatter_add may
+ * be of another real dtype than the inputs that are summed: f32 where they are bf16 or f16, or one
+ * of these where they are f32. The sum is the same, what is stored is rounded to the result's dtype
+ * alone. A kernel need not have it: the core then gives one that has not, and is asked for f32,
+ * inputs cast to f32.
  *
- * SUMS over K elements that are neighbours in memory ("row sums"): blocks of ORR_SUM_BLOCK elements;
- * in a block, lane j of 16 adds elements j, j+16, ... in order starting from +0 (missing elements add
- * nothing); then lane[j] += lane[j+8] for j < 8, then 4, 2, 1; block sums are added in the same
- * binary tree over the block index (a missing right child passes the left on). SUMS over a dim that is not the
- * last ("column sums"): blocks of ORR_SUM_ROWS rows, each added in row order starting from +0, then
- * the same tree over the block index.
+ * SUMS over K elements that are neighbours in memory ("row sums"): blocks of ORR_SUM_BLOCK
+ * elements; in a block, lane j of 16 adds elements j, j+16, ... in order starting from +0 (missing
+ * elements add nothing); then lane[j] += lane[j+8] for j < 8, then 4, 2, 1; block sums are added in
+ * the same binary tree over the block index (a missing right child passes the left on). SUMS over a
+ * dim that is not the last ("column sums"): blocks of ORR_SUM_ROWS rows, each added in row order
+ * starting from +0, then the same tree over the block index.
  *
  * kind              inputs -> outputs, attributes
  * ---------------   ------------------------------------------------------------------------------
@@ -36,10 +37,11 @@
  *                   any input's buffer of equal layout.
  * matmul            a[G,M,K], b[G,K,N] -> y[G,M,N]; strides carry transposition and, with 0 on G,
  *                   sharing; one of the last two strides of a and of b is 1. Optional attribute
- *                   leaves: over K, only with G = 1; y's first stride is then from node to node. Order: per leaf, K in blocks of ORR_MATMUL_K; in a
- *                   block acc = fma(a,b,acc) in order from +0; blocks are added in order to the first.
- *                   Text "numerics" = "fast": any order will do, and f32 factors may lose all but 10
- *                   bits of their fraction (TF32). A kernel that does not take it is asked without.
+ *                   leaves: over K, only with G = 1; y's first stride is then from node to node.
+ *                   Order: per leaf, K in blocks of ORR_MATMUL_K; in a block acc = fma(a,b,acc) in
+ *                   order from +0; blocks are added in order to the first. Text "numerics" =
+ *                   "fast": any order will do, and f32 factors may lose all but 10 bits of their
+ *                   fraction (TF32). A kernel that does not take it is asked without.
  * reduce            x[O,K,I] -> y[O,I]; text "fn": "sum", "sumsq" (sum of x*x), "max",
  *                   "min". Leaves over K (sum, O = 1). I = 1: row sums, else column sums. NaN wins
  *                   in max and min. O = 1, I = 1, K in the tens of millions is common.
@@ -52,27 +54,32 @@
  *                   mean and rstd are f32 (f64 for f64).
  * layernorm_grad    dy[R,C], x[R,C], w[C], mean[R], rstd[R] -> dx[R,C]; with xh = (x-mean)*rstd,
  *                   g = dy*w: dx = rstd * (g - sum(g)/C - xh * (sum(g*xh)/C)), row sums.
- * rmsnorm           x[R,C], w[C] -> y[R,C], rstd[R]; real "eps". rstd = 1/sqrt(row sum(x*x)/C + eps).
+ * rmsnorm           x[R,C], w[C] -> y[R,C], rstd[R]; real "eps". rstd = 1/sqrt(row sum(x*x)/C +
+ *                   eps).
  * rmsnorm_grad      dy, x, w, rstd -> dx = rstd * (dy*w - xh * (row sum(dy*w*xh)/C)).
  * norm_param_grad   dy[R,C], x[R,C], mean[R], rstd[R] -> dw[C], db[C]; column sums of
  *                   dy*(x-mean)*rstd and of dy. Leaves over R. With int "rms" = 1 the inputs are
  *                   dy, x, rstd, the output dw alone, and mean is 0.
  * attention         q[B,H,T,D], k[B,H,S,D], v[B,H,S,D] -> o[B,H,T,D], f32 lse[B,H,T]; real "scale",
- *                   int "causal" (key s is seen by query t iff s - S <= t - T). Strides are free but
- *                   for the last, which is 1. T x S is never stored. lse = max + log(sum exp).
+ *                   int "causal" (key s is seen by query t iff s - S <= t - T). Strides are free
+ *                   but for the last, which is 1. T x S is never stored. lse = max + log(sum exp).
  * attention_grad    do, q, k, v, o, lse -> dq, dk, dv; same attributes; no atomics, fixed order.
  * cross_entropy     logits[R,V], labels[R] i32/i64, w[R] f32 -> loss[R] f32, lse[R] f32:
  *                   loss = w * (lse - logits[label]); where w = 0 loss is 0 and the label is not
  *                   looked at; a label outside [0,V) is an error naming row and label.
- *                   lse = max + log(row sum of exp(x - max)). f64 logits give f64 loss, lse, take f64 w.
+ *                   lse = max + log(row sum of exp(x - max)). f64 logits give f64 loss, lse, take
+ *                   f64 w.
  * cross_entropy_grad  dloss[R], logits, labels, w, lse -> dlogits[R,V] =
  *                   dloss*w * (exp(x - lse) - [c = label]); may be in place on logits (input 1).
  * gather            table[V,C], index[N] i32/i64 -> y[N,C]; an index outside [0,V) is an error.
  * scatter_add       index[N], dy[N,C] -> y[V,C]; int "rows" = V. Per leaf, rows are added in token
  *                   order from +0. Leaves over N. With a third input base[V,C] all leaves are there
- *                   and their sum is added to base; rows without tokens are base's; may be in place.
- * slice_at          x[O,D,I], at (i64 scalar) -> y[O,n,I], n = out dim: x[:, at:at+n, :]; out of range is an error.
- * update_slice      x[O,D,I], u[O,n,I], at -> y[O,D,I]: x with u written at `at`; may be in place on x.
+ *                   and their sum is added to base; rows without tokens are base's; may be in
+ *                   place.
+ * slice_at          x[O,D,I], at (i64 scalar) -> y[O,n,I], n = out dim: x[:, at:at+n, :]; out of
+ *                   range is an error.
+ * update_slice      x[O,D,I], u[O,n,I], at -> y[O,D,I]: x with u written at `at`; may be in place
+ *                   on x.
  * iota              -> y[N]: 0, 1, ...; int "start".
  * categorical       logits[R,C], seed, step, base (i64 scalars) -> i64 y[R]; int "rng_id".
  *                   u = the uniform number of element base + row; the first c whose running sum of
@@ -101,23 +108,49 @@ enum { ORR_SUM_BLOCK = 1024, ORR_SUM_ROWS = 64, ORR_MATMUL_K = 256 };
  * i64 (i32 wraps when stored), comparisons and logic give BOOL. Operand registers have the dtype of
  * the result unless stated. */
 enum {
-  ORR_FN_INPUT = 0,  /* input number a, at this element; dtype = the input's */
-  ORR_FN_CONST = 1,  /* imm */
-  ORR_FN_CAST = 2,   /* register a of any dtype; real to integer truncates; to BOOL is != 0 */
-  ORR_FN_RAND = 3,   /* uniform in [0,1): a = seed, b = step, c = base (i64 registers that come from
+  ORR_FN_INPUT = 0, /* input number a, at this element; dtype = the input's */
+  ORR_FN_CONST = 1, /* imm */
+  ORR_FN_CAST = 2,  /* register a of any dtype; real to integer truncates; to BOOL is != 0 */
+  ORR_FN_RAND = 3,  /* uniform in [0,1): a = seed, b = step, c = base (i64 registers that come from
                         scalars), imm = RNG id; element = base + row-major index in the output */
-  ORR_FN_ADD = 10, ORR_FN_SUB, ORR_FN_MUL, ORR_FN_DIV, ORR_FN_MIN, ORR_FN_MAX, ORR_FN_POW,
-  ORR_FN_FMA,        /* a*b + c, one rounding */
-  ORR_FN_MOD,        /* a - floor(a/b)*b */
-  ORR_FN_NEG = 30, ORR_FN_ABS, ORR_FN_SIGN, ORR_FN_SQRT, ORR_FN_RSQRT, ORR_FN_RECIP, ORR_FN_EXP,
-  ORR_FN_LOG, ORR_FN_TANH, ORR_FN_SIGMOID, ORR_FN_ERF, ORR_FN_SIN, ORR_FN_COS, ORR_FN_FLOOR,
-  ORR_FN_CEIL, ORR_FN_ROUND, /* to nearest, ties to even */
-  ORR_FN_GELU,       /* 0.5*x*(1+tanh(sqrt(2/pi)*(x+0.044715*x^3))) */
-  ORR_FN_GELU_GRAD,  /* its derivative at a */
-  ORR_FN_EQ = 60, ORR_FN_NE, ORR_FN_LT, ORR_FN_LE, ORR_FN_GT, ORR_FN_GE, /* operands of equal dtype */
-  ORR_FN_AND, ORR_FN_OR, ORR_FN_NOT, /* BOOL */
-  ORR_FN_ISFINITE,   /* a real -> BOOL */
-  ORR_FN_SELECT      /* BOOL a ? b : c */
+  ORR_FN_ADD = 10,
+  ORR_FN_SUB,
+  ORR_FN_MUL,
+  ORR_FN_DIV,
+  ORR_FN_MIN,
+  ORR_FN_MAX,
+  ORR_FN_POW,
+  ORR_FN_FMA, /* a*b + c, one rounding */
+  ORR_FN_MOD, /* a - floor(a/b)*b */
+  ORR_FN_NEG = 30,
+  ORR_FN_ABS,
+  ORR_FN_SIGN,
+  ORR_FN_SQRT,
+  ORR_FN_RSQRT,
+  ORR_FN_RECIP,
+  ORR_FN_EXP,
+  ORR_FN_LOG,
+  ORR_FN_TANH,
+  ORR_FN_SIGMOID,
+  ORR_FN_ERF,
+  ORR_FN_SIN,
+  ORR_FN_COS,
+  ORR_FN_FLOOR,
+  ORR_FN_CEIL,
+  ORR_FN_ROUND,     /* to nearest, ties to even */
+  ORR_FN_GELU,      /* 0.5*x*(1+tanh(sqrt(2/pi)*(x+0.044715*x^3))) */
+  ORR_FN_GELU_GRAD, /* its derivative at a */
+  ORR_FN_EQ = 60,
+  ORR_FN_NE,
+  ORR_FN_LT,
+  ORR_FN_LE,
+  ORR_FN_GT,
+  ORR_FN_GE, /* operands of equal dtype */
+  ORR_FN_AND,
+  ORR_FN_OR,
+  ORR_FN_NOT,      /* BOOL */
+  ORR_FN_ISFINITE, /* a real -> BOOL */
+  ORR_FN_SELECT    /* BOOL a ? b : c */
 };
 
 /* The uniform random number of design section 4: Philox 4x32-10 (Salmon et al., SC'11), key = seed
@@ -129,22 +162,35 @@ ORR_ANYWHERE uint32_t orr_philox(uint64_t seed, uint32_t id, uint32_t step, uint
   for (int round = 0; round < 10; ++round) {
     uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
     uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
-    c1 = (uint32_t)p1; c3 = (uint32_t)p0; c0 = n0; c2 = n2;
-    k0 += 0x9E3779B9u; k1 += 0xBB67AE85u;
+    c1 = (uint32_t)p1;
+    c3 = (uint32_t)p0;
+    c0 = n0;
+    c2 = n2;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
   }
-  switch (element & 3) { case 0: return c0; case 1: return c1; case 2: return c2; default: return c3; }
+  switch (element & 3) {
+    case 0: return c0;
+    case 1: return c1;
+    case 2: return c2;
+    default: return c3;
+  }
 }
 ORR_ANYWHERE float orr_uniform(uint64_t seed, uint32_t id, uint32_t step, uint64_t element) {
   return (float)(orr_philox(seed, id, step, element) >> 8) * (1.0f / 16777216.0f);
 }
 
-/* The tree nodes that the leaves [lo, hi) of `total` complete alone, in order: call with *lo = first
- * leaf; it returns the number of leaves of the next node and moves *lo past it, or 0 at the end.
- * A range that ends at `total` counts as reaching to the next power of two, whose rest is absent. */
+/* The tree nodes that the leaves [lo, hi) of `total` complete alone, in order: call with *lo =
+ * first leaf; it returns the number of leaves of the next node and moves *lo past it, or 0 at the
+ * end. A range that ends at `total` counts as reaching to the next power of two, whose rest is
+ * absent. */
 static inline int64_t orr_tree_node(int64_t* lo, int64_t hi, int64_t total) {
   int64_t end = hi, width = 1, first = *lo, n;
   if (first >= hi) return 0;
-  if (hi >= total) { end = 1; while (end < total) end <<= 1; }
+  if (hi >= total) {
+    end = 1;
+    while (end < total) end <<= 1;
+  }
   while ((first == 0 || (first & (2 * width - 1)) == 0) && first + 2 * width <= end) width <<= 1;
   n = (first + width < hi ? first + width : hi) - first;
   *lo = first + n;

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The bootstrap: how a shared object becomes a plugin. Frozen; everything that grows is an interface
- * fetched by id and version (device/1, kernel/1, comm/1, strategy/1, observer/1, host/1).
+ * The bootstrap: how a shared object becomes a plugin. Frozen; everything that grows is an
+ * interface fetched by id and version (device/1, kernel/1, comm/1, strategy/1, observer/1, host/1).
  *
  * A plugin exports exactly one symbol, the data object `orrery_plugin`, placed in the ELF section
  * ".orrery_plugin". All but its last field are integers and char arrays, so that the host reads who
  * the plugin is from the file, before any of its code runs.
  *
- * Loading. The host looks for files in the places of ORRERY_PLUGIN_PATH, which are absolute, and where
- * it was installed; checks that the file is whole, for this machine, and that nobody but its user or
- * root can have written it; reads the descriptor; opens the file by its canonical path with all symbols
- * resolved and none shared; calls the entry once; asks for tables. It never unloads. Loading and asking
- * for tables has no side effects on the process: no signal handlers, locale, rounding or directory.
+ * Loading. The host looks for files in the places of ORRERY_PLUGIN_PATH, which are absolute, and
+ * where it was installed; checks that the file is whole, for this machine, and that nobody but its
+ * user or root can have written it; reads the descriptor; opens the file by its canonical path with
+ * all symbols resolved and none shared; calls the entry once; asks for tables. It never unloads.
+ * Loading and asking for tables has no side effects on the process: no signal handlers, locale,
+ * rounding or directory.
  *
- * Growth. Within a version tables and structs with a `size` grow at their end alone. A table's `size`
- * is the sizeof of the header that its plugin was built with, and slots behind it count as missing; the
- * host fills what is missing with functions that answer ORR_UNIMPLEMENTED, do nothing, or say no. A
- * plugin reads and writes no more of a host's struct than its own header knows, nor than its `size` says.
+ * Growth. Within a version tables and structs with a `size` grow at their end alone. A table's
+ * `size` is the sizeof of the header that its plugin was built with, and slots behind it count as
+ * missing; the host fills what is missing with functions that answer ORR_UNIMPLEMENTED, do nothing,
+ * or say no. A plugin reads and writes no more of a host's struct than its own header knows, nor
+ * than its `size` says.
  */
 #ifndef ORRERY_PLUGIN_H
 #define ORRERY_PLUGIN_H
@@ -31,21 +33,27 @@ extern "C" {
 /* Version of this page, which stays 1; and how many interfaces a plugin can serve. */
 enum { ORR_BOOTSTRAP = 1, ORR_MAX_INTERFACES = 8 };
 
-/* Bits of orr_plugin.kinds: what the plugin is, each with an interface of that name. A kernel plugin may
- * serve the device that its kernels work on as well; then both have the plugin's name. */
-enum { ORR_KIND_KERNEL = 1, ORR_KIND_COMM = 2, ORR_KIND_STRATEGY = 4, ORR_KIND_OBSERVER = 8,
-       ORR_KIND_DEVICE = 16 };
+/* Bits of orr_plugin.kinds: what the plugin is, each with an interface of that name. A kernel
+ * plugin may serve the device that its kernels work on as well; then both have the plugin's
+ * name. */
+enum {
+  ORR_KIND_KERNEL = 1,
+  ORR_KIND_COMM = 2,
+  ORR_KIND_STRATEGY = 4,
+  ORR_KIND_OBSERVER = 8,
+  ORR_KIND_DEVICE = 16
+};
 
-/* An interface that the plugin serves: "kernel", versions min..max. The host asks for the newest that
- * both know, and refuses the plugin, before its code runs, where there is none. */
+/* An interface that the plugin serves: "kernel", versions min..max. The host asks for the newest
+ * that both know, and refuses the plugin, before its code runs, where there is none. */
 typedef struct orr_interface_id {
   char id[16];       /* a name, then zeros */
   uint32_t min, max; /* both included */
 } orr_interface_id;
 
 /* What the host offers at load. `host(id, version)` returns a table that lives as long as the
- * process, or NULL when it has no such table. Borrowed for the entry's call; the tables may be kept.
- * [main thread] */
+ * process, or NULL when it has no such table. Borrowed for the entry's call; the tables may be
+ * kept. [main thread] */
 typedef struct orr_bootstrap {
   uint32_t size; /* of this struct, as the host knows it */
   const void* (*host)(const char* id, uint32_t version);
@@ -62,12 +70,13 @@ typedef struct orr_exports {
 } orr_exports;
 
 /* Called once per process, before anything else of the plugin. An error refuses the plugin with its
- * words. What is slow, or needs a device, belongs into the kinds' own `probe` and `open`. [main thread] */
+ * words. What is slow, or needs a device, belongs into the kinds' own `probe` and `open`. [main
+ * thread] */
 typedef orr_status* (*orr_entry)(const orr_bootstrap* boot, orr_exports* out);
 
 /* The exported object. `size` is sizeof(orr_plugin), stamped by ORR_PLUGIN below. */
 typedef struct orr_plugin {
-  uint64_t magic;        /* ORR_PLUGIN_MAGIC */
+  uint64_t magic; /* ORR_PLUGIN_MAGIC */
   uint32_t size;
   uint32_t bootstrap;    /* ORR_BOOTSTRAP */
   uint32_t kinds;        /* ORR_KIND_KERNEL ... */
@@ -77,7 +86,7 @@ typedef struct orr_plugin {
   char build[64];        /* compiler and flags, for people */
   char summary[96];      /* one line for `orrery plugins` */
   orr_interface_id interfaces[ORR_MAX_INTERFACES];
-  orr_entry entry;       /* the one pointer: the loader sets it, no reader of the file looks at it */
+  orr_entry entry; /* the one pointer: the loader sets it, no reader of the file looks at it */
 } orr_plugin;
 
 /* What stands in `build`. */
@@ -96,17 +105,21 @@ typedef struct orr_plugin {
 #define ORR_EXTERN_C extern
 #endif
 
-/* Defines the one exported symbol; sizes and versions are stamped here and never typed by an author. Use
- * once per plugin, at file scope:
- *   ORR_PLUGIN(ORR_KIND_COMM, "mine", "1.0.0", "What it is in one line", entry, 1, {{"comm", 1, 1}})
- * Link with -fvisibility=hidden and the version script that pkg-config orrery names: all else that a
- * compiler would export, the C++ library's templates among it, could take another plugin's place. */
+/* Defines the one exported symbol; sizes and versions are stamped here and never typed by an
+ * author. Use once per plugin, at file scope:
+ *   ORR_PLUGIN(ORR_KIND_COMM, "mine", "1.0.0", "What it is in one line", entry, 1,
+ *              {{"comm", 1, 1}})
+ * Link with -fvisibility=hidden and the version script that pkg-config orrery names: all else that
+ * a compiler would export, the C++ library's templates among it, could take another plugin's
+ * place. */
+/* clang-format off */
 #define ORR_PLUGIN(kinds_, name_, version_, summary_, entry_, n_, ...)                           \
   ORR_EXTERN_C orr_plugin orrery_plugin;                                                         \
   __attribute__((visibility("default"), section(".orrery_plugin"), used))                         \
   orr_plugin orrery_plugin = {ORR_PLUGIN_MAGIC, (uint32_t)sizeof(orr_plugin), ORR_BOOTSTRAP,     \
                               kinds_, n_, name_, version_, ORR_BUILD_TEXT, summary_, __VA_ARGS__, \
                               entry_};
+/* clang-format on */
 
 #ifdef __cplusplus
 }

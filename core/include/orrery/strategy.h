@@ -16,8 +16,16 @@ extern "C" {
 /* How far from the one-process run a strategy takes the numbers. */
 enum { ORR_CLASS_EXACT = 1, ORR_CLASS_STALE = 2, ORR_CLASS_APPROX = 3 };
 
-enum { ORR_ROLE_ACTIVATION = 0, ORR_ROLE_PARAM = 1, ORR_ROLE_GRAD = 2, ORR_ROLE_STATE = 3,
-       ORR_ROLE_INPUT = 4, ORR_ROLE_LOSS = 5, ORR_ROLE_SCALAR = 6, ORR_ROLE_BATCH = 7 };
+enum {
+  ORR_ROLE_ACTIVATION = 0,
+  ORR_ROLE_PARAM = 1,
+  ORR_ROLE_GRAD = 2,
+  ORR_ROLE_STATE = 3,
+  ORR_ROLE_INPUT = 4,
+  ORR_ROLE_LOSS = 5,
+  ORR_ROLE_SCALAR = 6,
+  ORR_ROLE_BATCH = 7
+};
 
 enum { ORR_PHASE_FORWARD = 0, ORR_PHASE_BACKWARD = 1, ORR_PHASE_UPDATE = 2 };
 
@@ -26,7 +34,7 @@ enum { ORR_LIFE_KEEP = 0, ORR_LIFE_RECOMPUTE = 1, ORR_LIFE_HOST = 2, ORR_LIFE_DI
 /* One option of a strategy: what the user may write in its table. */
 typedef struct orr_option {
   const char* name;
-  int32_t type;         /* ORR_ATTR_INT, _REAL, _TEXT (kernel.h), 0: a number or a text */
+  int32_t type; /* ORR_ATTR_INT, _REAL, _TEXT (kernel.h), 0: a number or a text */
   int32_t required;
   const char* fallback; /* default, as text, NULL if none */
   const char* doc;      /* one line */
@@ -48,19 +56,21 @@ typedef struct orr_program orr_program;
 typedef struct orr_value_info {
   uint32_t size;
   int32_t role;
-  orr_tensor type;      /* global shape */
-  const char* name;     /* parameter or input path, "" for activations */
-  const char* region;   /* module path */
-  const char* where;    /* Lua file:line */
-  const char* kind;     /* the op that makes it, "" if it is given */
-  int32_t phase;        /* of that op: ORR_PHASE_* */
+  orr_tensor type;    /* global shape */
+  const char* name;   /* parameter or input path, "" for activations */
+  const char* region; /* module path */
+  const char* where;  /* Lua file:line */
+  const char* kind;   /* the op that makes it, "" if it is given */
+  int32_t phase;      /* of that op: ORR_PHASE_* */
 } orr_value_info;
 
 /* What of a parameter's training lies in pieces; each includes the ones before. */
 enum {
-  ORR_SHARD_STATE = 1,    /* optimizer state and update: gradients end at owners, new values are gathered */
-  ORR_SHARD_GRADIENT = 2, /* memory of summed gradients: given back as soon as owners have their pieces */
-  ORR_SHARD_PARAM = 3     /* the parameter: gathered before forward uses it and again before backward */
+  ORR_SHARD_STATE =
+      1, /* optimizer state and update: gradients end at owners, new values are gathered */
+  ORR_SHARD_GRADIENT =
+      2, /* memory of summed gradients: given back as soon as owners have their pieces */
+  ORR_SHARD_PARAM = 3 /* the parameter: gathered before forward uses it and again before backward */
 };
 
 typedef struct orr_shard {
@@ -77,24 +87,25 @@ typedef struct orr_shard {
  * Networks", NIPS 2012). */
 typedef struct orr_serve {
   uint32_t size;
-  const char* axis;   /* deals the batch; the job's only one. Its first ranks serve the parameters that
+  const char*
+      axis; /* deals the batch; the job's only one. Its first ranks serve the parameters that
                          `shard` has given them */
   int32_t servers;
   int32_t push, pull; /* steps between two pushes of gradients, between two pulls of weights */
-  int32_t bound;      /* -1: gradients are applied as they come. Else those of one step together, and a
+  int32_t bound;   /* -1: gradients are applied as they come. Else those of one step together, and a
                          worker is at most this many steps ahead of the weights that it reads */
-  const char* log;    /* file that arrivals are written to, "" none */
+  const char* log; /* file that arrivals are written to, "" none */
   const char* replay; /* file whose arrivals are followed, "" none */
 } orr_serve;
 
-/* The host's editing calls. Only what a strategy of this revision needs has a slot; the table grows.
- * Texts and structs that a strategy hands over are copied. An edit that cannot be is an error that says
- * why, for the strategy to return; the program is then given up. Valid during `transform` and
- * `transform_forward`. [main thread] */
+/* The host's editing calls. Only what a strategy of this revision needs has a slot; the table
+ * grows. Texts and structs that a strategy hands over are copied. An edit that cannot be is an
+ * error that says why, for the strategy to return; the program is then given up. Valid during
+ * `transform` and `transform_forward`. [main thread] */
 typedef struct orr_edit {
   uint32_t size;
-  /* Calls visit(arg, value, info) for every value with one of the roles (bit mask of 1 << role), in the
-   * natural order of their names. */
+  /* Calls visit(arg, value, info) for every value with one of the roles (bit mask of 1 << role), in
+   * the natural order of their names. */
   orr_status* (*each)(orr_program*, uint32_t roles, void* arg,
                       orr_status* (*visit)(void* arg, int32_t value, const orr_value_info*));
   /* Ranks that no earlier strategy of the stack has taken. */
@@ -102,8 +113,8 @@ typedef struct orr_edit {
   /* Creates a mesh axis over `size` ranks (0: all that are left), inside those made before. */
   orr_status* (*axis)(orr_program*, const char* name, int32_t size);
   /* Places a value on an axis: dim >= 0 shards that dim, -1 replicates. Batch fields: dim 0, the
-   * leaves are dealt. Parameters: any dim of one axis, on which every rank works on all samples; the
-   * ops that read them follow, and so do their gradients and optimizer states. */
+   * leaves are dealt. Parameters: any dim of one axis, on which every rank works on all samples;
+   * the ops that read them follow, and so do their gradients and optimizer states. */
   orr_status* (*place)(orr_program*, int32_t value, const char* axis, int32_t dim);
   /* Asks for gradients to be summed over `axis` and kept replicated, in buckets of about `bucket`
    * bytes, started as soon as their last member is complete. */
@@ -112,70 +123,75 @@ typedef struct orr_edit {
   orr_status* (*diag)(orr_program*, const char* message);
   /* Runs a rank's leaves one after another instead of in one call: less memory, more calls. */
   orr_status* (*loop)(orr_program*);
-  /* Deals the model to `n` chunks, chunk c to the ranks with coordinate where[c] on `axis`, and runs
-   * the leaves one after another in the order that the strategy's `schedule` gives. modules[c] names
-   * the chunk's modules: "tok,pos,blocks.1-6". modules NULL: about equal cost for each chunk. */
+  /* Deals the model to `n` chunks, chunk c to the ranks with coordinate where[c] on `axis`, and
+   * runs the leaves one after another in the order that the strategy's `schedule` gives. modules[c]
+   * names the chunk's modules: "tok,pos,blocks.1-6". modules NULL: about equal cost for each
+   * chunk. */
   orr_status* (*stage)(orr_program*, const char* axis, int32_t n, const int32_t* where,
                        const char* const* modules);
 
   /* -- lives of activations ---- */
   /* Puts a forward activation into a region whose activations backward computes again instead of
    * keeping them: the same ops, random numbers and rounding. What the region takes from outside,
-   * what is read outside of it and, with ORR_LIFE_KEEP, this one are kept. ORR_LIFE_HOST and _DISK copy
-   * it to that tier after its last use in forward, and back before its first in backward. */
+   * what is read outside of it and, with ORR_LIFE_KEEP, this one are kept. ORR_LIFE_HOST and _DISK
+   * copy it to that tier after its last use in forward, and back before its first in backward. */
   orr_status* (*life)(orr_program*, int32_t value, const char* region, int32_t life);
 
   /* -- ops, and cutting them over ranks ---- */
-  /* The values that the op which makes `value` reads: writes at most `capacity` of them, returns how
-   * many there are. */
+  /* The values that the op which makes `value` reads: writes at most `capacity` of them, returns
+   * how many there are. */
   int32_t (*inputs)(orr_program*, int32_t value, int32_t* out, int32_t capacity);
   /* The op's factor map: the factor that each dim of its input number `input` (-1: of its first
-   * output) runs over, -1 where the op cannot work on parts of the dim. Factors that the output does
-   * not have are summed. Writes at most `capacity` of them, returns the rank. */
+   * output) runs over, -1 where the op cannot work on parts of the dim. Factors that the output
+   * does not have are summed. Writes at most `capacity` of them, returns the rank. */
   int32_t (*rule)(orr_program*, int32_t value, int32_t input, int32_t* factors, int32_t capacity);
-  /* Lets activations that the ranks of `axis` hold summands of be completed in shares of `dim`, kept
-   * so as long as ops can work on them, instead of whole on every rank. */
+  /* Lets activations that the ranks of `axis` hold summands of be completed in shares of `dim`,
+   * kept so as long as ops can work on them, instead of whole on every rank. */
   orr_status* (*scatter)(orr_program*, const char* axis, int32_t dim);
 
   /* -- pieces of training state ---- */
   /* Ranks on an axis; 0 if there is none of that name. */
   int32_t (*axis_size)(orr_program*, const char* axis);
   /* Sees an axis as two: `inner_size` neighbours form `inner`, equal places in them `outer`. */
-  orr_status* (*halve)(orr_program*, const char* axis, const char* outer, const char* inner, int32_t inner_size);
+  orr_status* (*halve)(orr_program*, const char* axis, const char* outer, const char* inner,
+                       int32_t inner_size);
   /* Cuts a parameter's training over the ranks that share the batch. Scalars stay whole. */
   orr_status* (*shard)(orr_program*, int32_t value, const orr_shard*);
-  /* Only in transform_forward: makes the op that makes `value` compute in another real dtype. What it
-   * reads is cast; what others read of it is cast back unless they compute in that dtype too. */
+  /* Only in transform_forward: makes the op that makes `value` compute in another real dtype. What
+   * it reads is cast; what others read of it is cast back unless they compute in that dtype too. */
   orr_status* (*compute)(orr_program*, int32_t value, int32_t dtype);
 
-  /* Lets the ranks of `axis`, which deals the batch, train alone, each on gradients of its own leaves.
-   * After every `every` steps parameters, with `states` also optimizer states, become their means. */
+  /* Lets the ranks of `axis`, which deals the batch, train alone, each on gradients of its own
+   * leaves. After every `every` steps parameters, with `states` also optimizer states, become their
+   * means. */
   orr_status* (*average)(orr_program*, const char* axis, int32_t every, int32_t states);
-  /* Only in transform_forward: differentiates a multiple of the loss, a state of the run that begins at
-   * `initial`, a power of two. A step whose loss or gradients are not finite changes no parameter and no
-   * state; it halves the multiple, which doubles after `growth_interval` good steps (0: it stays). */
+  /* Only in transform_forward: differentiates a multiple of the loss, a state of the run that
+   * begins at `initial`, a power of two. A step whose loss or gradients are not finite changes no
+   * parameter and no state; it halves the multiple, which doubles after `growth_interval` good
+   * steps (0: it stays). */
   orr_status* (*loss_scale)(orr_program*, double initial, int64_t growth_interval);
-  /* Deals no leaves to the first `n` ranks of `axis`, which deals the batch: they take part in what is
-   * exchanged, and compute what no sample is needed for. */
+  /* Deals no leaves to the first `n` ranks of `axis`, which deals the batch: they take part in what
+   * is exchanged, and compute what no sample is needed for. */
   orr_status* (*idle)(orr_program*, const char* axis, int32_t n);
   /* Lets workers train without waiting for each other, on weights that servers hold. */
   orr_status* (*serve)(orr_program*, const orr_serve*);
-  /* Computes every sum over a dim that is cut over `axis` as `chunks` sums over equal pieces of the dim,
-   * added in the binary tree over their index (ops.h), with one rank on the axis as well: any number of
-   * ranks has the same bits. `chunks` is a power of two times the ranks. */
+  /* Computes every sum over a dim that is cut over `axis` as `chunks` sums over equal pieces of the
+   * dim, added in the binary tree over their index (ops.h), with one rank on the axis as well: any
+   * number of ranks has the same bits. `chunks` is a power of two times the ranks. */
   orr_status* (*chunk)(orr_program*, const char* axis, int32_t chunks);
-  /* Keeps a parameter or state in memory of `tier`, ORR_TIER_HOST or _DISK, between uses: it is copied to
-   * the device before it is read, and back after it was replaced, meanwhile other work goes on. Files are
-   * made in `directory` ("": the run's, or the system's for temporary files; one for all) and end with
-   * the process. */
+  /* Keeps a parameter or state in memory of `tier`, ORR_TIER_HOST or _DISK, between uses: it is
+   * copied to the device before it is read, and back after it was replaced, meanwhile other work
+   * goes on. Files are made in `directory` ("": the run's, or the system's for temporary files; one
+   * for all) and end with the process. */
   orr_status* (*offload)(orr_program*, int32_t value, int32_t tier, const char* directory);
-  /* Only in transform_forward: the gradient of every parameter is added over the batch, and sent, in this real
-   * dtype instead of the one that the op which makes it computes in; the optimizer gets it in the parameter's. */
+  /* Only in transform_forward: the gradient of every parameter is added over the batch, and sent,
+   * in this real dtype instead of the one that the op which makes it computes in; the optimizer
+   * gets it in the parameter's. */
   orr_status* (*wire)(orr_program*, int32_t dtype);
 } orr_edit;
 
-/* Parts of a step of one chunk: all of backward in one, or its part for earlier stages (backward) and
- * the rest (weight) apart. */
+/* Parts of a step of one chunk: all of backward in one, or its part for earlier stages (backward)
+ * and the rest (weight) apart. */
 enum { ORR_CELL_FORWARD = 1, ORR_CELL_BACKWARD = 2, ORR_CELL_WEIGHT = 3 };
 
 typedef struct orr_cell {
@@ -190,18 +206,20 @@ typedef struct orr_options {
   const char* (*text)(const void* self, const char* name, const char* fallback);
 } orr_options;
 
-/* Closed-form traffic, asked on the final program for each exchange that this strategy's edits caused. */
+/* Closed-form traffic, asked on the final program for each exchange that this strategy's edits
+ * caused. */
 typedef struct orr_predict_query {
   uint32_t size;
-  int32_t axis_size;        /* ranks on the strategy's axis */
-  int32_t rank;             /* coordinate of the asked rank on it */
-  uint64_t reduced_elements;/* of the exchange: elements, of one tree node if it adds over the batch */
-  uint64_t reduced_bytes;   /* the same in bytes of their dtype */
-  int64_t nodes;            /* tree nodes that this rank exports (ops.h, LEAVES) */
-  int64_t total_nodes;      /* of all ranks */
-  int32_t op;               /* ORR_COLL_* (comm.h) */
+  int32_t axis_size; /* ranks on the strategy's axis */
+  int32_t rank;      /* coordinate of the asked rank on it */
+  uint64_t
+      reduced_elements; /* of the exchange: elements, of one tree node if it adds over the batch */
+  uint64_t reduced_bytes; /* the same in bytes of their dtype */
+  int64_t nodes;          /* tree nodes that this rank exports (ops.h, LEAVES) */
+  int64_t total_nodes;    /* of all ranks */
+  int32_t op;             /* ORR_COLL_* (comm.h) */
   int32_t element_bytes;
-  const int64_t* counts;    /* elements of each rank where they differ, else NULL */
+  const int64_t* counts; /* elements of each rank where they differ, else NULL */
 } orr_predict_query;
 
 typedef struct orr_prediction {
@@ -218,12 +236,13 @@ typedef struct orr_strategy_api {
   orr_status* (*transform)(void* self, orr_program*, const orr_edit*, const orr_options*);
   /* Pure. Compared by the core with the counted program. [main thread] */
   orr_status* (*predict)(void* self, const orr_predict_query*, orr_prediction* out);
-  /* What the ranks with `coordinate`, of `ranks`, on the axis given to `stage` do with `leaves` leaves,
-   * in order: every leaf of every chunk they hold once. Writes at most `capacity` cells, sets *n to their
-   * number. Pure. [main thread] */
+  /* What the ranks with `coordinate`, of `ranks`, on the axis given to `stage` do with `leaves`
+   * leaves, in order: every leaf of every chunk they hold once. Writes at most `capacity` cells,
+   * sets *n to their number. Pure. [main thread] */
   orr_status* (*schedule)(void* self, const orr_options*, int32_t coordinate, int32_t ranks,
                           int32_t leaves, orr_cell* out, int32_t capacity, int32_t* n);
-  /* Optional: edits the program before differentiation, when it has forward ops alone. [main thread] */
+  /* Optional: edits the program before differentiation, when it has forward ops alone. [main
+   * thread] */
   orr_status* (*transform_forward)(void* self, orr_program*, const orr_edit*, const orr_options*);
 } orr_strategy_api;
 

@@ -2,9 +2,9 @@
  *
  * The words of the plugin ABI: element types, tensors, buffers, statuses. C11, libc headers only.
  *
- * Rules for every struct here: it begins with nothing hidden, holds fixed-width integers, doubles and
- * pointers, and is filled completely by whoever makes it. Strings are UTF-8, NUL-terminated, borrowed
- * for the duration of the call unless a comment says otherwise.
+ * Rules for every struct here: it begins with nothing hidden, holds fixed-width integers, doubles
+ * and pointers, and is filled completely by whoever makes it. Strings are UTF-8, NUL-terminated,
+ * borrowed for the duration of the call unless a comment says otherwise.
  */
 #ifndef ORRERY_TYPES_H
 #define ORRERY_TYPES_H
@@ -16,9 +16,9 @@
 extern "C" {
 #endif
 
-/* Element types. Values are part of the ABI; new ones are appended, and a plugin refuses those that it
- * does not know. Reals are IEEE 754 in the machine's byte order, BF16 the upper half of an F32, integers
- * two's complement. BOOL is one byte, 0 or 1. */
+/* Element types. Values are part of the ABI; new ones are appended, and a plugin refuses those that
+ * it does not know. Reals are IEEE 754 in the machine's byte order, BF16 the upper half of an F32,
+ * integers two's complement. BOOL is one byte, 0 or 1. */
 enum {
   ORR_F32 = 1,
   ORR_F64 = 2,
@@ -30,29 +30,39 @@ enum {
   ORR_BOOL = 8
 };
 
-/* Bytes of one element of `dtype`; 0 for an unknown dtype, of which no buffer can be sized. [any thread] */
+/* Bytes of one element of `dtype`; 0 for an unknown dtype, of which no buffer can be sized. [any
+ * thread] */
 static inline int64_t orr_dtype_bytes(int32_t dtype) {
   switch (dtype) {
-    case ORR_F32: case ORR_I32: return 4;
-    case ORR_F64: case ORR_I64: return 8;
-    case ORR_BF16: case ORR_F16: return 2;
-    case ORR_U8: case ORR_BOOL: return 1;
+    case ORR_F32:
+    case ORR_I32: return 4;
+    case ORR_F64:
+    case ORR_I64: return 8;
+    case ORR_BF16:
+    case ORR_F16: return 2;
+    case ORR_U8:
+    case ORR_BOOL: return 1;
     default: return 0;
   }
 }
 
 /* Where a buffer lives. HOST is ordinary memory; COMM is host memory that the comm backend gave out
- * and that its peers can read in place; PINNED and DEVICE belong to accelerators. DISK is where the host
- * keeps what does not fit elsewhere: no buffer lies there. */
-enum { ORR_TIER_HOST = 0, ORR_TIER_COMM = 1, ORR_TIER_PINNED = 2, ORR_TIER_DEVICE = 3,
-       ORR_TIER_DISK = 4 };
+ * and that its peers can read in place; PINNED and DEVICE belong to accelerators. DISK is where the
+ * host keeps what does not fit elsewhere: no buffer lies there. */
+enum {
+  ORR_TIER_HOST = 0,
+  ORR_TIER_COMM = 1,
+  ORR_TIER_PINNED = 2,
+  ORR_TIER_DEVICE = 3,
+  ORR_TIER_DISK = 4
+};
 
 /* Dims that a tensor has at most. */
 enum { ORR_MAX_RANK = 8 };
 
-/* A tensor's type and layout, without its place. Strides are in elements, never negative; 0 repeats one
- * element along that dim. A dim of 0 elements makes the tensor empty: it has no bytes, and nothing of it
- * is read. Entries behind `rank` are not looked at. */
+/* A tensor's type and layout, without its place. Strides are in elements, never negative; 0 repeats
+ * one element along that dim. A dim of 0 elements makes the tensor empty: it has no bytes, and
+ * nothing of it is read. Entries behind `rank` are not looked at. */
 typedef struct orr_tensor {
   int32_t dtype;                 /* ORR_F32 ... */
   int32_t rank;                  /* 0 .. ORR_MAX_RANK; rank 0 is a scalar */
@@ -73,9 +83,9 @@ typedef struct orr_memory {
   void* owner;          /* private to the maker */
 } orr_memory;
 
-/* A piece of an allocation: what kernels and collectives read and write. Never a bare pointer, for not
- * every device has them. Whoever is handed one borrows it: for the call, or, where the call enqueues
- * work, until that work is done. The struct itself is read during the call alone. */
+/* A piece of an allocation: what kernels and collectives read and write. Never a bare pointer, for
+ * not every device has them. Whoever is handed one borrows it: for the call, or, where the call
+ * enqueues work, until that work is done. The struct itself is read during the call alone. */
 typedef struct orr_buffer {
   const orr_memory* memory; /* outlives the borrowing; NULL only where bytes is 0 */
   uint64_t offset;          /* bytes from its beginning */
@@ -88,21 +98,21 @@ static inline void* orr_buffer_host(const orr_buffer* b) {
 }
 
 /* What went wrong. NULL is success. Made by the host's `error` (host.h) and released by the host;
- * a plugin that receives one from a host call hands it on or releases it. A call that fails has made
- * nothing that its caller must release, and its out parameters are not to be used. Nothing is thrown
- * across the border, in neither direction: a function that returns no status cannot fail. */
+ * a plugin that receives one from a host call hands it on or releases it. A call that fails has
+ * made nothing that its caller must release, and its out parameters are not to be used. Nothing is
+ * thrown across the border, in neither direction: a function that returns no status cannot fail. */
 typedef struct orr_status orr_status;
 
-/* Status codes. They are the exit code of a program that ends by them. A host treats one that it does
- * not know as ORR_FAILED. */
+/* Status codes. They are the exit code of a program that ends by them. A host treats one that it
+ * does not know as ORR_FAILED. */
 enum {
   ORR_OK = 0,
-  ORR_FAILED = 1,          /* the operation was tried and failed */
-  ORR_INVALID = 2,         /* the caller's argument is wrong */
-  ORR_UNIMPLEMENTED = 3,   /* this table has no such operation */
-  ORR_UNAVAILABLE = 69,    /* the device, driver or peer library is not here */
-  ORR_RETRY = 75,          /* a peer was lost or the job was told to stop: retry from a checkpoint */
-  ORR_DEADLINE = 124       /* a wait ended without an answer */
+  ORR_FAILED = 1,        /* the operation was tried and failed */
+  ORR_INVALID = 2,       /* the caller's argument is wrong */
+  ORR_UNIMPLEMENTED = 3, /* this table has no such operation */
+  ORR_UNAVAILABLE = 69,  /* the device, driver or peer library is not here */
+  ORR_RETRY = 75,        /* a peer was lost or the job was told to stop: retry from a checkpoint */
+  ORR_DEADLINE = 124     /* a wait ended without an answer */
 };
 
 #ifdef __cplusplus

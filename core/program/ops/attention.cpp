@@ -17,7 +17,8 @@ std::vector<Type> infer(const OpArgs& args) {
   std::string shapes = to_string(q) + ", " + to_string(k) + ", " + to_string(v);
   if (q.dims.size() != 3 || k.dims.size() != 3 || k != v || q.dtype != k.dtype ||
       q.dims[0] != k.dims[0] || q.dims[2] != k.dims[2] || !is_real(q.dtype))
-    throw std::invalid_argument("needs q [B,T,C], k and v [B,S,C] of one real dtype, not " + shapes);
+    throw std::invalid_argument("needs q [B,T,C], k and v [B,S,C] of one real dtype, not " +
+                                shapes);
   if (heads < 1 || q.dims[2] % heads)
     throw std::invalid_argument("width " + std::to_string(q.dims[2]) + " does not divide into " +
                                 std::to_string(heads) + " heads");
@@ -49,7 +50,8 @@ void gradient(Gradient& g, const Op& op) {
 // [B,T,H*D] as [B,H,T,D].
 Layout by_head(const Layout& x, int64_t heads) {
   int64_t d = x.dims[2] / heads;
-  return {x.dtype, {x.dims[0], heads, x.dims[1], d},
+  return {x.dtype,
+          {x.dims[0], heads, x.dims[1], d},
           {x.strides[0], d * x.strides[2], x.strides[1], x.strides[2]}};
 }
 

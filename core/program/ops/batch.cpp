@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops about the batch as a whole, and about gradients alone. batch_mean(sum, weight) is the ratio of the two totals, known when
-// all leaves are done; total(x) is the sum of x's leaves over all ranks; stop_gradient is the
-// identity that cotangents do not pass; user_gradient(y, x...) is y, with a gradient that the script
-// gives (int "index", Program::with_gradient). Lowering expands the first two and drops the others.
+// Ops about the batch as a whole, and about gradients alone. batch_mean(sum, weight) is the ratio
+// of the two totals, known when all leaves are done; total(x) is the sum of x's leaves over all
+// ranks; stop_gradient is the identity that cotangents do not pass; user_gradient(y, x...) is y,
+// with a gradient that the script gives (int "index", Program::with_gradient). Lowering expands the
+// first two and drops the others.
 #include <stdexcept>
 
 #include "program/op.h"
@@ -36,14 +37,15 @@ void mean_gradient(Gradient& g, const Op& op) {
 void user_gradient(Gradient& g, const Op& op) {
   std::vector<ValueId> dx = g.p.user_gradient(attr_int(op.attrs, "index", 0))(g.dy());
   if (dx.size() + 1 != op.in.size())
-    g.p.fail_here(std::to_string(op.in.size() - 1) + " gradients are wanted, the backward function returned " +
+    g.p.fail_here(std::to_string(op.in.size() - 1) +
+                  " gradients are wanted, the backward function returned " +
                   std::to_string(dx.size()));
   for (size_t i = 0; i < dx.size(); ++i) {
     ValueId x = op.in[i + 1];
     if (dx[i] == kNone || !g.wanted(x)) continue;
     if (g.p.type(dx[i]) != g.p.type(x))
-      g.p.fail_here("the gradient of argument " + std::to_string(i + 1) + " is " + to_string(g.p.type(dx[i])) +
-                    ", the argument " + to_string(g.p.type(x)));
+      g.p.fail_here("the gradient of argument " + std::to_string(i + 1) + " is " +
+                    to_string(g.p.type(dx[i])) + ", the argument " + to_string(g.p.type(x)));
     g.add(x, dx[i]);
   }
 }
@@ -52,12 +54,12 @@ Cost no_cost(const OpArgs&, const std::vector<Type>&) { return {}; }
 
 }  // namespace
 
-extern const OpDef batch_mean_op{"batch_mean", infer_mean, elementwise, mean_gradient, no_cost,
-                                 nullptr};
-extern const OpDef user_gradient_op{"user_gradient", infer_first, elementwise, user_gradient, no_cost,
-                                    nullptr};
+extern const OpDef batch_mean_op{"batch_mean",  infer_mean, elementwise,
+                                 mean_gradient, no_cost,    nullptr};
+extern const OpDef user_gradient_op{"user_gradient", infer_first, elementwise,
+                                    user_gradient,   no_cost,     nullptr};
 extern const OpDef total_op{"total", infer_first, elementwise, nullptr, no_cost, nullptr};
-extern const OpDef stop_gradient_op{"stop_gradient", infer_first, elementwise, nullptr, no_cost,
-                                    nullptr};
+extern const OpDef stop_gradient_op{"stop_gradient", infer_first, elementwise,
+                                    nullptr,         no_cost,     nullptr};
 
 }  // namespace orrery

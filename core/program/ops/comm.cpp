@@ -2,15 +2,18 @@
 //
 // Communication as ops: what strategies' passes put into a rank's program (design section 5). Every
 // one names a mesh axis (text "axis"); the ranks that differ only in their coordinate on it take
-// part. Text "cause" is the strategy that asked for it. They come after differentiation, so none has
-// a gradient; no kernel computes them, the communicator does.
+// part. Text "cause" is the strategy that asked for it. They come after differentiation, so none
+// has a gradient; no kernel computes them, the communicator does.
 //
-//   all_reduce      x -> y like x: text "fn" = "sum" (default), "min", "max", in rank order; int "tree" = 1:
-//                   summed in the binary tree over the ranks (orrery/ops.h, LEAVES), here and in reduce_scatter
-//   all_gather      x -> y[ranks, x's dims...]; with ints "counts" x[counts[me]] -> y[sum of counts]
-//                   (no x where that is 0); int "always" = 1: peers wait for it, needed here or not;
-//                   text "home": y is the new value of the states kept together with the one so named
-//   reduce_scatter  x[ranks, dims...] -> y[dims...]; with "counts" x[sum of counts] -> y[counts[me]]
+//   all_reduce      x -> y like x: text "fn" = "sum" (default), "min", "max", in rank order; int
+//                   "tree" = 1: summed in the binary tree over the ranks (orrery/ops.h, LEAVES),
+//                   here and in reduce_scatter
+//   all_gather      x -> y[ranks, x's dims...]; with ints "counts" x[counts[me]] -> y[sum of
+//                   counts] (no x where that is 0); int "always" = 1: peers wait for it, needed
+//                   here or not; text "home": y is the new value of the states kept together with
+//                   the one so named
+//   reduce_scatter  x[ranks, dims...] -> y[dims...]; with "counts" x[sum of counts] ->
+//                   y[counts[me]]
 //   broadcast       x -> y like x: the tensor of the rank with coordinate "root"
 //   send            x -> nothing; int "peer" (coordinate), int "tag"
 //   recv            -> y of ints "dims" and int "dtype"; "peer", "tag"
@@ -24,7 +27,9 @@ namespace {
 
 std::vector<Type> infer_same(const OpArgs& args) { return {args.in.at(0)}; }
 
-int64_t sum(const Dims& counts) { return std::accumulate(counts.begin(), counts.end(), int64_t{0}); }
+int64_t sum(const Dims& counts) {
+  return std::accumulate(counts.begin(), counts.end(), int64_t{0});
+}
 
 std::vector<Type> infer_gather(const OpArgs& args) {
   Type x = args.in.at(0);
@@ -51,7 +56,8 @@ std::vector<Type> infer_scatter(const OpArgs& args) {
 std::vector<Type> infer_send(const OpArgs&) { return {}; }
 
 std::vector<Type> infer_recv(const OpArgs& args) {
-  return {{static_cast<int32_t>(attr_int(args.attrs, "dtype", ORR_F32)), attr_ints(args.attrs, "dims")}};
+  return {{static_cast<int32_t>(attr_int(args.attrs, "dtype", ORR_F32)),
+           attr_ints(args.attrs, "dims")}};
 }
 
 // Dims keep their meaning; the axis' own dim in front, where there is one, cannot be split further.
@@ -63,7 +69,8 @@ Sharding trailing(const OpArgs& args, const std::vector<Type>& out) {
   for (const Type& t : out) rank = std::max(rank, t.dims.size());
   auto factors = [&](const Type& t) {
     std::vector<int> f(t.dims.size(), kNone);
-    bool carries_axis = (args.kind == "all_gather" || args.kind == "reduce_scatter") && t.dims.size() == rank;
+    bool carries_axis =
+        (args.kind == "all_gather" || args.kind == "reduce_scatter") && t.dims.size() == rank;
     for (size_t i = carries_axis ? 1 : 0; i < f.size() && !flat; ++i)
       f[i] = static_cast<int>(i + rank - t.dims.size());
     return f;
@@ -86,7 +93,8 @@ bool is_exchange(const std::string& kind) { return op_def(kind).sharding == trai
 
 extern const OpDef all_reduce_op{"all_reduce", infer_same, trailing, nullptr, no_flops, nullptr};
 extern const OpDef all_gather_op{"all_gather", infer_gather, trailing, nullptr, no_flops, nullptr};
-extern const OpDef reduce_scatter_op{"reduce_scatter", infer_scatter, trailing, nullptr, no_flops, nullptr};
+extern const OpDef reduce_scatter_op{"reduce_scatter", infer_scatter, trailing,
+                                     nullptr,          no_flops,      nullptr};
 extern const OpDef broadcast_op{"broadcast", infer_same, trailing, nullptr, no_flops, nullptr};
 extern const OpDef send_op{"send", infer_send, trailing, nullptr, no_flops, nullptr};
 extern const OpDef recv_op{"recv", infer_recv, trailing, nullptr, no_flops, nullptr};

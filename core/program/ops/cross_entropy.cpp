@@ -62,7 +62,7 @@ Cost cost(const OpArgs& args, const std::vector<Type>& out) {
 }  // namespace
 
 extern const OpDef cross_entropy_op{"cross_entropy", infer, sharding, gradient, cost, form};
-extern const OpDef cross_entropy_grad_op{"cross_entropy_grad", infer_grad, sharding, nullptr, cost,
-                                         form};
+extern const OpDef cross_entropy_grad_op{
+    "cross_entropy_grad", infer_grad, sharding, nullptr, cost, form};
 
 }  // namespace orrery

@@ -55,7 +55,8 @@ std::vector<Type> infer_scatter(const OpArgs& args) {
   if (args.in[1].dims.size() != 2 || args.in[0].dims != Dims{args.in[1].dims[0]})
     throw std::invalid_argument("needs index [n] and rows [n, width], not " +
                                 to_string(args.in[0]) + " and " + to_string(args.in[1]));
-  return {{sum_dtype(args.attrs, args.in[1].dtype), {attr_int(args.attrs, "rows", 0), args.in[1].dims[1]}}};
+  return {{sum_dtype(args.attrs, args.in[1].dtype),
+           {attr_int(args.attrs, "rows", 0), args.in[1].dims[1]}}};
 }
 
 Sharding scatter_sharding(const OpArgs&, const std::vector<Type>&) {
@@ -107,8 +108,8 @@ Sharding at_sharding(const OpArgs& args, const std::vector<Type>& out) {
 
 Layout around(const Layout& x, size_t dim) {
   Layout flat;
-  regroup(Layout::contiguous({x.dtype, x.dims}), {{0, dim}, {dim, dim + 1}, {dim + 1, x.dims.size()}},
-          flat);
+  regroup(Layout::contiguous({x.dtype, x.dims}),
+          {{0, dim}, {dim, dim + 1}, {dim + 1, x.dims.size()}}, flat);
   return Layout::contiguous({x.dtype, flat.dims});
 }
 
@@ -124,7 +125,8 @@ KernelForm at_form(const Op& op, const std::vector<Layout>& in, const std::vecto
 void slice_at_gradient(Gradient& g, const Op& op) {
   if (!g.wanted(op.in[0])) return;
   ValueId zeros = build::zeros_like(g.p, op.in[0]);
-  g.add(op.in[0], g.p.add1("update_slice", {zeros, g.dy(), op.in[1]}, {{"dim", attr_int(op.attrs, "dim", 0)}}));
+  g.add(op.in[0], g.p.add1("update_slice", {zeros, g.dy(), op.in[1]},
+                           {{"dim", attr_int(op.attrs, "dim", 0)}}));
 }
 
 void update_slice_gradient(Gradient& g, const Op& op) {
@@ -141,13 +143,13 @@ void update_slice_gradient(Gradient& g, const Op& op) {
 
 }  // namespace
 
-extern const OpDef gather_op{"gather",   infer_gather, gather_sharding, gather_gradient, touch_cost,
-                             gather_form};
-extern const OpDef scatter_add_op{"scatter_add", infer_scatter, scatter_sharding, nullptr, touch_cost,
-                                  scatter_form};
-extern const OpDef slice_at_op{"slice_at", infer_slice_at, at_sharding, slice_at_gradient, touch_cost,
-                               at_form};
-extern const OpDef update_slice_op{"update_slice", infer_update_slice, at_sharding,
-                                   update_slice_gradient, touch_cost, at_form};
+extern const OpDef gather_op{"gather",        infer_gather, gather_sharding,
+                             gather_gradient, touch_cost,   gather_form};
+extern const OpDef scatter_add_op{"scatter_add", infer_scatter, scatter_sharding,
+                                  nullptr,       touch_cost,    scatter_form};
+extern const OpDef slice_at_op{"slice_at",        infer_slice_at, at_sharding,
+                               slice_at_gradient, touch_cost,     at_form};
+extern const OpDef update_slice_op{"update_slice",        infer_update_slice, at_sharding,
+                                   update_slice_gradient, touch_cost,         at_form};
 
 }  // namespace orrery

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // matmul: a[..., M, K] x b[..., K, N] -> [..., M, N]. ints "ta", "tb" say that the last two dims of
-// a or b are stored transposed; b of rank 2 is shared by all leading dims of a. int "dtype": the result's.
+// a or b are stored transposed; b of rank 2 is shared by all leading dims of a. int "dtype": the
+// result's.
 #include <numeric>
 #include <stdexcept>
 
@@ -55,11 +56,13 @@ Sharding sharding(const OpArgs& args, const std::vector<Type>&) {
   return r;
 }
 
-// [..] as [G, X, Y] or, with the leading dims merged into X, [1, G*X, Y]; transposed back if stored so.
+// [..] as [G, X, Y] or, with the leading dims merged into X, [1, G*X, Y]; transposed back if stored
+// so.
 bool as_matrix(const Layout& x, bool transposed, bool merge_lead, Layout& out) {
   size_t r = x.dims.size();
   Layout m = x;
-  if (transposed) std::swap(m.dims[r - 1], m.dims[r - 2]), std::swap(m.strides[r - 1], m.strides[r - 2]);
+  if (transposed)
+    std::swap(m.dims[r - 1], m.dims[r - 2]), std::swap(m.strides[r - 1], m.strides[r - 2]);
   bool ok = merge_lead ? regroup(m, {{0, 0}, {0, r - 1}, {r - 1, r}}, out)
                        : regroup(m, {{0, r - 2}, {r - 2, r - 1}, {r - 1, r}}, out);
   // A dim of extent 1 has any stride: give it the one that makes a neighbour the unit.
@@ -68,8 +71,10 @@ bool as_matrix(const Layout& x, bool transposed, bool merge_lead, Layout& out) {
 
 void unit_stride(Layout& x) {
   if (x.strides[1] == 1 || x.strides[2] == 1) return;
-  if (x.dims[2] == 1) x.strides[2] = 1;
-  else if (x.dims[1] == 1) x.strides[1] = 1;
+  if (x.dims[2] == 1)
+    x.strides[2] = 1;
+  else if (x.dims[1] == 1)
+    x.strides[1] = 1;
 }
 
 KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<Layout>& out) {
@@ -105,9 +110,12 @@ void gradient(Gradient& g, const Op& op) {
   ValueId a = op.in[0], b = op.in[1], dy = g.dy();
   bool shared = p.type(b).dims.size() == 2 && p.type(a).dims.size() > 2;
   if (g.wanted(a)) {
-    if (!ta) g.add(a, build::matmul(p, dy, b, false, !tb));
-    else if (!shared) g.add(a, build::matmul(p, b, dy, tb, true));
-    else g.add(a, swap_last(p, build::matmul(p, dy, b, false, !tb)));
+    if (!ta)
+      g.add(a, build::matmul(p, dy, b, false, !tb));
+    else if (!shared)
+      g.add(a, build::matmul(p, b, dy, tb, true));
+    else
+      g.add(a, swap_last(p, build::matmul(p, dy, b, false, !tb)));
   }
   if (!g.wanted(b)) return;
   if (shared) {

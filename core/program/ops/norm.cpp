@@ -42,7 +42,8 @@ Sharding sharding(const OpArgs& args, const std::vector<Type>& out) {
 
 // Rows are summed: leading factors appear in no output. A weight of rank 1 must not be taken for a
 // row statistic when x itself has rank 2.
-Sharding weight_safe(const OpArgs& args, const std::vector<Type>& out, std::vector<size_t> weights) {
+Sharding weight_safe(const OpArgs& args, const std::vector<Type>& out,
+                     std::vector<size_t> weights) {
   Sharding s = sharding(args, out);
   for (size_t i : weights) s.in[i].assign(s.in[i].size(), kNone);
   return s;
@@ -94,11 +95,13 @@ Cost cost(const OpArgs& args, const std::vector<Type>& out) {
 
 }  // namespace
 
-extern const OpDef layernorm_op{"layernorm", infer, forward_sharding, layernorm_gradient, cost, form};
-extern const OpDef layernorm_grad_op{"layernorm_grad", infer_grad, grad_sharding, nullptr, cost, form};
+extern const OpDef layernorm_op{"layernorm",        infer, forward_sharding,
+                                layernorm_gradient, cost,  form};
+extern const OpDef layernorm_grad_op{"layernorm_grad", infer_grad, grad_sharding,
+                                     nullptr,          cost,       form};
 extern const OpDef rmsnorm_op{"rmsnorm", infer, forward_sharding, rmsnorm_gradient, cost, form};
 extern const OpDef rmsnorm_grad_op{"rmsnorm_grad", infer_grad, grad_sharding, nullptr, cost, form};
-extern const OpDef norm_param_grad_op{"norm_param_grad", infer_param_grad, param_sharding, nullptr,
-                                      cost, form};
+extern const OpDef norm_param_grad_op{
+    "norm_param_grad", infer_param_grad, param_sharding, nullptr, cost, form};
 
 }  // namespace orrery

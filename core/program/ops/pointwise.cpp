@@ -17,10 +17,12 @@ Dims broadcast_dims(const std::vector<Type>& in) {
     if (t.dims.size() > dims.size()) dims.insert(dims.begin(), t.dims.size() - dims.size(), 1);
     for (size_t i = 0; i < t.dims.size(); ++i) {
       int64_t& d = dims[dims.size() - t.dims.size() + i];
-      if (d == 1) d = t.dims[i];
+      if (d == 1)
+        d = t.dims[i];
       else if (t.dims[i] != 1 && t.dims[i] != d) {
         std::string shapes;
-        for (const Type& each : in) shapes += (shapes.empty() ? "" : " and ") + to_string(each.dims);
+        for (const Type& each : in)
+          shapes += (shapes.empty() ? "" : " and ") + to_string(each.dims);
         throw std::invalid_argument("shapes do not fit together: " + shapes);
       }
     }
@@ -56,8 +58,7 @@ Sharding sharding(const OpArgs& args, const std::vector<Type>& out) {
 Dims strides_in(const Layout& x, const Dims& dims) {
   Dims strides(dims.size(), 0);
   size_t shift = dims.size() - x.dims.size();
-  for (size_t i = 0; i < x.dims.size(); ++i)
-    strides[shift + i] = x.dims[i] == 1 ? 0 : x.strides[i];
+  for (size_t i = 0; i < x.dims.size(); ++i) strides[shift + i] = x.dims[i] == 1 ? 0 : x.strides[i];
   return strides;
 }
 
@@ -75,11 +76,15 @@ KernelForm form(const Op&, const std::vector<Layout>& in, const std::vector<Layo
     bool join = !merged.empty();
     for (size_t t = 0; join && t < strides.size(); ++t)
       join = kept[t].back() == strides[t][i] * dims[i];
-    if (join) merged.back() *= dims[i];
-    else merged.push_back(dims[i]);
+    if (join)
+      merged.back() *= dims[i];
+    else
+      merged.push_back(dims[i]);
     for (size_t t = 0; t < strides.size(); ++t) {
-      if (join) kept[t].back() = strides[t][i];
-      else kept[t].push_back(strides[t][i]);
+      if (join)
+        kept[t].back() = strides[t][i];
+      else
+        kept[t].push_back(strides[t][i]);
     }
   }
   if (merged.empty()) {
@@ -130,15 +135,13 @@ ValueId unary_slope(Program& p, int32_t fn, Operand x, ValueId y, ValueId dy) {
     case ORR_FN_ABS: return f(ORR_FN_MUL, {dy, f(ORR_FN_SIGN, {x})});
     case ORR_FN_SQRT: return f(ORR_FN_DIV, {f(ORR_FN_MUL, {dy, num(0.5)}), y});
     case ORR_FN_RSQRT:
-      return f(ORR_FN_MUL, {f(ORR_FN_MUL, {dy, num(-0.5)}),
-                            f(ORR_FN_MUL, {y, f(ORR_FN_MUL, {y, y})})});
+      return f(ORR_FN_MUL,
+               {f(ORR_FN_MUL, {dy, num(-0.5)}), f(ORR_FN_MUL, {y, f(ORR_FN_MUL, {y, y})})});
     case ORR_FN_RECIP: return f(ORR_FN_NEG, {f(ORR_FN_MUL, {dy, f(ORR_FN_MUL, {y, y})})});
     case ORR_FN_EXP: return f(ORR_FN_MUL, {dy, y});
     case ORR_FN_LOG: return f(ORR_FN_DIV, {dy, x});
-    case ORR_FN_TANH:
-      return f(ORR_FN_MUL, {dy, f(ORR_FN_SUB, {num(1), f(ORR_FN_MUL, {y, y})})});
-    case ORR_FN_SIGMOID:
-      return f(ORR_FN_MUL, {dy, f(ORR_FN_MUL, {y, f(ORR_FN_SUB, {num(1), y})})});
+    case ORR_FN_TANH: return f(ORR_FN_MUL, {dy, f(ORR_FN_SUB, {num(1), f(ORR_FN_MUL, {y, y})})});
+    case ORR_FN_SIGMOID: return f(ORR_FN_MUL, {dy, f(ORR_FN_MUL, {y, f(ORR_FN_SUB, {num(1), y})})});
     case ORR_FN_ERF: {  // 2/sqrt(pi) exp(-x^2)
       ValueId e = f(ORR_FN_EXP, {f(ORR_FN_NEG, {f(ORR_FN_MUL, {x, x})})});
       return f(ORR_FN_MUL, {dy, f(ORR_FN_MUL, {e, num(1.1283791670955126)})});
@@ -154,7 +157,8 @@ void binary_gradient(Gradient& g, const Op& op, const orr_instr& last, ValueId d
   Program& p = g.p;
   auto f = [&](int32_t fn, Fn args) { return p.pointwise(fn, args); };
   Side a = side(op, last.a), b = side(op, last.b);
-  bool want_a = a.input != kNone && g.wanted(a.input), want_b = b.input != kNone && g.wanted(b.input);
+  bool want_a = a.input != kNone && g.wanted(a.input),
+       want_b = b.input != kNone && g.wanted(b.input);
   ValueId y = op.out[0];
   auto masked = [&](int32_t compare) {
     return f(ORR_FN_SELECT, {f(compare, {a.operand, b.operand}), dy, Operand::number(0)});
@@ -175,7 +179,8 @@ void binary_gradient(Gradient& g, const Op& op, const orr_instr& last, ValueId d
     case ORR_FN_DIV:
       if (want_a) add_reduced(g, a.input, f(ORR_FN_DIV, {dy, b.operand}));
       if (want_b)
-        add_reduced(g, b.input, f(ORR_FN_NEG, {f(ORR_FN_DIV, {f(ORR_FN_MUL, {dy, y}), b.operand})}));
+        add_reduced(g, b.input,
+                    f(ORR_FN_NEG, {f(ORR_FN_DIV, {f(ORR_FN_MUL, {dy, y}), b.operand})}));
       return;
     case ORR_FN_MIN:
     case ORR_FN_MAX:  // ties go to the first operand
@@ -191,14 +196,17 @@ void binary_gradient(Gradient& g, const Op& op, const orr_instr& last, ValueId d
       return;
     case ORR_FN_POW:
       if (want_a) {
-        ValueId power = f(ORR_FN_POW, {a.operand, b.input == kNone
-                                                      ? Operand::number(b.operand.value - 1)
-                                                      : f(ORR_FN_SUB, {b.operand, Operand::number(1)})});
+        ValueId power =
+            f(ORR_FN_POW,
+              {a.operand, b.input == kNone ? Operand::number(b.operand.value - 1)
+                                           : f(ORR_FN_SUB, {b.operand, Operand::number(1)})});
         add_reduced(g, a.input, f(ORR_FN_MUL, {dy, f(ORR_FN_MUL, {power, b.operand})}));
       }
       if (want_b) {
-        ValueId log_a = a.input == kNone ? p.pointwise(ORR_FN_LOG, {p.constant(a.operand.value, p.type(dy).dtype)})
-                                         : f(ORR_FN_LOG, {a.operand});
+        ValueId log_a =
+            a.input == kNone
+                ? p.pointwise(ORR_FN_LOG, {p.constant(a.operand.value, p.type(dy).dtype)})
+                : f(ORR_FN_LOG, {a.operand});
         add_reduced(g, b.input, f(ORR_FN_MUL, {dy, f(ORR_FN_MUL, {y, log_a})}));
       }
       return;
@@ -228,7 +236,8 @@ void gradient(Gradient& g, const Op& op) {
   const orr_instr& last = op.expr.instrs.back();
   ValueId dy = g.dy();
   if (last.fn == ORR_FN_INPUT || last.fn == ORR_FN_CAST) {
-    Side x = side(op, last.fn == ORR_FN_INPUT ? static_cast<int32_t>(op.expr.instrs.size()) - 1 : last.a);
+    Side x = side(
+        op, last.fn == ORR_FN_INPUT ? static_cast<int32_t>(op.expr.instrs.size()) - 1 : last.a);
     if (x.input != kNone && is_real(g.p.type(x.input).dtype) && g.wanted(x.input))
       add_reduced(g, x.input, dy);
     return;

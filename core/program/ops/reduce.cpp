@@ -23,8 +23,10 @@ std::vector<Type> infer(const OpArgs& args) {
                                 std::to_string(end) + " in " + to_string(out));
   std::string fn = attr_text(args.attrs, "fn", "");
   if (out.dtype == ORR_BOOL) throw std::invalid_argument("cannot reduce bool: cast it first");
-  if (fn == "sumsq" && !is_real(out.dtype)) throw std::invalid_argument("sumsq needs a real tensor");
-  out.dims.erase(out.dims.begin() + static_cast<long>(begin), out.dims.begin() + static_cast<long>(end));
+  if (fn == "sumsq" && !is_real(out.dtype))
+    throw std::invalid_argument("sumsq needs a real tensor");
+  out.dims.erase(out.dims.begin() + static_cast<long>(begin),
+                 out.dims.begin() + static_cast<long>(end));
   out.dtype = sum_dtype(args.attrs, out.dtype);
   return {out};
 }

@@ -36,9 +36,12 @@ Sharding reshape_sharding(const OpArgs& args, const std::vector<Type>& out) {
     size_t i0 = i, j0 = j;
     int64_t pa = a[i++], pb = b[j++];
     while (pa != pb) {
-      if (pa < pb && i < a.size()) pa *= a[i++];
-      else if (pb < pa && j < b.size()) pb *= b[j++];
-      else return s;
+      if (pa < pb && i < a.size())
+        pa *= a[i++];
+      else if (pb < pa && j < b.size())
+        pb *= b[j++];
+      else
+        return s;
     }
     while (i0 + 1 < i && a[i0] == 1) ++i0;
     while (j0 + 1 < j && b[j0] == 1) ++j0;
@@ -156,12 +159,12 @@ Cost no_cost(const OpArgs&, const std::vector<Type>&) { return {}; }
 
 }  // namespace
 
-extern const OpDef reshape_op{"reshape", infer_reshape, reshape_sharding, reshape_gradient, no_cost,
-                              nullptr};
-extern const OpDef transpose_op{"transpose", infer_transpose, transpose_sharding, transpose_gradient,
-                                no_cost, nullptr};
+extern const OpDef reshape_op{"reshape",        infer_reshape, reshape_sharding,
+                              reshape_gradient, no_cost,       nullptr};
+extern const OpDef transpose_op{"transpose",        infer_transpose, transpose_sharding,
+                                transpose_gradient, no_cost,         nullptr};
 extern const OpDef split_op{"split", infer_split, parts_sharding, split_gradient, no_cost, nullptr};
-extern const OpDef concat_op{"concat", infer_concat, parts_sharding, concat_gradient, touch_cost,
-                             nullptr};
+extern const OpDef concat_op{"concat",        infer_concat, parts_sharding,
+                             concat_gradient, touch_cost,   nullptr};
 
 }  // namespace orrery

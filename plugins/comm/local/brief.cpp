@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operations of a few bytes: these travel in the notice of the operation, and take no memory from the
-// heap.
+// Operations of a few bytes: these travel in the notice of the operation, and take no memory from
+// the heap.
 #include "brief.h"
 
 #include <algorithm>
@@ -29,7 +29,8 @@ bool is_brief(const orr_coll& c, int ranks) {
   return n * orr_dtype_bytes(c.dtype) <= static_cast<int64_t>(sizeof Notice::data);
 }
 
-// Collective, and the first step of all: the first rank's card of its mapping travels in its small slot.
+// Collective, and the first step of all: the first rank's card of its mapping travels in its small
+// slot.
 void Comm::share_notices() {
   int64_t card = 0;
   char* slot = segment_.small(0, 1);

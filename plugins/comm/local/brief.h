@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How a rank tells its peers that it has come to an operation: to which one, and, if there is room
-// behind that, with which operand. One for each parity of the step; 8 bytes travel in one cache line.
+// behind that, with which operand. One for each parity of the step; 8 bytes travel in one cache
+// line.
 #pragma once
 
 #include <orrery/comm.h>
@@ -19,10 +20,12 @@ struct alignas(128) Notice {
   char data[2 << 10];
 };
 
-inline Notice* notices_of(const Mapping& mapping) { return reinterpret_cast<Notice*>(mapping.base()); }
+inline Notice* notices_of(const Mapping& mapping) {
+  return reinterpret_cast<Notice*>(mapping.base());
+}
 
-// Whether all that the operation moves fits into notices. The answer is the same on all ranks that post
-// the same operation.
+// Whether all that the operation moves fits into notices. The answer is the same on all ranks that
+// post the same operation.
 bool is_brief(const orr_coll& c, int ranks);
 
 }  // namespace local

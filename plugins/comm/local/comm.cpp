@@ -16,8 +16,12 @@ constexpr int madv_collapse = 25;
 
 }  // namespace
 
-Comm::Comm(std::shared_ptr<Family> family, Segment segment, std::vector<int> world_of, int rank, uint64_t id)
-    : Group(std::move(family), std::move(world_of), rank, id), segment_(std::move(segment)), inbound_(size_), tails_(size_) {
+Comm::Comm(std::shared_ptr<Family> family, Segment segment, std::vector<int> world_of, int rank,
+           uint64_t id)
+    : Group(std::move(family), std::move(world_of), rank, id),
+      segment_(std::move(segment)),
+      inbound_(size_),
+      tails_(size_) {
   Member& me = segment_.member(rank_);
   me.world_rank = world_of_[rank_];
   me.process = getpid();
@@ -54,7 +58,8 @@ orr_memory* Comm::allocate(uint64_t bytes) {
     if (sizes[r] != sizes[0])
       throw orr::Error(ORR_INVALID, "rank 0 allocates " + std::to_string(sizes[0]) +
                                         " bytes of communication memory, rank " +
-                                        std::to_string(world_of_[r]) + " " + std::to_string(sizes[r]));
+                                        std::to_string(world_of_[r]) + " " +
+                                        std::to_string(sizes[r]));
   region->base.assign(family_->boot.world_size, nullptr);
   for (int r = 0; r < size_; ++r)
     region->base[world_of_[r]] = region->mapping.base() + r * region->stride;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A communicator of ranks on one host. Operations run to completion in `run`, on the caller's thread:
+// A communicator of ranks on one host. Operations run to completion in `run`, on the caller's
+// thread:
 //
 //   comm.cpp      being there, registered memory
 //   waiting.cpp   the one wait loop, poison and blame
@@ -10,9 +11,9 @@
 //   reduce.cpp    everything that adds;  move.cpp  everything that copies
 //   pair.cpp      send and recv
 //
-// Steps. A rank publishes step s when its data of s is readable; awaiting s means that all ranks have
-// published it. Every collective is a fixed number of such steps on every rank, so a buffer that was
-// read in step s may be rewritten once step s+1 has been awaited.
+// Steps. A rank publishes step s when its data of s is readable; awaiting s means that all ranks
+// have published it. Every collective is a fixed number of such steps on every rank, so a buffer
+// that was read in step s may be rewritten once step s+1 has been awaited.
 #pragma once
 
 #include <orrery/comm.h>
@@ -35,7 +36,8 @@ using Missing = std::function<int(int from)>;
 class Comm : public Group {
  public:
   // Collective; these world ranks are on one host, and have opened the segment.
-  Comm(std::shared_ptr<Family> family, Segment segment, std::vector<int> world_of, int rank, uint64_t id);
+  Comm(std::shared_ptr<Family> family, Segment segment, std::vector<int> world_of, int rank,
+       uint64_t id);
   // Whether each rank can have one.
   bool has_own_cpus() const;
 

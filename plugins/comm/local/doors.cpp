@@ -247,8 +247,8 @@ int Doors::first_missing() const {
   return -1;
 }
 
-// A rank may have come, been content and ended before it is heard here: it is missed only when nothing
-// of it is left to hear.
+// A rank may have come, been content and ended before it is heard here: it is missed only when
+// nothing of it is left to hear.
 void Doors::receive_all() {
   for (int missing; (missing = first_missing()) >= 0;) {
     const bool dead = boot_.dead(boot_.store, missing);

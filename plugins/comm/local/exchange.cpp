@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Posting an operation: is it well-formed here, and do all ranks post the same one? The answer to the
-// second question costs nothing extra, for it travels with the first publication of the data: as a
-// fingerprint; the cards that say what it was are written only when fingerprints differ.
+// Posting an operation: is it well-formed here, and do all ranks post the same one? The answer to
+// the second question costs nothing extra, for it travels with the first publication of the data:
+// as a fingerprint; the cards that say what it was are written only when fingerprints differ.
 #include <orrery/sdk/plugin.hpp>
 
 #include "comm.h"
@@ -48,7 +48,8 @@ void Comm::tell_apart(const orr_coll& c) {
   const shared::Card& first = post_of(0).card;
   int other = 1;
   while (other + 1 < size_ && shared::agree(first, post_of(other).card)) ++other;
-  const std::string text = shared::disagreement(first, world_of_[0], post_of(other).card, world_of_[other]);
+  const std::string text =
+      shared::disagreement(first, world_of_[0], post_of(other).card, world_of_[other]);
   poison(ORR_FAILED, text);
   family_->check_alive();
   throw orr::Error(ORR_FAILED, text);

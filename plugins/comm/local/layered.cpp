@@ -49,7 +49,8 @@ class Wide::Counterparts : public orr::exchange::Messenger {
 
  private:
   std::vector<orr::exchange::Message> ranks(std::vector<orr::exchange::Message> messages) const {
-    for (orr::exchange::Message& m : messages) m.peer = m.peer * wide_.host_->size() + wide_.host_->rank();
+    for (orr::exchange::Message& m : messages)
+      m.peer = m.peer * wide_.host_->size() + wide_.host_->rank();
     return messages;
   }
   Wide& wide_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Everything that copies: broadcast, all_gather, all_to_all. Each sender lays its bytes out once and
-// every receiver fetches its piece from wherever that sender has them.
+// Everything that copies: broadcast, all_gather, all_to_all. Each sender lays its bytes out once
+// and every receiver fetches its piece from wherever that sender has them.
 #include <orrery/sdk/plugin.hpp>
 
 #include <orrery/sdk/traffic.hpp>
@@ -12,8 +12,8 @@ namespace local {
 namespace {
 
 struct Piece {
-  int64_t from = 0;   // byte in the sender's packed data
-  int64_t to = 0;     // byte in recv
+  int64_t from = 0;  // byte in the sender's packed data
+  int64_t to = 0;    // byte in recv
   int64_t bytes = 0;
 };
 
@@ -25,20 +25,23 @@ struct Comm::Movement {
   const orr_coll& c;
   const char* send;
   char* recv;
-  bool shared;                // all receivers fetch the same bytes
-  std::vector<int64_t> out;   // prefix of the bytes for each peer; shared: only out.back()
-  std::vector<Piece> in;      // by sender
-  std::vector<char> copy;     // of send, where receiving would overwrite it
-  int64_t most = 0;           // bytes of the largest outgoing piece
+  bool shared;               // all receivers fetch the same bytes
+  std::vector<int64_t> out;  // prefix of the bytes for each peer; shared: only out.back()
+  std::vector<Piece> in;     // by sender
+  std::vector<char> copy;    // of send, where receiving would overwrite it
+  int64_t most = 0;          // bytes of the largest outgoing piece
 
   Movement(const orr_coll& coll, int rank, int ranks);
   void rescue_send();
 };
 
 Comm::Movement::Movement(const orr_coll& coll, int rank, int ranks)
-    : c(coll), send(c.send.memory ? orr::data<char>(c.send) : nullptr),
+    : c(coll),
+      send(c.send.memory ? orr::data<char>(c.send) : nullptr),
       recv(c.recv.memory ? orr::data<char>(c.recv) : nullptr),
-      shared(c.op != ORR_COLL_ALL_TO_ALL), out(ranks + 1, 0), in(ranks) {
+      shared(c.op != ORR_COLL_ALL_TO_ALL),
+      out(ranks + 1, 0),
+      in(ranks) {
   const int64_t unit = orr_dtype_bytes(c.dtype);
   int64_t to = 0;
   for (int r = 0; r < ranks; ++r) {
@@ -92,10 +95,12 @@ void Comm::move(const orr_coll& c) {
     in_place |= p.path == path_direct;
     if (p.path == path_staged) staged = std::max(staged, static_cast<int64_t>(p.most));
     Piece& piece = m.in[r];
-    if (!m.shared) piece.from = orr_dtype_bytes(c.dtype) * orr::traffic::sum(segment_.counts(r, step_ & 1), rank_);
+    if (!m.shared)
+      piece.from =
+          orr_dtype_bytes(c.dtype) * orr::traffic::sum(segment_.counts(r, step_ & 1), rank_);
     if (!m.recv || piece.bytes == 0 || (p.path == path_staged && r != rank_)) continue;
     char* to = m.recv + piece.to;
-    const char* from = r == rank_              ? m.send
+    const char* from = r == rank_             ? m.send
                        : p.path == path_small ? segment_.small(r, step_ & 1)
                                               : peer_address(p.send, r);
     if (from + piece.from != to) std::memmove(to, from + piece.from, piece.bytes);
@@ -106,13 +111,16 @@ void Comm::move(const orr_coll& c) {
   await_step();
 }
 
-// The pieces of staged senders, chunk by chunk; the next chunk is written before this one is fetched.
+// The pieces of staged senders, chunk by chunk; the next chunk is written before this one is
+// fetched.
 void Comm::move_staged(Movement& m, int64_t longest) {
   std::vector<bool> staged(size_);
   for (int r = 0; r < size_; ++r) staged[r] = post_of(r).path == path_staged;
   const int64_t width = static_cast<int64_t>(chunk_bytes) / (m.shared ? 1 : size_) / 64 * 64;
   const int64_t chunks = (longest + width - 1) / width;
-  const auto part = [&](int64_t k, int64_t bytes) { return std::clamp<int64_t>(bytes - k * width, 0, width); };
+  const auto part = [&](int64_t k, int64_t bytes) {
+    return std::clamp<int64_t>(bytes - k * width, 0, width);
+  };
   const auto write = [&](int64_t k) {
     if (!staged[rank_]) return;
     char* slot = segment_.chunk(rank_, turn_ + k);

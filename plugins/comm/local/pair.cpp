@@ -15,8 +15,8 @@ namespace {
 
 constexpr uint64_t direct_bytes = 32 << 10;  // from here on memory is read in place where it can be
 
-// Long messages move in pieces of at least this many bytes: both ends at work on the same few lines of
-// memory would be slower than a socket.
+// Long messages move in pieces of at least this many bytes: both ends at work on the same few lines
+// of memory would be slower than a socket.
 constexpr uint64_t piece_bytes = ring_bytes / 4;
 
 // What of the `left` bytes of a message to move now that the ring has or takes `room`.
@@ -106,13 +106,15 @@ void Comm::read_envelope(const Ring& ring, uint64_t tail, Inbound& in) const {
   ring_read(ring, tail + sizeof e + e.name, in.label.where, e.where);
 }
 
-// The peer's end of the ring is looked at only where there may be no room without: its line comes from afar.
+// The peer's end of the ring is looked at only where there may be no room without: its line comes
+// from afar.
 bool Comm::push(Transfer& t) {
   const orr_coll& c = *t.coll;
   Ring& ring = segment_.ring(rank_, c.root_or_peer);
   const uint64_t bytes = bytes_of(c), most_envelope = sizeof(Envelope) + sizeof(shared::Label);
   uint64_t head = ring.head.load(std::memory_order_relaxed), &tail = tails_[c.root_or_peer];
-  if (t.begun || head + most_envelope + bytes - tail > ring_bytes) tail = ring.tail.load(std::memory_order_acquire);
+  if (t.begun || head + most_envelope + bytes - tail > ring_bytes)
+    tail = ring.tail.load(std::memory_order_acquire);
   if (t.begun && t.direct) {
     t.done = tail >= t.end;
     return t.done;
@@ -189,7 +191,8 @@ bool Comm::begin_message(int from, std::vector<Transfer>& all) {
     in.transfer = nullptr;
     in.to = in.strays.back().bytes.data();
   }
-  if (!in.envelope.place.region) ring.tail.store(tail + in.envelope.size(), std::memory_order_release);
+  if (!in.envelope.place.region)
+    ring.tail.store(tail + in.envelope.size(), std::memory_order_release);
   return true;
 }
 
@@ -210,8 +213,10 @@ bool Comm::receive(int from) {
   ring.tail.store(tail, std::memory_order_release);
   in.got += n;
   if (in.got < in.envelope.bytes) return n > 0;
-  if (in.transfer) in.transfer->done = true;
-  else in.strays.back().complete = true;
+  if (in.transfer)
+    in.transfer->done = true;
+  else
+    in.strays.back().complete = true;
   in.open = false;
   return true;
 }
@@ -220,8 +225,9 @@ void Comm::check_match(const Transfer& t, const Envelope& e, const shared::Label
   const orr_coll& c = *t.coll;
   if (e.count == c.count && e.dtype == c.dtype) return;
   poison(ORR_FAILED,
-         shared::unequal_ends(world_of_[c.root_or_peer], shared::end_of_message(e.count, e.dtype, label),
-                              world_of_[rank_], shared::end_of_message(c.count, c.dtype, shared::label_of(c))));
+         shared::unequal_ends(world_of_[c.root_or_peer],
+                              shared::end_of_message(e.count, e.dtype, label), world_of_[rank_],
+                              shared::end_of_message(c.count, c.dtype, shared::label_of(c))));
   family_->check_alive();
 }
 

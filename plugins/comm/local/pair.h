@@ -12,8 +12,9 @@
 
 namespace local {
 
-// Precedes the bytes of every message; the words of its label follow it. With a place, the bytes stay
-// where they are and the receiver fetches them; the message leaves the ring when they have been fetched.
+// Precedes the bytes of every message; the words of its label follow it. With a place, the bytes
+// stay where they are and the receiver fetches them; the message leaves the ring when they have
+// been fetched.
 struct Envelope {
   uint64_t bytes;
   int32_t tag, dtype;

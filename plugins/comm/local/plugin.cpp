@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// comm `local`: shared memory between the ranks of one host, TCP between hosts. Host-ordered: `post`
-// moves the bytes on the caller's thread and is done at return.
+// comm `local`: shared memory between the ranks of one host, TCP between hosts. Host-ordered:
+// `post` moves the bytes on the caller's thread and is done at return.
 #include <orrery/comm.h>
 
 #include <orrery/sdk/comm.hpp>

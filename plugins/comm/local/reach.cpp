@@ -11,8 +11,9 @@ namespace local {
 Place Comm::place_of(const orr_buffer& b) const {
   if (!b.memory || b.memory->tier != ORR_TIER_COMM) return {};
   for (const auto& region : family_->regions)
-    if (&region->memory == b.memory &&
-        std::all_of(world_of_.begin(), world_of_.end(), [&](int w) { return region->base[w] != nullptr; }))
+    if (&region->memory == b.memory && std::all_of(world_of_.begin(), world_of_.end(), [&](int w) {
+          return region->base[w] != nullptr;
+        }))
       return {region->id, b.offset};
   return {};
 }

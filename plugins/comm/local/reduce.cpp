@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Everything that adds. The elements are cut into one share per rank; a share's owner folds it over
-// all ranks' operands, in rank order or in the binary tree over the leaves, and delivers the result to
-// all ranks, to the root or to itself. The three paths differ only in where operands are read.
+// all ranks' operands, in rank order or in the binary tree over the leaves, and delivers the result
+// to all ranks, to the root or to itself. The three paths differ only in where operands are read.
 #include <orrery/sdk/exchange.hpp>
 #include <orrery/sdk/plugin.hpp>
 
@@ -20,15 +20,15 @@ enum class Deliver { all, root, owner };
 struct Comm::Reduction {
   const orr_coll& c;
   const int rank, ranks;
-  const int64_t unit;      // bytes of an element
+  const int64_t unit;  // bytes of an element
   orr::Folding fold;
   const orr::exchange::Shares shares;
-  const int64_t total;     // elements of one operand
+  const int64_t total;  // elements of one operand
   Deliver deliver = Deliver::all;
-  bool here = true;        // this rank gets a result
+  bool here = true;  // this rank gets a result
   char* send;
   char* recv;
-  std::vector<const char*> in;         // addresses of operands, set per piece
+  std::vector<const char*> in;  // addresses of operands, set per piece
   std::vector<char*> out;
 
   Reduction(const orr_coll& coll, int rank, int ranks);
@@ -42,8 +42,14 @@ struct Comm::Reduction {
 };
 
 Comm::Reduction::Reduction(const orr_coll& coll, int rank, int ranks)
-    : c(coll), rank(rank), ranks(ranks), unit(orr_dtype_bytes(coll.dtype)), fold(coll, ranks),
-      shares(orr::exchange::shares_of(coll, ranks)), total(shares.total), in(fold.operands()) {
+    : c(coll),
+      rank(rank),
+      ranks(ranks),
+      unit(orr_dtype_bytes(coll.dtype)),
+      fold(coll, ranks),
+      shares(orr::exchange::shares_of(coll, ranks)),
+      total(shares.total),
+      in(fold.operands()) {
   send = c.send.memory ? orr::data<char>(c.send) : nullptr;
   recv = c.recv.memory ? orr::data<char>(c.recv) : nullptr;
   if (shares.scattered) deliver = Deliver::owner;
@@ -94,7 +100,8 @@ void Comm::reduce_direct(Reduction& r) {
   }
   if (r.here) r.out.push_back(r.result(from));
   for (int q = 0; q < size_; ++q) {
-    const bool wants = r.deliver == Deliver::all || (r.deliver == Deliver::root && q == r.c.root_or_peer);
+    const bool wants =
+        r.deliver == Deliver::all || (r.deliver == Deliver::root && q == r.c.root_or_peer);
     if (q != rank_ && wants) r.out.push_back(peer_address(post_of(q).recv, q) + from * r.unit);
   }
   r.fold.run(r.in, r.out, r.share(rank_));
@@ -113,7 +120,9 @@ void Comm::reduce_staged(Reduction& r) {
   int64_t longest = 0;
   for (int q = 0; q < size_; ++q) longest = std::max(longest, r.share(q));
   const int64_t chunks = (longest + width - 1) / width;
-  const auto part = [&](int64_t k, int q) { return std::clamp<int64_t>(r.share(q) - k * width, 0, width); };
+  const auto part = [&](int64_t k, int q) {
+    return std::clamp<int64_t>(r.share(q) - k * width, 0, width);
+  };
   const auto slot = [&](int64_t k, int owner, int q, int node) {
     return segment_.chunk(owner, turn_ + k) + (int64_t{q} * most_nodes + node) * width * r.unit;
   };

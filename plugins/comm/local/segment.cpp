@@ -2,10 +2,10 @@
 #include "segment.h"
 
 #include <fcntl.h>
-#include <orrery/sdk/plugin.hpp>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <orrery/sdk/plugin.hpp>
 
 #include <cerrno>
 #include <utility>
@@ -65,9 +65,11 @@ Mapping Mapping::open(int64_t card) {
   Mapping made;
   made.fd_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (made.fd_ < 0)
-    refuse("cannot open " + path + " of a peer (ranks of comm 'local' must run on one host, as one "
-           "user, in one process namespace)", errno);
-  struct stat info{};
+    refuse("cannot open " + path +
+               " of a peer (ranks of comm 'local' must run on one host, as one "
+               "user, in one process namespace)",
+           errno);
+  struct stat info {};
   if (fstat(made.fd_, &info)) refuse("cannot stat " + path, errno);
   made.bytes_ = static_cast<uint64_t>(info.st_size);
   made.base_ = map(made.fd_, made.bytes_);

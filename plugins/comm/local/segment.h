@@ -58,14 +58,14 @@ struct Post {
 // rank wrote before it readable, and says that the rank no longer reads what it read before.
 struct alignas(128) Member {
   std::atomic<uint64_t> step;
-  std::atomic<uint64_t> pulse;       // changes with every sign of life
+  std::atomic<uint64_t> pulse;              // changes with every sign of life
   alignas(128) std::atomic<uint32_t> bell;  // futex; rung when something it may wait for happens
   std::atomic<uint32_t> asleep;
-  std::atomic<int32_t> waits_for;    // rank, or -1
-  std::atomic<int64_t> looked_ns;    // when it last looked, while waiting
+  std::atomic<int32_t> waits_for;  // rank, or -1
+  std::atomic<int64_t> looked_ns;  // when it last looked, while waiting
   int32_t world_rank, process;
   cpu_set_t cpus;
-  alignas(128) Post posts[2];        // by parity of the step
+  alignas(128) Post posts[2];  // by parity of the step
 };
 
 // Why the communicator is dead; the first writer wins and all ranks report it.
@@ -115,18 +115,23 @@ class Segment {
  public:
   Segment() = default;
   Segment(Mapping mapping, int ranks)
-      : mapping_(std::make_shared<Mapping>(std::move(mapping))), base_(mapping_->base()),
+      : mapping_(std::make_shared<Mapping>(std::move(mapping))),
+        base_(mapping_->base()),
         ranks_(ranks) {}
   static uint64_t bytes(int ranks);
 
   Mapping& mapping() const { return *mapping_; }
   Header& header() const { return *reinterpret_cast<Header*>(base_); }
-  Member& member(int r) const { return *reinterpret_cast<Member*>(at(head_bytes) + r * sizeof(Member)); }
+  Member& member(int r) const {
+    return *reinterpret_cast<Member*>(at(head_bytes) + r * sizeof(Member));
+  }
   int64_t* counts(int r, int parity) const {
     return reinterpret_cast<int64_t*>(at(counts_at()) + (r * 2 + parity) * ranks_ * 8);
   }
   char* small(int r, int parity) const { return at(small_at()) + (r * 2 + parity) * small_bytes; }
-  char* chunk(int r, uint64_t turn) const { return at(chunk_at()) + (r * 3 + turn % 3) * chunk_bytes; }
+  char* chunk(int r, uint64_t turn) const {
+    return at(chunk_at()) + (r * 3 + turn % 3) * chunk_bytes;
+  }
   Ring& ring(int from, int to) const {
     return *reinterpret_cast<Ring*>(at(ring_at()) + (from * ranks_ + to) * sizeof(Ring));
   }

@@ -13,7 +13,8 @@ namespace {
 
 #if defined(__x86_64__)
 constexpr uint64_t line_bytes = 64;
-constexpr uint64_t worth_streaming = 8 << 10;  // below, to wait for memory takes longer than the lines
+constexpr uint64_t worth_streaming =
+    8 << 10;  // below, to wait for memory takes longer than the lines
 
 // Lines as a whole; what is left of the first and the last is copied.
 void stream(char* to, const char* from, uint64_t bytes) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bytes that a peer reads next are written past the caches. Where two CPUs share none, a line that
-// one has written reaches the other from its cache, one by one and 45 ns each, while what lies in memory
-// streams: 1.4 GB/s beside 10 and more. Where they share one, the two ways are equally fast; and a
-// virtual machine's CPUs may move from the one case to the other within a second.
+// one has written reaches the other from its cache, one by one and 45 ns each, while what lies in
+// memory streams: 1.4 GB/s beside 10 and more. Where they share one, the two ways are equally fast;
+// and a virtual machine's CPUs may move from the one case to the other within a second.
 #pragma once
 
 #include <cstdint>

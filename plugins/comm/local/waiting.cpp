@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Waiting for peers that may be slow, frozen or dead. Yields first, then sleeps on a futex for short
-// times; looks at the poison, at the launcher's word on deaths and at the clock between.
+// Waiting for peers that may be slow, frozen or dead. Yields first, then sleeps on a futex for
+// short times; looks at the poison, at the launcher's word on deaths and at the clock between.
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -135,8 +135,10 @@ void Comm::await_slowly(const Missing& missing) {
     me.waits_for.store(who);
     family_->check_alive();
     blame_dead(missing, who);
-    if (family_->mesh) look_beyond(missing, who, waited, asked_at);
-    else if (waited > deadline) blame_silent(who, deadline);
+    if (family_->mesh)
+      look_beyond(missing, who, waited, asked_at);
+    else if (waited > deadline)
+      blame_silent(who, deadline);
     sleep(missing, nap);
     nap = std::min(nap * 2, 8 * ms);
     const int64_t now = now_ns();

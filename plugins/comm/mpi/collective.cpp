@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collectives. What only moves goes through the library's own, which know the network, as long as it
-// can count it; more than an int of bytes, and all that adds, goes through messages.
+// Collectives. What only moves goes through the library's own, which know the network, as long as
+// it can count it; more than an int of bytes, and all that adds, goes through messages.
 #include <algorithm>
 #include <climits>
 #include <cstring>
@@ -45,18 +45,20 @@ void Comm::begin_agreement(const orr_coll& c) {
   agreeing_ = true;
   std::lock_guard lock(family_->inside());
   if (size_ > few_ranks) {
-    check_mpi(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_UINT64_T, fingerprints_.data(), 1, MPI_UINT64_T, heads_,
-                             &telling_.emplace_back()),
+    check_mpi(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_UINT64_T, fingerprints_.data(), 1, MPI_UINT64_T,
+                             heads_, &telling_.emplace_back()),
               "MPI_Iallgather");
     return;
   }
   for (int r = 0; r < size_; ++r)
     if (r != rank_)
-      check_mpi(MPI_Irecv(&fingerprints_[r], 1, MPI_UINT64_T, r, tag_of_agreement, main_, &telling_.emplace_back()),
+      check_mpi(MPI_Irecv(&fingerprints_[r], 1, MPI_UINT64_T, r, tag_of_agreement, main_,
+                          &telling_.emplace_back()),
                 "MPI_Irecv");
   for (int r = 0; r < size_; ++r)
     if (r != rank_)
-      check_mpi(MPI_Isend(&fingerprints_[rank_], 1, MPI_UINT64_T, r, tag_of_agreement, main_, &telling_.emplace_back()),
+      check_mpi(MPI_Isend(&fingerprints_[rank_], 1, MPI_UINT64_T, r, tag_of_agreement, main_,
+                          &telling_.emplace_back()),
                 "MPI_Isend");
 }
 
@@ -65,20 +67,23 @@ void Comm::end_agreement() {
   if (!std::exchange(agreeing_, false)) return;
   finish(telling_, 0);
   const uint64_t mine = fingerprints_[rank_];
-  if (std::all_of(fingerprints_.begin(), fingerprints_.end(), [=](uint64_t word) { return word == mine; })) return;
+  if (std::all_of(fingerprints_.begin(), fingerprints_.end(),
+                  [=](uint64_t word) { return word == mine; }))
+    return;
   const shared::Card card = shared::card_of(*current_, size_);
   std::vector<shared::Card> cards(size_);
   telling_.clear();
   {
     std::lock_guard lock(family_->inside());
-    check_mpi(MPI_Iallgather(&card, sizeof card, MPI_BYTE, cards.data(), sizeof card, MPI_BYTE, heads_,
-                             &telling_.emplace_back()),
+    check_mpi(MPI_Iallgather(&card, sizeof card, MPI_BYTE, cards.data(), sizeof card, MPI_BYTE,
+                             heads_, &telling_.emplace_back()),
               "MPI_Iallgather");
   }
   finish(telling_, 0);
   for (int r = 1; r < size_; ++r)
     if (!shared::agree(cards[0], cards[r]))
-      family_->die(ORR_FAILED, shared::disagreement(cards[0], world_of_[0], cards[r], world_of_[r]));
+      family_->die(ORR_FAILED,
+                   shared::disagreement(cards[0], world_of_[0], cards[r], world_of_[r]));
 }
 
 void Comm::broadcast(const orr_coll& c) {
@@ -90,9 +95,10 @@ void Comm::broadcast(const orr_coll& c) {
   {
     std::lock_guard lock(family_->inside());
     for (int64_t at = 0; at < bytes; at += most_bytes)
-      check_mpi(MPI_Ibcast((root ? send : recv) + at, static_cast<int>(std::min(most_bytes, bytes - at)),
-                           MPI_BYTE, c.root_or_peer, main_, &pieces.emplace_back()),
-                "MPI_Ibcast");
+      check_mpi(
+          MPI_Ibcast((root ? send : recv) + at, static_cast<int>(std::min(most_bytes, bytes - at)),
+                     MPI_BYTE, c.root_or_peer, main_, &pieces.emplace_back()),
+          "MPI_Ibcast");
   }
   end_agreement();
   finish(pieces, bytes);
@@ -106,8 +112,8 @@ void Comm::all_gather(const orr_coll& c) {
   std::vector<MPI_Request> request(1);
   {
     std::lock_guard lock(family_->inside());
-    check_mpi(MPI_Iallgatherv(in_place ? MPI_IN_PLACE : send, l.bytes[rank_], MPI_BYTE, recv, l.bytes.data(),
-                              l.at.data(), MPI_BYTE, main_, request.data()),
+    check_mpi(MPI_Iallgatherv(in_place ? MPI_IN_PLACE : send, l.bytes[rank_], MPI_BYTE, recv,
+                              l.bytes.data(), l.at.data(), MPI_BYTE, main_, request.data()),
               "MPI_Iallgatherv");
   }
   end_agreement();

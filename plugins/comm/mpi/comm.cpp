@@ -11,7 +11,8 @@
 namespace mpi {
 namespace {
 
-constexpr int64_t time_to_answer = 1000000000;  // a waiting rank gets the CPU within it, whatever the load
+constexpr int64_t time_to_answer =
+    1000000000;  // a waiting rank gets the CPU within it, whatever the load
 
 }  // namespace
 
@@ -57,7 +58,8 @@ std::unique_ptr<Comm> Comm::split(int32_t color, int32_t key) {
   MPI_Comm part = MPI_COMM_NULL;
   {
     std::lock_guard lock(family_->inside());
-    check_mpi(MPI_Comm_split(main_, color < 0 ? MPI_UNDEFINED : color, key, &part), "MPI_Comm_split");
+    check_mpi(MPI_Comm_split(main_, color < 0 ? MPI_UNDEFINED : color, key, &part),
+              "MPI_Comm_split");
   }
   if (part == MPI_COMM_NULL) return nullptr;
   std::unique_ptr<Comm> child(new Comm(family_, part));
@@ -68,8 +70,9 @@ std::unique_ptr<Comm> Comm::split(int32_t color, int32_t key) {
 void Comm::finish(std::vector<MPI_Request>& requests, int64_t bytes) {
   await(bytes, [&] {
     int done = 0;
-    check_mpi(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE),
-              "MPI_Testall");
+    check_mpi(
+        MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE),
+        "MPI_Testall");
     return done != 0;
   });
 }
@@ -84,7 +87,8 @@ void Comm::look_around(int64_t waited, int64_t deadline, int64_t& asked_at) {
   const orr_comm_boot& boot = family_->boot();
   for (int r : world_of_)  // empty while the communicator forms
     if (r != boot.rank && boot.dead(boot.store, r))
-      family_->die(ORR_RETRY, "rank " + std::to_string(r) + " died" + shared::in_operation(current_));
+      family_->die(ORR_RETRY,
+                   "rank " + std::to_string(r) + " died" + shared::in_operation(current_));
   if (waited < deadline) return;
   if (asked_at < 0) {
     asked_at = waited;
@@ -102,16 +106,19 @@ void Comm::blame(int64_t deadline) {
   if (silent >= 0)
     family_->die(ORR_DEADLINE, "rank " + std::to_string(silent) + " has not answered for " + rest);
   const bool named = current_ && shared::paired(*current_) && current_->root_or_peer >= 0;
-  const int other = named ? world_of_[current_->root_or_peer] : world_of_[rank_ == 0 ? size_ - 1 : 0];
-  family_->die(ORR_DEADLINE, "ranks " + std::to_string(other) + " and " + std::to_string(family_->rank()) +
-                                 " wait for each other since " + rest);
+  const int other =
+      named ? world_of_[current_->root_or_peer] : world_of_[rank_ == 0 ? size_ - 1 : 0];
+  family_->die(ORR_DEADLINE, "ranks " + std::to_string(other) + " and " +
+                                 std::to_string(family_->rank()) + " wait for each other since " +
+                                 rest);
 }
 
 void Comm::check(const orr_coll& c) const {
   shared::check(c, rank_, size_, true);
   if (!shared::paired(c) || (c.tag >= 0 && c.tag <= family_->largest_tag())) return;
-  throw orr::Error(ORR_INVALID, std::string(orr::traffic::name(c.op)) + ": tag " + std::to_string(c.tag) +
-                                    " is outside of 0.." + std::to_string(family_->largest_tag()));
+  throw orr::Error(ORR_INVALID, std::string(orr::traffic::name(c.op)) + ": tag " +
+                                    std::to_string(c.tag) + " is outside of 0.." +
+                                    std::to_string(family_->largest_tag()));
 }
 
 // A group's sends and receives start together; its collectives follow in their order.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A communicator of the MPI backend. Operations run to completion in `run`, on the caller's thread, by
-// non-blocking calls that are polled; MPI carries bytes and nothing else:
+// A communicator of the MPI backend. Operations run to completion in `run`, on the caller's thread,
+// by non-blocking calls that are polled; MPI carries bytes and nothing else:
 //
 //   family.cpp      the library, poison, notes
 //   comm.cpp        forming and splitting, the one wait loop, whom to blame
@@ -64,7 +64,8 @@ class Comm : public orr::exchange::Messenger {
   void open_head(Transfer& t, int source);
 
   std::shared_ptr<Family> family_;
-  MPI_Comm main_ = MPI_COMM_NULL;   // collectives, exchanges (tag 0), bodies of messages (tags from 1)
+  MPI_Comm main_ =
+      MPI_COMM_NULL;  // collectives, exchanges (tag 0), bodies of messages (tags from 1)
   MPI_Comm heads_ = MPI_COMM_NULL;  // heads of messages, by the user's tags; agreement
   int rank_ = 0, size_ = 0;
   std::vector<int> world_of_;
@@ -79,7 +80,11 @@ class Comm : public orr::exchange::Messenger {
 // Up to so many ranks tell each other directly: the library's trees pay on more.
 constexpr int few_ranks = 8;
 // Tags on main_.
-enum Tag : int { tag_of_exchange = 0, last_serial = 32000, tag_of_agreement };  // every library has as many
+enum Tag : int {
+  tag_of_exchange = 0,
+  last_serial = 32000,
+  tag_of_agreement
+};  // every library has as many
 
 // Above this many bytes a message travels in pieces: MPI counts in ints.
 constexpr int64_t most_bytes = int64_t{1} << 30;

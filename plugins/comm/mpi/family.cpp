@@ -32,8 +32,9 @@ void initialize() {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   std::atexit([] { exiting = true; });
   if (provided < MPI_THREAD_SERIALIZED)
-    throw orr::Error(ORR_UNAVAILABLE, "this MPI library was built without threads, and communication "
-                                      "has a thread of its own: install one with MPI_THREAD_SERIALIZED");
+    throw orr::Error(ORR_UNAVAILABLE,
+                     "this MPI library was built without threads, and communication "
+                     "has a thread of its own: install one with MPI_THREAD_SERIALIZED");
 }
 
 }  // namespace
@@ -64,10 +65,11 @@ void Family::check_world() {
   check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
   if (rank == boot_.rank && size == boot_.world_size) return;
-  throw orr::Error(ORR_UNAVAILABLE, "the environment says rank " + std::to_string(boot_.rank) + " of " +
-                                        std::to_string(boot_.world_size) + ", MPI says rank " +
-                                        std::to_string(rank) + " of " + std::to_string(size) +
-                                        ": start the ranks with " + start_command(boot_.world_size));
+  throw orr::Error(ORR_UNAVAILABLE, "the environment says rank " + std::to_string(boot_.rank) +
+                                        " of " + std::to_string(boot_.world_size) +
+                                        ", MPI says rank " + std::to_string(rank) + " of " +
+                                        std::to_string(size) + ": start the ranks with " +
+                                        start_command(boot_.world_size));
 }
 
 void Family::open_notes() {
@@ -77,7 +79,8 @@ void Family::open_notes() {
   for (int done = 0; !done; sched_yield()) {
     check_mpi(MPI_Test(&forming, &done, MPI_STATUS_IGNORE), "MPI_Comm_idup");
     if (!done && shared::now_ns() > end)
-      throw orr::Error(ORR_DEADLINE, "the ranks have not met for " + shared::seconds(boot_.deadline_ns) +
+      throw orr::Error(ORR_DEADLINE, "the ranks have not met for " +
+                                         shared::seconds(boot_.deadline_ns) +
                                          " while forming communicators");
   }
   await_notes();
@@ -185,8 +188,8 @@ bool Family::part_in_order() {
   return done != 0 && !poisoned_;
 }
 
-// A process that fails must not wait for peers that will never come: it leaves without a word to the
-// library, and the launcher ends the others.
+// A process that fails must not wait for peers that will never come: it leaves without a word to
+// the library, and the launcher ends the others.
 Family::~Family() {
   try {
     if (!part_in_order()) return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What all communicators of one world share: the library itself, one poison (after a lost peer none
-// can be trusted), and the notes by which ranks ask each other whether they are still there. Any thread
-// may call; one at a time is inside MPI.
+// can be trusted), and the notes by which ranks ask each other whether they are still there. Any
+// thread may call; one at a time is inside MPI.
 #pragma once
 
 #include <orrery/comm.h>

@@ -46,6 +46,8 @@ std::string why_not_here() {
   return "";
 }
 
-std::string start_command(int ranks) { return std::string(own_start) + " -n " + std::to_string(ranks); }
+std::string start_command(int ranks) {
+  return std::string(own_start) + " -n " + std::to_string(ranks);
+}
 
 }  // namespace mpi

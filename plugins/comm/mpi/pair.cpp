@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages between two ranks. A head goes first, under the user's tag: what follows, how it is called,
-// and the message itself if it is short. A longer one follows under its own serial number, so that a
-// body never meets another head's receive, whatever order the heads were taken in.
+// Messages between two ranks. A head goes first, under the user's tag: what follows, how it is
+// called, and the message itself if it is short. A longer one follows under its own serial number,
+// so that a body never meets another head's receive, whatever order the heads were taken in.
 #include <algorithm>
 #include <cstring>
 
@@ -36,24 +36,27 @@ struct Comm::Transfer {
 
   bool sends() const { return coll->op == ORR_COLL_SEND; }
   bool is_short() const { return bytes <= inline_bytes; }
-  char* data() const { return bytes > 0 ? orr::data<char>(sends() ? coll->send : coll->recv) : nullptr; }
+  char* data() const {
+    return bytes > 0 ? orr::data<char>(sends() ? coll->send : coll->recv) : nullptr;
+  }
 };
 
-void Comm::exchange(const std::vector<orr::exchange::Message>& sends, const std::vector<orr::exchange::Message>& recvs) {
+void Comm::exchange(const std::vector<orr::exchange::Message>& sends,
+                    const std::vector<orr::exchange::Message>& recvs) {
   std::vector<MPI_Request> requests;
   int64_t bytes = 0;
   {
     std::lock_guard lock(family_->inside());
     for (const orr::exchange::Message& m : recvs)
       for (int64_t at = 0; at < m.bytes; at += most_bytes)
-        check_mpi(MPI_Irecv(m.data + at, static_cast<int>(std::min(most_bytes, m.bytes - at)), MPI_BYTE, m.peer,
-                            tag_of_exchange, main_, &requests.emplace_back()),
+        check_mpi(MPI_Irecv(m.data + at, static_cast<int>(std::min(most_bytes, m.bytes - at)),
+                            MPI_BYTE, m.peer, tag_of_exchange, main_, &requests.emplace_back()),
                   "MPI_Irecv");
     for (const orr::exchange::Message& m : sends) {
       bytes += m.bytes;
       for (int64_t at = 0; at < m.bytes; at += most_bytes)
-        check_mpi(MPI_Isend(m.data + at, static_cast<int>(std::min(most_bytes, m.bytes - at)), MPI_BYTE, m.peer,
-                            tag_of_exchange, main_, &requests.emplace_back()),
+        check_mpi(MPI_Isend(m.data + at, static_cast<int>(std::min(most_bytes, m.bytes - at)),
+                            MPI_BYTE, m.peer, tag_of_exchange, main_, &requests.emplace_back()),
                   "MPI_Isend");
     }
   }
@@ -73,36 +76,38 @@ void Comm::begin_send(Transfer& t) {
     if (t.bytes > 0) std::memcpy(t.head.data, t.data(), t.bytes);
     head_bytes += t.bytes;
   }
-  check_mpi(MPI_Isend(&t.head, static_cast<int>(head_bytes), MPI_BYTE, peer, t.coll->tag, heads_, &t.head_request),
+  check_mpi(MPI_Isend(&t.head, static_cast<int>(head_bytes), MPI_BYTE, peer, t.coll->tag, heads_,
+                      &t.head_request),
             "MPI_Isend");
   for (int64_t at = 0; !t.is_short() && at < t.bytes; at += most_bytes)
-    check_mpi(MPI_Isend(t.data() + at, static_cast<int>(std::min(most_bytes, t.bytes - at)), MPI_BYTE, peer,
-                        t.head.serial, main_, &t.body.emplace_back()),
+    check_mpi(MPI_Isend(t.data() + at, static_cast<int>(std::min(most_bytes, t.bytes - at)),
+                        MPI_BYTE, peer, t.head.serial, main_, &t.body.emplace_back()),
               "MPI_Isend");
 }
 
 void Comm::begin_recv(Transfer& t) {
   const int peer = t.coll->root_or_peer < 0 ? MPI_ANY_SOURCE : t.coll->root_or_peer;
-  check_mpi(MPI_Irecv(&t.head, sizeof t.head, MPI_BYTE, peer, t.coll->tag, heads_, &t.head_request), "MPI_Irecv");
+  check_mpi(MPI_Irecv(&t.head, sizeof t.head, MPI_BYTE, peer, t.coll->tag, heads_, &t.head_request),
+            "MPI_Irecv");
 }
 
 // The head of a message has come: is it the one that is wanted? Then its body is.
 void Comm::open_head(Transfer& t, int source) {
   const orr_coll& c = *t.coll;
   if (t.head.count != c.count || t.head.dtype != c.dtype)
-    throw orr::Error(ORR_FAILED,
-                     shared::unequal_ends(world_of_[source],
-                                          shared::end_of_message(t.head.count, t.head.dtype, t.head.label),
-                                          world_of_[rank_],
-                                          shared::end_of_message(c.count, c.dtype, shared::label_of(c))));
+    throw orr::Error(
+        ORR_FAILED,
+        shared::unequal_ends(
+            world_of_[source], shared::end_of_message(t.head.count, t.head.dtype, t.head.label),
+            world_of_[rank_], shared::end_of_message(c.count, c.dtype, shared::label_of(c))));
   if (c.size >= offsetof(orr_coll, source) + sizeof c.source && c.source) *c.source = source;
   if (t.is_short()) {
     if (t.bytes > 0) std::memcpy(t.data(), t.head.data, t.bytes);
     return;
   }
   for (int64_t at = 0; at < t.bytes; at += most_bytes)
-    check_mpi(MPI_Irecv(t.data() + at, static_cast<int>(std::min(most_bytes, t.bytes - at)), MPI_BYTE, source,
-                        t.head.serial, main_, &t.body.emplace_back()),
+    check_mpi(MPI_Irecv(t.data() + at, static_cast<int>(std::min(most_bytes, t.bytes - at)),
+                        MPI_BYTE, source, t.head.serial, main_, &t.body.emplace_back()),
               "MPI_Irecv");
 }
 
@@ -116,7 +121,8 @@ bool Comm::advance(Transfer& t) {
     t.head_done = true;
     if (!t.sends()) open_head(t, status.MPI_SOURCE);
   }
-  check_mpi(MPI_Testall(static_cast<int>(t.body.size()), t.body.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
+  check_mpi(MPI_Testall(static_cast<int>(t.body.size()), t.body.data(), &done, MPI_STATUSES_IGNORE),
+            "MPI_Testall");
   return t.done = done != 0;
 }
 

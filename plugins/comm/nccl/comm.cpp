@@ -69,9 +69,9 @@ std::unique_ptr<Comm> Comm::split(int32_t color, int32_t key) {
     gather(mine, sizeof mine, choices.data());
     ncclConfig_t config = not_blocking();
     made_ = nullptr;
-    settle(
-        library().ncclCommSplit(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &made_, &config),
-        "ncclCommSplit");
+    settle(library().ncclCommSplit(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &made_,
+                                   &config),
+           "ncclCommSplit");
     ++children_;
     if (color < 0) return;
     std::vector<int> members(static_cast<size_t>(size_));
@@ -114,9 +114,10 @@ void Comm::halt() {
   if (!comm_) return;
   ncclResult_t state = ncclInvalidUsage;
   const ncclResult_t asked = lib.revoke ? lib.revoke(comm_, 0) : ncclInvalidUsage;
-  const bool revoked = (asked == ncclSuccess || asked == ncclInProgress) && soon(time_to_stop, [&] {
-    return lib.ncclCommGetAsyncError(comm_, &state) != ncclSuccess || state != ncclInProgress;
-  });
+  const bool revoked =
+      (asked == ncclSuccess || asked == ncclInProgress) && soon(time_to_stop, [&] {
+        return lib.ncclCommGetAsyncError(comm_, &state) != ncclSuccess || state != ncclInProgress;
+      });
   if (revoked && state == ncclSuccess)
     lib.ncclCommDestroy(comm_);
   else

@@ -88,7 +88,8 @@ class Comm : public orr::exchange::Messenger {
   void upload(CUdeviceptr to, const std::vector<orr::exchange::Message>& from);
   void download(const std::vector<orr::exchange::Message>& to, CUdeviceptr from);
   void gather(const void* mine, int64_t bytes, void* all);
-  void ship(const std::vector<orr::exchange::Message>& sends, const std::vector<orr::exchange::Message>& recvs);
+  void ship(const std::vector<orr::exchange::Message>& sends,
+            const std::vector<orr::exchange::Message>& recvs);
   template <class F>
   void in_chunks(const char* what, const char* from, char* to, int64_t count, int64_t unit,
                  F&& call);

@@ -52,7 +52,8 @@ class Cursor {
 };
 
 // What the messages have in [at, at + piece_bytes).
-std::vector<orr::exchange::Message> cut(const std::vector<orr::exchange::Message>& all, int64_t at) {
+std::vector<orr::exchange::Message> cut(const std::vector<orr::exchange::Message>& all,
+                                        int64_t at) {
   std::vector<orr::exchange::Message> pieces;
   for (const orr::exchange::Message& m : all)
     if (m.bytes > at) pieces.push_back({m.peer, m.data + at, std::min(piece_bytes, m.bytes - at)});

@@ -23,7 +23,9 @@ uint64_t mix(uint64_t h, uint64_t word) {
   return h ^ h >> 32;
 }
 
-uint64_t halves(int32_t a, int32_t b) { return uint64_t{static_cast<uint32_t>(a)} << 32 | static_cast<uint32_t>(b); }
+uint64_t halves(int32_t a, int32_t b) {
+  return uint64_t{static_cast<uint32_t>(a)} << 32 | static_cast<uint32_t>(b);
+}
 
 uint64_t digest_of(const orr_coll& c, int ranks) {
   uint64_t h = c.name ? hash(c.name, std::strlen(c.name), 1) : 0;
@@ -97,7 +99,9 @@ void check(const orr_coll& c, int rank, int ranks, bool any_source, bool device)
     throw orr::Error(ORR_INVALID, why);
 }
 
-bool on_device(const orr_coll& c) { return orr::lies_on_device(c.send) || orr::lies_on_device(c.recv); }
+bool on_device(const orr_coll& c) {
+  return orr::lies_on_device(c.send) || orr::lies_on_device(c.recv);
+}
 
 std::string in_operation(const orr_coll* c) {
   return c ? labelled(std::string(" in ") + orr::traffic::name(c->op), label_of(*c))
@@ -108,9 +112,10 @@ std::string end_of_message(int64_t count, int32_t dtype, const Label& label) {
   return labelled(std::to_string(count) + " " + orr::dtype_name(dtype), label);
 }
 
-std::string unequal_ends(int sender, const std::string& sent, int receiver, const std::string& wanted) {
-  return "rank " + std::to_string(sender) + " sends " + sent + " to rank " + std::to_string(receiver) +
-         ", which receives " + wanted;
+std::string unequal_ends(int sender, const std::string& sent, int receiver,
+                         const std::string& wanted) {
+  return "rank " + std::to_string(sender) + " sends " + sent + " to rank " +
+         std::to_string(receiver) + ", which receives " + wanted;
 }
 
 std::string seconds(int64_t ns) {

@@ -19,8 +19,8 @@ struct Label {
 };
 Label label_of(const orr_coll& c);
 
-// Everything in which ranks must agree. Travels between processes: fixed-width fields only. `digest`
-// covers what has no field of its own.
+// Everything in which ranks must agree. Travels between processes: fixed-width fields only.
+// `digest` covers what has no field of its own.
 struct Card {
   int32_t op, dtype, redop, root;
   int64_t count;
@@ -32,11 +32,12 @@ Card card_of(const orr_coll& c, int ranks);
 bool agree(const Card& a, const Card& b);
 // The same in a word: equal where the cards agree, and else but once in 2^64 not.
 uint64_t fingerprint(const orr_coll& c, int ranks);
-// "ranks post different operations: rank 0 all_reduce 'w' (train.lua:12) of 8 f32, operation 3; ..."
+// "ranks post different operations: rank 0 all_reduce 'w' (train.lua:12) of 8 f32, operation 3;
+// ..."
 std::string disagreement(const Card& a, int rank_of_a, const Card& b, int rank_of_b);
 
-// Throws orr::Error, ORR_INVALID or ORR_UNIMPLEMENTED, if the descriptor cannot be run by this rank.
-// `any_source`: a receive may name peer -1. `device`: buffers may lie in device memory.
+// Throws orr::Error, ORR_INVALID or ORR_UNIMPLEMENTED, if the descriptor cannot be run by this
+// rank. `any_source`: a receive may name peer -1. `device`: buffers may lie in device memory.
 void check(const orr_coll& c, int rank, int ranks, bool any_source, bool device = false);
 // Whether a buffer of the operation lies in device memory.
 bool on_device(const orr_coll& c);
@@ -47,7 +48,8 @@ inline bool paired(const orr_coll& c) { return c.op == ORR_COLL_SEND || c.op == 
 std::string in_operation(const orr_coll* c);
 // What the two ends of a message say of it: "5 f32 'logits'".
 std::string end_of_message(int64_t count, int32_t dtype, const Label& label);
-std::string unequal_ends(int sender, const std::string& sent, int receiver, const std::string& wanted);
+std::string unequal_ends(int sender, const std::string& sent, int receiver,
+                         const std::string& wanted);
 std::string seconds(int64_t ns);
 int64_t now_ns();
 uint64_t hash(const void* data, size_t bytes, uint64_t seed);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A comm plugin as a contestant (peer/comm.py): f32 sums in place, gathers, exchanges with neighbours, on
-// memory that the backend registered or on its own. A barrier tells how far the CPUs are from each other.
-// "limit" is what an all_reduce of two ranks cannot beat: the same adds and stores on private memory,
-// without any communication.
+// A comm plugin as a contestant (peer/comm.py): f32 sums in place, gathers, exchanges with
+// neighbours, on memory that the backend registered or on its own. A barrier tells how far the CPUs
+// are from each other. "limit" is what an all_reduce of two ranks cannot beat: the same adds and
+// stores on private memory, without any communication.
 //
-//   bench_comm PIPES RANKS COMM registered|private MOST     starts its ranks itself unless a launcher has
+//   bench_comm PIPES RANKS COMM registered|private MOST
 //
-// MOST is the largest number of bytes that it will be asked for.
+// It starts its ranks itself unless a launcher has. MOST is the largest number of bytes that it
+// will be asked for.
 #include <fmt/format.h>
 #include <orrery/comm.h>
 
@@ -26,7 +27,8 @@
 namespace {
 
 using Clock = std::chrono::steady_clock;
-[[gnu::optimize("O3"), gnu::target_clones("avx2", "default")]] void pair_sum(float* a, float* b, int64_t n) {
+[[gnu::optimize("O3"), gnu::target_clones("avx2", "default")]] void pair_sum(float* a, float* b,
+                                                                             int64_t n) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) a[i] = b[i] = a[i] + b[i];
 }
@@ -34,7 +36,10 @@ using Clock = std::chrono::steady_clock;
 class Bench {
  public:
   Bench(const std::string& comm, bool registered, int64_t most)
-      : most_(most), world_(orrery::detect()), store_(orrery::Store::open(world_)), api_(orrery::Registry::get().comm(comm)) {
+      : most_(most),
+        world_(orrery::detect()),
+        store_(orrery::Store::open(world_)),
+        api_(orrery::Registry::get().comm(comm)) {
     const orr_comm_boot boot = store_->boot(world_);
     orrery::check(api_.world(api_.self, &boot, &comm_));
     registered ? registered_memory() : own_memory();
@@ -45,7 +50,8 @@ class Bench {
   double microseconds(const Request& r) {
     const int64_t n = r.bytes / 4;
     std::vector<int64_t> counts;
-    for (int64_t q = 0; q < world_.size; ++q) counts.push_back(n * (q + 1) / world_.size - n * q / world_.size);
+    for (int64_t q = 0; q < world_.size; ++q)
+      counts.push_back(n * (q + 1) / world_.size - n * q / world_.size);
     if (r.op == "limit")
       return block(r.calls, [&] { pair_sum(data(0), data(1), n / world_.size); });
     const std::vector<orr_coll> group = operation(r.op, n, counts);
@@ -79,7 +85,8 @@ class Bench {
   }
 
   // On n elements in all; of an exchange, each way.
-  std::vector<orr_coll> operation(const std::string& name, int64_t n, const std::vector<int64_t>& counts) const {
+  std::vector<orr_coll> operation(const std::string& name, int64_t n,
+                                  const std::vector<int64_t>& counts) const {
     const int me = world_.rank, ranks = world_.size;
     if (name == "barrier") return {make(ORR_COLL_BARRIER, nullptr, 0)};
     if (name == "all_reduce") return {make(ORR_COLL_ALL_REDUCE, memory_[0], n)};
@@ -88,12 +95,14 @@ class Bench {
       send.root_or_peer = (me + 1) % ranks, recv.root_or_peer = (me + ranks - 1) % ranks;
       return {send, recv};
     }
-    orr_coll c = make(name == "all_gather" ? ORR_COLL_ALL_GATHER : ORR_COLL_REDUCE_SCATTER, memory_[0], n);
+    orr_coll c =
+        make(name == "all_gather" ? ORR_COLL_ALL_GATHER : ORR_COLL_REDUCE_SCATTER, memory_[0], n);
     c.counts = counts.data();
     int64_t begin = 0;
     for (int q = 0; q < me; ++q) begin += counts[static_cast<size_t>(q)];
     orr_buffer& own = name == "all_gather" ? c.send : c.recv;
-    own.offset = static_cast<uint64_t>(begin) * 4, own.bytes = static_cast<uint64_t>(counts[static_cast<size_t>(me)]) * 4;
+    own.offset = static_cast<uint64_t>(begin) * 4,
+    own.bytes = static_cast<uint64_t>(counts[static_cast<size_t>(me)]) * 4;
     return {c};
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An MPI library's own calls in a plain loop, as a contestant: what bench_comm does, in the same sizes.
+// An MPI library's own calls in a plain loop, as a contestant: what bench_comm does, in the same
+// sizes.
 //
 //   mpirun -n RANKS bench_mpi_<library> PIPES MOST
 #include "../../../plugins/comm/mpi/mpi_header.h"
@@ -39,9 +40,11 @@ class Bench {
     if (op == "all_reduce")
       MPI_Allreduce(MPI_IN_PLACE, a_.data(), n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     else if (op == "reduce_scatter")
-      MPI_Reduce_scatter(MPI_IN_PLACE, a_.data(), counts_.data(), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+      MPI_Reduce_scatter(MPI_IN_PLACE, a_.data(), counts_.data(), MPI_FLOAT, MPI_SUM,
+                         MPI_COMM_WORLD);
     else if (op == "all_gather")
-      MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_FLOAT, a_.data(), counts_.data(), begins_.data(), MPI_FLOAT, MPI_COMM_WORLD);
+      MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_FLOAT, a_.data(), counts_.data(), begins_.data(),
+                     MPI_FLOAT, MPI_COMM_WORLD);
     else
       MPI_Sendrecv(a_.data(), n, MPI_FLOAT, (rank_ + 1) % ranks_, 0, b_.data(), n, MPI_FLOAT,
                    (rank_ + ranks_ - 1) % ranks_, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The protocol of peer/contestants.py for programs that measure communication: every rank reads the line
-// "OPERATION BYTES CALLS" from the named pipe requests.RANK and waits there without using a CPU; rank 0
-// answers with microseconds per call in the pipe `replies`.
+// The protocol of peer/contestants.py for programs that measure communication: every rank reads the
+// line "OPERATION BYTES CALLS" from the named pipe requests.RANK and waits there without using a
+// CPU; rank 0 answers with microseconds per call in the pipe `replies`.
 #pragma once
 
 #include <cstdio>

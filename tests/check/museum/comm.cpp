@@ -22,7 +22,8 @@ void spoil(const orr_coll& c) {
   if (fault("wrong_sum_at_odd_counts") && c.count % 2 == 1) *last_of(c) += 1;
   if (fault("fails_for_some_numbers") && *orr::data<float>(c.send) > 1) *last_of(c) += 1;
   if (fault("writes_outside") && c.count > 1) last_of(c)[1] = 0;
-  if (fault("spoils_what_it_sends") && c.send.offset != c.recv.offset) *orr::data<float>(c.send) += 1;
+  if (fault("spoils_what_it_sends") && c.send.offset != c.recv.offset)
+    *orr::data<float>(c.send) += 1;
   if (fault("accumulates_in_bf16"))
     for (float* x = last_of(c) - c.count + 1; x <= last_of(c); ++x) {
       uint32_t bits;
@@ -36,7 +37,8 @@ std::optional<orr_coll> put_off;  // a SEND whose buffer is read when its work i
 
 orr_status* bad_post(orr_comm* comm, const orr_coll* ops, int32_t n, orr_work** out) {
   if (fault("leaks_per_step")) leak(64);
-  if (fault("throws_across_the_border") && ops->count > 1000) throw std::runtime_error("thrown across the border");
+  if (fault("throws_across_the_border") && ops->count > 1000)
+    throw std::runtime_error("thrown across the border");
   *out = nullptr;
   if (fault("accepts_any_operation") && ops->op > ORR_COLL_TREE_REDUCE_SCATTER) return nullptr;
   if (fault("reads_buffers_too_late")) {
@@ -46,7 +48,8 @@ orr_status* bad_post(orr_comm* comm, const orr_coll* ops, int32_t n, orr_work** 
     if (n == 1 && ops->op == ORR_COLL_SEND) return put_off = *ops, nullptr;
   }
   orr_coll one = *ops;
-  if (fault("ignores_deadlines") || fault("hangs_when_a_peer_dies")) one.deadline_ns = int64_t{3600} * 1000000000;
+  if (fault("ignores_deadlines") || fault("hangs_when_a_peer_dies"))
+    one.deadline_ns = int64_t{3600} * 1000000000;
   orr_status* status = n == 1 ? table.post(comm, &one, 1, out) : table.post(comm, ops, n, out);
   for (int32_t i = 0; i < n && !status; ++i) spoil(ops[i]);
   return status;
@@ -77,7 +80,8 @@ orr_comm_api bad_table() {
   if (fault("misses_a_slot")) bad.async_error = nullptr;
   if (fault("has_a_stale_size")) bad.size = offsetof(orr_comm_api, abort);
   if (fault("is_deaf_to_abort")) bad.abort = [](orr_comm*, const char*) {};
-  if (fault("miscounts_bytes")) bad.bytes_sent = [](orr_comm* comm) { return table.bytes_sent(comm) * 2; };
+  if (fault("miscounts_bytes"))
+    bad.bytes_sent = [](orr_comm* comm) { return table.bytes_sent(comm) * 2; };
   return bad;
 }
 

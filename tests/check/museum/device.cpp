@@ -13,7 +13,8 @@ namespace {
 bool opened = false;
 
 orr_status* bad_facts(void* self, orr_device_facts* out) {
-  if (fault("knows_nothing_before_open") && !opened) return orr::host->error(ORR_FAILED, "open it first");
+  if (fault("knows_nothing_before_open") && !opened)
+    return orr::host->error(ORR_FAILED, "open it first");
   orr_status* status = facts(self, out);
   if (fault("writes_beyond_facts")) reinterpret_cast<volatile char*>(out)[sizeof *out] = 0;
   return status;
@@ -34,12 +35,15 @@ orr_status* bad_allocate(void* self, int32_t tier, uint64_t bytes, orr_memory** 
 }
 
 // Done at once, before what was enqueued earlier.
-void overtake(const orr_buffer* to, const orr_buffer* from) { std::memmove(place(*to), place(*from), to->bytes); }
+void overtake(const orr_buffer* to, const orr_buffer* from) {
+  std::memmove(place(*to), place(*from), to->bytes);
+}
 
 orr_status* bad_copy(void* self, orr_stream* stream, const orr_buffer* to, const orr_buffer* from) {
   orr_buffer other = *from;
   if (fault("copies_from_the_beginning")) other.offset = 0;
-  if (fault("copies_with_memcpy_of_four") && to->memory == from->memory && from->bytes > 4) other.offset -= 1;
+  if (fault("copies_with_memcpy_of_four") && to->memory == from->memory && from->bytes > 4)
+    other.offset -= 1;
   orr_buffer short_to = *to;
   if (fault("copies_in_words")) short_to.bytes = other.bytes = to->bytes / 4 * 4;
   if (fault("overtakes_copies") && to->bytes % 5 == 0) return overtake(to, from), nullptr;
@@ -67,7 +71,8 @@ orr_status* bad_graph_launch(void* self, orr_graph* graph, orr_stream* stream) {
 
 orr_status* bad_sync(void* self, orr_event* event, int64_t deadline_ns) {
   static std::string told;
-  if (fault("fails_when_late") && deadline_ns < 1000) return orr::host->error(ORR_FAILED, "the device is broken");
+  if (fault("fails_when_late") && deadline_ns < 1000)
+    return orr::host->error(ORR_FAILED, "the device is broken");
   // One copy is still to come.
   if (fault("ends_events_too_early") && event_of(event)->end > 0) --event_of(event)->end;
   if (!told.empty()) return orr::host->error(ORR_FAILED, told.c_str());
@@ -84,8 +89,8 @@ orr_status* bad_prepare(void* self, const orr_op* op, orr_kernel** out) {
   return prepare(self, &other, out);
 }
 
-orr_status* bad_launch(orr_kernel* kernel, orr_stream* stream, const orr_buffer* in, const orr_buffer* out,
-                       const orr_buffer* workspace) {
+orr_status* bad_launch(orr_kernel* kernel, orr_stream* stream, const orr_buffer* in,
+                       const orr_buffer* out, const orr_buffer* workspace) {
   orr_buffer table_rows = in[0];
   if (fault("launches_from_the_beginning")) table_rows.offset = 0;
   const orr_buffer all[] = {table_rows, in[1]};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A device over host memory that nobody else may touch, and one kernel on it, the gather of f32 rows.
-// Its streams are lazy: nothing that was enqueued is done before somebody waits for an event behind it.
+// A device over host memory that nobody else may touch, and one kernel on it, the gather of f32
+// rows. Its streams are lazy: nothing that was enqueued is done before somebody waits for an event
+// behind it.
 #include <orrery/ops.h>
 #include <orrery/sdk/plugin.hpp>
 
@@ -47,11 +48,11 @@ Stream* stream_of(orr_stream* s) { return reinterpret_cast<Stream*>(s); }
 Event* event_of(orr_event* e) { return reinterpret_cast<Event*>(e); }
 Graph* graph_of(orr_graph* g) { return reinterpret_cast<Graph*>(g); }
 
-char* address(const orr_buffer& b) {
-  return static_cast<char*>(b.memory->native) + b.offset;
-}
+char* address(const orr_buffer& b) { return static_cast<char*>(b.memory->native) + b.offset; }
 
-void enqueue(orr_stream* stream, Work work) { stream_of(stream)->waiting.push_back(std::move(work)); }
+void enqueue(orr_stream* stream, Work work) {
+  stream_of(stream)->waiting.push_back(std::move(work));
+}
 
 orr_status* facts(void*, orr_device_facts* out) {
   orr::copy_text(out->name, DEVICE_NAME);
@@ -64,11 +65,14 @@ orr_status* open(void*, int32_t, int32_t) { return nullptr; }
 
 orr_status* allocate(void*, int32_t tier, uint64_t bytes, orr_memory** out) {
   return orr::guard([&] {
-    if (tier != ORR_TIER_DEVICE && tier != ORR_TIER_PINNED) throw orr::Error(ORR_INVALID, "no memory of that tier here");
+    if (tier != ORR_TIER_DEVICE && tier != ORR_TIER_PINNED)
+      throw orr::Error(ORR_INVALID, "no memory of that tier here");
     if (bytes > uint64_t{1} << 40) throw orr::Error(ORR_FAILED, "no memory of that size here");
     auto bytes_of = std::make_unique<char[]>(bytes);
     auto memory = std::make_unique<orr_memory>();
-    *memory = {sizeof(orr_memory), tier, bytes, tier == ORR_TIER_PINNED ? bytes_of.get() : nullptr, bytes_of.get(), "museum", nullptr};
+    *memory = {
+        sizeof(orr_memory), tier,     bytes,  tier == ORR_TIER_PINNED ? bytes_of.get() : nullptr,
+        bytes_of.get(),     "museum", nullptr};
     bytes_of.release();
     *out = memory.release();
   });
@@ -80,12 +84,16 @@ void free_memory(void*, orr_memory* memory) {
 }
 
 // A piece of memory, whoever made it: the host's has no native address of ours.
-char* place(const orr_buffer& b) { return b.memory->host ? static_cast<char*>(orr_buffer_host(&b)) : address(b); }
+char* place(const orr_buffer& b) {
+  return b.memory->host ? static_cast<char*>(orr_buffer_host(&b)) : address(b);
+}
 
 orr_status* copy(void*, orr_stream* stream, const orr_buffer* to, const orr_buffer* from) {
   return orr::guard([&] {
     const std::lock_guard hold(lock);
-    enqueue(stream, [to = place(*to), from = place(*from), bytes = to->bytes] { std::memmove(to, from, bytes); });
+    enqueue(stream, [to = place(*to), from = place(*from), bytes = to->bytes] {
+      std::memmove(to, from, bytes);
+    });
   });
 }
 
@@ -153,10 +161,24 @@ orr_status* graph_launch(void*, orr_graph* graph, orr_stream* stream) {
 
 void graph_destroy(void*, orr_graph* graph) { delete graph_of(graph); }
 
-const orr_device_api device_table = {sizeof(orr_device_api), nullptr,       facts,         allocate,      free_memory,
-                                     copy,                   stream_create, stream_destroy, event_create, event_destroy,
-                                     event_record,           stream_wait,   event_sync,    open,          capture_begin,
-                                     capture_end,            graph_launch,  graph_destroy};
+const orr_device_api device_table = {sizeof(orr_device_api),
+                                     nullptr,
+                                     facts,
+                                     allocate,
+                                     free_memory,
+                                     copy,
+                                     stream_create,
+                                     stream_destroy,
+                                     event_create,
+                                     event_destroy,
+                                     event_record,
+                                     stream_wait,
+                                     event_sync,
+                                     open,
+                                     capture_begin,
+                                     capture_end,
+                                     graph_launch,
+                                     graph_destroy};
 
 struct Kernel {
   int64_t table_rows, columns, rows;
@@ -194,8 +216,9 @@ orr_status* measure(void*, const orr_op*, orr_kernel_size* out) {
 
 orr_status* prepare(void*, const orr_op* op, orr_kernel** out) {
   return orr::guard([&] {
-    *out = reinterpret_cast<orr_kernel*>(new Kernel{op->in[0].dims[0], op->in[0].dims[1], op->in[1].dims[0],
-                                                    op->in[1].dtype == ORR_I64, op->where});
+    *out = reinterpret_cast<orr_kernel*>(new Kernel{op->in[0].dims[0], op->in[0].dims[1],
+                                                    op->in[1].dims[0], op->in[1].dtype == ORR_I64,
+                                                    op->where});
   });
 }
 
@@ -208,24 +231,36 @@ std::string gather(const Kernel& k, const float* table, const char* index, float
     if (k.wide) std::memcpy(&at, index + 8 * r, 8);
     if (!k.wide) std::memcpy(&narrow, index + 4 * r, 4), at = narrow;
     if (at < 0 || at >= k.table_rows)
-      return k.where + ": gather: index " + std::to_string(at) + " in row " + std::to_string(r) + " is outside the table";
+      return k.where + ": gather: index " + std::to_string(at) + " in row " + std::to_string(r) +
+             " is outside the table";
     std::memcpy(y + r * k.columns, table + at * k.columns, static_cast<size_t>(k.columns) * 4);
   }
   return "";
 }
 
 // Its errors are the stream's: nobody has read the indices yet.
-orr_status* launch(orr_kernel* kernel, orr_stream* stream, const orr_buffer* in, const orr_buffer* out, const orr_buffer*) {
+orr_status* launch(orr_kernel* kernel, orr_stream* stream, const orr_buffer* in,
+                   const orr_buffer* out, const orr_buffer*) {
   return orr::guard([&] {
     const std::lock_guard hold(lock);
-    enqueue(stream, [=, s = stream_of(stream), &k = kernel_of(kernel), table = address(in[0]), index = address(in[1]), y = address(out[0])] {
-      const std::string error = gather(k, reinterpret_cast<float*>(table), index, reinterpret_cast<float*>(y));
+    enqueue(stream, [=, s = stream_of(stream), &k = kernel_of(kernel), table = address(in[0]),
+                     index = address(in[1]), y = address(out[0])] {
+      const std::string error =
+          gather(k, reinterpret_cast<float*>(table), index, reinterpret_cast<float*>(y));
       if (s->error.empty()) s->error = error;
     });
   });
 }
 
-const orr_kernel_api table = {sizeof(orr_kernel_api), nullptr, DEVICE_NAME, probe, supports, measure, prepare, release, launch};
+const orr_kernel_api table = {sizeof(orr_kernel_api),
+                              nullptr,
+                              DEVICE_NAME,
+                              probe,
+                              supports,
+                              measure,
+                              prepare,
+                              release,
+                              launch};
 
 orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
   orr::attach(boot);
@@ -239,5 +274,6 @@ orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
 
 }  // namespace
 
-ORR_PLUGIN(ORR_KIND_KERNEL | ORR_KIND_DEVICE, DEVICE_NAME, "0.1.0", "A device of lazy streams, and gather on it", entry, 2,
+ORR_PLUGIN(ORR_KIND_KERNEL | ORR_KIND_DEVICE, DEVICE_NAME, "0.1.0",
+           "A device of lazy streams, and gather on it", entry, 2,
            {{"kernel", 1, 1}, {"device", 1, 1}})

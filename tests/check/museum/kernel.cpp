@@ -19,16 +19,18 @@ void wrong_gradient(const Kernel& kernel, const orr_buffer* in, const orr_buffer
     const float *dy = orr::data<float>(in[0]) + r * n, *y = orr::data<float>(in[1]) + r * n;
     float sum = 0;
     for (int64_t i = 0; i < n; ++i) sum += dy[i] * y[i];
-    for (int64_t i = 0; i < n; ++i) orr::data<float>(out[0])[r * n + i] = 1.01f * y[i] * (dy[i] - sum);
+    for (int64_t i = 0; i < n; ++i)
+      orr::data<float>(out[0])[r * n + i] = 1.01f * y[i] * (dy[i] - sum);
   }
 }
 
 bool is_sum(const orr_op& op) {
-  return op.n_in == 1 && std::string_view(op.kind) == "reduce" && op.in->dtype == ORR_F32 && op.in->dims[0] == 1 &&
-         orr::attr_text(op, "fn", "") == "sum" && op.in->dims[2] > 1;
+  return op.n_in == 1 && std::string_view(op.kind) == "reduce" && op.in->dtype == ORR_F32 &&
+         op.in->dims[0] == 1 && orr::attr_text(op, "fn", "") == "sum" && op.in->dims[2] > 1;
 }
 
-// Sums of columns, right but for their leaves: added one after another where a tree is due, or not cut at all.
+// Sums of columns, right but for their leaves: added one after another where a tree is due, or not
+// cut at all.
 struct Sum : Kernel {
   int64_t lo, leaves, total;
 };
@@ -38,7 +40,8 @@ void wrong_sum(const Sum& s, const orr_buffer* in, const orr_buffer* out) {
   float* y = orr::data<float>(out[0]);
   int64_t at = s.lo;
   const int64_t length = s.rows / s.leaves;
-  for (int64_t first = s.lo; orr_tree_node(&at, s.lo + s.leaves, s.total) > 0; first = at, y += s.columns)
+  for (int64_t first = s.lo; orr_tree_node(&at, s.lo + s.leaves, s.total) > 0;
+       first = at, y += s.columns)
     for (int64_t c = 0; c < s.columns; ++c) {
       y[c] = 0;
       for (int64_t leaf = first - s.lo; leaf < at - s.lo; ++leaf) {
@@ -53,9 +56,11 @@ bool sums() { return fault("adds_leaves_in_order") || fault("has_no_leaves"); }
 
 void bad_supports(void* self, const orr_op* op, orr_support* out) {
   orr_op forward = *op;
-  if (fault("gradient_off_by_a_factor") && is_gradient(*op) && op->n_in == 2) forward.kind = "softmax", forward.n_in = 1;
+  if (fault("gradient_off_by_a_factor") && is_gradient(*op) && op->n_in == 2)
+    forward.kind = "softmax", forward.n_in = 1;
   table.supports(self, &forward, out);
-  if (sums() && is_sum(*op)) out->score = fault("has_no_leaves") && orr::attr(*op, "leaf_n") ? 0 : 60;
+  if (sums() && is_sum(*op))
+    out->score = fault("has_no_leaves") && orr::attr(*op, "leaf_n") ? 0 : 60;
   if (fault("claims_everything")) out->score = 60;
   if (fault("gives_no_reasons")) out->reason[0] = 0;
 }
@@ -72,7 +77,9 @@ thread_local bool prepared_here = false;
 orr_status* bad_prepare(void* self, const orr_op* op, orr_kernel** out) {
   prepared_here = true;
   if (sums() && is_sum(*op)) {
-    auto* sum = new Sum{{op->in->dims[1], op->in->dims[2]}, orr::attr_int(*op, "leaf_lo", 0), orr::attr_int(*op, "leaf_n", 1),
+    auto* sum = new Sum{{op->in->dims[1], op->in->dims[2]},
+                        orr::attr_int(*op, "leaf_lo", 0),
+                        orr::attr_int(*op, "leaf_n", 1),
                         orr::attr_int(*op, "leaf_total", 1)};
     *out = reinterpret_cast<orr_kernel*>(static_cast<Kernel*>(sum));
     return nullptr;
@@ -84,7 +91,8 @@ void bad_release(void* self, orr_kernel* kernel) {
   if (!fault("leaks_kernels")) table.release(self, kernel);
 }
 
-void spoil(const Kernel& kernel, const orr_buffer* in, const orr_buffer* out, const orr_buffer* workspace) {
+void spoil(const Kernel& kernel, const orr_buffer* in, const orr_buffer* out,
+           const orr_buffer* workspace) {
   float* y = orr::data<float>(out[0]);
   const int64_t elements = kernel.rows * kernel.columns;
   if (elements == 0) return;
@@ -97,8 +105,8 @@ void spoil(const Kernel& kernel, const orr_buffer* in, const orr_buffer* out, co
   if (fault("leaks_per_launch")) leak(32);
 }
 
-orr_status* bad_launch(orr_kernel* handle, orr_stream* stream, const orr_buffer* in, const orr_buffer* out,
-                       const orr_buffer* workspace) {
+orr_status* bad_launch(orr_kernel* handle, orr_stream* stream, const orr_buffer* in,
+                       const orr_buffer* out, const orr_buffer* workspace) {
   const auto& kernel = *reinterpret_cast<const Kernel*>(handle);
   if (fault("launches_where_it_prepared") && !prepared_here) std::abort();
   if (fault("gradient_off_by_a_factor")) {
@@ -140,5 +148,5 @@ orr_status* bad_entry(const orr_bootstrap* boot, orr_exports* out) {
 // The version script hides it in all but the one that is linked without.
 extern "C" __attribute__((visibility("default"))) int orrery_museum_library() { return 1; }
 
-ORR_PLUGIN(fault("lists_no_interface") ? ORR_KIND_KERNEL | ORR_KIND_OBSERVER : ORR_KIND_KERNEL, FAULT_NAME, "0.1.0",
-           "A bad kernel", bad_entry, 1, {{"kernel", 1, 1}})
+ORR_PLUGIN(fault("lists_no_interface") ? ORR_KIND_KERNEL | ORR_KIND_OBSERVER : ORR_KIND_KERNEL,
+           FAULT_NAME, "0.1.0", "A bad kernel", bad_entry, 1, {{"kernel", 1, 1}})

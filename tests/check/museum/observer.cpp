@@ -13,7 +13,8 @@ const char* kept = nullptr;
 int starts = 0;
 
 orr_status* bad_start(void* self, const orr_observer_config* config) {
-  if (fault("starts_only_once") && ++starts > 1) return orr::host->error(ORR_FAILED, "already started");
+  if (fault("starts_only_once") && ++starts > 1)
+    return orr::host->error(ORR_FAILED, "already started");
   if (fault("fails_without_words") && config->directory[0]) return orr::host->error(ORR_FAILED, "");
   return table.start(self, config);
 }
@@ -29,7 +30,8 @@ orr_status* bad_observe(void* self, const orr_event_record* event) {
     return orr::host->error(ORR_INVALID, "no such event");
   if (fault("leaks_per_event")) leak(16);
   if (fault("stops_the_run") && event->kind == ORR_EVENT_STEP_END && event->step == 3) std::exit(0);
-  if (fault("throws_at_failures") && event->kind == ORR_EVENT_FAILURE) throw std::runtime_error("thrown across the border");
+  if (fault("throws_at_failures") && event->kind == ORR_EVENT_FAILURE)
+    throw std::runtime_error("thrown across the border");
   return table.observe(self, event);
 }
 
@@ -51,4 +53,5 @@ orr_status* bad_entry(const orr_bootstrap* boot, orr_exports* out) {
 
 }  // namespace
 
-ORR_PLUGIN(ORR_KIND_OBSERVER, FAULT_NAME, "0.1.0", "A bad observer", bad_entry, 1, {{"observer", 1, 1}})
+ORR_PLUGIN(ORR_KIND_OBSERVER, FAULT_NAME, "0.1.0", "A bad observer", bad_entry, 1,
+           {{"observer", 1, 1}})

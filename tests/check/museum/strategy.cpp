@@ -25,7 +25,8 @@ orr_status* bad_predict(void* self, const orr_predict_query* query, orr_predicti
   return status;
 }
 
-orr_status* bad_transform(void* self, orr_program* program, const orr_edit* edit, const orr_options* options) {
+orr_status* bad_transform(void* self, orr_program* program, const orr_edit* edit,
+                          const orr_options* options) {
   if (fault("throws_in_transform")) throw std::runtime_error("thrown across the border");
   return table.transform(self, program, edit, options);
 }
@@ -36,11 +37,12 @@ orr_status* narrow(void*, orr_program* program, const orr_edit* edit, const orr_
     orr_program* program;
     const orr_edit* edit;
   } editing{program, edit};
-  return edit->each(program, 1u << ORR_ROLE_ACTIVATION, &editing, [](void* arg, int32_t value, const orr_value_info* info) {
-    const auto& e = *static_cast<const Editing*>(arg);
-    const bool product = std::string_view(info->kind) == "matmul";
-    return product ? e.edit->compute(e.program, value, ORR_BF16) : nullptr;
-  });
+  return edit->each(program, 1u << ORR_ROLE_ACTIVATION, &editing,
+                    [](void* arg, int32_t value, const orr_value_info* info) {
+                      const auto& e = *static_cast<const Editing*>(arg);
+                      const bool product = std::string_view(info->kind) == "matmul";
+                      return product ? e.edit->compute(e.program, value, ORR_BF16) : nullptr;
+                    });
 }
 
 orr_strategy_api bad_table() {
@@ -62,4 +64,5 @@ orr_status* bad_entry(const orr_bootstrap* boot, orr_exports* out) {
 
 }  // namespace
 
-ORR_PLUGIN(ORR_KIND_STRATEGY, FAULT_NAME, "0.1.0", "A bad strategy", bad_entry, 1, {{"strategy", 1, 1}})
+ORR_PLUGIN(ORR_KIND_STRATEGY, FAULT_NAME, "0.1.0", "A bad strategy", bad_entry, 1,
+           {{"strategy", 1, 1}})

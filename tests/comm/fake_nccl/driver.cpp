@@ -115,7 +115,8 @@ CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
 // One for all users of a device in the process.
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   static CUctx_st& only = *new CUctx_st{device, 0};
-  if (only.device != device && only.users > 0) misuse("two devices in one process", "cuDevicePrimaryCtxRetain");
+  if (only.device != device && only.users > 0)
+    misuse("two devices in one process", "cuDevicePrimaryCtxRetain");
   only.device = device, ++only.users;
   *context = &only;
   return CUDA_SUCCESS;
@@ -173,7 +174,8 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn call, void* data) {
 
 CUresult cuEventCreate(CUevent* event, unsigned flags) {
   *event = new CUevent_st;
-  if (!(flags & CU_EVENT_DISABLE_TIMING)) (*event)->time = std::make_shared<std::atomic<int64_t>>(0);
+  if (!(flags & CU_EVENT_DISABLE_TIMING))
+    (*event)->time = std::make_shared<std::atomic<int64_t>>(0);
   return enter("cuEventCreate");
 }
 

@@ -14,7 +14,8 @@ uintptr_t allocate(size_t bytes, bool by_nccl);
 void release(uintptr_t address, bool by_nccl);
 // The bytes behind [address, address + bytes); misuse if that is not device memory. `who` asks.
 char* behind(const void* address, size_t bytes, const char* who);
-// The same, or null if that is not device memory; `bytes_left`, if asked for: up to the allocation's end.
+// The same, or null if that is not device memory; `bytes_left`, if asked for: up to the
+// allocation's end.
 char* look_behind(const void* address, size_t bytes, size_t* bytes_left = nullptr);
 // Whether the range is memory that ncclMemAlloc gave.
 bool is_nccl(const void* address, size_t bytes);

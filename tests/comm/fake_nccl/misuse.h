@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every part of a fake needs: how it ends a program that breaks a rule, its dice, and a count of
-// calls. tests/gpu/fake_cuda has this file and those of the device too, under FAKE_NAME.
+// What every part of a fake needs: how it ends a program that breaks a rule, its dice, and a count
+// of calls. tests/gpu/fake_cuda has this file and those of the device too, under FAKE_NAME.
 #pragma once
 
 #include <cstdint>

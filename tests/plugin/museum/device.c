@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A device in plain C over host memory: all work is done when its call returns, and nothing is recorded. */
+ * A device in plain C over host memory: all work is done when its call returns, and nothing is
+ * recorded. */
 #include <orrery/device.h>
 #include <orrery/host.h>
 #include <orrery/plugin.h>
@@ -28,7 +29,8 @@ static orr_status* open_device(void* self, int32_t local_rank, int32_t local_siz
 static orr_status* allocate(void* self, int32_t tier, uint64_t bytes, orr_memory** out) {
   orr_memory* memory;
   (void)self;
-  if (tier != ORR_TIER_DEVICE && tier != ORR_TIER_PINNED) return host->error(ORR_INVALID, "no memory of that tier here");
+  if (tier != ORR_TIER_DEVICE && tier != ORR_TIER_PINNED)
+    return host->error(ORR_INVALID, "no memory of that tier here");
   memory = bytes > (uint64_t)1 << 40 ? NULL : calloc(1, sizeof *memory + bytes);
   if (!memory) return host->error(ORR_FAILED, "no memory of that size here");
   memory->size = sizeof *memory, memory->tier = tier, memory->bytes = bytes;
@@ -43,7 +45,8 @@ static void free_memory(void* self, orr_memory* memory) {
   free(memory);
 }
 
-static orr_status* copy(void* self, orr_stream* stream, const orr_buffer* to, const orr_buffer* from) {
+static orr_status* copy(void* self, orr_stream* stream, const orr_buffer* to,
+                        const orr_buffer* from) {
   (void)self, (void)stream;
   memmove(orr_buffer_host(to), orr_buffer_host(from), to->bytes);
   return NULL;
@@ -74,11 +77,19 @@ static orr_status* event_sync(void* self, orr_event* event, int64_t deadline_ns)
   return NULL;
 }
 
-static const orr_device_api table = {
-    .size = sizeof(orr_device_api), .facts = facts, .allocate = allocate, .free = free_memory, .copy = copy,
-    .stream_create = stream_create, .stream_destroy = stream_destroy, .event_create = event_create,
-    .event_destroy = event_destroy, .event_record = event_record, .stream_wait = stream_wait,
-    .event_sync = event_sync, .open = open_device};
+static const orr_device_api table = {.size = sizeof(orr_device_api),
+                                     .facts = facts,
+                                     .allocate = allocate,
+                                     .free = free_memory,
+                                     .copy = copy,
+                                     .stream_create = stream_create,
+                                     .stream_destroy = stream_destroy,
+                                     .event_create = event_create,
+                                     .event_destroy = event_destroy,
+                                     .event_record = event_record,
+                                     .stream_wait = stream_wait,
+                                     .event_sync = event_sync,
+                                     .open = open_device};
 
 static const void* get(void* self, const char* id, uint32_t version) {
   (void)self;
@@ -91,4 +102,5 @@ static orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
   return NULL;
 }
 
-ORR_PLUGIN(ORR_KIND_DEVICE, "museum", "1.0.0", "A device over host memory", entry, 1, {{"device", 1, 1}})
+ORR_PLUGIN(ORR_KIND_DEVICE, "museum", "1.0.0", "A device over host memory", entry, 1,
+           {{"device", 1, 1}})

@@ -2,9 +2,9 @@
 //
 // A device as strict as device.h allows. Its memory has no address for the host; nothing that is
 // enqueued runs before somebody waits for it, and then in an order of its own between streams: only
-// what must, everything else first, or at random (STRICT_SEED). What breaks a rule is an error that begins
-// with "strict device:", or ends the process where no status can be returned. With STRICT_ABSENT the
-// machine has no such device.
+// what must, everything else first, or at random (STRICT_SEED). What breaks a rule is an error that
+// begins with "strict device:", or ends the process where no status can be returned. With
+// STRICT_ABSENT the machine has no such device.
 #pragma once
 
 #include <orrery/device.h>

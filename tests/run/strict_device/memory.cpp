@@ -25,11 +25,14 @@ void Machine::open() {
   if (open_) broken("opened twice");
   if (std::getenv("STRICT_ABSENT")) throw orr::Error(ORR_UNAVAILABLE, "no strict device here");
   open_ = true;
-  if (std::getenv("STRICT_COUNTS")) std::atexit([] {
-    const Counts& n = get().counts;
-    std::fprintf(stderr, "strict device: launches %zu recorded %zu graphs %zu syncs %zu allocations %zu\n", size_t(n.launches),
-                 size_t(n.recorded), size_t(n.graphs), size_t(n.syncs), size_t(n.allocations));
-  });
+  if (std::getenv("STRICT_COUNTS"))
+    std::atexit([] {
+      const Counts& n = get().counts;
+      std::fprintf(
+          stderr, "strict device: launches %zu recorded %zu graphs %zu syncs %zu allocations %zu\n",
+          size_t(n.launches), size_t(n.recorded), size_t(n.graphs), size_t(n.syncs),
+          size_t(n.allocations));
+    });
   if (const char* seed = std::getenv("STRICT_SEED")) random_ = std::strtoull(seed, nullptr, 10);
 }
 
@@ -40,21 +43,29 @@ void Machine::must_be_open() const {
 orr_memory* Machine::allocate(int32_t tier, uint64_t bytes) {
   must_be_open();
   must_not_capture("allocate");
-  if (tier != ORR_TIER_DEVICE && tier != ORR_TIER_PINNED) broken("it has no memory of tier " + std::to_string(tier));
+  if (tier != ORR_TIER_DEVICE && tier != ORR_TIER_PINNED)
+    broken("it has no memory of tier " + std::to_string(tier));
   ++counts.allocations;
   const uint64_t handle = ++handles_;
   Allocation& a = allocations_[handle];
   a.bytes.resize(bytes);
   a.memory = std::make_unique<orr_memory>();
-  *a.memory = {sizeof(orr_memory), tier, bytes, tier == ORR_TIER_PINNED ? a.bytes.data() : nullptr,
-               reinterpret_cast<void*>(handle), "strict", nullptr};
+  *a.memory = {sizeof(orr_memory),
+               tier,
+               bytes,
+               tier == ORR_TIER_PINNED ? a.bytes.data() : nullptr,
+               reinterpret_cast<void*>(handle),
+               "strict",
+               nullptr};
   return a.memory.get();
 }
 
 void Machine::free(orr_memory* memory) {
-  if (captures_ > 0 && capturing_ == std::this_thread::get_id()) fatal("free while a stream is captured");
+  if (captures_ > 0 && capturing_ == std::this_thread::get_id())
+    fatal("free while a stream is captured");
   const auto at = allocations_.find(reinterpret_cast<uint64_t>(memory->native));
-  if (at == allocations_.end() || at->second.memory.get() != memory) fatal("free of memory that is not there");
+  if (at == allocations_.end() || at->second.memory.get() != memory)
+    fatal("free of memory that is not there");
   if (at->second.pending > 0) fatal("free of memory that pending work names");
   std::memset(at->second.bytes.data(), 0xd5, at->second.bytes.size());
   allocations_.erase(at);

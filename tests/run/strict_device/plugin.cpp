@@ -131,10 +131,24 @@ orr_status* graph_launch(void*, orr_graph* graph, orr_stream* stream) {
 
 void graph_destroy(void*, orr_graph* graph) { delete graph; }
 
-const orr_device_api device_table = {sizeof(orr_device_api), nullptr, facts, allocate, free_memory, copy,
-                                     stream_create, stream_destroy, event_create, event_destroy,
-                                     event_record, stream_wait, event_sync, open, capture_begin,
-                                     capture_end, graph_launch, graph_destroy};
+const orr_device_api device_table = {sizeof(orr_device_api),
+                                     nullptr,
+                                     facts,
+                                     allocate,
+                                     free_memory,
+                                     copy,
+                                     stream_create,
+                                     stream_destroy,
+                                     event_create,
+                                     event_destroy,
+                                     event_record,
+                                     stream_wait,
+                                     event_sync,
+                                     open,
+                                     capture_begin,
+                                     capture_end,
+                                     graph_launch,
+                                     graph_destroy};
 
 int32_t probe(void*, char* reason, uint32_t bytes) {
   const bool absent = std::getenv("STRICT_ABSENT");
@@ -155,7 +169,8 @@ bool is_newer(const orr_op& op) { return orr::attr(op, "numerics") != nullptr; }
 
 void supports(void*, const orr_op* op, orr_support* out) {
   if (is_newer(*op)) return orr::copy_text(out->reason, "numerics is not known here");
-  if (is_sum_in_another_dtype(*op)) return orr::copy_text(out->reason, "sums in their own dtype only");
+  if (is_sum_in_another_dtype(*op))
+    return orr::copy_text(out->reason, "sums in their own dtype only");
   reference::table().supports(nullptr, op, out);
   out->capturable = std::string_view(op->kind) != "scatter_add";  // something stands between graphs
 }
@@ -191,7 +206,13 @@ struct Launched {
   void resolve(Machine& m) {
     views.resize(buffers.size());
     for (size_t i = 0; i < buffers.size(); ++i) {
-      views[i] = {sizeof(orr_memory), ORR_TIER_HOST, buffers[i].bytes, m.address(handles[i], buffers[i]), nullptr, "host", nullptr};
+      views[i] = {sizeof(orr_memory),
+                  ORR_TIER_HOST,
+                  buffers[i].bytes,
+                  m.address(handles[i], buffers[i]),
+                  nullptr,
+                  "host",
+                  nullptr};
       buffers[i].memory = &views[i], buffers[i].offset = 0;
     }
   }
@@ -211,8 +232,8 @@ void run(Machine& m, const Kernel& kernel, Launched call) {
   if (workspace) std::memset(orr::data<char>(*workspace), 0x5a, workspace->bytes);
 }
 
-orr_status* launch(orr_kernel* given, orr_stream* stream, const orr_buffer* in, const orr_buffer* out,
-                   const orr_buffer* workspace) {
+orr_status* launch(orr_kernel* given, orr_stream* stream, const orr_buffer* in,
+                   const orr_buffer* out, const orr_buffer* workspace) {
   return locked([&](Machine& m) {
     const auto* kernel = reinterpret_cast<Kernel*>(given);
     Launched call;
@@ -227,8 +248,8 @@ orr_status* launch(orr_kernel* given, orr_stream* stream, const orr_buffer* in, 
   });
 }
 
-const orr_kernel_api kernel_table = {sizeof(orr_kernel_api), nullptr, "strict", probe, supports,
-                                     measure, prepare, release, launch};
+const orr_kernel_api kernel_table = {
+    sizeof(orr_kernel_api), nullptr, "strict", probe, supports, measure, prepare, release, launch};
 
 const void* get_table(void*, const char* id, uint32_t version) {
   if (version != 1) return nullptr;
@@ -245,5 +266,6 @@ orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
 }  // namespace
 }  // namespace strict
 
-ORR_PLUGIN(ORR_KIND_KERNEL | ORR_KIND_DEVICE, "strict", "1.0.0", "A device of tests that forgives nothing",
-           strict::entry, 2, {{"kernel", 1, 1}, {"device", 1, 1}})
+ORR_PLUGIN(ORR_KIND_KERNEL | ORR_KIND_DEVICE, "strict", "1.0.0",
+           "A device of tests that forgives nothing", strict::entry, 2,
+           {{"kernel", 1, 1}, {"device", 1, 1}})

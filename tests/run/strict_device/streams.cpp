@@ -8,7 +8,8 @@
 namespace strict {
 
 void Machine::must_not_capture(const char* what) const {
-  if (captures_ > 0 && capturing_ == std::this_thread::get_id()) broken(std::string(what) + " while a stream is captured");
+  if (captures_ > 0 && capturing_ == std::this_thread::get_id())
+    broken(std::string(what) + " while a stream is captured");
 }
 
 orr_stream* Machine::make_stream() {
@@ -34,7 +35,8 @@ void Machine::enqueue(orr_stream* stream, Item item) {
     return;
   }
   if (item.record) item.times = ++item.record->recorded;
-  if (item.wait && !(item.times = item.wait->recorded)) broken("stream_wait for an event that was never recorded");
+  if (item.wait && !(item.times = item.wait->recorded))
+    broken("stream_wait for an event that was never recorded");
   for (uint64_t h : item.memories) {
     const auto at = allocations_.find(h);
     if (at == allocations_.end()) broken("use of memory that was freed");

@@ -16,27 +16,32 @@
 namespace orr {
 
 inline const char* dtype_name(int32_t dtype) {
-  static const char* const names[] = {"bytes", "f32", "f64", "bf16", "f16", "i32", "i64", "u8", "bool"};
+  static const char* const names[] = {"bytes", "f32", "f64", "bf16", "f16",
+                                      "i32",   "i64", "u8",  "bool"};
   return dtype >= 0 && dtype <= ORR_BOOL ? names[dtype] : "unknown elements";
 }
 
 inline bool has_root(int32_t op) { return op == ORR_COLL_BROADCAST || op == ORR_COLL_REDUCE; }
 inline bool is_paired(int32_t op) { return op == ORR_COLL_SEND || op == ORR_COLL_RECV; }
 inline bool adds(int32_t op) {
-  return traffic::is_tree(op) || op == ORR_COLL_ALL_REDUCE || op == ORR_COLL_REDUCE || op == ORR_COLL_REDUCE_SCATTER;
+  return traffic::is_tree(op) || op == ORR_COLL_ALL_REDUCE || op == ORR_COLL_REDUCE ||
+         op == ORR_COLL_REDUCE_SCATTER;
 }
-inline bool lies_on_device(const orr_buffer& b) { return b.memory && b.memory->tier == ORR_TIER_DEVICE; }
+inline bool lies_on_device(const orr_buffer& b) {
+  return b.memory && b.memory->tier == ORR_TIER_DEVICE;
+}
 
 namespace descriptor {
 
-inline std::string missing_bytes(const orr_coll& c, const char* which, const orr_buffer& b, int64_t elements,
-                                 bool device) {
+inline std::string missing_bytes(const orr_coll& c, const char* which, const orr_buffer& b,
+                                 int64_t elements, bool device) {
   const uint64_t need = static_cast<uint64_t>(elements * orr_dtype_bytes(c.dtype));
   if (need == 0) return "";
   const bool reachable = b.memory && (b.memory->host || (device && lies_on_device(b)));
   if (!reachable) return std::string(which) + " has no host memory";
   if (b.bytes >= need) return "";
-  return std::string(which) + " holds " + std::to_string(b.bytes) + " bytes and needs " + std::to_string(need);
+  return std::string(which) + " holds " + std::to_string(b.bytes) + " bytes and needs " +
+         std::to_string(need);
 }
 
 // Owners write while others read: no element has two.
@@ -56,13 +61,16 @@ inline bool slices_are_apart(const orr_coll& c, int ranks) {
 inline std::string why_not(const orr_coll& c, int rank, int ranks, bool any_source, bool device) {
   if (orr_dtype_bytes(c.dtype) == 0) return "unknown dtype " + std::to_string(c.dtype);
   const bool any = any_source && c.op == ORR_COLL_RECV && c.root_or_peer == -1;
-  if ((has_root(c.op) || is_paired(c.op)) && !any && (c.root_or_peer < 0 || c.root_or_peer >= ranks))
+  if ((has_root(c.op) || is_paired(c.op)) && !any &&
+      (c.root_or_peer < 0 || c.root_or_peer >= ranks))
     return "no rank " + std::to_string(c.root_or_peer) + " among " + std::to_string(ranks);
   const bool tree = traffic::is_tree(c.op);
   if (adds(c.op) && !fold_for(c.dtype, tree ? int32_t{ORR_RED_SUM} : c.redop))
-    return "cannot reduce " + std::string(dtype_name(c.dtype)) + " with redop " + std::to_string(c.redop);
+    return "cannot reduce " + std::string(dtype_name(c.dtype)) + " with redop " +
+           std::to_string(c.redop);
   if (tree && (!c.leaf_first || c.leaf_first[ranks] < 1)) return "there are no leaves";
-  if (c.op == ORR_COLL_TREE_REDUCE_SCATTER && !slices_are_apart(c, ranks)) return "its slices overlap or pass its end";
+  if (c.op == ORR_COLL_TREE_REDUCE_SCATTER && !slices_are_apart(c, ranks))
+    return "its slices overlap or pass its end";
   const traffic::Extent elements = traffic::extent(c, rank, ranks);
   const std::string why = missing_bytes(c, "send", c.send, elements.in, device);
   return why.empty() ? missing_bytes(c, "recv", c.recv, elements.out, device) : why;
@@ -70,13 +78,16 @@ inline std::string why_not(const orr_coll& c, int rank, int ranks, bool any_sour
 
 }  // namespace descriptor
 
-// Why this rank cannot run the descriptor, "all_reduce 'bucket 3': no rank 7 among 4", or "". `any_source`:
-// a receive may name peer -1. `device`: buffers may lie in device memory.
+// Why this rank cannot run the descriptor, "all_reduce 'bucket 3': no rank 7 among 4", or "".
+// `any_source`: a receive may name peer -1. `device`: buffers may lie in device memory.
 // REQUIRES: an operation that comm.h knows.
-inline std::string refusal(const orr_coll& c, int rank, int ranks, bool any_source, bool device = false) {
-  const std::string why = c.op == ORR_COLL_BARRIER ? "" : descriptor::why_not(c, rank, ranks, any_source, device);
+inline std::string refusal(const orr_coll& c, int rank, int ranks, bool any_source,
+                           bool device = false) {
+  const std::string why =
+      c.op == ORR_COLL_BARRIER ? "" : descriptor::why_not(c, rank, ranks, any_source, device);
   if (why.empty()) return "";
-  return std::string(traffic::name(c.op)) + (c.name ? std::string(" '") + c.name + "'" : "") + ": " + why;
+  return std::string(traffic::name(c.op)) + (c.name ? std::string(" '") + c.name + "'" : "") +
+         ": " + why;
 }
 
 }  // namespace orr

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collectives over messages between pairs of ranks: for backends that have nothing better, and for the
-// core where a backend has none at all. Whatever adds folds in the order of fold.hpp, so that the bits
-// are those of every other backend.
+// Collectives over messages between pairs of ranks: for backends that have nothing better, and for
+// the core where a backend has none at all. Whatever adds folds in the order of fold.hpp, so that
+// the bits are those of every other backend.
 #pragma once
 
 #include <orrery/comm.h>
@@ -34,7 +34,8 @@ class Messenger {
   virtual void exchange(const std::vector<Message>& sends, const std::vector<Message>& recvs) = 0;
 };
 
-// Rank r folds the elements [begin[r], begin[r] + length[r]) out of `total`, the elements of an operand.
+// Rank r folds the elements [begin[r], begin[r] + length[r]) out of `total`, the elements of an
+// operand.
 struct Shares {
   int64_t total;
   bool scattered;  // each rank keeps its own share; else all shares make one result
@@ -43,27 +44,30 @@ struct Shares {
 
 // REQUIRES: `c` adds and is well-formed.
 inline Shares shares_of(const orr_coll& c, int ranks) {
-  const bool slices = c.op == ORR_COLL_TREE_REDUCE_SCATTER, pieces = c.op == ORR_COLL_REDUCE_SCATTER;
+  const bool slices = c.op == ORR_COLL_TREE_REDUCE_SCATTER,
+             pieces = c.op == ORR_COLL_REDUCE_SCATTER;
   Shares s{pieces ? traffic::sum(c.counts, ranks) : c.count, slices || pieces, {}, {}};
   for (int r = 0; r < ranks; ++r) {
     const int64_t even = traffic::share_begin(s.total, r, ranks);
     s.begin.push_back(slices ? c.recv_counts[r] : pieces ? traffic::sum(c.counts, r) : even);
-    s.length.push_back(s.scattered ? c.counts[r] : traffic::share_begin(s.total, r + 1, ranks) - even);
+    s.length.push_back(s.scattered ? c.counts[r]
+                                   : traffic::share_begin(s.total, r + 1, ranks) - even);
   }
   return s;
 }
 
-// Reductions. The elements are cut into one share per rank. In round k the slices of chunk k of each
-// share go to its owner, and the results of chunk k - 1 to whom they belong; between rounds the owner
-// folds. Scratch is bounded by the chunk. What is small goes to everybody at once.
+// Reductions. The elements are cut into one share per rank. In round k the slices of chunk k of
+// each share go to its owner, and the results of chunk k - 1 to whom they belong; between rounds
+// the owner folds. Scratch is bounded by the chunk. What is small goes to everybody at once.
 inline constexpr int64_t small_bytes = 8 << 10;  // of one rank's operands
 
-// What a reduction works with: buffers somewhere, and who moves and folds what is in them. `Hands` has
-//   Address                            a place; bytes can be added to it, and the empty one is nowhere
-//   most_scratch                       bytes of the operands that an owner holds of its peers at a time
+// What a reduction works with: buffers somewhere, and who moves and folds what is in them. `Hands`
+// has
+//   Address                         a place; bytes can be added to it, and the empty one is nowhere
+//   most_scratch                    bytes of its peers' operands that an owner holds at a time
 //   Address send(), recv(), scratch(int64_t bytes)
-//   void exchange(sends, recvs)        of vectors of MessageAt<Address>, as Messenger's
-//   void fold(in, out, int64_t n)      all operands, a vector of Address, to `out`; which may be one of them
+//   void exchange(sends, recvs)     of vectors of MessageAt<Address>, as Messenger's
+//   void fold(in, out, int64_t n)   all operands, a vector of Address, to `out`, perhaps one of them
 //   const FoldOrder& order()
 template <class Hands>
 class Reduction {
@@ -85,7 +89,9 @@ class Reduction {
   }
   bool wants(int r) const { return !shares_.scattered && (root_ < 0 || r == root_); }
   bool has_result() const { return shares_.scattered || wants(rank_); }
-  Address operand(int node, int64_t element) const { return send_ + (node * total_ + element) * unit_; }
+  Address operand(int node, int64_t element) const {
+    return send_ + (node * total_ + element) * unit_;
+  }
   // Where this rank keeps chunk k of its own share's result.
   Address result(int64_t k) {
     if (!has_result()) return result_;
@@ -106,9 +112,16 @@ class Reduction {
 
 template <class Hands>
 Reduction<Hands>::Reduction(const orr_coll& c, int rank, int ranks, Hands& hands)
-    : rank_(rank), ranks_(ranks), hands_(hands), order_(hands.order()), unit_(orr_dtype_bytes(c.dtype)),
-      shares_(shares_of(c, ranks)), total_(shares_.total),
-      root_(c.op == ORR_COLL_REDUCE ? c.root_or_peer : -1), send_(hands.send()), recv_(hands.recv()) {}
+    : rank_(rank),
+      ranks_(ranks),
+      hands_(hands),
+      order_(hands.order()),
+      unit_(orr_dtype_bytes(c.dtype)),
+      shares_(shares_of(c, ranks)),
+      total_(shares_.total),
+      root_(c.op == ORR_COLL_REDUCE ? c.root_or_peer : -1),
+      send_(hands.send()),
+      recv_(hands.recv()) {}
 
 template <class Hands>
 void Reduction<Hands>::run() {
@@ -130,9 +143,11 @@ void Reduction<Hands>::run_small() {
   scratch_ = hands_.scratch(order_.operands() * bytes);
   for (int r = 0; r < ranks_; ++r) {
     const Address to = scratch_ + order_.first(r) * bytes;
-    for (int i = 0; i < order_.owned(r); ++i) in[order_.first(r) + i] = r == rank_ ? operand(i, 0) : to + i * bytes;
+    for (int i = 0; i < order_.owned(r); ++i)
+      in[order_.first(r) + i] = r == rank_ ? operand(i, 0) : to + i * bytes;
     if (r == rank_) continue;
-    if (wants(r) && order_.owned(rank_) > 0) sends.push_back({r, send_, order_.owned(rank_) * bytes});
+    if (wants(r) && order_.owned(rank_) > 0)
+      sends.push_back({r, send_, order_.owned(rank_) * bytes});
     if (wants(rank_) && order_.owned(r) > 0) recvs.push_back({r, to, order_.owned(r) * bytes});
   }
   hands_.exchange(sends, recvs);
@@ -158,7 +173,8 @@ void Reduction<Hands>::round(int64_t k) {
     const int64_t theirs = part(k, q) * unit_, mine = part(k, rank_) * unit_;
     for (int i = 0; i < order_.owned(rank_) && theirs > 0; ++i)
       sends.push_back({q, operand(i, begin(q) + k * width_), theirs});
-    for (int i = order_.first(q); i < order_.first(q + 1) && mine > 0; ++i) recvs.push_back({q, slot(i), mine});
+    for (int i = order_.first(q); i < order_.first(q + 1) && mine > 0; ++i)
+      recvs.push_back({q, slot(i), mine});
     if (wants(q) && part(k - 1, rank_) > 0)
       sends.push_back({q, result(k - 1), part(k - 1, rank_) * unit_});
     if (wants(rank_) && part(k - 1, q) > 0)
@@ -182,7 +198,8 @@ class HostHands {
   using Address = char*;
   static constexpr int64_t most_scratch = 1 << 20;  // stays in the owner's cache
 
-  HostHands(const orr_coll& c, int ranks, Messenger& messenger) : c_(c), messenger_(messenger), folding_(c, ranks) {}
+  HostHands(const orr_coll& c, int ranks, Messenger& messenger)
+      : c_(c), messenger_(messenger), folding_(c, ranks) {}
   const FoldOrder& order() const { return folding_; }
   char* send() const { return place(c_.send); }
   char* recv() const { return place(c_.recv); }
@@ -204,7 +221,9 @@ class HostHands {
   }
 
  private:
-  static char* place(const orr_buffer& b) { return b.memory ? static_cast<char*>(orr_buffer_host(&b)) : nullptr; }
+  static char* place(const orr_buffer& b) {
+    return b.memory ? static_cast<char*>(orr_buffer_host(&b)) : nullptr;
+  }
   const orr_coll& c_;
   Messenger& messenger_;
   Folding folding_;
@@ -239,7 +258,6 @@ inline Pieces pieces_of(const orr_coll& c, int rank, int ranks) {
   }
   return p;
 }
-
 
 // broadcast, all_gather and all_to_all: every piece straight from who has it to who wants it.
 inline void move(const orr_coll& c, int rank, int ranks, Messenger& messenger) {

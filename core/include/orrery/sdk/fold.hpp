@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The adds of host backends, and how the operands of a reduction become one: left to right in rank
-// order, or along the binary tree over the leaves (design section 8). The order is a property of the
-// operation, never of the way the bytes take: every backend that folds by this gives the same bits.
+// order, or along the binary tree over the leaves (design section 8). The order is a property of
+// the operation, never of the way the bytes take: every backend that folds by this gives the same
+// bits.
 //
-// 16-bit floats are folded in f32 and rounded once, to nearest even; integers wrap; NaN wins in min and
-// max. Plain loops that the compiler vectorises, for the baseline and for AVX2: they are bound by memory,
-// so wider vectors gain nothing, and elementwise arithmetic gives equal bits in both.
+// 16-bit floats are folded in f32 and rounded once, to nearest even; integers wrap; NaN wins in min
+// and max. Plain loops that the compiler vectorises, for the baseline and for AVX2: they are bound
+// by memory, so wider vectors gain nothing, and elementwise arithmetic gives equal bits in both.
 #pragma once
 
 #include <orrery/comm.h>
@@ -149,8 +150,8 @@ inline Fold fold_for(int32_t dtype, int32_t redop) {
   }
 }
 
-// The operands of all ranks stand in rank order; rank r's are [first(r), first(r + 1)). They become one
-// left to right or, where they are nodes of a tree, by sums of two.
+// The operands of all ranks stand in rank order; rank r's are [first(r), first(r + 1)). They become
+// one left to right or, where they are nodes of a tree, by sums of two.
 class FoldOrder {
  public:
   // The number of a sum's result follows those of the operands and of earlier sums.
@@ -177,7 +178,8 @@ class FoldOrder {
   std::vector<Sum> sums_;
 };
 
-inline FoldOrder::FoldOrder(const orr_coll& c, int ranks) : tree_(traffic::is_tree(c.op)), first_(ranks + 1, 0) {
+inline FoldOrder::FoldOrder(const orr_coll& c, int ranks)
+    : tree_(traffic::is_tree(c.op)), first_(ranks + 1, 0) {
   for (int r = 0; r < ranks; ++r)
     first_[r + 1] = first_[r] + static_cast<int>(traffic::nodes(c, r, ranks));
   if (tree_) plan_tree(c, ranks);
@@ -189,9 +191,10 @@ inline int FoldOrder::most_owned() const {
   return most;
 }
 
-// Plans the sums of the node over leaves [lo, lo + width) and returns its operand number. `first` and
-// `last` bound the leaves of each input.
-inline int FoldOrder::plan_node(int64_t lo, int64_t width, int64_t total, const std::vector<int64_t>& first,
+// Plans the sums of the node over leaves [lo, lo + width) and returns its operand number. `first`
+// and `last` bound the leaves of each input.
+inline int FoldOrder::plan_node(int64_t lo, int64_t width, int64_t total,
+                                const std::vector<int64_t>& first,
                                 const std::vector<int64_t>& last) {
   const int64_t hi = std::min(lo + width, total);
   const auto at = std::lower_bound(first.begin(), first.end(), lo) - first.begin();
@@ -224,12 +227,13 @@ class Folding : public FoldOrder {
   // REQUIRES: as for the order.
   Folding(const orr_coll& c, int ranks);
 
-  // Folds n elements at each address of `in` into all of `out`, block by block. out[0] may be any of
-  // the operands' places. REQUIRES: in has operands() addresses.
+  // Folds n elements at each address of `in` into all of `out`, block by block. out[0] may be any
+  // of the operands' places. REQUIRES: in has operands() addresses.
   void run(const std::vector<const char*>& in, const std::vector<char*>& out, int64_t n);
 
  private:
-  static constexpr int64_t block_bytes = 8 << 10;  // of one operand: a block's operands stay in the first cache
+  static constexpr int64_t block_bytes =
+      8 << 10;  // of one operand: a block's operands stay in the first cache
   void run_tree(const std::vector<const char*>& in, char* out, int64_t at, int64_t n);
 
   int64_t unit_;
@@ -239,11 +243,14 @@ class Folding : public FoldOrder {
 };
 
 inline Folding::Folding(const orr_coll& c, int ranks)
-    : FoldOrder(c, ranks), unit_(orr_dtype_bytes(c.dtype)),
+    : FoldOrder(c, ranks),
+      unit_(orr_dtype_bytes(c.dtype)),
       fold_(fold_for(c.dtype, is_tree() ? int32_t{ORR_RED_SUM} : c.redop)),
-      scratch_(sums().size() * block_bytes), block_in_(operands()) {}
+      scratch_(sums().size() * block_bytes),
+      block_in_(operands()) {}
 
-inline void Folding::run(const std::vector<const char*>& in, const std::vector<char*>& out, int64_t n) {
+inline void Folding::run(const std::vector<const char*>& in, const std::vector<char*>& out,
+                         int64_t n) {
   if (out.empty()) return;
   const int64_t block = block_bytes / unit_;
   const int k = operands();
@@ -262,7 +269,8 @@ inline void Folding::run(const std::vector<const char*>& in, const std::vector<c
   }
 }
 
-inline void Folding::run_tree(const std::vector<const char*>& in, char* out, int64_t at, int64_t n) {
+inline void Folding::run_tree(const std::vector<const char*>& in, char* out, int64_t at,
+                              int64_t n) {
   const int inputs = operands();
   const auto operand = [&](int i) -> const void* {
     return i < inputs ? in[i] + at * unit_ : scratch_.data() + (i - inputs) * block_bytes;

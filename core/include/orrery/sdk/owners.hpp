@@ -16,7 +16,8 @@ struct Owned {
 };
 
 // By tensor. Units are numbered from 0, over all owners.
-inline std::vector<Owned> deal_to_owners(const std::vector<int64_t>& bytes, int32_t owners, int64_t unit_bytes) {
+inline std::vector<Owned> deal_to_owners(const std::vector<int64_t>& bytes, int32_t owners,
+                                         int64_t unit_bytes) {
   struct Owner {
     int64_t bytes = 0, in_unit = 0;
     int32_t unit = 0;
@@ -26,10 +27,12 @@ inline std::vector<Owned> deal_to_owners(const std::vector<int64_t>& bytes, int3
   for (Owner& o : have) o.unit = units++;
   std::vector<size_t> order(bytes.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return bytes[a] > bytes[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return bytes[a] > bytes[b]; });
   std::vector<Owned> dealt(bytes.size());
   for (size_t i : order) {
-    auto o = std::min_element(have.begin(), have.end(), [](auto& a, auto& b) { return a.bytes < b.bytes; });
+    auto o = std::min_element(have.begin(), have.end(),
+                              [](auto& a, auto& b) { return a.bytes < b.bytes; });
     if (o->in_unit >= unit_bytes) o->in_unit = 0, o->unit = units++;
     dealt[i] = {static_cast<int32_t>(o - have.begin()), o->unit};
     o->bytes += bytes[i], o->in_unit += bytes[i];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Module paths and the patterns that options name them by. A pattern is compared part by part with
-// the front of a path: "blocks.*" is every element of blocks, "blocks.1-6" the first six, "mlp*" any
-// part that begins so. Lists of patterns are text with commas between.
+// the front of a path: "blocks.*" is every element of blocks, "blocks.1-6" the first six, "mlp*"
+// any part that begins so. Lists of patterns are text with commas between.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +45,9 @@ inline bool part_matches(std::string_view pattern, std::string_view part) {
       whole_number(pattern.substr(dash + 1), last))
     return whole_number(part, at) && first <= at && at <= last;
   if (pattern.empty()) return part.empty();
-  if (pattern[0] != '*') return !part.empty() && part[0] == pattern[0] && part_matches(pattern.substr(1), part.substr(1));
+  if (pattern[0] != '*')
+    return !part.empty() && part[0] == pattern[0] &&
+           part_matches(pattern.substr(1), part.substr(1));
   for (size_t skip = 0; skip <= part.size(); ++skip)
     if (part_matches(pattern.substr(1), part.substr(skip))) return true;
   return false;

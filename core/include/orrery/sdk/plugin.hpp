@@ -73,7 +73,8 @@ inline double attr_real(const orr_op& op, std::string_view name, double fallback
   const orr_attr* a = attr(op, name);
   return a ? a->f : fallback;
 }
-inline std::string_view attr_text(const orr_op& op, std::string_view name, std::string_view fallback) {
+inline std::string_view attr_text(const orr_op& op, std::string_view name,
+                                  std::string_view fallback) {
   const orr_attr* a = attr(op, name);
   return a ? std::string_view(a->text) : fallback;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every strategy plugin in C++ would write again: its table by the names of its functions, so that
-// older plugins still build when the table grows, and its entry.
+// What every strategy plugin in C++ would write again: its table by the names of its functions, so
+// that older plugins still build when the table grows, and its entry.
 #pragma once
 
 #include <orrery/comm.h>
@@ -26,7 +26,8 @@ inline orr_status* predict_nothing(void*, const orr_predict_query*, orr_predicti
   return guard([&] { out->bytes_sent = 0; });
 }
 
-// `predict` of a strategy that causes messages alone: one is sent once, who receives it sends nothing.
+// `predict` of a strategy that causes messages alone: one is sent once, who receives it sends
+// nothing.
 inline orr_status* predict_messages(void*, const orr_predict_query* q, orr_prediction* out) {
   return guard([&] { out->bytes_sent = q->op == ORR_COLL_SEND ? q->reduced_bytes : 0; });
 }

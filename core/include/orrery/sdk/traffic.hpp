@@ -28,9 +28,9 @@ namespace orr::traffic {
 
 // How messages and plans call an operation.
 inline const char* name(int32_t op) {
-  constexpr const char* names[] = {"nothing",    "barrier",    "broadcast", "all_reduce",
-                                   "reduce_scatter", "all_gather", "all_to_all", "send",
-                                   "recv",       "reduce",     "tree_all_reduce", "tree_reduce_scatter"};
+  constexpr const char* names[] = {
+      "nothing",    "barrier", "broadcast", "all_reduce", "reduce_scatter",  "all_gather",
+      "all_to_all", "send",    "recv",      "reduce",     "tree_all_reduce", "tree_reduce_scatter"};
   return op > 0 && op <= ORR_COLL_TREE_REDUCE_SCATTER ? names[op] : "an unknown operation";
 }
 

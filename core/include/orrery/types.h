@@ -46,15 +46,15 @@ static inline int64_t orr_dtype_bytes(int32_t dtype) {
   }
 }
 
-/* Where a buffer lives. HOST is ordinary memory; COMM is host memory that the comm backend gave out
- * and that its peers can read in place; PINNED and DEVICE belong to accelerators. DISK is where the
- * host keeps what does not fit elsewhere: no buffer lies there. */
+/* Where a buffer lives. Memory of the tiers HOST, COMM and PINNED has a host address, DEVICE's need
+ * not have one. PINNED and DEVICE belong to accelerators, whose devices give them out; COMM is
+ * given out by the comm backend. */
 enum {
-  ORR_TIER_HOST = 0,
-  ORR_TIER_COMM = 1,
-  ORR_TIER_PINNED = 2,
-  ORR_TIER_DEVICE = 3,
-  ORR_TIER_DISK = 4
+  ORR_TIER_HOST = 0,   /* ordinary memory */
+  ORR_TIER_COMM = 1,   /* host memory that the backend's peers can read in place */
+  ORR_TIER_PINNED = 2, /* host memory that a device copies from and to by itself */
+  ORR_TIER_DEVICE = 3, /* the device's own */
+  ORR_TIER_DISK = 4    /* where the host keeps what fits nowhere else: no buffer lies there */
 };
 
 /* Dims that a tensor has at most. */

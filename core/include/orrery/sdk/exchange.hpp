@@ -67,7 +67,7 @@ inline constexpr int64_t small_bytes = 8 << 10;  // of one rank's operands
 //   most_scratch                    bytes of its peers' operands that an owner holds at a time
 //   Address send(), recv(), scratch(int64_t bytes)
 //   void exchange(sends, recvs)     of vectors of MessageAt<Address>, as Messenger's
-//   void fold(in, out, int64_t n)   all operands, a vector of Address, to `out`, perhaps one of them
+//   void fold(in, out, int64_t n)   all operands, a vector of Address, to `out`, maybe one of them
 //   const FoldOrder& order()
 template <class Hands>
 class Reduction {

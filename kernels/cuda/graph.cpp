@@ -36,7 +36,7 @@ orr_status* capture_begin(void*, orr_stream* stream) {
     enter();
     check(driver().cuStreamBeginCapture(of(stream), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
           "cuStreamBeginCapture");
-    recordings().try_emplace(of(stream), of(stream));
+    recordings().insert_or_assign(of(stream), Merge(of(stream)));  // one may have been given up
   });
 }
 

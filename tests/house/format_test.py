@@ -21,7 +21,7 @@ def too_long(text):
     """The lines with too many columns, but for raw strings, which hold other languages."""
     found, raw = [], False
     for number, line in enumerate(text.splitlines(), 1):
-        begins = raw or 'R"' in line
+        begins = raw or re.search(r'\bR"\w*\(', line)
         if len(line) > COLUMNS and not begins:
             found.append(number)
         raw = begins and not re.search(r'\)\w*"', line)
@@ -37,6 +37,7 @@ class Format(unittest.TestCase):
         long = "x" * (COLUMNS + 1)
         self.assertEqual(too_long("\n" + long + "\n" + "x" * COLUMNS), [2])
         self.assertEqual(too_long('f(R"(\n' + long + '\n)");\n' + long), [4])
+        self.assertEqual(too_long('f("FOR");\n' + long), [2])
 
     def test_form(self):
         program = shutil.which("clang-format-14") or shutil.which("clang-format")

@@ -13,10 +13,11 @@ import sys
 import machine
 from contestants import CPUS, HERE, Failed, orrery_contestant, pinned, torch_contestant, \
     torch_environment
+from cpu_share import reason
 from race import Race
 from workloads import WORKLOADS
 
-RACES = ("gpt2", "char-gpt", "mlp", "microbatches", "ranks", "overlap", "bubbles", "strategies", "strategies4")
+RACES = ("gpt2", "char-gpt", "mlp", "microbatches", "ranks", "overlap", "bubbles", "bubbles4", "strategies", "strategies4")
 
 
 def helper(script, *words):
@@ -79,6 +80,8 @@ def strategies(work, build, ranks):
                                        race.ratio("FSDP2 over Gloo", "zero 3")]}
 
 
+# Races of other models than GPT-2.
+SMALLER = {"overlap": "wide-gpt", "bubbles": "wide-gpt", "bubbles4": "deep-gpt", "strategies4": "wide-gpt"}
 LINK = 400_000_000  # bytes a second
 
 
@@ -98,14 +101,23 @@ def overlap(work, build):
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "looped", "zb1", "zbv")
 
 
-def bubbles(work, build):
-    """Two stages of one thread: the idle share that a schedule has by its paper, and the one measured."""
-    ranks, microbatches = 2, 4
+def bubbles(work, build, ranks, microbatches):
+    """Stages of one thread: the idle share that a schedule has by its paper, and the one measured."""
+    share = min(1, len(CPUS) / ranks)
+    if share < 1 and reason():
+        raise Failed(f"{ranks} ranks on {len(CPUS)} CPUs need a share of a CPU each: {reason()}")
     all_of = {name: orrery_contestant(name, work, build, ranks=ranks, microbatches=microbatches, stack="pipeline",
-                                      schedule=name) for name in SCHEDULES}
+                                      schedule=name, cpu=share) for name in SCHEDULES}
     idle = {}
+
+    def measure():
+        for name, contestant in all_of.items():
+            if share < 1:
+                contestant.share_cpus(share)
+            idle[name] = min(contestant.ask("idle", 1, 8))
+
     race = Race(work, list(all_of.values()))
-    race.run(lambda: idle.update((name, min(all_of[name].ask("idle", 1, 8))) for name in SCHEDULES))
+    race.run(measure)
     counted = {name: bubble_of(name, build, ranks, microbatches) for name in SCHEDULES}
     return race.report() | {"ratios": [], "idle": idle, "counted": counted}
 
@@ -118,11 +130,13 @@ def bubble_of(schedule, build, ranks, microbatches):
 
 
 def run(name, build, rounds):
-    work = WORKLOADS.get(name, WORKLOADS["wide-gpt" if name in ("overlap", "bubbles") else "gpt2"])
+    work = WORKLOADS.get(name, WORKLOADS[SMALLER.get(name, "gpt2")])
     helper("prepare.py", work.name)
     if rounds:
         work = dataclasses.replace(work, rounds=rounds)
-    special = {"microbatches": microbatches, "ranks": ranks, "overlap": overlap, "bubbles": bubbles,
+    special = {"microbatches": microbatches, "ranks": ranks, "overlap": overlap,
+               "bubbles": lambda *of: bubbles(*of, ranks=2, microbatches=4),
+               "bubbles4": lambda *of: bubbles(*of, ranks=4, microbatches=8),
                "strategies": lambda *of: strategies(*of, ranks=2),
                "strategies4": lambda *of: strategies(*of, ranks=4)}
     return special.get(name, against_torch)(work, build)

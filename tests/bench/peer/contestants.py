@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 
+from cpu_share import CpuShare, children
 from workloads import B1, B2, DECAY, EPS, RATE, STEPS
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -42,6 +43,7 @@ class Contestant:
         self.requests = [self.open_pipe(f"requests.{rank}") for rank in range(ranks)]
         self.replies = os.fdopen(self.open_pipe("replies"), "r")
         self.processes = []
+        self.shares = []
         self.times = []  # one list of milliseconds for each turn
 
     def open_pipe(self, name):
@@ -76,6 +78,12 @@ class Contestant:
     def take_turn(self):
         self.times.append(self.ask("time", *self.work.turn))
 
+    def share_cpus(self, share):
+        """Each rank gets so much of a CPU. REQUIRES: the ranks have been started, by one launcher."""
+        self.shares = [CpuShare(rank, share) for rank in children(self.processes[0].pid)]
+        if len(self.shares) != self.ranks:
+            raise Failed(f"{self.name}: {len(self.shares)} ranks were found, {self.ranks} were started")
+
     def close(self):
         for pipe in self.requests:
             os.close(pipe)
@@ -85,6 +93,8 @@ class Contestant:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        for share in self.shares:
+            share.close()
         self.replies.close()
         self.log.close()
         shutil.rmtree(self.pipes)
@@ -107,7 +117,8 @@ def torch_contestant(name, work, kind, ranks=1):
     return made
 
 
-def orrery_contestant(name, work, build, ranks=1, microbatches=1, stack="data", link=0, schedule=""):
+def orrery_contestant(name, work, build, ranks=1, microbatches=1, stack="data", link=0, schedule="",
+                      cpu=1):
     made = Contestant(name, work, ranks)
     words = [build / "orrery", "run", "--threads", max(1, len(cpus_for(work)) // ranks)]
     if work.device != "cpu":
@@ -118,6 +129,6 @@ def orrery_contestant(name, work, build, ranks=1, microbatches=1, stack="data", 
         words += ["--link-speed", link]
     words += [HERE / "worker.lua", f"dir={work.directory}", f"pipes={made.pipes}", f"steps={STEPS}",
               f"microbatches={microbatches}", f"stack={stack}", f"schedule={schedule}", f"lr={RATE}", f"decay={DECAY}", f"b1={B1}", f"b2={B2}",
-              f"eps={EPS}", *work.script_arguments()]
+              f"eps={EPS}", f"cpu={cpu}", *work.script_arguments()]
     made.start(words, cpus_for(work), {"ORRERY_LUA_PATH": str(HERE.parents[1])})
     return made

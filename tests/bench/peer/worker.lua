@@ -8,6 +8,7 @@ local args = orrery.args {
   dir = "", pipes = "", steps = 20, batch = 1, microbatches = 1, widths = "",
   vocab = 0, positions = 0, dim = 0, heads = 0, layers = 0,
   stack = "data", schedule = "", compute = "f32", lr = 1e-3, decay = 0.0, b1 = 0.9, b2 = 0.999, eps = 1e-8,
+  cpu = 1.0,
 }
 
 local model
@@ -67,11 +68,12 @@ local function sent()
   return run:counters().bytes_sent - before
 end
 
--- The share of a step in which a rank does not compute, of all ranks: what of its time the process did not run.
+-- The share of a step in which a rank does not compute, of all ranks: what of its time on its part of a CPU the
+-- process did not run.
 local function idle()
   local start, cpu = orrery.time(), os.clock()
   step():mean()
-  local ran = (os.clock() - cpu) / (orrery.time() - start)
+  local ran = (os.clock() - cpu) / (orrery.time() - start) / args.cpu
   return 1 - world:allreduce(orrery.tensor { ran }, { op = "mean" }):item()
 end
 

@@ -51,6 +51,8 @@ WORKLOADS = {w.name: w for w in (
              gpt=dict(vocab=65, positions=64, dim=128, heads=4, layers=4)),
     Workload("wide-gpt", "GPT 6L/8h/512, batch 12 x 64", 12, (1, 3), 8, ctx=64,
              gpt=dict(vocab=65, positions=64, dim=512, heads=8, layers=6)),
+    Workload("deep-gpt", "GPT 16L/8h/256, batch 16 x 64", 16, (1, 3), 4, ctx=64,
+             gpt=dict(vocab=65, positions=64, dim=256, heads=8, layers=16)),
     Workload("mlp", "MLP 784-512-512-10, batch 128", 128, (20, 80), 20,
              widths=(784, 512, 512, 10)),
     Workload("cuda-gpt2", "GPT-2 124M in bf16, batch 64 x 1024", 64, (2, 10), 8, ctx=1024, device="cuda",

@@ -12,7 +12,7 @@ import tempfile
 import unittest
 from dataclasses import dataclass
 
-from program import HERE, SOURCE, orrery
+from program import HERE, SCHEDULES, SOURCE, orrery
 
 PAGE = SOURCE / "docs" / "strategies" / "pairs.md"
 
@@ -48,8 +48,7 @@ ENTRIES = [
     Entry("zero 3", "strategy.zero{ stage = 3 }", needs=2),
     Entry("fsdp", "strategy.fsdp{}", needs=2),
     Entry("HSDP", "strategy.fsdp{ group = 2 }", needs=4),
-    pipeline("1f1b"),
-    pipeline("zbv"),
+    *map(pipeline, SCHEDULES),
     Entry("place", 'strategy.place{ modules = { { "tok", "blocks.1" }, { "blocks.2-4", "head" } } }', ranks=2),
     Entry("accumulate", "strategy.accumulate{}"),
     Entry("recompute", "strategy.recompute{}"),

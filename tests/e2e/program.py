@@ -16,6 +16,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
 # Seconds that a job may take; scripts/sanitize sets the variable, and its programs are slow.
 PATIENCE = 600 if "TSAN_OPTIONS" in os.environ else 120
+SCHEDULES = ("gpipe", "1f1b", "interleaved", "looped", "zb1", "zbv")  # of strategy.pipeline
 
 
 def session_members(session):

@@ -13,11 +13,10 @@ import tempfile
 import unittest
 
 import costs
-from program import HERE, orrery
+from program import HERE, SCHEDULES, orrery
 
 MODELS = ("gpt", "mlp")
 OPTIMIZERS = ("sgd", "adamw", "lua")
-SCHEDULES = ("gpipe", "1f1b", "interleaved", "looped", "zb1", "zbv")
 
 GPT_STAGES = 'stages = { { "tok", "pos", "drop", "blocks.1" }, { "blocks.2-4", "norm", "head" } }'
 # Forward of all, then backward from the last: what gpipe does, written by the script.

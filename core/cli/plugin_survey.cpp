@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "cli/trial.h"
 #include "plugin/registry.h"
 
 namespace orrery {
@@ -14,9 +15,10 @@ namespace {
 
 constexpr uint32_t kinds[] = {ORR_KIND_KERNEL, ORR_KIND_COMM, ORR_KIND_STRATEGY, ORR_KIND_OBSERVER,
                               ORR_KIND_DEVICE};
+constexpr int kTrialSeconds = 30;
 
 // Loads the plugin's table and asks it; "" if it can be used here.
-std::string reason_off(uint32_t kind, const PluginFile& file) {
+std::string ask(uint32_t kind, const PluginFile& file) {
   const std::string name = file.descriptor.name;
   Registry& registry = Registry::get();
   char reason[256] = "no reason given";
@@ -39,6 +41,14 @@ std::string reason_off(uint32_t kind, const PluginFile& file) {
     default: registry.device(name);
   }
   return score > 0 ? "" : reason;
+}
+
+// The same, of a plugin that a copy of this process has survived.
+std::string reason_off(uint32_t kind, const PluginFile& file) {
+  const std::string end = end_of_trial([&] { ask(kind, file); }, kTrialSeconds);
+  if (end.empty()) return ask(kind, file);
+  return fmt::format("{}: loading it ended a process: {}; the file may be damaged: build it again",
+                     file.path.string(), end);
 }
 
 PluginState state_of(const PluginFile& file, uint32_t kind) {

@@ -15,8 +15,8 @@ struct PluginState {
   std::string reason;  // why it is off, "" if on
 };
 
-// One entry per plugin and kind, on ones first, then by kind and name. Loads what can be loaded.
-// [main thread]
+// One entry per plugin and kind, on ones first, then by kind and name. Loads what can be loaded
+// without ending the process. [main thread]
 std::vector<PluginState> survey_plugins();
 
 nlohmann::json to_json(const std::vector<PluginState>& states);

@@ -68,6 +68,13 @@ class Plugins(unittest.TestCase):
         found = names_of(orrery("plugins", "--json"))
         self.assertTrue(found[("observer", "progress")]["on"])
 
+    def test_plugin_that_ends_its_process_is_off(self):
+        done = orrery("plugins", "--json", ORRERY_PLUGIN_PATH=str(BUILD / "tests/plugin"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        off = names_of(done)["observer", "ends"]
+        self.assertFalse(off["on"])
+        self.assertIn("loading it ended a process: signal 6 (Aborted); the file may be damaged", off["reason"])
+
     def test_first_of_two_equal_names_wins(self):
         with tempfile.TemporaryDirectory() as folder:
             copy = pathlib.Path(folder) / "mine.so"

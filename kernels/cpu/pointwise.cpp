@@ -80,9 +80,7 @@ struct Machine {
   void** slot;
   int64_t* held;  // per varying input: the place that its scratch block repeats, or -1
 
-  // A line more than a block: slots then spread over the sets of the cache.
-  static size_t stride(const Program& p) { return size_t(p.slot_bytes) * kBlock + 64; }
-  void* own(int s) const { return scratch + size_t(s) * stride(p); }
+  void* own(int s) const { return scratch + size_t(s) * size_t(p.stride); }
 
   void execute(const Step* step, int64_t position) const {
     for (step = run_accumulator(step, slot); step->code != pointwise::END;
@@ -172,6 +170,14 @@ struct Machine {
     }
   }
 
+  void interpret(int64_t position, int64_t blocks) const {
+    execute(p.body, position);
+    for (int64_t b = 1; b < blocks; ++b) {
+      advance();
+      execute(p.body, position + b * kBlock);
+    }
+  }
+
   // Runs the blocks from `position` on that follow each other without a gap in every tensor, or
   // one, of fewer elements at the end. Returns where the next begins.
   int64_t stretch(int64_t position, int64_t last) const {
@@ -179,11 +185,10 @@ struct Machine {
     int64_t blocks = larger(1, (last - position) / kBlock);
     for (int i = 0; i < p.inputs; ++i) blocks = smaller(blocks, fetch(i, position, n));
     for (int i = 0; i < p.outputs; ++i) blocks = smaller(blocks, aim(i, position, n));
-    execute(p.body, position);
-    for (int64_t b = 1; b < blocks; ++b) {
-      advance();
-      execute(p.body, position + b * kBlock);
-    }
+    if (p.body_code)
+      p.body_code(slot, scratch, blocks * kBlock);
+    else
+      interpret(position, blocks);
     for (int i = 0; i < p.outputs; ++i) {
       const Walk& w = p.out[i];
       if (slot[w.slot] == own(w.slot))
@@ -194,7 +199,7 @@ struct Machine {
 };
 
 void run(const Program& p, void* const* in, void* const* out, int64_t first, int64_t last) {
-  size_t bytes = size_t(p.slots) * Machine::stride(p);
+  size_t bytes = size_t(p.slots) * size_t(p.stride) + size_t(p.spill_bytes);
   char* scratch = (char*)__builtin_alloca_with_align(bytes, 64 * 8);
   void* slot[pointwise::kMaxSlots];
   int64_t held[pointwise::kMaxTensors];
@@ -205,6 +210,13 @@ void run(const Program& p, void* const* in, void* const* out, int64_t first, int
 
 }  // namespace
 
-Kernel* make_pointwise(const orr_op& op) { return pointwise::make(op, run); }
+Kernel* make_pointwise(const orr_op& op) {
+#ifdef __AVX512F__
+  const bool wide = true;
+#else
+  const bool wide = false;
+#endif
+  return pointwise::make(op, {run, kBlock, wide});
+}
 
 }  // namespace orr_cpu::ORR_ISA

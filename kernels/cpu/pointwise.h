@@ -59,14 +59,6 @@ enum Code : uint16_t {
   NONZERO,
   MASK_TO_ONE,
   SELECT,  // x ? a : b
-  // Several instructions in one step, each rounded by itself.
-  LOAD_ADD,     // a + b
-  LOAD_MUL,     // a*b
-  MUL_ADD,      // (x*a) + b
-  MUL_SUB_R,    // b - (x*a)
-  ADD_MUL,      // x + (a*b)
-  MUL_ADD_MUL,  // (x*a) + (b*c)
-  DIV_ROOT,     // x / (sqrt(a*b) + c)
   FIRST_MEMORY,
   CALL = FIRST_MEMORY,  // c = fn(a, b) of floats
   WIDE_REAL,            // c = fn(a, b, d) of doubles
@@ -101,10 +93,14 @@ struct Constant {
   double value;
 };
 
+// Machine code of a body: for the first elements (a multiple of the block) of the slots, which
+// follow each other in place, but for slots of tensors that repeat an element: one block each.
+using BodyCode = void (*)(void* const* slot, char* scratch, int64_t elements);
+
 // The compiled expression. Arrays are owned by the kernel.
 struct Program {
   int64_t elements;
-  int32_t slots, slot_bytes;  // of one element
+  int32_t slots, stride;  // bytes from a slot's block to the next in the scratch
   int32_t inputs, outputs, uniforms, constants;
   const Step* prologue;  // once per task, on values that are the same for all elements
   const Step* body;      // once per block
@@ -112,14 +108,22 @@ struct Program {
   const Walk* uniform;   // `uniforms` inputs that do not
   const Walk* out;
   const Constant* constant;
+  BodyCode body_code;   // or null: the block machine runs the body
+  int32_t spill_bytes;  // that it takes behind the scratch's blocks
 };
 
 // Runs elements [first, last); in and out are the addresses of the op's tensors.
 using Runner = void (*)(const Program&, void* const* in, void* const* out, int64_t first,
                         int64_t last);
 
-// The kernel of an op, running its blocks with `run`.
-Kernel* make(const orr_op& op, Runner run);
+// What depends on the instruction set.
+struct Isa {
+  Runner run;
+  int32_t block;  // elements
+  bool wide;      // AVX-512
+};
+
+Kernel* make(const orr_op& op, const Isa& isa);
 void supports(const orr_op& op, orr_support& out);
 
 }  // namespace orr_cpu::pointwise

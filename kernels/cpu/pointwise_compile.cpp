@@ -70,23 +70,9 @@ struct Emitter {
     return s;
   }
   Step& emit(Code c, int a = 0, int b = 0, int dst = 0, int d = 0) {
-    if (!code->empty() && joins(code->back(), c, a)) return code->back();
     code->push_back(
         {uint16_t(c), uint16_t(a), uint16_t(b), uint16_t(dst), uint16_t(d), 0, 0, 0, 0});
     return code->back();
-  }
-  // Whether the last step can do the next one as well; it then does. Only accumulator steps follow
-  // each other like that, so nothing else can have come between.
-  static bool joins(Step& last, Code next, int a) {
-    if (next == LOAD && last.code == STORE && last.a == a) return true;
-    Code both = END;
-    if (last.code == LOAD && next == ADD) both = LOAD_ADD;
-    if (last.code == LOAD && next == MUL) both = LOAD_MUL;
-    if (last.code == MUL && next == ADD) both = MUL_ADD;
-    if (last.code == MUL && next == SUB_R) both = MUL_SUB_R;
-    if (both == END) return false;
-    last.code = both, last.b = uint16_t(a);
-    return true;
   }
   // One use of register r is done.
   void used(int r) {
@@ -191,8 +177,7 @@ struct Emitter {
       return;
     }
     int reg[3], n = operands(i, reg);
-    if (tile(i)) {
-    } else if (n == 1) {
+    if (n == 1) {
       unary(i);
     } else if (n == 2) {
       binary(i);
@@ -282,60 +267,6 @@ struct Emitter {
     int s = in_slot(second), t = in_slot(third);
     used(first), used(second), used(third);
     emit(i.fn == ORR_FN_SELECT ? SELECT : add ? FMA_ADD : FMA, s, t);
-  }
-
-  // Whether register r is an instruction `fn` that nothing but its one consumer needs.
-  bool inner(int r, int fn) const {
-    return instrs[r].fn == fn && instrs[r].dtype == ORR_F32 && uses[r] == 1 && slot[r] < 0 &&
-           !uniform[r];
-  }
-
-  // Steps for small trees of instructions that updates of moments and weights are made of.
-  bool tile(const orr_instr& i) {
-    if (i.dtype != ORR_F32) return false;
-    if (i.fn == ORR_FN_ADD)
-      return inner(i.a, ORR_FN_MUL) ? sum(i.a, i.b) : inner(i.b, ORR_FN_MUL) && sum(i.b, i.a);
-    return i.fn == ORR_FN_DIV && inner(i.b, ORR_FN_ADD) && root(i);
-  }
-  bool ready_operands(int r) const { return ready(instrs[r].a) && ready(instrs[r].b); }
-
-  // product + other
-  bool sum(int product, int other) {
-    if (!inner(other, ORR_FN_MUL)) {
-      if (ready(other)) return false;
-      const orr_instr& m = instrs[product];
-      join(ADD_MUL, other, {m.a, m.b}, {product});
-      return true;
-    }
-    if (ready_operands(product)) std::swap(product, other);
-    const orr_instr &m = instrs[product], &o = instrs[other];
-    bool exchanged = ready(m.a) && !ready(m.b);
-    join(MUL_ADD_MUL, exchanged ? m.b : m.a, {exchanged ? m.a : m.b, o.a, o.b}, {product, other});
-    return true;
-  }
-  // i.a / (sqrt(p * q) + r)
-  bool root(const orr_instr& i) {
-    const orr_instr& s = instrs[i.b];
-    bool exchanged = !inner(s.a, ORR_FN_SQRT);
-    int r = exchanged ? s.b : s.a;
-    if (!inner(r, ORR_FN_SQRT) || !inner(instrs[r].a, ORR_FN_MUL)) return false;
-    int product = instrs[r].a;
-    join(DIV_ROOT, i.a, {instrs[product].a, instrs[product].b, exchanged ? s.a : s.b},
-         {i.b, r, product});
-    return true;
-  }
-  // Emits the step with register x in the accumulator; `inside` are the instructions that it does
-  // beside the last.
-  void join(Code step, int x, std::vector<int> others, std::initializer_list<int> inside) {
-    for (int r : others)
-      if (r != x) in_slot(r);
-    accumulate(x);
-    int s[3] = {};
-    for (size_t k = 0; k < others.size(); ++k) s[k] = in_slot(others[k]);
-    used(x);
-    for (int r : others) used(r);
-    for (int r : inside) used(r);
-    emit(step, s[0], s[1], s[2]);
   }
 
   // Everything that is the same for all elements and that varying instructions or outputs need.

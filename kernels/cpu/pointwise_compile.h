@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The compiler of pointwise expressions: a depth-first walk from the outputs that keeps the running
-// value in the accumulator and everything used twice in a slot. Small trees of instructions become
-// one step. No step changes a bit of the result: each instruction in it is rounded by itself.
+// value in the accumulator and everything used twice in a slot.
 #pragma once
 
 #include <vector>

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 
-#include "pointwise_compile.h"
+#include "executable.h"
+#include "pointwise_code.h"
 
 namespace orr_cpu::pointwise {
 
@@ -101,15 +102,29 @@ int64_t grain_of(int64_t n) {
 }
 
 struct PointwiseKernel : Kernel {
-  PointwiseKernel(const orr_op& op, Runner run)
-      : code(compile(op)), n_in(op.n_in), n_out(op.n_out), run(run) {
-    program = {orr::elements(op.out[0]),  code.slots,
-               slot_bytes(*op.expr),      int(code.in.size()),
-               int(code.out.size()),      int(code.uniform.size()),
-               int(code.constant.size()), code.prologue.data(),
-               code.body.data(),          code.in.data(),
-               code.uniform.data(),       code.out.data(),
-               code.constant.data()};
+  PointwiseKernel(const orr_op& op, const Isa& isa)
+      : code(compile(op)), n_in(op.n_in), n_out(op.n_out), run(isa.run) {
+    // A line more than a block: slots then spread over the sets of the cache.
+    const int stride = slot_bytes(*op.expr) * isa.block + 64;
+    program = {orr::elements(op.out[0]),
+               code.slots,
+               stride,
+               int(code.in.size()),
+               int(code.out.size()),
+               int(code.uniform.size()),
+               int(code.constant.size()),
+               code.prologue.data(),
+               code.body.data(),
+               code.in.data(),
+               code.uniform.data(),
+               code.out.data(),
+               code.constant.data(),
+               nullptr,
+               0};
+    const MachineCode made = translate(code, stride, isa);
+    body_code = executable(made.bytes);
+    program.body_code = BodyCode(body_code.get());
+    program.spill_bytes = made.spill_bytes;
   }
 
   void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer*) override {
@@ -128,12 +143,13 @@ struct PointwiseKernel : Kernel {
 
   Compiled code;
   Program program;
+  std::shared_ptr<void> body_code;
   int n_in, n_out;
   Runner run;
 };
 
 }  // namespace
 
-Kernel* make(const orr_op& op, Runner run) { return new PointwiseKernel(op, run); }
+Kernel* make(const orr_op& op, const Isa& isa) { return new PointwiseKernel(op, isa); }
 
 }  // namespace orr_cpu::pointwise

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The memory steps of the pointwise block machine that work on floats, and conversions.
+#include "pointwise_functions.h"
 #include "pointwise_steps.h"
 #include "pointwise_wide.h"
 
 namespace orr_cpu::ORR_ISA {
 namespace {
-
-template <class Fn>
-ORR_INLINE void map(float* to, const float* a, Fn&& fn) {
-  for (int i = 0; i < kBlock; i += kLanes) store(to + i, fn(load(a + i)));
-}
 
 // Correctly rounded but for one case in 2^28: through double.
 void power(float* to, const float* a, const float* b) {
@@ -18,23 +14,11 @@ void power(float* to, const float* a, const float* b) {
 }
 
 void call(int fn, float* to, const float* a, const float* b) {
-  switch (fn) {
-    case ORR_FN_EXP: return map(to, a, [](v16f x) { return exp(x); });
-    case ORR_FN_LOG: return map(to, a, [](v16f x) { return log(x); });
-    case ORR_FN_TANH: return map(to, a, [](v16f x) { return tanh(x); });
-    case ORR_FN_SIGMOID: return map(to, a, [](v16f x) { return sigmoid(x); });
-    case ORR_FN_ERF: return map(to, a, [](v16f x) { return erf(x); });
-    case ORR_FN_GELU: return map(to, a, [](v16f x) { return gelu(x); });
-    case ORR_FN_GELU_GRAD: return map(to, a, [](v16f x) { return gelu_grad(x); });
-    case ORR_FN_SIN: return sines(to, a, kBlock, 0);
-    case ORR_FN_COS: return sines(to, a, kBlock, 1);
-    case ORR_FN_POW: return power(to, a, b);
-    default:
-      for (int i = 0; i < kBlock; i += kLanes) {
-        v16f x = load(a + i), y = load(b + i);
-        store(to + i, x - floor(x / y) * y);
-      }
-  }
+  const auto lanes = [&](auto f) {
+    for (int i = 0; i < kBlock; i += kLanes) store(to + i, f(load(a + i), load(b + i)));
+  };
+  if (each_lane(fn, lanes)) return;
+  fn == ORR_FN_POW ? power(to, a, b) : sines(to, a, kBlock, fn == ORR_FN_COS);
 }
 
 }  // namespace

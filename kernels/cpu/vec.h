@@ -52,6 +52,11 @@ using Vec = typename Element<T>::V;
 template <class T>
 using Scalar = typename Element<T>::S;
 
+ORR_INLINE v16f load_bf16(const uint16_t* p) { return as_float(shift_left(load_u16(p), 16)); }
+ORR_INLINE void store_bf16(uint16_t* p, v16f a) {
+  store_u16(p, shift_right(as_int(round_bf16(a)), 16));
+}
+
 ORR_INLINE v16f load(const float* p, Full) { return load(p); }
 ORR_INLINE void store(float* p, v16f a, Full) { store(p, a); }
 ORR_INLINE v16f load(const bf16* p, Full) { return load_bf16(&p->bits); }
@@ -128,6 +133,30 @@ ORR_INLINE float rounded(float x) {
 template <class Y>
 ORR_INLINE double rounded(double x) {
   return x;
+}
+
+// The sum of the lanes in the order of ops.h: j + (j+8), then 4, 2, 1.
+ORR_INLINE float sum_lanes(v16f a) {
+  __m256 h = _mm256_add_ps(low_half(a), high_half(a));
+  __m128 q = _mm_add_ps(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));
+  q = _mm_add_ps(q, _mm_movehl_ps(q, q));
+  return _mm_cvtss_f32(_mm_add_ss(q, _mm_movehdup_ps(q)));
+}
+
+// The largest (smallest) lane; NaN if any lane is.
+ORR_INLINE float max_lanes(v16f a) {
+  alignas(64) float t[kLanes];
+  store(t, a);
+  float m = t[0];
+  for (int i = 1; i < kLanes; ++i) m = t[i] > m || t[i] != t[i] ? t[i] : m;
+  return m;
+}
+ORR_INLINE float min_lanes(v16f a) {
+  alignas(64) float t[kLanes];
+  store(t, a);
+  float m = t[0];
+  for (int i = 1; i < kLanes; ++i) m = t[i] < m || t[i] != t[i] ? t[i] : m;
+  return m;
 }
 
 ORR_INLINE v16d splat(double x) {

@@ -23,8 +23,8 @@ void adam(const bench::Adam& a, int64_t first, int64_t last) {
     v16f p = load(a.p + i), g = load(a.g + i);
     v16f m = b1 * load(a.m + i) + (one - b1) * g;
     v16f v = b2 * load(a.v + i) + (one - b2) * (g * g);
-    v16f step = (m / c1) / (sqrt(v / c2) + eps) + splat(a.decay) * p;
-    store(a.p + i, p - splat(a.rate) * step);
+    v16f step = (m * c1) / (sqrt(v * c2) + eps) + p * splat(a.decay);
+    store(a.p + i, p - step * splat(a.rate));
     store(a.m + i, m);
     store(a.v + i, v);
   }

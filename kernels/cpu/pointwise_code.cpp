@@ -61,13 +61,10 @@ struct Translator : Xbyak::CodeGenerator {
     for (const Walk& w : code.in) repeats[size_t(w.slot)] = w.inner == 0;
     place_bases();
     loop(isa.block);
-    for (auto& [bits, label] : constants) {
-      align(unsigned(lanes) * 4);
-      L(label);
-      for (int i = 0; i < lanes; ++i) dd(bits);
-    }
+    place_constants();
   }
 
+  // The first tensors' addresses stay in registers, others are fetched for each use.
   void place_bases() {
     std::vector<Reg64> free = {r15, r14, r13, r12, rbp, rbx, r11, r10, r9};
     const auto place = [&](const Walk& w) {
@@ -97,6 +94,14 @@ struct Translator : Xbyak::CodeGenerator {
     for (; !saved.empty(); saved.pop_back()) pop(saved.back());
     vzeroupper();
     ret();
+  }
+
+  void place_constants() {
+    align(unsigned(lanes) * 4);
+    for (auto& [bits, label] : constants) {
+      L(label);
+      for (int i = 0; i < lanes; ++i) dd(bits);
+    }
   }
 
   // Where things are.

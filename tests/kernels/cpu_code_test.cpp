@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Pointwise expressions as machine code give the bits of the block machine: random expressions on
-// the cpu plugin and on one that is refused executable memory, named on the command line.
+// the cpu plugin and on the plugin "cpu-blocks", which is refused executable memory and named on
+// the command line.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -163,7 +164,17 @@ std::string difference(const Case& c, const std::vector<std::vector<uint8_t>>& a
 // The first input is whole, as outputs are.
 bool fits_in_place(const Case& c) { return c.in[0].dtype == c.out[0].dtype; }
 
-constexpr uint32_t kExpressions = 600;
+constexpr uint32_t kExpressions = 400;
+
+// First, as the plugin says so once.
+TEST(CpuCode, WarnsOnceOfRefusedMemory) {
+  testing::internal::CaptureStdout();
+  for (uint32_t seed = 0; seed < 2; ++seed) bits_on("cpu-blocks", random_case(seed), 0);
+  const std::string log = testing::internal::GetCapturedStdout();
+  const std::string warning = "cpu: the system refuses executable memory (Invalid argument)";
+  EXPECT_NE(log.find(warning), std::string::npos) << log;
+  EXPECT_EQ(log.find(warning), log.rfind(warning)) << log;
+}
 
 TEST(CpuCode, GivesTheBitsOfTheBlockMachine) {
   for (uint32_t seed = 0; seed < kExpressions; ++seed) {

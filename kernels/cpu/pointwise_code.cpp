@@ -342,6 +342,10 @@ struct Translator : Xbyak::CodeGenerator {
     hold(int(now), r[to]);
     for (int k = 0; k < 3; ++k)
       if (uses[size_t(o[k])] == 0 && !in_memory(o[k])) forget(o[k]);
+    multiply_add(o, r, to, in);
+  }
+  // The result in the register of operand number `to`, with number `in` from memory if r has none.
+  void multiply_add(const int* o, const int* r, int to, int in) {
     const int factor = to < 2 ? 1 - to : in == 0 ? 1 : 0;
     const int last = to == 2 ? 1 - factor : in == factor ? factor : 2;
     halves(o[last], r[last], [&](int h, const Operand& x) {

@@ -74,6 +74,7 @@ Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int w
   spread.world = world;
   call_each(p, spread, stack, false, &orr_strategy_api::transform);
   recompute(p, spread);
+  spread.lives.clear();  // the program says it now
   if (spread.averaging.every > 0) {
     if (spread.sliced)
       fail(ORR_INVALID,

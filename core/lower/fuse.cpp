@@ -4,8 +4,7 @@
 // equal dims when everything else that reads it runs after the group, so that the group can run in
 // place of its last member. Values read outside the group become further outputs.
 #include <algorithm>
-#include <map>
-#include <set>
+#include <boost/container/small_vector.hpp>
 
 #include "lower/localize.h"
 
@@ -19,14 +18,17 @@ class Fuser {
  public:
   explicit Fuser(LocalProgram& local) : local_(local), p_(local.program) {
     size_t n = p_.ops().size();
-    group_.resize(n);
-    for (size_t i = 0; i < n; ++i) group_[i] = i;
-    users_.resize(p_.values().size());
-    for (size_t i = 0; i < n; ++i)
-      for (ValueId v : p_.ops()[i].in) users_[at(v)].push_back(i);
-    for (const Total& t : local.totals) pinned_.insert(t.partial);
-    for (auto& [state, next] : p_.updates()) pinned_.insert(next);
-    for (auto& [name, id] : p_.outputs()) pinned_.insert(id);
+    group_.resize(n), size_.resize(n), inlined_.resize(n);
+    users_.resize(p_.values().size()), pinned_.resize(p_.values().size());
+    registers_.assign(p_.values().size(), kNone);
+    for (size_t i = 0; i < n; ++i) {
+      group_[i] = i;
+      for (ValueId v : op(i).in) users_[at(v)].push_back(i);
+      if (op(i).kind == "pointwise") size_[i].add(op(i));
+    }
+    for (const Total& t : local.totals) pinned_[at(t.partial)] = true;
+    for (auto& [state, next] : p_.updates()) pinned_[at(next)] = true;
+    for (auto& [name, id] : p_.outputs()) pinned_[at(id)] = true;
   }
 
   void run() {
@@ -42,29 +44,43 @@ class Fuser {
   static bool per_sample(const Op& op) { return op.phase != Phase::update; }
   static bool constant(const Op& op) { return op.kind == "pointwise" && op.in.empty(); }
 
+  // What a group has to hold.
+  struct Size {
+    size_t instrs = 0;
+    boost::container::small_vector<ValueId, 4> inputs;  // each once
+
+    void add(const Op& op) {
+      instrs += op.expr.instrs.size();
+      for (ValueId v : op.in)
+        if (std::find(inputs.begin(), inputs.end(), v) == inputs.end()) inputs.push_back(v);
+    }
+  };
+
   // A group is named by its last member, where it runs.
   void join(size_t i) {
-    std::set<size_t> groups;
+    size_t host = SIZE_MAX;  // the first group that it fits into
     bool all = true;
     for (ValueId v : op(i).out) {
-      all = all && !pinned_.count(v);
+      all = all && !pinned_[at(v)];
       for (size_t user : users_[at(v)]) {
         if (fits(i, user))
-          groups.insert(group_[user]);
+          host = std::min(host, group_[user]);
         else
           all = false;
       }
     }
-    if (groups.empty()) return;
+    if (host == SIZE_MAX) return;
     if (constant(op(i)) && all) {  // cheap to repeat: it goes into every consumer
-      inlined_.insert(i);
+      inlined_[i] = true;
       return;
     }
-    size_t host = *groups.begin();
     for (ValueId v : op(i).out)
       for (size_t user : users_[at(v)])
         if (group_[user] != host && group_[user] <= host) return;
-    if (!has_room(i, host)) return;
+    Size together = size_[host];
+    together.add(op(i));
+    if (together.instrs > kMaxInstrs || together.inputs.size() > kMaxInputs) return;
+    size_[host] = std::move(together);
     group_[i] = host;
   }
 
@@ -81,27 +97,15 @@ class Fuser {
   }
   bool once(const Op& op) const { return p_.value(op.out[0]).batch == Batch::none; }
 
-  bool has_room(size_t i, size_t host) const {
-    size_t instrs = op(i).expr.instrs.size();
-    std::set<ValueId> inputs(op(i).in.begin(), op(i).in.end());
-    for (size_t k = i + 1; k <= host;
-         ++k)  // later ops have joined, up to the one that names the group
-      if (group_[k] == host && op(k).kind == "pointwise") {
-        instrs += op(k).expr.instrs.size();
-        inputs.insert(op(k).in.begin(), op(k).in.end());
-      }
-    return instrs <= kMaxInstrs && inputs.size() <= kMaxInputs;
-  }
-
   void rebuild() {
-    std::map<size_t, std::vector<size_t>> members;
+    std::vector<std::vector<size_t>> members(group_.size());
     for (size_t i = 0; i < group_.size(); ++i)
-      if (op(i).kind == "pointwise" && !inlined_.count(i)) members[group_[i]].push_back(i);
+      if (op(i).kind == "pointwise" && !inlined_[i]) members[group_[i]].push_back(i);
     std::vector<Op> ops;
     for (size_t i = 0; i < group_.size(); ++i) {
       if (op(i).kind != "pointwise")
-        ops.push_back(op(i));
-      else if (members.count(i))
+        ops.push_back(std::move(p_.mutable_ops()[i]));
+      else if (!members[i].empty())
         ops.push_back(merge(members[i]));
     }
     p_.mutable_ops() = std::move(ops);
@@ -113,30 +117,32 @@ class Fuser {
   }
 
   Op merge(const std::vector<size_t>& members) {
-    Op fused = op(members.back());
-    fused.in.clear(), fused.out.clear(), fused.expr = {};
+    Op& last = p_.mutable_ops()[members.back()];
+    Op fused;
+    fused.kind = last.kind, fused.attrs = std::move(last.attrs), fused.phase = last.phase;
+    fused.site = last.site, fused.twin = last.twin, fused.stage = last.stage;
     fused.attrs["dims"] = dims(members.back());
-    std::map<ValueId, int32_t> registers;
-    for (size_t i : members) emit(op(i), fused, registers);
-    std::set<size_t> inside(members.begin(), members.end());
+    for (size_t i : members) emit(op(i), fused);
     for (size_t i : members)
       for (ValueId v : op(i).out) {
-        bool needed = pinned_.count(v) || i == members.back();
-        for (size_t user : users_[at(v)]) needed = needed || !inside.count(user);
+        bool needed = pinned_[at(v)] || i == members.back();
+        for (size_t user : users_[at(v)]) needed = needed || group_[user] != members.back();
         if (!needed) continue;
         fused.out.push_back(v);
-        fused.expr.outputs.push_back(registers.at(v));
+        fused.expr.outputs.push_back(registers_[at(v)]);
       }
+    for (ValueId v : loaded_) registers_[at(v)] = kNone;
+    loaded_.clear();
     return fused;
   }
 
   // Appends one op's instructions; inputs that the group computes become its registers.
-  void emit(const Op& op, Op& fused, std::map<ValueId, int32_t>& registers) {
-    std::vector<int32_t> local(op.expr.instrs.size());
+  void emit(const Op& op, Op& fused) {
+    boost::container::small_vector<int32_t, 8> local(op.expr.instrs.size());
     for (size_t k = 0; k < local.size(); ++k) {
       orr_instr i = op.expr.instrs[k];
       if (i.fn == ORR_FN_INPUT) {
-        local[k] = operand(op.in[static_cast<size_t>(i.a)], fused, registers);
+        local[k] = operand(op.in[static_cast<size_t>(i.a)], fused);
         continue;
       }
       for (int32_t* r : {&i.a, &i.b, &i.c})
@@ -144,21 +150,26 @@ class Fuser {
       local[k] = find_or_push(fused.expr, i);
     }
     for (size_t j = 0; j < op.out.size(); ++j)
-      registers[op.out[j]] = local[static_cast<size_t>(op.expr.outputs[j])];
+      load(op.out[j], local[static_cast<size_t>(op.expr.outputs[j])]);
   }
 
-  int32_t operand(ValueId v, Op& fused, std::map<ValueId, int32_t>& registers) {
-    if (auto known = registers.find(v); known != registers.end()) return known->second;
+  int32_t load(ValueId v, int32_t into) {
+    loaded_.push_back(v);
+    return registers_[at(v)] = into;
+  }
+
+  int32_t operand(ValueId v, Op& fused) {
+    if (registers_[at(v)] != kNone) return registers_[at(v)];
     OpId producer = p_.value(v).producer;
-    if (producer != kNone && inlined_.count(static_cast<size_t>(producer))) {
-      emit(op(static_cast<size_t>(producer)), fused, registers);
-      return registers.at(v);
+    if (producer != kNone && inlined_[static_cast<size_t>(producer)]) {
+      emit(op(static_cast<size_t>(producer)), fused);
+      return registers_[at(v)];
     }
     fused.in.push_back(v);
-    orr_instr load{
+    orr_instr read{
         ORR_FN_INPUT, p_.type(v).dtype, static_cast<int32_t>(fused.in.size()) - 1, -1, -1, 0, 0};
-    fused.expr.instrs.push_back(load);
-    return registers[v] = static_cast<int32_t>(fused.expr.instrs.size()) - 1;
+    fused.expr.instrs.push_back(read);
+    return load(v, static_cast<int32_t>(fused.expr.instrs.size()) - 1);
   }
 
   static int32_t find_or_push(Expr& expr, const orr_instr& i) {
@@ -175,9 +186,12 @@ class Fuser {
   LocalProgram& local_;
   Program& p_;
   std::vector<size_t> group_;
-  std::vector<std::vector<size_t>> users_;
-  std::set<ValueId> pinned_;
-  std::set<size_t> inlined_;
+  std::vector<Size> size_;                                        // by group
+  std::vector<boost::container::small_vector<size_t, 2>> users_;  // by value
+  std::vector<char> pinned_;                                      // by value: read from outside
+  std::vector<char> inlined_;                                     // by op
+  std::vector<int32_t> registers_;  // of the group being merged, by value; kNone: not loaded yet,
+  std::vector<ValueId> loaded_;     // but for these
 };
 
 }  // namespace

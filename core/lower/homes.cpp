@@ -11,7 +11,7 @@ namespace {
 
 class HomeFinder {
  public:
-  HomeFinder(const LocalProgram& local, const std::map<ValueId, int>& last_read)
+  HomeFinder(const LocalProgram& local, const std::vector<int>& last_read)
       : local_(local), p_(local.program), last_read_(last_read) {
     for (auto& [state, next] : p_.updates()) old_[p_.value(state).state.get()] = state;
   }
@@ -43,8 +43,7 @@ class HomeFinder {
 
   int last_read(const State* s) const {
     auto old = old_.find(s);
-    auto at = old == old_.end() ? last_read_.end() : last_read_.find(old->second);
-    return at == last_read_.end() ? -1 : at->second;
+    return old == old_.end() ? kNone : last_read_[static_cast<size_t>(old->second)];
   }
 
   // The op that writes a part, through its views.
@@ -86,14 +85,13 @@ class HomeFinder {
 
   const LocalProgram& local_;
   const Program& p_;
-  const std::map<ValueId, int>& last_read_;
+  const std::vector<int>& last_read_;
   std::map<const State*, ValueId> old_;
 };
 
 }  // namespace
 
-std::map<OpId, Home> find_homes(const LocalProgram& local,
-                                const std::map<ValueId, int>& last_read) {
+std::map<OpId, Home> find_homes(const LocalProgram& local, const std::vector<int>& last_read) {
   return HomeFinder(local, last_read).run();
 }
 

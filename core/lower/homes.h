@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <vector>
 
 #include "lower/rank_plan.h"
 
@@ -16,7 +17,7 @@ struct Home {
 };
 
 // By all_gather with a "home". It has none if somebody reads an old value after its place is taken:
-// last_read[v] is the last op that reads v or a view of it.
-std::map<OpId, Home> find_homes(const LocalProgram& local, const std::map<ValueId, int>& last_read);
+// last_read[v] is the last op that reads v or a view of it, kNone if none does.
+std::map<OpId, Home> find_homes(const LocalProgram& local, const std::vector<int>& last_read);
 
 }  // namespace orrery

@@ -2,6 +2,7 @@
 #include "lower/kernel_choice.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "lower/abi_op.h"
@@ -14,51 +15,63 @@ namespace {
 
 constexpr const char* permission = "numerics";  // orrery/ops.h; what kernels need not know
 
-orr_support ask(const Launch& launch, const std::string& name) {
-  const orr_kernel_api& api = Registry::get().kernel(name);
+orr_support ask(const AbiOp& op, const orr_kernel_api& api) {
   orr_support s{};
   s.size = sizeof s;
-  const AbiOp op(launch);
   api.supports(api.self, op.get(), &s);
   return s;
 }
 
+Launch without_permission(Launch launch) {
+  launch.op.attrs.erase(permission);
+  return launch;
+}
+
 }  // namespace
 
-orr_support choose_kernel(Launch& launch, const std::vector<std::string>& names) {
+KernelChoice::KernelChoice(const std::vector<std::string>& names) : names_(names) {
+  for (const std::string& name : names) tables_.push_back(&Registry::get().kernel(name));
+}
+
+orr_support KernelChoice::choose(Launch& launch) const {
+  std::optional<Launch> plain;
+  if (launch.op.attrs.count(permission)) plain = without_permission(launch);
+  const AbiOp op(launch), plain_op(plain ? *plain : launch);
   orr_support best{};
-  std::string reasons;
-  Launch plain = launch;
-  const bool permits = plain.op.attrs.erase(permission) > 0;
   bool ignored = false;
-  for (size_t k = 0; k < names.size(); ++k) {
-    orr_support s = ask(launch, names[k]);
-    const bool without = !s.score && permits;
-    if (without) s = ask(plain, names[k]);
+  for (size_t k = 0; k < tables_.size(); ++k) {
+    orr_support s = ask(op, *tables_[k]);
+    const bool without = !s.score && plain;
+    if (without) s = ask(plain_op, *tables_[k]);
     if (s.score > best.score) best = s, launch.kernels = static_cast<int>(k), ignored = without;
-    if (!s.score) reasons += fmt::format("\n  {}: {}", names[k], s.reason);
   }
+  if (!best.score) refuse(plain ? *plain : launch);
   if (ignored) launch.op.attrs.erase(permission);
-  if (!best.score)
-    fail(ORR_UNAVAILABLE, "{}no kernel plugin computes {}{}", launch.op.site.prefix(),
-         launch.op.kind, reasons);
   launch.numerics = best.numerics, launch.capturable = best.capturable;
   return best;
 }
 
-bool is_taken(const Launch& launch, const std::vector<std::string>& names) {
-  Launch plain = launch;
-  plain.op.attrs.erase(permission);
-  return std::any_of(names.begin(), names.end(),
-                     [&](const std::string& name) { return ask(plain, name).score > 0; });
+void KernelChoice::refuse(const Launch& launch) const {
+  std::string reasons;
+  for (size_t k = 0; k < tables_.size(); ++k)
+    reasons += fmt::format("\n  {}: {}", names_[k], ask(AbiOp(launch), *tables_[k]).reason);
+  fail(ORR_UNAVAILABLE, "{}no kernel plugin computes {}{}", launch.op.site.prefix(), launch.op.kind,
+       reasons);
 }
 
-uint64_t workspace_of(const Launch& launch, const std::vector<std::string>& names) {
-  const orr_kernel_api& api = Registry::get().kernel(names[static_cast<size_t>(launch.kernels)]);
+bool KernelChoice::takes(const Launch& launch) const {
+  const Launch plain = without_permission(launch);
+  return std::any_of(tables_.begin(), tables_.end(),
+                     [&](const orr_kernel_api* api) { return ask(AbiOp(plain), *api).score > 0; });
+}
+
+uint64_t KernelChoice::workspace_of(const Launch& launch) const {
+  const orr_kernel_api& api = *tables_[static_cast<size_t>(launch.kernels)];
   orr_kernel_size size{};
   size.size = sizeof size;
-  AbiOp op(launch);
-  check(api.measure(api.self, op.get(), &size), launch.op.site.prefix() + launch.op.kind);
+  const AbiOp op(launch);
+  if (orr_status* status = api.measure(api.self, op.get(), &size))
+    check(status, launch.op.site.prefix() + launch.op.kind);
   return size.workspace;
 }
 

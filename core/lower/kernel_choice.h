@@ -10,12 +10,24 @@
 
 namespace orrery {
 
-// Sets the launch's plugin, the one of these names with the highest score, and what it says of
-// itself. Throws Error that lists every plugin's reason if none takes it.
-orr_support choose_kernel(Launch& launch, const std::vector<std::string>& names);
-// Whether any of them takes it.
-bool is_taken(const Launch& launch, const std::vector<std::string>& names);
-// The scratch that the chosen one needs, in bytes.
-uint64_t workspace_of(const Launch& launch, const std::vector<std::string>& names);
+class KernelChoice {
+ public:
+  // To choose from these plugins.
+  explicit KernelChoice(const std::vector<std::string>& names);
+
+  // Sets the launch's plugin, the one with the highest score, and what it says of itself. Throws
+  // Error that lists every plugin's reason if none takes it.
+  orr_support choose(Launch& launch) const;
+  // Whether any of them takes it.
+  bool takes(const Launch& launch) const;
+  // The scratch that the chosen one needs, in bytes.
+  uint64_t workspace_of(const Launch& launch) const;
+
+ private:
+  [[noreturn]] void refuse(const Launch& launch) const;
+
+  std::vector<std::string> names_;
+  std::vector<const orr_kernel_api*> tables_;  // by name
+};
 
 }  // namespace orrery

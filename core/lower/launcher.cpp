@@ -5,7 +5,6 @@
 #include <set>
 
 #include "base/error.h"
-#include "lower/kernel_choice.h"
 
 namespace orrery {
 namespace {
@@ -50,9 +49,9 @@ void Launcher::add(const Op& op, std::vector<Place> in, const std::vector<Place>
     std::set<int> copies(form.copy.begin(), form.copy.end());
     if (copies.empty()) {
       launch.in = abi(form.in), launch.out = abi(form.out);
-      if (can_widen(op, in, out) && !is_taken(launch, plan_.kernel_names))
+      if (can_widen(op, in, out) && !kernels_.takes(launch))
         return add_widened(op, std::move(in), out);
-      orr_support support = choose_kernel(launch, plan_.kernel_names);
+      orr_support support = kernels_.choose(launch);
       for (size_t i = 0; i < form.in.size(); ++i)
         if (!form.in[i].is_contiguous() && !(support.strided_in >> i & 1))
           copies.insert(static_cast<int>(i));
@@ -117,7 +116,7 @@ void Launcher::add_widened(const Op& op, std::vector<Place> in, const std::vecto
 }
 
 void Launcher::finish(Launch launch) {
-  const uint64_t workspace = workspace_of(launch, plan_.kernel_names);
+  const uint64_t workspace = kernels_.workspace_of(launch);
   if (workspace) launch.workspace = new_storage(workspace, "workspace");
   OpArgs args{launch.op.kind, launch.op.attrs, launch.op.expr, {}};
   std::vector<Type> outs;

@@ -7,13 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "lower/kernel_choice.h"
 #include "lower/rank_plan.h"
 
 namespace orrery {
 
 class Launcher {
  public:
-  explicit Launcher(RankPlan& plan) : plan_(plan) {}
+  explicit Launcher(RankPlan& plan) : plan_(plan), kernels_(plan.kernel_names) {}
 
   // What follows belongs to this segment and chunk.
   void at(Segment segment, int chunk) { segment_ = segment, chunk_ = chunk; }
@@ -34,6 +35,7 @@ class Launcher {
   void finish(Launch launch);
 
   RankPlan& plan_;
+  KernelChoice kernels_;
   Segment segment_ = Segment::update;
   int chunk_ = 0;
 };

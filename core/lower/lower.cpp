@@ -86,17 +86,21 @@ Program share_of(const LowerRequest& request, bool idle) {
     p = cut_program(*request.logical, spread, rank).program;
     from = &p;
   }
-  Spread cut = spread;
+  std::map<std::string, Sharded> sharded = spread.sharded;
   if (!spread.pipe_axis.empty()) {
     StageShare share = request.homes ? split_stages(*from, spread, *request.homes, rank)
                                      : split_stages(*from, spread, StageHomes(*from, spread), rank);
     p = std::move(share.program), from = &p;
     // Gradients that meet between stages stay whole; what other stages hold is not ours to cut.
-    for (const std::string& name : share.held_twice) cut.sharded.erase(name);
+    for (const std::string& name : share.held_twice) sharded.erase(name);
     for (const Value& v : p.values())
-      if (v.part.is_flat()) cut.sharded.erase(v.name);
+      if (v.part.is_flat()) sharded.erase(v.name);
   }
-  if (!cut.sharded.empty() && spread.batch_ranks() > 1) return shard(*from, cut, rank);
+  if (!sharded.empty() && spread.batch_ranks() > 1) {
+    Spread cut = spread;
+    cut.sharded = std::move(sharded);
+    return shard(*from, cut, rank);
+  }
   if (from != &p) p = *from;
   if (spread.alone && idle) return states_alone(p);
   return p;

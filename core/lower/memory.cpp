@@ -120,9 +120,9 @@ uint64_t lay_out(std::vector<Storage*>& storages, uint64_t alignment) {
   for (Storage* s : storages) {
     uint64_t offset = 0;
     for (const Storage* other : placed) {
-      if (!other->meets(*s)) continue;
       if (offset + s->whole() <= other->offset) break;
-      offset = std::max(offset, aligned(other->offset + other->whole(), alignment));
+      const uint64_t end = aligned(other->offset + other->whole(), alignment);
+      if (offset < end && other->meets(*s)) offset = end;
     }
     s->offset = offset;
     peak = std::max(peak, aligned(offset + s->whole(), alignment));

@@ -23,21 +23,24 @@ class Placer {
  public:
   explicit Placer(RankPlan& plan) : plan_(plan), p_(plan.local.program), launcher_(plan) {
     plan_.places.assign(p_.values().size(), {});
+    last_read_.assign(p_.values().size(), kNone), reads_.resize(p_.values().size());
+    is_total_.resize(p_.values().size());
     sliced_ = plan_.local.leaves.sliced;
     for (const Total& t : plan_.local.totals) {  // a slice is a node of its own
       nodes_[t.partial] = sliced_ ? 1 : plan_.local.nodes;
       if (nodes_[t.partial] == 1 && !t.is_cut()) same_[t.whole] = t.partial;
+      is_total_[at(t.whole)] = true;
     }
     for (auto& [state, next] : p_.updates()) next_state_[next] = state;
     for (size_t i = 0; i < p_.ops().size(); ++i)
-      for (ValueId v : p_.ops()[i].in) last_read_[v] = static_cast<int>(i), ++reads_[v];
+      for (ValueId v : p_.ops()[i].in) last_read_[at(v)] = static_cast<int>(i), ++reads_[at(v)];
     for (size_t r = 0; r < plan_.local.neighbours.size(); ++r)
       for (auto& s : plan_.local.neighbours[r].states) row_of_[s.get()] = r;
     row_storages_.assign(plan_.local.neighbours.size(), kNone);
     for (size_t i = p_.ops().size(); i-- > 0;)  // reading a view is reading what it shows
       if (const Op& op = p_.ops()[i]; is_view(op.kind))
         for (ValueId v : op.out)
-          last_read_[op.in[0]] = std::max(last_read_[op.in[0]], last_read_[v]);
+          last_read_[at(op.in[0])] = std::max(last_read_[at(op.in[0])], last_read_[at(v)]);
   }
 
   void run() {
@@ -62,11 +65,13 @@ class Placer {
     Layout view;
   };
 
+  static size_t at(ValueId v) { return static_cast<size_t>(v); }
+
   Place& place(ValueId v) {
-    Place& at = plan_.places[static_cast<size_t>(v)];
-    if (at.storage == kNone)
-      if (auto alias = same_.find(v); alias != same_.end()) at = place(alias->second);
-    return at;
+    Place& here = plan_.places[at(v)];
+    if (here.storage == kNone)
+      if (auto alias = same_.find(v); alias != same_.end()) here = place(alias->second);
+    return here;
   }
 
   void place_input(ValueId v) {
@@ -74,8 +79,7 @@ class Placer {
     if (same_.count(v)) return;  // a total that is its own partial
     Place& at = plan_.places[static_cast<size_t>(v)];
     at.layout = Layout::contiguous(value.type);
-    bool total = std::any_of(plan_.local.totals.begin(), plan_.local.totals.end(),
-                             [&](const Total& t) { return t.whole == v; });
+    const bool total = is_total_[static_cast<size_t>(v)];
     bool per_slice = value.role == Role::batch || value.name == "$row";
     launcher_.at(per_slice ? Segment::forward : Segment::update, 0);
     if (value.state && row_of_.count(value.state.get())) return place_in_row(value, at);
@@ -148,7 +152,7 @@ class Placer {
   // dims.
   void reserve(ValueId part, Inside where) {
     OpId maker = p_.value(part).producer;
-    if (maker == kNone || reads_[part] != 1 || nodes_.count(part) || next_state_.count(part))
+    if (maker == kNone || reads_[at(part)] != 1 || nodes_.count(part) || next_state_.count(part))
       return;
     const Op& op = p_.ops()[static_cast<size_t>(maker)];
     if (op.kind == "reshape" && where.view.is_contiguous())
@@ -157,22 +161,22 @@ class Placer {
   }
 
   void place_op(size_t i) {
-    const Op op = p_.ops()[i];
+    const Op& op = p_.ops()[i];
     if (is_view(op.kind) && place_view(op)) return;
     if (is_view(op.kind)) return copy_view(op, static_cast<int>(i));
     if (op.kind == "concat") return place_concat(op);
     if (is_exchange(op.kind)) return place_exchange(op, static_cast<int>(i));
     if (op.kind == "scatter_add" && op.in.size() == 3) add_in_place(op);
-    std::vector<Place> in;
+    std::vector<Place> in, out;
+    in.reserve(op.in.size()), out.reserve(op.out.size());
     for (ValueId v : op.in) in.push_back(place(v));
-    std::vector<Place> out;
     for (ValueId v : op.out) out.push_back(output_place(v, static_cast<int>(i)));
-    launcher_.add(op, in, out);
+    launcher_.add(op, std::move(in), out);
   }
 
   // Rows are added where the base lies, which nobody else reads.
   void add_in_place(const Op& op) {
-    if (next_state_.count(op.out[0]) || reads_[op.in[2]] != 1) return;
+    if (next_state_.count(op.out[0]) || reads_[at(op.in[2])] != 1) return;
     const Place& base = place(op.in[2]);
     if (plan_.storage(base.storage).region != Region::state && base.layout.is_contiguous())
       plan_.places[static_cast<size_t>(op.out[0])] = base;
@@ -199,11 +203,10 @@ class Placer {
   // An update may be written over the old value if nobody reads the old value afterwards and its
   // maker works elementwise (or does not read it).
   bool in_place(ValueId, ValueId state, int op_index) const {
-    auto last = last_read_.find(state);
-    if (last == last_read_.end() || last->second < op_index) return true;
-    return last->second == op_index &&
-           p_.ops()[static_cast<size_t>(op_index)].kind == "pointwise" &&
-           p_.type(p_.ops()[static_cast<size_t>(op_index)].out[0]).dims == p_.type(state).dims;
+    const int last = last_read_[at(state)];
+    return last < op_index ||
+           (last == op_index && p_.ops()[static_cast<size_t>(op_index)].kind == "pointwise" &&
+            p_.type(p_.ops()[static_cast<size_t>(op_index)].out[0]).dims == p_.type(state).dims);
   }
 
   Place& concat_place(ValueId v) {
@@ -363,7 +366,8 @@ class Placer {
   std::map<ValueId, int64_t> nodes_;
   std::map<ValueId, ValueId> same_, next_state_;
   std::map<ValueId, Inside> wanted_;
-  std::map<ValueId, int> last_read_, reads_;
+  std::vector<int> last_read_, reads_;  // by value: the last op that reads it, how many do
+  std::vector<char> is_total_;          // by value
   std::map<const State*, size_t> row_of_;
   std::vector<int> row_storages_;
   Launcher launcher_;

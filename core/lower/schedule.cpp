@@ -100,6 +100,7 @@ void insert_waits(RankPlan& plan) {
   std::vector<char> ever(plan.storages.size());  // storages that something has travelled in
   std::vector<char> waited(plan.exchanges.size() * slices);  // by exchange and slice
   std::vector<Step> steps, posts;
+  steps.reserve(plan.schedule.size() * 5 / 4);
   auto wait = [&](Step post, Segment segment) {
     char& done = waited[static_cast<size_t>(post.index) * slices + static_cast<size_t>(post.slice)];
     if (std::exchange(done, true)) return;

@@ -45,7 +45,7 @@ class Splitter {
   // Ops of scalars alone wait, with the messages that they need, until a tensor needs one of them.
   void emit(size_t i) {
     const Op& op = from_.ops()[i];
-    if (homes_.makes_scalars(i) && homes_.by_everyone(i)) {
+    if (homes_.for_everyone(i)) {
       delayed_.push_back(i);
       for (ValueId v : op.out) held_back_[static_cast<size_t>(v)] = true;
       return;

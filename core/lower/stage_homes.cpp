@@ -24,10 +24,9 @@ StageHomes::StageHomes(const Program& p, const Spread& spread)
   settle_update();
   place_scalars();
   find_readers();
-}
-
-bool StageHomes::makes_scalars(size_t op) const {
-  return is_late(op) && !partial_input(from_.ops()[op]) && all_scalars(from_.ops()[op]);
+  for (size_t i = 0; i < p.ops().size(); ++i)
+    for_everyone_.push_back(is_late(i) && run_at_[i] == everyone_ && !partial_input(p.ops()[i]) &&
+                            all_scalars(p.ops()[i]));
 }
 
 bool StageHomes::all_scalars(const Op& op) const {

@@ -24,7 +24,6 @@ class StageHomes {
   StageHomes(const Program& p, const Spread& spread);
 
   const Ranks& run_at(size_t op) const { return run_at_[op]; }
-  bool by_everyone(size_t op) const { return run_at_[op] == everyone_; }
   const Ranks& needed(ValueId v) const { return needed_[static_cast<size_t>(v)]; }
   // Whether someone needs v who does not make it.
   bool travels(ValueId v) const { return travels_[static_cast<size_t>(v)]; }
@@ -34,8 +33,8 @@ class StageHomes {
   // Ops that wait for all microbatches, whatever phase wrote them (localize runs them late as
   // well).
   bool is_late(size_t op) const { return late_[op]; }
-  // Ops of the update that make scalars, of whole values.
-  bool makes_scalars(size_t op) const;
+  // Ops of the update that everyone runs, of whole values and making scalars alone.
+  bool for_everyone(size_t op) const { return for_everyone_[op]; }
   bool scalar(ValueId v) const { return value(v).type.dims.empty(); }
 
  private:
@@ -58,7 +57,7 @@ class StageHomes {
   const Program& from_;
   const Spread& spread_;
   Ranks everyone_, nobody_;
-  std::vector<char> late_, travels_;
+  std::vector<char> late_, travels_, for_everyone_;
   std::vector<Ranks> run_at_, needed_;
   std::map<ValueId, Ranks> homes_;
   std::vector<std::vector<size_t>> readers_;

@@ -2,6 +2,7 @@
 #include "lower/tensor.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/error.h"
 #include "lower/tensor_pass.h"
@@ -31,31 +32,36 @@ namespace {
 // States that the update combines elementwise with a parameter, such as moments: they lie as it
 // does.
 std::map<ValueId, ValueId> companions(const Program& p, const std::map<ValueId, int>& cuts) {
-  std::map<ValueId, ValueId> near;
-  for (auto& [param, dim] : cuts) near[param] = param;
-  std::map<ValueId, ValueId> next;
-  for (auto& [state, value] : p.updates()) next[state] = value;
-  auto meet = [&](const std::vector<ValueId>& values, const Dims& dims) {
+  std::vector<ValueId> near(p.values().size(), kNone);  // by value: the parameter
+  auto param_of = [&](ValueId v) -> ValueId& { return near[static_cast<size_t>(v)]; };
+  for (auto& [param, dim] : cuts) param_of(param) = param;
+  const std::map<ValueId, ValueId> next(p.updates().begin(), p.updates().end());
+  std::vector<const Op*> updating;
+  for (const Op& op : p.ops())
+    if (op.kind == "pointwise" && op.phase == Phase::update) updating.push_back(&op);
+  using Values = std::span<const ValueId>;
+  auto meet = [&](Values in, Values out, const Dims& dims) {
     ValueId param = kNone;
-    for (ValueId v : values)
-      if (auto at = near.find(v); at != near.end() && p.type(v).dims == dims) param = at->second;
     bool fresh = false;
-    for (ValueId v : values)
-      if (param != kNone && p.type(v).dims == dims && p.type(param).dims == dims)
-        fresh = near.emplace(v, param).second || fresh;
+    for (Values side : {in, out})
+      for (ValueId v : side)
+        if (param_of(v) != kNone && p.type(v).dims == dims) param = param_of(v);
+    if (param == kNone || p.type(param).dims != dims) return false;
+    for (Values side : {in, out})
+      for (ValueId v : side)
+        if (param_of(v) == kNone && p.type(v).dims == dims) param_of(v) = param, fresh = true;
     return fresh;
   };
   for (bool more = true; more;) {
     more = false;
-    for (const Op& op : p.ops()) {
-      if (op.kind != "pointwise" || op.phase != Phase::update) continue;
-      std::vector<ValueId> all = op.in;
-      all.insert(all.end(), op.out.begin(), op.out.end());
-      more = meet(all, p.type(op.out[0]).dims) || more;
-    }
-    for (auto& [state, value] : next) more = meet({state, value}, p.type(state).dims) || more;
+    for (const Op* op : updating) more = meet(op->in, op->out, p.type(op->out[0]).dims) || more;
+    for (auto& [state, value] : next)
+      more = meet({&state, 1}, {&value, 1}, p.type(state).dims) || more;
   }
-  return near;
+  std::map<ValueId, ValueId> found;
+  for (size_t v = 0; v < near.size(); ++v)
+    if (p.values()[v].state && near[v] != kNone) found[static_cast<ValueId>(v)] = near[v];
+  return found;
 }
 
 }  // namespace

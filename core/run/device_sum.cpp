@@ -103,11 +103,12 @@ bool DeviceSum::prepare(int64_t elements, int onto, const orr_coll& c,
   launch.op.kind = "pointwise", launch.op.site.line = c.where ? c.where : "";
   launch.op.expr = fold_expression(composition_.order, c.dtype, inputs);
   launch.in.assign(inputs.size(), flat), launch.out = {flat};
-  const orr_support support = choose_kernel(launch, kernels);
+  const KernelChoice choice(kernels);
+  const orr_support support = choice.choose(launch);
   if (onto != kNone && support.inplace != 1) return false;
   Folder f{elements, onto};
   f.api = &Registry::get().kernel(kernels[static_cast<size_t>(launch.kernels)]);
-  workspace_ = std::max(workspace_, workspace_of(launch, kernels));
+  workspace_ = std::max(workspace_, choice.workspace_of(launch));
   const AbiOp op(launch);
   check(f.api->prepare(f.api->self, op.get(), &f.kernel),
         launch.op.site.prefix() + "a sum over ranks");

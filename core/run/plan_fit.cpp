@@ -20,8 +20,8 @@ struct Peak {
 
 Peak peak_of(const Blueprint& b, const std::vector<std::string>& kernels) {
   const RankKinds kinds(b);
-  auto peaks = in_parallel<Peak>(kinds.alike().size(), [&](size_t i) {
-    const LowerRequest request = kinds.request(i, kernels);
+  auto peaks = in_parallel<Peak>(kinds.planned_together().size(), [&](size_t i) {
+    const LowerRequest request = kinds.request(kinds.planned_together()[i].front(), kernels);
     return Peak{lower(request).bytes(), request.rank};
   });
   return *std::max_element(peaks.begin(), peaks.end(),

@@ -63,19 +63,30 @@ std::string step_plan(const Blueprint& b, const std::vector<StrategyUse>& stack,
     std::string text;
     Timeline time;
   };
-  auto planned = in_parallel<Planned>(kinds.alike().size(), [&](size_t i) {
-    const std::vector<int>& who = kinds.alike()[i];
-    const RankPlan plan = lower(kinds.request(i, kernels));
-    return Planned{kind_text(plan, who, stack), timeline_of(plan, kinds, machine)};
+  const auto& groups = kinds.planned_together();
+  auto by_group = in_parallel<std::vector<Planned>>(groups.size(), [&](size_t g) {
+    RankPlan plan = lower(kinds.request(groups[g].front(), kernels));
+    std::vector<Planned> found;
+    for (size_t kind : groups[g]) {
+      if (kind != groups[g].front()) kinds.turn_into(plan, kind);
+      found.push_back(
+          {kind_text(plan, kinds.alike()[kind], stack), timeline_of(plan, kinds, machine)});
+    }
+    return found;
   });
-  std::vector<Timeline> timelines;
-  for (Planned& p : planned) timelines.push_back(std::move(p.time));
+  std::vector<std::string> texts(kinds.alike().size());
+  std::vector<Timeline> timelines(kinds.alike().size());
+  for (size_t g = 0; g < groups.size(); ++g)
+    for (size_t i = 0; i < groups[g].size(); ++i) {
+      Planned& p = by_group[g][i];
+      texts[groups[g][i]] = std::move(p.text), timelines[groups[g][i]] = std::move(p.time);
+    }
   const std::vector<Spent> spent = simulate(timelines);
   std::string text = head_text(b);
   if (!b.spread.pipe_axis.empty()) text += pipeline_text(b, kinds.first_leaves());
   for (const std::string& remark : b.spread.remarks) text += "  " + remark + "\n";
   text += step_text(b.program, spent, machine);
-  for (size_t i = 0; i < planned.size(); ++i) text += planned[i].text + spent_text(spent[i]);
+  for (size_t i = 0; i < texts.size(); ++i) text += texts[i] + spent_text(spent[i]);
   return text;
 }
 

@@ -2,8 +2,10 @@
 #include "run/rank_kinds.h"
 
 #include <map>
+#include <orrery/sdk/traffic.hpp>
 #include <string>
 
+#include "base/error.h"
 #include "base/in_parallel.h"
 #include "lower/tensor.h"
 #include "program/op.h"
@@ -11,13 +13,16 @@
 namespace orrery {
 namespace {
 
+std::string shape(const Program& p, const Op& op) {
+  std::string text = op.kind + to_string(attr_ints(op.attrs, "counts"));
+  for (ValueId v : op.in) text += to_string(p.type(v));
+  for (ValueId v : op.out) text += to_string(p.type(v));
+  return text;
+}
+
 std::string shapes(const Program& p) {
   std::string text;
-  for (const Op& op : p.ops()) {
-    text += op.kind + to_string(attr_ints(op.attrs, "counts"));
-    for (ValueId v : op.in) text += to_string(p.type(v));
-    for (ValueId v : op.out) text += to_string(p.type(v));
-  }
+  for (const Op& op : p.ops()) text += shape(p, op);
   return text;
 }
 
@@ -43,9 +48,68 @@ RankKinds::RankKinds(const Blueprint& b) : b_(b), first_(deal_leaves(b.microbatc
     members_.push_back(std::move(who));
   }
   for (size_t k = 0; !b.spread.pipe_axis.empty() && k < members_.size(); ++k) {
-    const Program* cut = cut_for(members_[k].front());
-    const Program& from = cut ? *cut : b.program;
+    const Program& from = program_of(k);
     homes_.try_emplace(&from, from, b.spread);
+  }
+  group_kinds();
+}
+
+void RankKinds::group_kinds() {
+  std::map<const Program*, std::vector<std::string>> shapes;
+  const bool stages_of_shares = !homes_.empty() && !cuts_.empty();
+  for (auto& [p, homes] : homes_)
+    for (const Op& op : p->ops()) shapes[p].push_back(shape(*p, op));
+  std::map<std::pair<Kind, std::string>, size_t> known;
+  for (size_t k = 0; k < members_.size(); ++k) {
+    const int rank = members_[k].front();
+    std::pair<Kind, std::string> what{describe(rank), ""};
+    if (stages_of_shares)
+      what = {describe(b_.spread.peer(b_.spread.tensor.axis, 0, rank)),
+              stage_text(k, shapes[&program_of(k)])};
+    auto [at, fresh] = known.try_emplace(std::move(what), together_.size());
+    if (fresh) together_.emplace_back();
+    together_[at->second].push_back(k);
+  }
+}
+
+std::string RankKinds::stage_text(size_t kind, const std::vector<std::string>& shapes) const {
+  const Program& p = program_of(kind);
+  const StageHomes& homes = homes_.at(&p);
+  const size_t stage = stage_of(kind);
+  std::string text;
+  for (size_t i = 0; i < p.ops().size(); ++i)
+    if (homes.run_at(i).test(stage)) text += shapes[i];
+  for (ValueId v : messages(kind)) {
+    std::string to;
+    boost::to_string(homes.needed(v), to);
+    text += fmt::format("{}{}{} ", to_string(p.type(v)), to,
+                        homes.run_at(static_cast<size_t>(p.value(v).producer)).find_first());
+  }
+  return text;
+}
+
+std::vector<ValueId> RankKinds::messages(size_t kind) const {
+  const Program& p = program_of(kind);
+  const StageHomes& homes = homes_.at(&p);
+  const size_t stage = stage_of(kind);
+  std::vector<ValueId> found;
+  for (size_t i = 0; i < p.ops().size(); ++i)
+    for (ValueId v : p.ops()[i].out)
+      if (homes.travels(v) && (homes.run_at(i).test(stage) || homes.needed(v).test(stage)))
+        found.push_back(v);
+  return found;
+}
+
+void RankKinds::turn_into(RankPlan& plan, size_t kind) const {
+  const std::vector<ValueId> from = messages(kind_of(plan.rank)), to = messages(kind);
+  std::map<int32_t, int32_t> tags;  // messages are known by what they carry
+  for (size_t i = 0; i < from.size(); ++i) tags[from[i]] = to[i];
+  plan.rank = members_[kind].front();
+  for (Exchange& e : plan.exchanges) {
+    if (e.axis.empty()) continue;
+    if (e.op == ORR_COLL_SEND || e.op == ORR_COLL_RECV) e.tag = tags.at(e.tag);
+    e.bytes_sent = orr::traffic::bytes_sent(
+        e.descriptor(), plan.spread.coordinate(e.axis, plan.rank), plan.spread.size_of(e.axis));
   }
 }
 
@@ -65,6 +129,15 @@ Kind RankKinds::describe(int rank) const {
 const Program* RankKinds::cut_for(int rank) const {
   const std::string& axis = b_.spread.tensor.axis;
   return axis.empty() ? nullptr : &cuts_[static_cast<size_t>(b_.spread.coordinate(axis, rank))];
+}
+
+const Program& RankKinds::program_of(size_t kind) const {
+  const Program* cut = cut_for(members_[kind].front());
+  return cut ? *cut : b_.program;
+}
+
+size_t RankKinds::stage_of(size_t kind) const {
+  return static_cast<size_t>(b_.spread.coordinate(b_.spread.pipe_axis, members_[kind].front()));
 }
 
 LowerRequest RankKinds::request(size_t kind, const std::vector<std::string>& kernels) const {

@@ -29,12 +29,23 @@ class RankKinds {
   const std::vector<std::vector<int>>& alike() const { return members_; }
   // The index in alike() of a rank's kind.
   size_t kind_of(int rank) const { return kind_of_[static_cast<size_t>(rank)]; }
+  // The kinds in groups that one plan serves, in order: at the same stage of a pipeline, shares of
+  // tensors that differ at other stages alone.
+  const std::vector<std::vector<size_t>>& planned_together() const { return together_; }
+  // Makes the plan of one kind that of another one of its group. [any thread]
+  void turn_into(RankPlan& plan, size_t kind) const;
   // To plan the first rank of alike()[kind], with what kinds share. [any thread]
   LowerRequest request(size_t kind, const std::vector<std::string>& kernels) const;
   const std::vector<int64_t>& first_leaves() const { return first_; }
 
  private:
   Kind describe(int rank) const;
+  void group_kinds();
+  // What the first rank of a kind runs and which values it sends or receives, in shapes.
+  std::string stage_text(size_t kind, const std::vector<std::string>& shapes) const;
+  std::vector<ValueId> messages(size_t kind) const;
+  const Program& program_of(size_t kind) const;
+  size_t stage_of(size_t kind) const;
   // The rank's share along the tensor axis, null if there is none.
   const Program* cut_for(int rank) const;
 
@@ -44,6 +55,7 @@ class RankKinds {
   std::vector<int> alike_;                      // the first coordinate of equal shapes
   std::map<const Program*, StageHomes> homes_;  // of those that kinds are planned from
   std::vector<std::vector<int>> members_;
+  std::vector<std::vector<size_t>> together_;
   std::vector<size_t> kind_of_;
 };
 

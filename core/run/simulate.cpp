@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <map>
+#include <boost/container_hash/hash.hpp>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "run/timeline.h"
@@ -14,27 +15,34 @@ struct Travel {
 
 // Where a timeline is.
 struct Lanes {
-  const Timeline* plan;
+  const Timeline* plan = nullptr;
   size_t beat = 0, transfer = 0;  // the next of each lane; transfers were posted in order
   double now = 0,
          free = 0;  // when compute, and the communication lane, have done what is behind them
   std::vector<double> posted;  // by transfer
   std::vector<Travel> travels;
-  std::map<std::array<int64_t, 5>, double> come;  // when the lane was ready for each meeting
+  // When the lane was ready for the meetings that it has come to.
+  std::unordered_map<std::array<int64_t, 5>, double, boost::hash<std::array<int64_t, 5>>> come;
+  size_t told = 0;              // transfers that it has come to
+  std::vector<size_t> waiting;  // timelines that stand still until there is more in `come`
   Spent spent;
 };
 
 class Simulation {
  public:
   explicit Simulation(const std::vector<Timeline>& timelines) {
-    for (const Timeline& t : timelines) lanes_.push_back({&t, 0, 0, 0, 0, {}, {}, {}, {}});
+    for (const Timeline& t : timelines) {
+      going_.push_back(lanes_.size());
+      lanes_.emplace_back().plan = &t;
+    }
   }
 
   std::vector<Spent> run() {
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (Lanes& l : lanes_)
-        while (communicate(l) || compute(l)) moved = true;
+    while (!going_.empty()) {
+      const size_t next = going_.back();
+      going_.pop_back();
+      while (communicate(next) || compute(lanes_[next])) {
+      }
     }
     std::vector<Spent> spent;
     double end = 0;
@@ -49,20 +57,33 @@ class Simulation {
 
  private:
   // The next transfer that was posted, if all peers have come to it.
-  bool communicate(Lanes& l) {
+  bool communicate(size_t me) {
+    Lanes& l = lanes_[me];
     if (l.transfer == l.posted.size()) return false;
     const Transfer& t = l.plan->transfers[l.transfer];
     double begin = std::max(l.posted[l.transfer], l.free);
-    if (!t.peers.empty()) l.come.emplace(t.meeting, begin);
+    if (l.told == l.transfer) tell(l, t, begin);
     for (size_t peer : t.peers) {
       auto there = lanes_[peer].come.find(t.meeting);
-      if (there == lanes_[peer].come.end()) return false;
+      if (there == lanes_[peer].come.end()) {
+        std::vector<size_t>& waiting = lanes_[peer].waiting;
+        if (waiting.empty() || waiting.back() != me) waiting.push_back(me);
+        return false;
+      }
       begin = std::max(begin, there->second);
     }
     l.free = begin + t.seconds;
     l.travels.push_back({begin, l.free});
     ++l.transfer;
     return true;
+  }
+
+  // The lane has come to a transfer: who waits for it may go on.
+  void tell(Lanes& l, const Transfer& t, double begin) {
+    ++l.told;
+    if (!t.peers.empty()) l.come.emplace(t.meeting, begin);
+    going_.insert(going_.end(), l.waiting.begin(), l.waiting.end());
+    l.waiting.clear();
   }
 
   bool compute(Lanes& l) {
@@ -86,6 +107,7 @@ class Simulation {
   }
 
   std::vector<Lanes> lanes_;
+  std::vector<size_t> going_;  // timelines that may be able to move
 };
 
 }  // namespace

@@ -68,9 +68,9 @@ std::string step_plan(const Blueprint& b, const std::vector<StrategyUse>& stack,
     RankPlan plan = lower(kinds.request(groups[g].front(), kernels));
     std::vector<Planned> found;
     for (size_t kind : groups[g]) {
-      if (kind != groups[g].front()) kinds.turn_into(plan, kind);
-      found.push_back(
-          {kind_text(plan, kinds.alike()[kind], stack), timeline_of(plan, kinds, machine)});
+      const std::vector<int>& who = kinds.alike()[kind];
+      turn_into(plan, who.front());
+      found.push_back({kind_text(plan, who, stack), timeline_of(plan, kinds, machine)});
     }
     return found;
   });

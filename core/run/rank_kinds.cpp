@@ -75,42 +75,29 @@ void RankKinds::group_kinds() {
 std::string RankKinds::stage_text(size_t kind, const std::vector<std::string>& shapes) const {
   const Program& p = program_of(kind);
   const StageHomes& homes = homes_.at(&p);
-  const size_t stage = stage_of(kind);
+  const int first = members_[kind].front();
+  const size_t stage = static_cast<size_t>(b_.spread.coordinate(b_.spread.pipe_axis, first));
   std::string text;
-  for (size_t i = 0; i < p.ops().size(); ++i)
-    if (homes.run_at(i).test(stage)) text += shapes[i];
-  for (ValueId v : messages(kind)) {
-    std::string to;
-    boost::to_string(homes.needed(v), to);
-    text += fmt::format("{}{}{} ", to_string(p.type(v)), to,
-                        homes.run_at(static_cast<size_t>(p.value(v).producer)).find_first());
+  for (size_t i = 0; i < p.ops().size(); ++i) {
+    const bool here = homes.run_at(i).test(stage);
+    if (here) text += shapes[i];
+    for (ValueId v : p.ops()[i].out) {
+      if (!homes.travels(v) || !(here || homes.needed(v).test(stage))) continue;
+      std::string to;
+      boost::to_string(homes.needed(v), to);
+      text +=
+          fmt::format("%{}:{} {}>{} ", v, to_string(p.type(v)), homes.run_at(i).find_first(), to);
+    }
   }
   return text;
 }
 
-std::vector<ValueId> RankKinds::messages(size_t kind) const {
-  const Program& p = program_of(kind);
-  const StageHomes& homes = homes_.at(&p);
-  const size_t stage = stage_of(kind);
-  std::vector<ValueId> found;
-  for (size_t i = 0; i < p.ops().size(); ++i)
-    for (ValueId v : p.ops()[i].out)
-      if (homes.travels(v) && (homes.run_at(i).test(stage) || homes.needed(v).test(stage)))
-        found.push_back(v);
-  return found;
-}
-
-void RankKinds::turn_into(RankPlan& plan, size_t kind) const {
-  const std::vector<ValueId> from = messages(kind_of(plan.rank)), to = messages(kind);
-  std::map<int32_t, int32_t> tags;  // messages are known by what they carry
-  for (size_t i = 0; i < from.size(); ++i) tags[from[i]] = to[i];
-  plan.rank = members_[kind].front();
-  for (Exchange& e : plan.exchanges) {
-    if (e.axis.empty()) continue;
-    if (e.op == ORR_COLL_SEND || e.op == ORR_COLL_RECV) e.tag = tags.at(e.tag);
-    e.bytes_sent = orr::traffic::bytes_sent(
-        e.descriptor(), plan.spread.coordinate(e.axis, plan.rank), plan.spread.size_of(e.axis));
-  }
+void turn_into(RankPlan& plan, int rank) {
+  plan.rank = rank;
+  for (Exchange& e : plan.exchanges)
+    if (!e.axis.empty())
+      e.bytes_sent = orr::traffic::bytes_sent(e.descriptor(), plan.spread.coordinate(e.axis, rank),
+                                              plan.spread.size_of(e.axis));
 }
 
 Kind RankKinds::describe(int rank) const {
@@ -126,18 +113,14 @@ Kind RankKinds::describe(int rank) const {
   return kind;
 }
 
-const Program* RankKinds::cut_for(int rank) const {
-  const std::string& axis = b_.spread.tensor.axis;
-  return axis.empty() ? nullptr : &cuts_[static_cast<size_t>(b_.spread.coordinate(axis, rank))];
-}
-
 const Program& RankKinds::program_of(size_t kind) const {
   const Program* cut = cut_for(members_[kind].front());
   return cut ? *cut : b_.program;
 }
 
-size_t RankKinds::stage_of(size_t kind) const {
-  return static_cast<size_t>(b_.spread.coordinate(b_.spread.pipe_axis, members_[kind].front()));
+const Program* RankKinds::cut_for(int rank) const {
+  const std::string& axis = b_.spread.tensor.axis;
+  return axis.empty() ? nullptr : &cuts_[static_cast<size_t>(b_.spread.coordinate(axis, rank))];
 }
 
 LowerRequest RankKinds::request(size_t kind, const std::vector<std::string>& kernels) const {

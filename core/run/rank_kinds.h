@@ -32,8 +32,6 @@ class RankKinds {
   // The kinds in groups that one plan serves, in order: at the same stage of a pipeline, shares of
   // tensors that differ at other stages alone.
   const std::vector<std::vector<size_t>>& planned_together() const { return together_; }
-  // Makes the plan of one kind that of another one of its group. [any thread]
-  void turn_into(RankPlan& plan, size_t kind) const;
   // To plan the first rank of alike()[kind], with what kinds share. [any thread]
   LowerRequest request(size_t kind, const std::vector<std::string>& kernels) const;
   const std::vector<int64_t>& first_leaves() const { return first_; }
@@ -41,11 +39,9 @@ class RankKinds {
  private:
   Kind describe(int rank) const;
   void group_kinds();
-  // What the first rank of a kind runs and which values it sends or receives, in shapes.
+  // What the stage of a kind runs, in shapes by op, and which values it sends and receives.
   std::string stage_text(size_t kind, const std::vector<std::string>& shapes) const;
-  std::vector<ValueId> messages(size_t kind) const;
   const Program& program_of(size_t kind) const;
-  size_t stage_of(size_t kind) const;
   // The rank's share along the tensor axis, null if there is none.
   const Program* cut_for(int rank) const;
 
@@ -58,5 +54,8 @@ class RankKinds {
   std::vector<std::vector<size_t>> together_;
   std::vector<size_t> kind_of_;
 };
+
+// Makes the plan of a rank that of another one, of a kind that is planned together with its kind.
+void turn_into(RankPlan& plan, int rank);
 
 }  // namespace orrery

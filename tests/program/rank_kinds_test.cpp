@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A plan that serves several kinds of ranks, against plans of their own.
+#include <gtest/gtest.h>
+
+#include "gpt.h"
+#include "lower/edit.h"
+#include "lower/lower.h"
+#include "run/rank_kinds.h"
+
+namespace program_test {
+namespace {
+
+using namespace orrery;
+
+// Four stages of four shares each; the outer shares of the vocabulary have other shapes.
+Blueprint stages_of_shares() {
+  GptShape shape;
+  shape.layers = 4, shape.vocab = 16, shape.dropout = 0, shape.tied = false;
+  Blueprint b;
+  b.program = make_gpt(shape).program;
+  const std::vector<StrategyUse> stack = {{"pipeline", {{"size", int64_t{4}}}, "model.lua:1"},
+                                          {"tensor", {{"size", int64_t{4}}}, "model.lua:2"}};
+  b.spread = apply_strategies(b.program, stack, 16);
+  b.microbatches = 4;
+  return b;
+}
+
+void expect_same(const RankPlan& a, const RankPlan& b) {
+  EXPECT_EQ(a.rank, b.rank);
+  EXPECT_EQ(a.bytes(), b.bytes());
+  EXPECT_EQ(a.flops(), b.flops());
+  ASSERT_EQ(a.schedule.size(), b.schedule.size());
+  for (size_t i = 0; i < a.schedule.size(); ++i) {
+    const Step &x = a.schedule[i], &y = b.schedule[i];
+    EXPECT_EQ(std::tuple(x.kind, x.segment, x.index, x.chunk, x.slice, x.depth),
+              std::tuple(y.kind, y.segment, y.index, y.chunk, y.slice, y.depth));
+  }
+  ASSERT_EQ(a.exchanges.size(), b.exchanges.size());
+  for (size_t i = 0; i < a.exchanges.size(); ++i) {
+    const Exchange &x = a.exchanges[i], &y = b.exchanges[i];
+    EXPECT_EQ(std::tie(x.name, x.axis, x.op, x.count, x.tag, x.root_or_peer, x.bytes_sent),
+              std::tie(y.name, y.axis, y.op, y.count, y.tag, y.root_or_peer, y.bytes_sent));
+  }
+}
+
+TEST(RankKinds, OnePlanServesSharesThatDifferAtOtherStages) {
+  const Blueprint b = stages_of_shares();
+  const RankKinds kinds(b);
+  EXPECT_EQ(kinds.alike().size(), 8U);             // outer and inner shares of four stages
+  EXPECT_EQ(kinds.planned_together().size(), 6U);  // which differ at the first and the last
+  for (const std::vector<size_t>& group : kinds.planned_together()) {
+    RankPlan plan = lower(kinds.request(group.front(), {"reference"}));
+    for (size_t kind : group) {
+      turn_into(plan, kinds.alike()[kind].front());
+      expect_same(plan, lower(kinds.request(kind, {"reference"})));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace program_test

@@ -17,7 +17,7 @@ struct Place {
   int64_t offset, left;
 };
 Place find(const Walk& w, int64_t position) {
-  int64_t row = w.run == 1 ? position : position / w.run, column = position - row * w.run;
+  int64_t row = position < w.run ? 0 : position / w.run, column = position - row * w.run;
   int64_t offset = column * w.inner;
   for (int d = w.rank - 1; d >= 0 && row; --d) {
     int64_t next = row / w.dims[d];

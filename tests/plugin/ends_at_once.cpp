@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plugin whose file reads well, and whose code ends whoever loads it, as that of a damaged file may.
+// A plugin whose file reads well, and whose code ends whoever loads it, as that of a damaged file
+// may.
 #include <orrery/plugin.h>
 
 #include <cstdlib>

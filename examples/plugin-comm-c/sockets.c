@@ -101,12 +101,13 @@ static orr_status* complain(orr_comm* comm, int32_t code, int from, const char* 
   return end_all(comm, code, words);
 }
 
-/* What rank r has said on CONTROL, if anything. */
+/* What rank r has said on CONTROL, if anything. A reason is passed on before this rank ends by it:
+ * who sees it gone has then heard why. */
 static orr_status* heard_from(orr_comm* comm, int r) {
   char words[WORDS] = "";
   const ssize_t n = recv(comm->peers[r].fd[CONTROL], words, sizeof words - 1, MSG_DONTWAIT);
   if (n <= 0) return NULL;
-  if (*words) return poison(comm, ORR_RETRY, words);
+  if (*words) return end_all(comm, ORR_RETRY, words);
   comm->peers[r].left = 1;
   return NULL;
 }

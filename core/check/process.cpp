@@ -56,7 +56,8 @@ std::string take(int fd) {
   _exit(127);
 }
 
-// Whether the process ended in time.
+}  // namespace
+
 bool wait_for(pid_t pid, int seconds) {
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   if (fd < 0) fail(ORR_FAILED, "cannot watch a process ({})", std::strerror(errno));
@@ -67,8 +68,6 @@ bool wait_for(pid_t pid, int seconds) {
   close(fd);
   return n > 0;
 }
-
-}  // namespace
 
 Ended run_self(const std::vector<std::string>& words, const std::vector<std::string>& variables,
                int seconds) {

@@ -3,6 +3,8 @@
 // This program again, in a process group of its own, until it ends or its time is over.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <vector>
 
@@ -22,6 +24,9 @@ constexpr int verdict_fd = 3;
 // the user's. Nothing that the program has started outlives the call.
 Ended run_self(const std::vector<std::string>& words, const std::vector<std::string>& variables,
                int seconds);
+
+// Whether the child ends in time; it is then still to be waited for.
+bool wait_for(pid_t child, int seconds);
 
 // "signal 11 (Segmentation fault)" or "exit code 1".
 std::string describe_code(int code);

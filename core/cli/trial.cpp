@@ -2,9 +2,7 @@
 #include "cli/trial.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +11,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "check/process.h"
 
 namespace orrery {
 namespace {
@@ -36,20 +35,13 @@ std::string end_of_trial(const std::function<void()>& attempt, int seconds) {
   const pid_t pid = fork();
   if (pid < 0) fail(ORR_FAILED, "cannot start a process ({})", std::strerror(errno));
   if (pid == 0) perform(attempt);
-  pollfd end{static_cast<int>(syscall(SYS_pidfd_open, pid, 0)), POLLIN, 0};
-  if (end.fd < 0) fail(ORR_FAILED, "cannot watch a process ({})", std::strerror(errno));
-  int ready;
-  do ready = poll(&end, 1, seconds * 1000);
-  while (ready < 0 && errno == EINTR);
-  close(end.fd);
-  if (ready <= 0) kill(pid, SIGKILL);
+  const bool late = !judge::wait_for(pid, seconds);
+  if (late) kill(pid, SIGKILL);
   int status = 0;
   waitpid(pid, &status, 0);
-  if (ready <= 0) return fmt::format("it took more than {} s", seconds);
-  if (WIFSIGNALED(status))
-    return fmt::format("signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
-  if (WEXITSTATUS(status) == kSurvived) return "";
-  return fmt::format("it exited with {}", WEXITSTATUS(status));
+  if (late) return fmt::format("it took more than {} s", seconds);
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return code == kSurvived ? "" : judge::describe_code(code);
 }
 
 }  // namespace orrery

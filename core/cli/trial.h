@@ -9,7 +9,7 @@
 namespace orrery {
 
 // Runs `attempt` in a copy of this process. "" if it comes back there within `seconds`, else what
-// happened: "signal 11 (Segmentation fault)", "it exited with 1" or "it took more than 30 s". What
+// happened: "signal 11 (Segmentation fault)", "exit code 1" or "it took more than 30 s". What
 // `attempt` throws, returns by or prints is not looked at. [main thread, no other running]
 std::string end_of_trial(const std::function<void()>& attempt, int seconds);
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-from program import HERE, orrery
+from program import HERE, orrery, sampled
 
 LOW = "strategy.precision{}"
 F16 = 'strategy.precision{ compute = "f16", loss_scale = 1024 }'
@@ -57,7 +57,7 @@ class Precision(unittest.TestCase):
     def test_has_the_same_bits_on_any_ranks(self):
         for how in (LOW, F16, WIDE, NARROW):
             alone = self.run_stack(how, 1)
-            for ranks, stack in STACKS:
+            for ranks, stack in sampled(STACKS):
                 stack = stack.replace(LOW, how)
                 with self.subTest(ranks=ranks, stack=stack):
                     self.assertEqual(self.run_stack(stack, ranks), alone)

@@ -8,6 +8,7 @@
 #include "check/kernel/cases.h"
 #include "check/kernel/compare.h"
 #include "direct.h"
+#include "sampled.h"
 
 namespace kernel_suite {
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name(); }
@@ -83,7 +84,7 @@ std::vector<Case> cases(Wanted wanted) {
   std::erase_if(all, [=](const Case& c) {
     return c.kind == "matmul" || c.kind == "pointwise" || is_left_to_the_core(c) || !wanted(c);
   });
-  return all;
+  return sampled(all);
 }
 
 bool any(const Case&) { return true; }

@@ -2,6 +2,7 @@
 #include "compare.h"
 
 #include "check/kernel/cases.h"
+#include "sampled.h"
 
 namespace kernel_suite {
 namespace {
@@ -30,7 +31,7 @@ std::vector<Param> params(const std::vector<std::string>& plugins, bool (*wanted
   for (const std::string& plugin : plugins)
     for (const Case& c : all_cases())
       if (wanted(c)) all.push_back({plugin, c});
-  return all;
+  return sampled(all);
 }
 
 }  // namespace kernel_suite

@@ -14,19 +14,19 @@ import machine
 from contestants import CPUS, HERE, Failed, orrery_contestant, pinned, torch_contestant, \
     torch_environment
 from cpu_share import reason
+from floor import Floor
 from race import Race
 from workloads import WORKLOADS
 
 RACES = ("gpt2", "char-gpt", "mlp", "microbatches", "ranks", "overlap", "bubbles", "bubbles4", "strategies", "strategies4")
 
 
-def helper(script, *words):
-    """Runs a script of this folder pinned as PyTorch's contestants are; its last line of output."""
-    done = subprocess.run(pinned(CPUS, [sys.executable, HERE / script, *words]), text=True,
-                          stdout=subprocess.PIPE, env=os.environ | torch_environment(len(CPUS)))
+def prepare(work):
+    """Weights, batches and the losses to agree on, made pinned as PyTorch's contestants are."""
+    done = subprocess.run(pinned(CPUS, [sys.executable, HERE / "prepare.py", work.name]),
+                          env=os.environ | torch_environment(len(CPUS)))
     if done.returncode:
-        raise Failed(f"{script} {' '.join(map(str, words))} ended with {done.returncode}")
-    return (done.stdout.splitlines() or [""])[-1]
+        raise Failed(f"prepare.py {work.name} ended with {done.returncode}")
 
 
 def against_torch(work, build):
@@ -34,17 +34,15 @@ def against_torch(work, build):
     race = Race(work, [orrery_contestant("orrery", work, build),
                        torch_contestant("eager", work, "eager"),
                        torch_contestant("compile", work, "compile")])
-    race.run()
+    floor = Floor(work, build)
+    try:
+        race.run(each_round=floor.take_turn)
+    finally:
+        floor.close()
     peer = min("eager", "compile", key=race.best)
-    floor = floor_of(work, build)
-    report = race.report() | {"ratios": [race.ratio(peer, "orrery")], "floor": floor}
-    report["orrery_over_floor"] = race.best("orrery") / sum(floor.values())
+    report = race.report() | {"ratios": [race.ratio(peer, "orrery")], "floor": floor.report()}
+    report["orrery_over_floor"] = race.best("orrery") / sum(report["floor"].values())
     return report
-
-
-def floor_of(work, build):
-    program = build / "tests/bench/bench_matmul"
-    return json.loads(helper("floor.py", work.name, *([program] if program.exists() else [])))
 
 
 def microbatches(work, build):
@@ -131,7 +129,7 @@ def bubble_of(schedule, build, ranks, microbatches):
 
 def run(name, build, rounds):
     work = WORKLOADS.get(name, WORKLOADS[SMALLER.get(name, "gpt2")])
-    helper("prepare.py", work.name)
+    prepare(work)
     if rounds:
         work = dataclasses.replace(work, rounds=rounds)
     special = {"microbatches": microbatches, "ranks": ranks, "overlap": overlap,

@@ -12,8 +12,9 @@ class Race:
         self.work, self.contestants = work, contestants
         self.busy = []
 
-    def run(self, at_end=lambda: None):
-        """Losses first, then turns in order. Closes the contestants after `at_end`."""
+    def run(self, at_end=lambda: None, each_round=lambda: None):
+        """Losses first, then turns in order, after each of which `each_round` has its own. Closes the
+        contestants after `at_end`."""
         try:
             wanted = json.loads((self.work.directory / "losses.json").read_text())["losses"]
             for contestant in self.contestants:
@@ -23,6 +24,7 @@ class Race:
                 for contestant in self.contestants:
                     contestant.take_turn()
                     time.sleep(0.02)  # lets the threads of the last one fall asleep
+                each_round()
             at_end()
         finally:
             for contestant in self.contestants:

@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/machine.h"
@@ -43,7 +44,8 @@ constexpr std::string_view foreign[] = {"OMPI_COMM_WORLD_",
 
 class Launcher : public Supervisor {
  public:
-  explicit Launcher(const LaunchOptions& options) : options_(options), server_(options.ranks) {
+  Launcher(const LaunchOptions& options, const std::string& job)
+      : options_(options), job_(job), server_(options.ranks) {
     for (int r = 0; r < options.ranks; ++r) server_.invite(r);
   }
 
@@ -61,6 +63,7 @@ class Launcher : public Supervisor {
   int rank_of(int index) const { return index + (options_.part ? options_.part->first_rank : 0); }
 
   const LaunchOptions& options_;
+  const std::string& job_;
   StoreServer server_;  // of this host's ranks, by their index on it
   std::vector<bool> talks_;
   std::string orders_;  // that have come only in part
@@ -89,8 +92,6 @@ std::vector<std::string> Launcher::environment(int index, int threads) const {
 void Launcher::start() {
   const std::vector<int> cpus = allowed_cpus();
   const int n = options_.ranks;
-  const std::string job =
-      fmt::format("{}={}", wire::job_variable, options_.part ? options_.part->job : new_job_name());
   for (int i = 0; i < n; ++i) {
     const int rank = rank_of(i);
     ChildSpec spec{rank,
@@ -104,7 +105,7 @@ void Launcher::start() {
     if (n > 1) spec.cpus = cpu_share(cpus, i, n);
     const int share = thread_share(cpus, i, n);
     spec.env = environment(i, options_.threads > 0 ? options_.threads : share);
-    spec.env.push_back(job);
+    spec.env.push_back(fmt::format("{}={}", wire::job_variable, job_));
     children_.push_back(start_child(spec));
   }
   talks_.assign(n, true);
@@ -153,6 +154,14 @@ int Launcher::tell(size_t child) const {
   return c.code;
 }
 
+// Ranks that were killed have left in shared memory what bears the name of their job.
+void remove_leavings(const std::string& job) {
+  std::error_code ignored;  // what is not ours to remove stays
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", ignored))
+    if (entry.path().filename().string().find(job) != std::string::npos)
+      std::filesystem::remove_all(entry.path(), ignored);
+}
+
 }  // namespace
 
 bool is_foreign(std::string_view entry) {
@@ -169,7 +178,10 @@ std::string new_job_name() {
 int launch(const LaunchOptions& options) {
   if (options.ranks < 1 || options.ranks > wire::max_ranks)
     fail(ORR_INVALID, "-n {}: a job has 1 to {} ranks", options.ranks, wire::max_ranks);
-  return Launcher(options).run();
+  const std::string job = options.part ? options.part->job : new_job_name();
+  const int code = Launcher(options, job).run();
+  remove_leavings(job);
+  return code;
 }
 
 }  // namespace orrery

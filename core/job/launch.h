@@ -34,7 +34,8 @@ struct LaunchOptions {
 // (128 + signal if it was killed). Rank 0 has this process's terminal; lines of the others get
 // "[rank 3] " in front. The last line on stderr names the first failing rank and its error.
 // SIGINT, SIGTERM, SIGHUP and SIGUSR1 are passed on; a second SIGINT or SIGTERM kills. No rank
-// outlives this call or this process. [main thread]
+// outlives this call or this process, nor does what bears the job's name in /dev/shm outlive the
+// call. [main thread]
 int launch(const LaunchOptions& options);
 
 // What another launcher has put into the environment is not for our ranks.

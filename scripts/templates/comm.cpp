@@ -1,7 +1,9 @@
 // @name@: the ranks of one machine write each other letters. A letter is a file in a directory that
-// all of them see; a collective is a letter to everybody, and what each makes of those that it
-// gets. See orrery/comm.h for the calls. Put your wire where put_letter and take_letter are.
+// all of them see. Sends and receives are all that a backend must have: reductions and gathers are
+// composed of them by Orrery, until you claim and write a faster one. See orrery/comm.h for the
+// calls. Put your wire where put_letter and take_letter are.
 #include <orrery/sdk/comm.hpp>
+#include <orrery/sdk/descriptor.hpp>
 #include <orrery/sdk/traffic.hpp>
 
 #include <fcntl.h>
@@ -20,180 +22,19 @@
 
 namespace {
 
-using Bytes = std::vector<char>;
 using Clock = std::chrono::steady_clock;
 
-constexpr int32_t kDtypes[] = {ORR_F32, ORR_F64, ORR_I32, ORR_I64};  // that are added here
-
-// ---- elements ----
-
-template <class T, class U>
-void fold(int32_t redop, const char* from, char* into, int64_t n) {
-  for (int64_t i = 0; i < n; ++i, from += sizeof(T), into += sizeof(T)) {
-    T a, b, c;
-    std::memcpy(&a, into, sizeof a);
-    std::memcpy(&b, from, sizeof b);
-    switch (redop) {  // U: integers wrap
-      case ORR_RED_SUM: c = static_cast<T>(static_cast<U>(a) + static_cast<U>(b)); break;
-      case ORR_RED_PROD: c = static_cast<T>(static_cast<U>(a) * static_cast<U>(b)); break;
-      case ORR_RED_MIN: c = b < a ? b : a; break;
-      default: c = b > a ? b : a;
-    }
-    std::memcpy(into, &c, sizeof c);
-  }
+// The head of a message, on which its two ends have to agree; what stands behind the bar is for
+// people.
+std::string head_of(const orr_coll& c) {
+  return "message of " + std::to_string(c.count) + ", dtype " + std::to_string(c.dtype) + ", tag " +
+         std::to_string(c.tag) + " | '" + (c.name ? c.name : "") + "' (" +
+         (c.where ? c.where : "") + ")";
 }
 
-// into = into (redop) from.
-void fold(int32_t dtype, int32_t redop, const Bytes& from, Bytes& into) {
-  const int64_t n = static_cast<int64_t>(into.size()) / orr_dtype_bytes(dtype);
-  switch (dtype) {
-    case ORR_F32: return fold<float, float>(redop, from.data(), into.data(), n);
-    case ORR_F64: return fold<double, double>(redop, from.data(), into.data(), n);
-    case ORR_I32: return fold<int32_t, uint32_t>(redop, from.data(), into.data(), n);
-    default: return fold<int64_t, uint64_t>(redop, from.data(), into.data(), n);
-  }
+bool agree(const std::string& head, const std::string& other) {
+  return head.substr(0, head.find('|')) == other.substr(0, other.find('|'));
 }
-
-// ---- what an operation moves ----
-
-bool adds(int32_t op) {
-  return op == ORR_COLL_ALL_REDUCE || op == ORR_COLL_REDUCE || op == ORR_COLL_REDUCE_SCATTER ||
-         orr::traffic::is_tree(op);
-}
-
-std::string describe(const orr_coll& c) {
-  std::string text = orr::traffic::name(c.op);
-  text += std::string(" '") + (c.name ? c.name : "") + "' (" + (c.where ? c.where : "") + ")";
-  return text + " of " + std::to_string(c.count) + ", dtype " + std::to_string(c.dtype);
-}
-
-// All that ranks have to agree on, in words; what stands behind the bar is not for people.
-std::string agreement(const orr_coll& c, int ranks) {
-  std::string text =
-      describe(c) + " | " + std::to_string(c.redop) + " " + std::to_string(c.root_or_peer);
-  for (int r = 0; r < ranks && c.counts && c.op != ORR_COLL_ALL_TO_ALL; ++r)
-    text += " " + std::to_string(c.counts[r]);
-  for (int r = 0; r <= ranks && c.leaf_first; ++r) text += " " + std::to_string(c.leaf_first[r]);
-  return text;
-}
-
-// A part of `send`, in elements: [at, at + n), and again `step` further on, `times` in all.
-struct Piece {
-  int64_t at = 0, n = 0, times = 1, step = 0;
-};
-
-// What rank p gets of this rank's data.
-Piece piece_for(const orr_coll& c, int me, int ranks, int p) {
-  switch (c.op) {
-    case ORR_COLL_ALL_REDUCE: return {0, c.count};
-    case ORR_COLL_REDUCE: return {0, p == c.root_or_peer ? c.count : 0};
-    case ORR_COLL_BROADCAST: return {0, me == c.root_or_peer ? c.count : 0};
-    case ORR_COLL_ALL_GATHER: return {0, c.counts[me]};
-    case ORR_COLL_REDUCE_SCATTER:
-    case ORR_COLL_ALL_TO_ALL: return {orr::traffic::sum(c.counts, p), c.counts[p]};
-    case ORR_COLL_TREE_ALL_REDUCE: return {0, c.count, orr::traffic::nodes(c, me, ranks), c.count};
-    case ORR_COLL_TREE_REDUCE_SCATTER:
-      return {c.recv_counts[p], c.counts[p], orr::traffic::nodes(c, me, ranks), c.count};
-    default: return {};
-  }
-}
-
-Bytes cut(const orr_coll& c, const Piece& piece) {
-  const int64_t unit = orr_dtype_bytes(c.dtype);
-  Bytes out;
-  for (int64_t i = 0; i < piece.times && piece.n > 0; ++i) {
-    const char* from = orr::data<char>(c.send) + (piece.at + i * piece.step) * unit;
-    out.insert(out.end(), from, from + piece.n * unit);
-  }
-  return out;
-}
-
-void expect_room(const orr_buffer& b, int64_t elements, const orr_coll& c, const char* which) {
-  if (elements <= 0) return;
-  if (!b.memory || b.bytes < static_cast<uint64_t>(elements * orr_dtype_bytes(c.dtype)))
-    throw orr::Error(ORR_INVALID, describe(c) + ": " + which + " has no room for " +
-                                      std::to_string(elements) + " elements");
-}
-
-void check_descriptor(const orr_coll& c, int me, int ranks) {
-  if (c.op < ORR_COLL_BARRIER || c.op > ORR_COLL_TREE_REDUCE_SCATTER)
-    throw orr::Error(ORR_UNIMPLEMENTED, "operation " + std::to_string(c.op) + " is not known here");
-  if (adds(c.op) && std::count(std::begin(kDtypes), std::end(kDtypes), c.dtype) == 0)
-    throw orr::Error(ORR_UNIMPLEMENTED, describe(c) + ": this dtype is not added here");
-  const bool names = c.op == ORR_COLL_BROADCAST || c.op == ORR_COLL_REDUCE ||
-                     c.op == ORR_COLL_SEND || c.op == ORR_COLL_RECV;
-  if (names && (c.root_or_peer < 0 || c.root_or_peer >= ranks))
-    throw orr::Error(ORR_INVALID,
-                     describe(c) + ": there is no rank " + std::to_string(c.root_or_peer));
-  if (c.op == ORR_COLL_RECV) return expect_room(c.recv, c.count, c, "recv");
-  if (c.op == ORR_COLL_SEND) return expect_room(c.send, c.count, c, "send");
-  for (int p = 0; p < ranks; ++p) {
-    const Piece piece = piece_for(c, me, ranks, p);
-    if (piece.n > 0 && piece.times > 0)
-      expect_room(c.send, piece.at + piece.n + (piece.times - 1) * piece.step, c, "send");
-  }
-  if (c.op == ORR_COLL_ALL_REDUCE || (c.op == ORR_COLL_REDUCE && me == c.root_or_peer))
-    expect_room(c.recv, c.count, c, "recv");
-}
-
-// The node over the leaves [lo, lo + width): some rank's own, or the sum of its halves.
-Bytes tree_node(const orr_coll& c, const std::vector<Bytes>& parts, int64_t bytes, int64_t lo,
-                int64_t width) {
-  const int ranks = static_cast<int>(parts.size());
-  const int64_t total = c.leaf_first[ranks], n = std::min(width, total - lo);
-  for (int r = 0; r < ranks; ++r) {
-    int64_t at = c.leaf_first[r], k = 0;
-    for (int64_t first = at, leaves; (leaves = orr_tree_node(&at, c.leaf_first[r + 1], total));
-         first = at, ++k)
-      if (first == lo && leaves == n)
-        return Bytes(parts[r].begin() + k * bytes, parts[r].begin() + (k + 1) * bytes);
-  }
-  Bytes left = tree_node(c, parts, bytes, lo, width / 2);
-  if (lo + width / 2 < total)
-    fold(c.dtype, ORR_RED_SUM, tree_node(c, parts, bytes, lo + width / 2, width / 2), left);
-  return left;
-}
-
-void store(const orr_coll& c, int64_t at, const Bytes& bytes) {
-  if (!bytes.empty())
-    std::memcpy(orr::data<char>(c.recv) + at * orr_dtype_bytes(c.dtype), bytes.data(),
-                bytes.size());
-}
-
-// What this rank makes of the parts that it got, one of each rank.
-void assemble(const orr_coll& c, int me, const std::vector<Bytes>& parts) {
-  const int ranks = static_cast<int>(parts.size());
-  const int64_t unit = orr_dtype_bytes(c.dtype);
-  switch (c.op) {
-    case ORR_COLL_REDUCE:
-      if (me != c.root_or_peer) return;
-      [[fallthrough]];
-    case ORR_COLL_ALL_REDUCE:
-    case ORR_COLL_REDUCE_SCATTER: {
-      Bytes sum = parts[0];
-      for (int r = 1; r < ranks; ++r) fold(c.dtype, c.redop, parts[r], sum);
-      return store(c, 0, sum);
-    }
-    case ORR_COLL_BROADCAST: return store(c, 0, parts[c.root_or_peer]);
-    case ORR_COLL_ALL_GATHER:
-      for (int r = 0; r < ranks; ++r) store(c, orr::traffic::sum(c.counts, r), parts[r]);
-      return;
-    case ORR_COLL_ALL_TO_ALL:
-      for (int r = 0; r < ranks; ++r) store(c, orr::traffic::sum(c.recv_counts, r), parts[r]);
-      return;
-    case ORR_COLL_TREE_ALL_REDUCE:
-    case ORR_COLL_TREE_REDUCE_SCATTER: {
-      const int64_t n = c.op == ORR_COLL_TREE_ALL_REDUCE ? c.count : c.counts[me];
-      int64_t width = 1;
-      while (width < c.leaf_first[ranks]) width *= 2;
-      if (n > 0) store(c, 0, tree_node(c, parts, n * unit, 0, width));
-      return;
-    }
-    default: return;
-  }
-}
-
-// ---- the communicator ----
 
 class Comm {
  public:
@@ -231,10 +72,10 @@ class Comm {
   std::string letter_name(int from, int to, uint64_t n) const {
     return place_ + std::to_string(from) + "." + std::to_string(to) + "." + std::to_string(n);
   }
-  void put_letter(int to, const std::string& head, const Bytes& bytes);
+  void put_letter(int to, const std::string& head, std::string_view bytes);
   std::string take_letter(int from, const orr_coll& c);
-  Bytes open_letter(int from, const orr_coll& c, const std::string& head);
-  void collective(const orr_coll& c);
+  std::string open_letter(int from, const orr_coll& c, const std::string& head);
+  std::vector<std::string> tell_all(const char* name, const std::string& mine);
   void look_for_abort();
   [[noreturn]] void poison(int32_t code, const std::string& text);
   void expect_health();
@@ -296,9 +137,8 @@ void Comm::expect_health() {
   if (code_ != ORR_OK) throw orr::Error(code_, failure_);
 }
 
-void Comm::put_letter(int to, const std::string& head, const Bytes& bytes) {
-  write_file(letter_name(rank_, to, sent_[to]++),
-             head + '\n' + std::string(bytes.begin(), bytes.end()));
+void Comm::put_letter(int to, const std::string& head, std::string_view bytes) {
+  write_file(letter_name(rank_, to, sent_[to]++), head + '\n' + std::string(bytes));
 }
 
 std::string Comm::take_letter(int from, const orr_coll& c) {
@@ -326,68 +166,66 @@ std::string Comm::take_letter(int from, const orr_coll& c) {
   return letter;
 }
 
-Bytes Comm::open_letter(int from, const orr_coll& c, const std::string& head) {
+// What came behind the head.
+std::string Comm::open_letter(int from, const orr_coll& c, const std::string& head) {
   const std::string letter = take_letter(from, c);
   const size_t end = letter.find('\n');
   const std::string theirs = letter.substr(0, end);
-  if (theirs != head)
+  if (!agree(head, theirs))
     poison(ORR_FAILED, "ranks disagree: rank " + std::to_string(rank_) + " " + head + ", rank " +
                            std::to_string(from) + " " + theirs);
-  return Bytes(letter.begin() + static_cast<ptrdiff_t>(end) + 1, letter.end());
-}
-
-void Comm::collective(const orr_coll& c) {
-  const std::string head = agreement(c, size());
-  std::vector<Bytes> parts(world_.size());
-  parts[rank_] = cut(c, piece_for(c, rank_, size(), rank_));
-  for (int p = 0; p < size(); ++p)
-    if (p != rank_) put_letter(p, head, cut(c, piece_for(c, rank_, size(), p)));
-  for (int p = 0; p < size(); ++p)
-    if (p != rank_) parts[p] = open_letter(p, c, head);
-  assemble(c, rank_, parts);
-}
-
-// The head of a message: what its two ends have to agree on.
-std::string message(const orr_coll& c) {
-  return "message of " + std::to_string(c.count) + ", dtype " + std::to_string(c.dtype) + ", tag " +
-         std::to_string(c.tag);
+  return letter.substr(end + 1);
 }
 
 void Comm::run(const orr_coll* ops, int32_t n) {
   expect_health();
-  for (int32_t i = 0; i < n; ++i) check_descriptor(ops[i], rank_, size());
-  for (int32_t i = 0; i < n; ++i)  // letters wait, so that all sends of a group can go first
-    if (ops[i].op == ORR_COLL_SEND)
-      put_letter(ops[i].root_or_peer, message(ops[i]), cut(ops[i], {0, ops[i].count}));
   for (int32_t i = 0; i < n; ++i) {
     const orr_coll& c = ops[i];
-    if (c.op == ORR_COLL_RECV) {
-      store(c, 0, open_letter(c.root_or_peer, c, message(c)));
-      if (c.source) *c.source = c.root_or_peer;
-    } else if (c.op != ORR_COLL_SEND) {
-      collective(c);
-    }
+    if (!orr::is_paired(c.op))
+      throw orr::Error(ORR_UNIMPLEMENTED, "operation " + std::to_string(c.op) + " is not here");
+    const std::string why = orr::refusal(c, rank_, size(), false);
+    if (!why.empty()) throw orr::Error(ORR_INVALID, why);
+  }
+  // Letters wait, so that all sends of a group can go first.
+  for (int32_t i = 0; i < n; ++i) {
+    const orr_coll& c = ops[i];
     bytes_ += orr::traffic::bytes_sent(c, rank_, size());
+    if (c.op != ORR_COLL_SEND) continue;
+    const size_t bytes = static_cast<size_t>(c.count * orr_dtype_bytes(c.dtype));
+    put_letter(c.root_or_peer, head_of(c),
+               bytes ? std::string_view(orr::data<char>(c.send), bytes) : std::string_view());
+  }
+  for (int32_t i = 0; i < n; ++i) {
+    const orr_coll& c = ops[i];
+    if (c.op != ORR_COLL_RECV) continue;
+    const std::string bytes = open_letter(c.root_or_peer, c, head_of(c));
+    if (!bytes.empty()) std::memcpy(orr::data<char>(c.recv), bytes.data(), bytes.size());
+    if (c.source) *c.source = c.root_or_peer;
   }
 }
 
-std::unique_ptr<Comm> Comm::split(int32_t color, int32_t key) {
-  const std::vector<int64_t> each(world_.size(), 2);
-  std::vector<int32_t> all(2 * world_.size());
-  const int32_t mine[2] = {color, key};
-  orr_memory from{sizeof from, ORR_TIER_HOST, sizeof mine, const_cast<int32_t*>(mine),
-                  nullptr,     "host",        nullptr};
-  orr_memory to{sizeof to, ORR_TIER_HOST, all.size() * 4, all.data(), nullptr, "host", nullptr};
+// What every rank has to say, by rank.
+std::vector<std::string> Comm::tell_all(const char* name, const std::string& mine) {
   orr_coll c{};
-  c.size = sizeof c, c.op = ORR_COLL_ALL_GATHER, c.dtype = ORR_I32;
-  c.send = {&from, 0, sizeof mine}, c.recv = {&to, 0, all.size() * 4};
-  c.counts = each.data(), c.name = "split";
-  run(&c, 1);
+  c.size = sizeof c, c.op = ORR_COLL_RECV, c.name = name;
+  std::vector<std::string> all(world_.size(), mine);
+  for (int r = 0; r < size(); ++r)
+    if (r != rank_) put_letter(r, name, mine);
+  for (int r = 0; r < size(); ++r)
+    if (r != rank_) all[r] = open_letter(r, c, name);
+  return all;
+}
+
+std::unique_ptr<Comm> Comm::split(int32_t color, int32_t key) {
+  const std::vector<std::string> all =
+      tell_all("split", std::to_string(color) + " " + std::to_string(key));
   const std::string place = place_ + std::to_string(splits_++) + "-" + std::to_string(color) + ".";
   if (color < 0) return nullptr;
-  std::map<std::pair<int32_t, int>, int> order;
-  for (int r = 0; r < size(); ++r)
-    if (all[2 * r] == color) order[{all[2 * r + 1], r}] = r;
+  std::map<std::pair<int, int>, int> order;  // (key, rank) -> rank, of those with this color
+  for (int r = 0; r < size(); ++r) {
+    size_t end = 0;
+    if (std::stoi(all[r], &end) == color) order[{std::stoi(all[r].substr(end)), r}] = r;
+  }
   std::vector<int> world;
   int rank = 0;
   for (const auto& [place_in_order, r] : order) {
@@ -405,10 +243,7 @@ void Comm::arrive() {
     throw orr::Error(ORR_FAILED, directory + " is not a directory of this user's");
   write_file(here(rank_), "");
   is_world_ = true;
-  orr_coll barrier{};
-  barrier.size = sizeof barrier, barrier.op = ORR_COLL_BARRIER, barrier.dtype = ORR_U8,
-  barrier.name = "start";
-  run(&barrier, 1);
+  tell_all("start", "");
 }
 
 // The last one out takes the directory along, with what nobody will read any more.
@@ -434,8 +269,8 @@ int32_t probe(void*, orr_comm_caps* out, char* reason, uint32_t reason_bytes) {
   const uint32_t size = out->size;
   *out = orr::host_caps(ORR_COMM_DETERMINISTIC | ORR_COMM_PEER_DEATH | ORR_COMM_PAIR_ORDER);
   out->size = size;
-  out->dtypes = 0;
-  for (int32_t dtype : kDtypes) out->dtypes |= uint64_t{1} << dtype;
+  out->ops = uint64_t{1} << ORR_COLL_SEND | uint64_t{1} << ORR_COLL_RECV;
+  out->dtypes = 0;  // nothing is added here
   if (reason_bytes > 0) reason[0] = 0;
   return 1;
 }

@@ -10,6 +10,8 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "base/error.h"
@@ -44,6 +46,24 @@ TEST(Launch, ExitCodeIsThatOfTheFailingRank) {
   const auto killed = ranks::run(2, "codes", "0,9");
   EXPECT_EQ(killed.code, 137);
   EXPECT_NE(killed.output.find("orrery: rank 1 was killed by signal 9"), std::string::npos);
+}
+
+const ranks::Body leave("leave", [](const std::string&) {
+  const World world = detect();
+  const std::string folder =
+      "/dev/shm/left-" + Store::open(world)->job() + "-" + std::to_string(world.rank);
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder + "/file") << "x";
+  std::printf("%s\n", folder.c_str());
+  std::fflush(stdout);
+  return raise(SIGKILL);
+});
+
+TEST(Launch, TakesAlongWhatKilledRanksLeaveInSharedMemory) {
+  const auto killed = ranks::run(2, "leave");
+  EXPECT_EQ(count(killed.output, "/dev/shm/left-job-"), 2) << killed.output;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
+    EXPECT_FALSE(entry.path().filename().string().starts_with("left-job-")) << entry.path();
 }
 
 // Rank 0 hears of rank 1's trouble first and ends before it: rank 1 is still the cause.

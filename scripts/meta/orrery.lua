@@ -699,16 +699,27 @@ function Draft:values(role) end
 ---@return integer
 function Draft:ranks_left() end
 
+---Ranks on an axis, 0 if there is none.
+---@param name string
+---@return integer
+function Draft:axis_size(name) end
+
+---Numbers of the values that the op of a value reads.
+---@param value orrery.Value|integer
+---@return integer[]
+function Draft:inputs(value) end
+
+---The factor of each dim of an op's input (0: of its output); -1: cannot be cut.
+---@param value orrery.Value|integer
+---@param input? integer
+---@return integer[]
+function Draft:rule(value, input) end
+
 ---Makes a mesh axis over `size` ranks (0: all that are left); its size.
 ---@param name string
 ---@param size? integer
 ---@return integer
 function Draft:axis(name, size) end
-
----Ranks on an axis, 0 if there is none.
----@param name string
----@return integer
-function Draft:axis_size(name) end
 
 ---Sees an axis as two: `size` neighbours form `inner`, equal places in them `outer`.
 ---@param axis string
@@ -747,17 +758,6 @@ function Draft:stage(axis, where, modules) end
 ---@param region string
 ---@param life? string
 function Draft:life(value, region, life) end
-
----Numbers of the values that the op of a value reads.
----@param value orrery.Value|integer
----@return integer[]
-function Draft:inputs(value) end
-
----The factor of each dim of an op's input (0: of its output); -1: cannot be cut.
----@param value orrery.Value|integer
----@param input? integer
----@return integer[]
-function Draft:rule(value, input) end
 
 ---Keeps sums over an axis in shares of a dim where ops can work on them.
 ---@param axis string

@@ -120,6 +120,22 @@ void leaves(const Subject& subject, const Case& c) {
              leaves_of_ranks(subject.name(), c, total, ranks, seed));
 }
 
+// A plugin that claims a product with what follows it gives the bits that it gives them apart.
+void as_two(const Subject& subject, const Case& c) {
+  const Case product = matmul_of(c), rest = pointwise_of(c);
+  if (!takes(kernel_of(subject), product) || !takes(kernel_of(subject), rest)) return;
+  std::vector<Values> inputs = inputs_of(subject, c, false);
+  const RunResult one = run_clean(subject, c, inputs);
+  const RunResult first = run_clean(subject, product, {inputs[0], inputs[1]});
+  inputs.erase(inputs.begin(), inputs.begin() + 2);
+  inputs.insert(inputs.begin(), first.values[0]);
+  const RunResult second = run_clean(subject, rest, inputs);
+  if (one.bits != second.bits)
+    throw Fault("ops.h: matmul_pointwise, \"the bits are those of the two ops\"",
+                c.name() + ": the bits of a matmul and a pointwise op",
+                "other bits: " + difference(one.values, second.values));
+}
+
 // All cases of one op that the plugin claims; Skip if there are none.
 std::vector<Case> claimed(const Subject& subject, const std::string& kind,
                           bool (*wanted)(const Case&)) {
@@ -214,6 +230,8 @@ std::vector<Test> kernel_tests() {
   std::vector<Test> tests = {{"kernel.probe", 10, probe},
                              {"kernel.claims", 60, claims},
                              {"kernel.refusals", 30, refusals}};
+  tests.push_back(
+      {"kernel.as_two.matmul_pointwise", 120, over_cases("matmul_pointwise", any, as_two)});
   for (Test& test : kernel_contract_tests()) tests.push_back(std::move(test));
   struct Has {
     bool rows = false, leaves = false;

@@ -41,7 +41,7 @@ AbiOp::AbiOp(const Launch& launch) : where_(launch.op.site.prefix()) {
          launch.in.data(),
          launch.out.data(),
          attrs_.data(),
-         launch.op.kind == "pointwise" ? &expr_ : nullptr,
+         e.instrs.empty() ? nullptr : &expr_,
          where_.c_str()};
 }
 

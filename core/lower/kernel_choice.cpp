@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lower/kernel_choice.h"
 
-#include <algorithm>
 #include <optional>
 
 #include "base/error.h"
@@ -33,22 +32,27 @@ KernelChoice::KernelChoice(const std::vector<std::string>& names) : names_(names
   for (const std::string& name : names) tables_.push_back(&Registry::get().kernel(name));
 }
 
-orr_support KernelChoice::choose(Launch& launch) const {
+KernelChoice::Found KernelChoice::find(const Launch& launch) const {
   std::optional<Launch> plain;
   if (launch.op.attrs.count(permission)) plain = without_permission(launch);
   const AbiOp op(launch), plain_op(plain ? *plain : launch);
-  orr_support best{};
-  bool ignored = false;
+  Found best{};
   for (size_t k = 0; k < tables_.size(); ++k) {
     orr_support s = ask(op, *tables_[k]);
     const bool without = !s.score && plain;
     if (without) s = ask(plain_op, *tables_[k]);
-    if (s.score > best.score) best = s, launch.kernels = static_cast<int>(k), ignored = without;
+    if (s.score > best.support.score) best = {s, static_cast<int>(k), without};
   }
-  if (!best.score) refuse(plain ? *plain : launch);
-  if (ignored) launch.op.attrs.erase(permission);
-  launch.numerics = best.numerics, launch.capturable = best.capturable;
   return best;
+}
+
+orr_support KernelChoice::choose(Launch& launch) const {
+  const Found best = find(launch);
+  if (!best.support.score) refuse(without_permission(launch));
+  if (best.ignored) launch.op.attrs.erase(permission);
+  launch.kernels = best.kernels;
+  launch.numerics = best.support.numerics, launch.capturable = best.support.capturable;
+  return best.support;
 }
 
 void KernelChoice::refuse(const Launch& launch) const {
@@ -57,12 +61,6 @@ void KernelChoice::refuse(const Launch& launch) const {
     reasons += fmt::format("\n  {}: {}", names_[k], ask(AbiOp(launch), *tables_[k]).reason);
   fail(ORR_UNAVAILABLE, "{}no kernel plugin computes {}{}", launch.op.site.prefix(), launch.op.kind,
        reasons);
-}
-
-bool KernelChoice::takes(const Launch& launch) const {
-  const Launch plain = without_permission(launch);
-  return std::any_of(tables_.begin(), tables_.end(),
-                     [&](const orr_kernel_api* api) { return ask(AbiOp(plain), *api).score > 0; });
 }
 
 uint64_t KernelChoice::workspace_of(const Launch& launch) const {

@@ -5,15 +5,10 @@
 #include <set>
 
 #include "base/error.h"
+#include "lower/two_ops.h"
 
 namespace orrery {
 namespace {
-
-std::vector<orr_tensor> abi(const std::vector<Layout>& layouts) {
-  std::vector<orr_tensor> out;
-  for (const Layout& x : layouts) out.push_back(x.abi());
-  return out;
-}
 
 bool is_short(const Place& x) {
   return is_real(x.layout.dtype) && orr_dtype_bytes(x.layout.dtype) == 2;
@@ -42,13 +37,15 @@ int Launcher::new_storage(uint64_t bytes, const std::string& category) {
 }
 
 void Launcher::add(const Op& op, std::vector<Place> in, const std::vector<Place>& out) {
+  if (op.kind == "matmul_pointwise" && !taken_as_one(kernels_, op, layouts(in), layouts(out)))
+    return add_apart(op, in, out);
   Launch launch;
   launch.op = op;
   for (int attempt = 0;; ++attempt) {
     KernelForm form = op_def(op.kind).form(op, layouts(in), layouts(out));
     std::set<int> copies(form.copy.begin(), form.copy.end());
     if (copies.empty()) {
-      launch.in = abi(form.in), launch.out = abi(form.out);
+      launch.in = abi_tensors(form.in), launch.out = abi_tensors(form.out);
       if (can_widen(op, in, out) && !kernels_.takes(launch))
         return add_widened(op, std::move(in), out);
       orr_support support = kernels_.choose(launch);
@@ -68,6 +65,27 @@ void Launcher::add(const Op& op, std::vector<Place> in, const std::vector<Place>
   }
   launch.in_at = std::move(in), launch.out_at = out;
   finish(std::move(launch));
+}
+
+// The two ops that it stands for. Where the product is an output as well, it is made there.
+void Launcher::add_apart(const Op& op, const std::vector<Place>& in,
+                         const std::vector<Place>& out) {
+  Op rest = op;
+  rest.kind = "pointwise", rest.attrs = {{"dims", out[0].layout.dims}}, rest.expr.outputs.clear();
+  std::vector<Place> in_rest(in.begin() + 1, in.end()), out_rest;
+  Place& y = in_rest[0];
+  y.storage = kNone;
+  for (size_t j = 0; j < out.size(); ++j) {
+    if (is_product(op, op.expr.outputs[j]))
+      y = out[j];
+    else
+      out_rest.push_back(out[j]), rest.expr.outputs.push_back(op.expr.outputs[j]);
+  }
+  const Type type{product_dtype(op), out[0].layout.dims};
+  if (y.storage == kNone)
+    y = {new_storage(type.bytes(), "activation"), 0, Layout::contiguous(type)};
+  add(product_of(op), {in[0], in[1]}, {y});
+  add(rest, in_rest, out_rest);
 }
 
 void Launcher::copy(const Op& reason, const Place& from, const Place& to) {

@@ -31,6 +31,7 @@ class Launcher {
 
  private:
   void add_beside(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out);
+  void add_apart(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out);
   void add_widened(const Op& op, std::vector<Place> in, const std::vector<Place>& out);
   void finish(Launch launch);
 

@@ -156,6 +156,7 @@ RankPlan lower(const LowerRequest& request) {
   plan.local = localize(share_of(request, mine.idle()), mine);
   gather_rows(plan.local, plan.spread, request.rank);
   fuse_pointwise(plan.local);
+  fuse_products(plan.local, request.kernels);
   if (mine.sliced) choose_cells(plan);
   place_values(plan);
   fill_buckets(plan);

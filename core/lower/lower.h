@@ -27,6 +27,8 @@ struct LowerRequest {
 RankPlan lower(const LowerRequest& request);
 
 // The stages, for tests: each leaves the plan ready for the next.
+// Joins matmuls with the pointwise ops that read them, where one of these plugins takes that.
+void fuse_products(LocalProgram& local, const std::vector<std::string>& kernels);
 void place_values(RankPlan& plan);       // storages, views, launches
 void fill_buckets(RankPlan& plan);       // totals into buckets
 void order_slices(RankPlan& plan);       // part of make_schedule: the cells of a sliced plan

@@ -6,24 +6,27 @@
 
 namespace orrery {
 
-extern const OpDef pointwise_op, matmul_op, reduce_op, argmax_op, topk_op, softmax_op,
-    softmax_grad_op, layernorm_op, layernorm_grad_op, rmsnorm_op, rmsnorm_grad_op,
+extern const OpDef pointwise_op, matmul_op, matmul_fused_op, reduce_op, argmax_op, topk_op,
+    softmax_op, softmax_grad_op, layernorm_op, layernorm_grad_op, rmsnorm_op, rmsnorm_grad_op,
     norm_param_grad_op, attention_op, attention_grad_op, cross_entropy_op, cross_entropy_grad_op,
     gather_op, scatter_add_op, slice_at_op, update_slice_op, iota_op, categorical_op, reshape_op,
     transpose_op, split_op, concat_op, batch_mean_op, total_op, stop_gradient_op, user_gradient_op,
     all_reduce_op, all_gather_op, reduce_scatter_op, broadcast_op, send_op, recv_op;
 
 const std::vector<const OpDef*>& all_op_defs() {
+  // clang-format off
   static const std::vector<const OpDef*> defs = {
-      &pointwise_op,      &matmul_op,         &reduce_op,        &argmax_op,
-      &topk_op,           &softmax_op,        &softmax_grad_op,  &layernorm_op,
-      &layernorm_grad_op, &rmsnorm_op,        &rmsnorm_grad_op,  &norm_param_grad_op,
-      &attention_op,      &attention_grad_op, &cross_entropy_op, &cross_entropy_grad_op,
-      &gather_op,         &scatter_add_op,    &slice_at_op,      &update_slice_op,
-      &iota_op,           &categorical_op,    &reshape_op,       &transpose_op,
-      &split_op,          &concat_op,         &batch_mean_op,    &total_op,
-      &stop_gradient_op,  &user_gradient_op,  &all_reduce_op,    &all_gather_op,
-      &reduce_scatter_op, &broadcast_op,      &send_op,          &recv_op};
+      &pointwise_op,          &matmul_op,             &matmul_fused_op,       &reduce_op,
+      &argmax_op,             &topk_op,               &softmax_op,            &softmax_grad_op,
+      &layernorm_op,          &layernorm_grad_op,     &rmsnorm_op,            &rmsnorm_grad_op,
+      &norm_param_grad_op,    &attention_op,          &attention_grad_op,     &cross_entropy_op,
+      &cross_entropy_grad_op, &gather_op,             &scatter_add_op,        &slice_at_op,
+      &update_slice_op,       &iota_op,               &categorical_op,        &reshape_op,
+      &transpose_op,          &split_op,              &concat_op,             &batch_mean_op,
+      &total_op,              &stop_gradient_op,      &user_gradient_op,      &all_reduce_op,
+      &all_gather_op,         &reduce_scatter_op,     &broadcast_op,          &send_op,
+      &recv_op};
+  // clang-format on
   return defs;
 }
 
@@ -98,6 +101,13 @@ bool regroup(const Layout& x, const std::vector<std::pair<size_t, size_t>>& grou
     if (!merge_dims(x, groups[g].first, groups[g].second, out.dims[g], out.strides[g]))
       return false;
   return true;
+}
+
+Dims strides_in(const Layout& x, const Dims& dims) {
+  Dims strides(dims.size(), 0);
+  size_t shift = dims.size() - x.dims.size();
+  for (size_t i = 0; i < x.dims.size(); ++i) strides[shift + i] = x.dims[i] == 1 ? 0 : x.strides[i];
+  return strides;
 }
 
 Cost touch_cost(const OpArgs& args, const std::vector<Type>& out) {

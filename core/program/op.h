@@ -80,6 +80,9 @@ bool merge_dims(const Layout& x, size_t begin, size_t end, int64_t& dim, int64_t
 // x as a tensor whose dims are the given consecutive groups; false if impossible.
 bool regroup(const Layout& x, const std::vector<std::pair<size_t, size_t>>& groups, Layout& out);
 
+// The strides of x inside a result of these dims; 0 where x is repeated.
+Dims strides_in(const Layout& x, const Dims& dims);
+
 // Common rules.
 Cost touch_cost(const OpArgs&, const std::vector<Type>& out);  // one flop per output element
 // x as contiguous [product of all but the last dims, last dim] / [all elements].

@@ -45,7 +45,7 @@ std::string to_string(const Program& p) {
     text += " = " + op.kind;
     for (ValueId v : op.in) text += fmt::format(" %{}", v);
     for (auto& [name, attr] : op.attrs) text += fmt::format(" {}={}", name, attr_string(attr));
-    if (op.kind == "pointwise") text += " {" + to_string(op.expr) + "}";
+    if (!op.expr.instrs.empty()) text += " {" + to_string(op.expr) + "}";
     if (!op.site.region.empty()) text += "  # " + op.site.region;
     text += "\n";
   }

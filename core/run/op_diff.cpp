@@ -34,7 +34,7 @@ std::string dtypes(const std::vector<orr_tensor>& tensors) {
 
 OpLine line_of(const Launch& l, Segment segment) {
   const std::string head = fmt::format("{:<9}{}", segment_name(segment), l.op.kind);
-  const std::string expr = l.op.kind == "pointwise" ? " {" + to_string(l.op.expr) + "}" : "";
+  const std::string expr = !l.op.expr.instrs.empty() ? " {" + to_string(l.op.expr) + "}" : "";
   const std::string where = l.op.site.region.empty() ? "" : "  # " + l.op.site.region;
   return {head + dtypes(l.in) + expr + where, head + types(l.in) + " ->" + types(l.out) + where};
 }

@@ -15,17 +15,17 @@ struct orr_kernel {
 namespace reference {
 namespace {
 
-const Family* const kFamilies[] = {&pointwise_family,      &matmul_family,
-                                   &reduce_family,         &argmax_family,
-                                   &topk_family,           &softmax_family,
-                                   &softmax_grad_family,   &layernorm_family,
-                                   &layernorm_grad_family, &rmsnorm_family,
-                                   &rmsnorm_grad_family,   &norm_param_grad_family,
-                                   &attention_family,      &attention_grad_family,
-                                   &cross_entropy_family,  &cross_entropy_grad_family,
-                                   &gather_family,         &scatter_add_family,
-                                   &slice_at_family,       &update_slice_family,
-                                   &iota_family,           &categorical_family};
+// clang-format off
+const Family* const kFamilies[] = {
+    &pointwise_family,          &matmul_family,             &reduce_family,
+    &argmax_family,             &topk_family,               &softmax_family,
+    &softmax_grad_family,       &layernorm_family,          &layernorm_grad_family,
+    &rmsnorm_family,            &rmsnorm_grad_family,       &norm_param_grad_family,
+    &attention_family,          &attention_grad_family,     &cross_entropy_family,
+    &cross_entropy_grad_family, &gather_family,             &scatter_add_family,
+    &slice_at_family,           &update_slice_family,       &iota_family,
+    &categorical_family,        &matmul_pointwise_family};
+// clang-format on
 
 const Family& family_of(const orr_op& op) {
   for (const Family* f : kFamilies)

@@ -62,6 +62,33 @@ void add_matmul(std::vector<Entry>& rows) {
     }
 }
 
+// gelu(a b + bias) and the product itself.
+Ids matmul_then_gelu(Program& p, const Ids& in) {
+  Op op;
+  op.kind = "matmul_pointwise", op.in = in;
+  const int32_t dtype = p.type(in[0]).dtype;
+  const int32_t product = op.expr.push(ORR_FN_INPUT, dtype, 0),
+                bias = op.expr.push(ORR_FN_INPUT, dtype, 1);
+  op.expr.outputs = {
+      op.expr.push(ORR_FN_GELU, dtype, op.expr.push(ORR_FN_ADD, dtype, product, bias)), product};
+  p.append(op);
+  return p.ops().back().out;
+}
+
+void add_matmul_pointwise(std::vector<Entry>& rows) {
+  for (const Dims& a : {Dims{6, 4}, Dims{6, 5, 4}}) {
+    Dims out = a;
+    out.back() = 33;
+    Entry e = row("matmul_pointwise " + to_string(a), {real(a), real({4, 33}), real({33})},
+                  {same(out), same(out)}, matmul_then_gelu);
+    e.gradient = false;
+    e.bad = {{{f32({6, 4}), f32({4, 3})},
+              op("matmul_pointwise"),
+              "is made of a matmul and a pointwise op when a step is lowered"}};
+    rows.push_back(e);
+  }
+}
+
 void add_reduce(std::vector<Entry>& rows) {
   struct Range {
     int64_t begin, end;
@@ -246,8 +273,8 @@ void add_batch(std::vector<Entry>& rows) {
 
 std::vector<Entry> kind_entries() {
   std::vector<Entry> rows;
-  for (auto add : {add_matmul, add_reduce, add_choice, add_norms, add_attention, add_cross_entropy,
-                   add_index, add_shape, add_batch})
+  for (auto add : {add_matmul, add_matmul_pointwise, add_reduce, add_choice, add_norms,
+                   add_attention, add_cross_entropy, add_index, add_shape, add_batch})
     add(rows);
   return rows;
 }

@@ -25,8 +25,13 @@ inline std::string shape_note(std::initializer_list<int64_t> dims) {
 // be stored in (ops.h, ANOTHER DTYPE).
 std::vector<Case> stored_otherwise(const Case& sums, int32_t summed);
 
+// The two ops that a matmul_pointwise stands for.
+Case matmul_of(const Case& both);
+Case pointwise_of(const Case& both);
+
 std::vector<Case> pointwise_cases();
 std::vector<Case> matmul_cases();
+std::vector<Case> matmul_pointwise_cases();
 std::vector<Case> reduce_cases();  // and argmax, topk
 std::vector<Case> norm_cases();    // and softmax
 std::vector<Case> attention_cases();

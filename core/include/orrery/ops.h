@@ -42,6 +42,13 @@
  *                   order from +0; blocks are added in order to the first. Text "numerics" =
  *                   "fast": any order will do, and f32 factors may lose all but 10 bits of their
  *                   fraction (TF32). A kernel that does not take it is asked without.
+ * matmul_pointwise  a[G,M,K], b[G,K,N], x... -> y...: a matmul and the pointwise op that reads it.
+ *                   The expression's input 0 is the product, rounded to the dtype of the
+ *                   instruction that reads it; inputs 1, 2, ... are x..., which like y... are
+ *                   [G,M,N] up to stride 0. No leaves; a and b as in matmul. The bits are those of
+ *                   the two ops, unless "numerics" = "fast" lets the product's sum go on without
+ *                   rounding, and functions of the expression have the library's own rounding.
+ *                   An op that no kernel takes as well as it takes the matmul is done as two.
  * reduce            x[O,K,I] -> y[O,I]; text "fn": "sum", "sumsq" (sum of x*x), "max",
  *                   "min". Leaves over K (sum, O = 1). I = 1: row sums, else column sums. NaN wins
  *                   in max and min. O = 1, I = 1, K in the tens of millions is common.

@@ -3,6 +3,10 @@
 // matmul: a[..., M, K] x b[..., K, N] -> [..., M, N]. ints "ta", "tb" say that the last two dims of
 // a or b are stored transposed; b of rank 2 is shared by all leading dims of a. int "dtype": the
 // result's.
+//
+// matmul_pointwise: a matmul and the pointwise op that reads it; inputs a, b and those of the
+// expression but its input 0, which is the product. Lowering makes it (lower/fuse_products.cpp).
+#include <algorithm>
 #include <numeric>
 #include <stdexcept>
 
@@ -133,8 +137,74 @@ Cost cost(const OpArgs& args, const std::vector<Type>& out) {
   return c;
 }
 
+// The two ops that a matmul_pointwise stands for.
+const Attrs kNoAttrs;
+const Expr kNoExpr;
+OpArgs product_args(const OpArgs& both) {
+  return {both.kind, both.attrs, kNoExpr, {both.in.begin(), both.in.begin() + 2}};
+}
+OpArgs rest_args(const OpArgs& both) {
+  OpArgs rest{both.kind, kNoAttrs, both.expr, infer(product_args(both))};
+  rest.in.insert(rest.in.end(), both.in.begin() + 2, both.in.end());
+  return rest;
+}
+
+std::vector<Type> infer_both(const OpArgs& args) {
+  if (args.in.size() < 2 || args.expr.outputs.empty())
+    throw std::invalid_argument("is made of a matmul and a pointwise op when a step is lowered");
+  return op_def("pointwise").infer(rest_args(args));
+}
+
+Sharding sharding_both(const OpArgs& args, const std::vector<Type>& out) {
+  const OpArgs rest = rest_args(args);
+  Sharding s = sharding(product_args(args), {rest.in[0]});
+  for (std::vector<int>& dims : s.in)  // what follows needs whole sums
+    for (int& d : dims)
+      if (std::find(s.out[0].begin(), s.out[0].end(), d) == s.out[0].end()) d = kNone;
+  const std::vector<int> factors = s.out[0];
+  auto along = [&](std::vector<int> dims) {  // dims of the result to factors of the product
+    for (int& d : dims)
+      if (d != kNone) d = factors[static_cast<size_t>(d)];
+    return dims;
+  };
+  Sharding pointwise = op_def("pointwise").sharding(rest, out);
+  for (size_t i = 1; i < pointwise.in.size(); ++i) s.in.push_back(along(pointwise.in[i]));
+  s.out.clear();
+  for (std::vector<int>& dims : pointwise.out) s.out.push_back(along(std::move(dims)));
+  return s;
+}
+
+Cost cost_both(const OpArgs& args, const std::vector<Type>& out) {
+  const OpArgs rest = rest_args(args);
+  Cost c = touch_cost(args, out);
+  c.matrix = true;
+  c.flops = cost(product_args(args), {rest.in[0]}).flops;
+  c.flops += op_def("pointwise").cost(rest, out).flops;
+  return c;
+}
+
+// x as the kernel sees the result that it meets, [G, M, N]; false if its strides do not allow it.
+bool beside(const Layout& x, const Dims& dims, bool merge_lead, Layout& out) {
+  Layout whole{x.dtype, dims, strides_in(x, dims)};
+  const size_t r = dims.size(), lead = merge_lead ? 0 : r - 2;
+  return regroup(whole, {{0, lead}, {lead, r - 1}, {r - 1, r}}, out);
+}
+
+KernelForm form_both(const Op& op, const std::vector<Layout>& in, const std::vector<Layout>& out) {
+  KernelForm f = form(op, {in[0], in[1]}, {out[0]});
+  const bool merge = in[1].dims.size() == 2 && !attr_int(op.attrs, "ta", 0);
+  for (size_t i = 2; i < in.size(); ++i)
+    if (!beside(in[i], out[0].dims, merge, f.in.emplace_back()))
+      f.copy.push_back(static_cast<int>(i));
+  for (size_t j = 1; j < out.size(); ++j)
+    f.out_ok = beside(out[j], out[0].dims, merge, f.out.emplace_back()) && f.out_ok;
+  return f;
+}
+
 }  // namespace
 
 extern const OpDef matmul_op{"matmul", infer, sharding, gradient, cost, form};
+extern const OpDef matmul_fused_op{"matmul_pointwise", infer_both, sharding_both, nullptr,
+                                   cost_both,          form_both};
 
 }  // namespace orrery

@@ -54,14 +54,6 @@ Sharding sharding(const OpArgs& args, const std::vector<Type>& out) {
   return s;
 }
 
-// The strides of x inside a result of `rank` dims; 0 where x is repeated.
-Dims strides_in(const Layout& x, const Dims& dims) {
-  Dims strides(dims.size(), 0);
-  size_t shift = dims.size() - x.dims.size();
-  for (size_t i = 0; i < x.dims.size(); ++i) strides[shift + i] = x.dims[i] == 1 ? 0 : x.strides[i];
-  return strides;
-}
-
 KernelForm form(const Op&, const std::vector<Layout>& in, const std::vector<Layout>& out) {
   KernelForm f;
   const Dims& dims = out[0].dims;

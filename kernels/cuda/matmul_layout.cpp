@@ -61,6 +61,8 @@ MatmulShape::MatmulShape(const orr_op& op) {
   fast = orr::attr_text(op, "numerics", "") == "fast";
 }
 
+std::optional<Matrix> view_of(const orr_tensor& t) { return view(t, false); }
+
 int64_t alignment_of(const MatmulShape& shape) {
   const int64_t bytes = orr_dtype_bytes(shape.dtype);
   int64_t step = 16;

@@ -28,6 +28,9 @@ struct MatmulShape {
   bool fast;         // any order of sums will do, and TF32
 };
 
+// A [batch, rows, cols] tensor that is not turned; empty where its strides allow no view.
+std::optional<Matrix> view_of(const orr_tensor& t);
+
 // The largest power of two, at most 16, that divides the bytes of every step of the three matrices.
 int64_t alignment_of(const MatmulShape& shape);
 

@@ -43,19 +43,34 @@ cublasComputeType_t compute_type(const MatmulShape& shape) {
   return shape.fast && shape.dtype == ORR_F32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
-BlasObject<cublasLtMatmulDesc_t> description(const MatmulShape& shape) {
+template <class T>
+void describe(cublasLtMatmulDesc_t product, cublasLtMatmulDescAttributes_t which, const T& value) {
+  check_blas(blas().cublasLtMatmulDescSetAttribute(product, which, &value, sizeof value),
+             "cublasLtMatmulDescSetAttribute");
+}
+
+// The library looks at the addresses' alignment when it is asked for algorithms.
+const void* const any_address = reinterpret_cast<const void*>(uintptr_t{256});
+
+void describe(cublasLtMatmulDesc_t product, const Epilogue& epilogue) {
+  describe(product, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue.kind);
+  if (epilogue.bias >= 0) describe(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, any_address);
+  if (!epilogue.aux_at) return;
+  describe(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, any_address);
+  describe(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, epilogue.aux_at->leading);
+  describe(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, epilogue.aux_at->batch_stride);
+}
+
+BlasObject<cublasLtMatmulDesc_t> description(const MatmulShape& shape, const Epilogue* epilogue) {
   cublasLtMatmulDesc_t made = nullptr;
   check_blas(blas().cublasLtMatmulDescCreate(&made, compute_type(shape),
                                              shape.dtype == ORR_F64 ? CUDA_R_64F : CUDA_R_32F),
              "cublasLtMatmulDescCreate");
   BlasObject owned(made, blas().cublasLtMatmulDescDestroy);
-  const auto turn = [&](cublasLtMatmulDescAttributes_t which, bool turned) {
-    const int32_t value = turned ? CUBLAS_OP_T : CUBLAS_OP_N;
-    check_blas(blas().cublasLtMatmulDescSetAttribute(made, which, &value, sizeof value),
-               "cublasLtMatmulDescSetAttribute");
-  };
-  turn(CUBLASLT_MATMUL_DESC_TRANSA, shape.b->turned);
-  turn(CUBLASLT_MATMUL_DESC_TRANSB, shape.a->turned);
+  const auto turn = [](bool turned) { return int32_t{turned ? CUBLAS_OP_T : CUBLAS_OP_N}; };
+  describe(made, CUBLASLT_MATMUL_DESC_TRANSA, turn(shape.b->turned));
+  describe(made, CUBLASLT_MATMUL_DESC_TRANSB, turn(shape.a->turned));
+  if (epilogue && epilogue->kind != CUBLASLT_EPILOGUE_DEFAULT) describe(made, *epilogue);
   return owned;
 }
 
@@ -110,6 +125,11 @@ size_t bytes_of(const Matrix& x, const MatmulShape& shape) {
   return static_cast<size_t>(elements * orr_dtype_bytes(shape.dtype));
 }
 
+// So that what lies behind is aligned.
+size_t lines_of(const Matrix& x, const MatmulShape& shape) {
+  return (bytes_of(x, shape) + 255) / 256 * 256;
+}
+
 std::string text_of(const Matrix& x) {
   return std::to_string(x.rows) + "x" + std::to_string(x.cols) + (x.turned ? "t/" : "/") +
          std::to_string(x.leading) + "/" + std::to_string(x.batch_stride);
@@ -131,82 +151,114 @@ size_t blas_workspace(const MatmulShape& shape) {
   return std::clamp(parts / 256 * 256, least, most);
 }
 
-Product::Layouts Product::layouts(const MatmulShape& shape, int64_t depth, bool nominal) {
+Product::Layouts Product::layouts(const MatmulShape& shape, int64_t depth, bool nominal,
+                                  const Epilogue* epilogue) {
   const cudaDataType_t type = data_type(shape.dtype);
   const auto batch = static_cast<int32_t>(nominal ? 1 : shape.g);
   Matrix a = *shape.a, b = *shape.b, y = *shape.y;
   (a.turned ? a.cols : a.rows) = depth;
   (b.turned ? b.rows : b.cols) = depth;
   if (nominal) make_nominal(a, b, y);
-  return {layout(a, type, batch), layout(b, type, batch), layout(y, type, batch)};
+  const Matrix& c = epilogue && epilogue->added_at ? *epilogue->added_at : y;
+  return {layout(a, type, batch), layout(b, type, batch), layout(y, type, batch),
+          layout(c, type, batch)};
 }
 
-Product::Product(const MatmulShape& shape, int64_t depth, int64_t alignment)
+Product::Product(const MatmulShape& shape, int64_t depth, int64_t alignment,
+                 const Epilogue* epilogue)
     : f64_(shape.dtype == ORR_F64),
+      has_bias_(epilogue && epilogue->bias >= 0),
+      has_aux_(epilogue && epilogue->aux_at),
+      adds_(epilogue && epilogue->added_at),
       workspace_(blas_workspace(shape)),
-      product_(description(shape)),
-      layouts_(layouts(shape, depth, false)) {
-  choose(shape, depth, alignment);
+      product_(description(shape, epilogue)),
+      layouts_(layouts(shape, depth, false, epilogue)) {
+  choose(shape, depth, alignment, epilogue);
+}
+
+bool Product::takes(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulDesc_t product,
+                    cublasLtMatrixLayout_t c) const {
+  cublasLtMatmulHeuristicResult_t real{};
+  return blas().cublasLtMatmulAlgoCheck(blas().handle, product, layouts_.b.get(), layouts_.a.get(),
+                                        c, layouts_.y.get(), &algorithm,
+                                        &real) == CUBLAS_STATUS_SUCCESS &&
+         real.workspaceSize <= workspace_;
 }
 
 std::vector<cublasLtMatmulAlgo_t> Product::candidates(const MatmulShape& shape, int64_t depth,
-                                                      int64_t alignment) const {
+                                                      int64_t alignment,
+                                                      const Epilogue* epilogue) const {
   const bool any = shape.rows_summed || shape.fast;
-  const Layouts asked = layouts(shape, depth, !any);
+  const auto product = description(shape, epilogue);
+  const Layouts asked = layouts(shape, depth, !any, epilogue);
   const auto wishes = preference(any, workspace_, alignment);
   cublasLtMatmulHeuristicResult_t found[most_candidates];
   int count = 0;
   const cublasStatus_t status = blas().cublasLtMatmulAlgoGetHeuristic(
-      blas().handle, product_.get(), asked.b.get(), asked.a.get(), asked.y.get(), asked.y.get(),
+      blas().handle, product.get(), asked.b.get(), asked.a.get(), asked.c.get(), asked.y.get(),
       wishes.get(), most_candidates, found, &count);
   if (status != CUBLAS_STATUS_NOT_SUPPORTED) check_blas(status, "cublasLtMatmulAlgoGetHeuristic");
   std::vector<cublasLtMatmulAlgo_t> fitting;
   for (int i = 0; i < count; ++i) {
     if (found[i].state != CUBLAS_STATUS_SUCCESS) continue;
     if (!any && parts_of(found[i].algo) > 1) continue;
-    cublasLtMatmulHeuristicResult_t real{};
-    if (blas().cublasLtMatmulAlgoCheck(blas().handle, product_.get(), layouts_.b.get(),
-                                       layouts_.a.get(), layouts_.y.get(), layouts_.y.get(),
-                                       &found[i].algo, &real) == CUBLAS_STATUS_SUCCESS &&
-        real.workspaceSize <= workspace_)
+    if (takes(found[i].algo, product.get(), epilogue ? layouts_.c.get() : layouts_.y.get()))
       fitting.push_back(found[i].algo);
   }
   return fitting;
 }
 
-void Product::choose(const MatmulShape& shape, int64_t depth, int64_t alignment) {
-  const std::vector<cublasLtMatmulAlgo_t> fitting = candidates(shape, depth, alignment);
+// A product that is not fast keeps the algorithm that it has alone.
+void Product::choose(const MatmulShape& shape, int64_t depth, int64_t alignment,
+                     const Epilogue* epilogue) {
+  const Epilogue* const known = shape.fast ? epilogue : nullptr;
+  const std::vector<cublasLtMatmulAlgo_t> fitting = candidates(shape, depth, alignment, known);
+  usable_ = !fitting.empty() && takes(fitting.front(), product_.get(), layouts_.c.get());
+  if (epilogue && !usable_) return;
   if (fitting.empty())
     throw orr::Error(ORR_FAILED, "cuBLASLt has no algorithm for [" + std::to_string(shape.m) +
                                      ", " + std::to_string(depth) + "] x [" +
                                      std::to_string(depth) + ", " + std::to_string(shape.n) + "]");
   algorithm_ = fitting.front();
   if (!shape.fast) return;
+  // Behind y lies what an epilogue reads or writes beside, then a bias.
+  const size_t y_bytes = lines_of(*shape.y, shape);
+  const size_t aux_bytes =
+      !has_aux_ && !adds_ ? 0 : lines_of(*(adds_ ? epilogue->added_at : epilogue->aux_at), shape);
   const RaceTrack track{bytes_of(*shape.a, shape), bytes_of(*shape.b, shape),
-                        bytes_of(*shape.y, shape), workspace_, orr_dtype_bytes(shape.dtype)};
+                        has_bias_ ? 2 * y_bytes + aux_bytes : y_bytes + aux_bytes, workspace_,
+                        orr_dtype_bytes(shape.dtype)};
   algorithm_ = fastest_of(
-      fitting, text_of(shape, depth, alignment), track,
-      [this](CUstream stream, const cublasLtMatmulAlgo_t& algorithm, CUdeviceptr a, CUdeviceptr b,
-             CUdeviceptr y, CUdeviceptr scratch) { launch(stream, algorithm, a, b, y, scratch); });
+      fitting, text_of(shape, depth, alignment) + (epilogue ? " then " + epilogue->name() : ""),
+      track,
+      [&](CUstream stream, const cublasLtMatmulAlgo_t& algorithm, CUdeviceptr a, CUdeviceptr b,
+          CUdeviceptr y, CUdeviceptr scratch) {
+        const CUdeviceptr at = y + y_bytes;
+        launch(stream, algorithm, a, b, y, scratch, {at + aux_bytes, at, at});
+      });
 }
 
 void Product::launch(CUstream stream, CUdeviceptr a, CUdeviceptr b, CUdeviceptr y,
-                     CUdeviceptr workspace) const {
-  launch(stream, algorithm_, a, b, y, workspace);
+                     CUdeviceptr workspace, const EpilogueAddresses& beside) const {
+  launch(stream, algorithm_, a, b, y, workspace, beside);
 }
 
 void Product::launch(CUstream stream, const cublasLtMatmulAlgo_t& algorithm, CUdeviceptr a,
-                     CUdeviceptr b, CUdeviceptr y, CUdeviceptr workspace) const {
+                     CUdeviceptr b, CUdeviceptr y, CUdeviceptr workspace,
+                     const EpilogueAddresses& beside) const {
   const auto at = [](CUdeviceptr p) { return reinterpret_cast<void*>(p); };
   const double one64 = 1, zero64 = 0;
   const float one32 = 1, zero32 = 0;
   const void* one = f64_ ? static_cast<const void*>(&one64) : &one32;
   const void* zero = f64_ ? static_cast<const void*>(&zero64) : &zero32;
-  check_blas(blas().cublasLtMatmul(blas().handle, product_.get(), one, at(b), layouts_.b.get(),
-                                   at(a), layouts_.a.get(), zero, at(y), layouts_.y.get(), at(y),
-                                   layouts_.y.get(), &algorithm, at(workspace), workspace_,
-                                   reinterpret_cast<cudaStream_t>(stream)),
-             "cublasLtMatmul");
+  if (has_bias_) describe(product_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, at(beside.bias));
+  if (has_aux_) describe(product_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, at(beside.aux));
+  check_blas(
+      blas().cublasLtMatmul(blas().handle, product_.get(), one, at(b), layouts_.b.get(), at(a),
+                            layouts_.a.get(), adds_ ? one : zero, at(adds_ ? beside.added : y),
+                            layouts_.c.get(), at(y), layouts_.y.get(), &algorithm, at(workspace),
+                            workspace_, reinterpret_cast<cudaStream_t>(stream)),
+      "cublasLtMatmul");
 }
 
 }  // namespace orr_cuda

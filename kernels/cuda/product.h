@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "blas.h"
-#include "matmul_layout.h"
+#include "epilogue.h"
 
 namespace orr_cuda {
 
@@ -30,23 +30,32 @@ class Product {
  public:
   // `depth` of K's elements; addresses are multiples of `alignment`. Throws orr::Error where the
   // library has no algorithm.
-  Product(const MatmulShape& shape, int64_t depth, int64_t alignment);
+  Product(const MatmulShape& shape, int64_t depth, int64_t alignment,
+          const Epilogue* epilogue = nullptr);
 
-  void launch(CUstream stream, CUdeviceptr a, CUdeviceptr b, CUdeviceptr y,
-              CUdeviceptr workspace) const;
+  // With an epilogue: whether the library has one that may serve. It is the product's own unless
+  // the product is fast.
+  bool usable() const { return usable_; }
+
+  void launch(CUstream stream, CUdeviceptr a, CUdeviceptr b, CUdeviceptr y, CUdeviceptr workspace,
+              const EpilogueAddresses& beside = {}) const;
 
  private:
   struct Layouts {
     BlasObject<cublasLtMatrixLayout_t> a, b, y;
+    BlasObject<cublasLtMatrixLayout_t> c;  // y's, or that of what is added
   };
-  static Layouts layouts(const MatmulShape& shape, int64_t depth, bool nominal);
-  void choose(const MatmulShape& shape, int64_t depth, int64_t alignment);
+  static Layouts layouts(const MatmulShape& shape, int64_t depth, bool nominal,
+                         const Epilogue* epilogue);
+  void choose(const MatmulShape& shape, int64_t depth, int64_t alignment, const Epilogue* epilogue);
   std::vector<cublasLtMatmulAlgo_t> candidates(const MatmulShape& shape, int64_t depth,
-                                               int64_t alignment) const;
+                                               int64_t alignment, const Epilogue* epilogue) const;
+  bool takes(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulDesc_t product,
+             cublasLtMatrixLayout_t c) const;
   void launch(CUstream stream, const cublasLtMatmulAlgo_t& algorithm, CUdeviceptr a, CUdeviceptr b,
-              CUdeviceptr y, CUdeviceptr workspace) const;
+              CUdeviceptr y, CUdeviceptr workspace, const EpilogueAddresses& beside) const;
 
-  bool f64_;
+  bool f64_, has_bias_, has_aux_, adds_, usable_ = true;
   size_t workspace_;
   BlasObject<cublasLtMatmulDesc_t> product_;
   Layouts layouts_;

@@ -126,6 +126,9 @@ std::vector<Case> matmul_pointwise_cases() {
     rows.store(rows.op(ORR_FN_ADD, rows.op(ORR_FN_ADD, 0, rows.bias()), rows.whole()));
     rows.c.axes = {{{1, -1, 1, 1}, {1}}};
     cases.push_back(rows.c);
+    Case biased = followed(matmul(dtype, 1, 256, 72, 300, "nn"))[0];
+    biased.axes = {{{1, -1, 1}, {1}}};
+    cases.push_back(biased);
     cases.push_back(followed(matmul(dtype, 1, 0, 40, 4, "nn"))[0]);
     for (Case& product : stored_otherwise(nt, dtype)) cases.push_back(followed(product)[0]);
   }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "fake_nccl/driver.h"
 #include "fake_nccl/memory.h"
@@ -27,6 +28,26 @@ bool fits(const Description& p, const Layout& a, const Layout& b, const Layout& 
          a.type == b.type && a.type == d.type;
 }
 
+// Odd columns have no epilogues, so that callers need a way without.
+bool fits(const Description& p, const Layout& d) {
+  if (p.epilogue == CUBLASLT_EPILOGUE_DEFAULT) return true;
+  if (p.has_bias() && reinterpret_cast<uintptr_t>(p.bias) % 16 != 0) return false;
+  if ((p.keeps() || p.has_slope()) &&
+      (p.aux_leading % 8 != 0 || p.aux_leading < static_cast<int64_t>(d.rows) ||
+       reinterpret_cast<uintptr_t>(p.aux) % 16 != 0))
+    return false;
+  return d.rows % 8 == 0;
+}
+
+// For tests: what was asked for.
+void count_epilogue(const Product& p) {
+  if (p.beta != 0) enter_driver("epilogue added");
+  if (p.description.has_bias()) enter_driver("epilogue bias");
+  if (p.description.has_gelu()) enter_driver("epilogue gelu");
+  if (p.description.keeps()) enter_driver("epilogue kept");
+  if (p.description.has_slope()) enter_driver("epilogue slope");
+}
+
 const Algorithm& algorithm_of(const cublasLtMatmulAlgo_t* algo) {
   const auto& a = *reinterpret_cast<const Algorithm*>(algo);
   if (a.magic != Algorithm::known) misuse("algorithm that no heuristic gave", "cublasLtMatmul");
@@ -44,7 +65,31 @@ char* operand(const void* address, const Layout& x, uint32_t alignment, const ch
   return memory::behind(address, extent(x), name);
 }
 
+// What the epilogue touches, which it adds to the ranges.
+Beside beside_of(const Description& p, const Layout& d, std::vector<Range>& ranges) {
+  Beside found{};
+  if (p.has_bias()) {
+    const uint64_t bytes = d.rows * bytes_of(d.type);
+    char* bias = memory::behind(p.bias, bytes, "bias of cublasLtMatmul");
+    ranges.push_back({bias, bytes, false});
+    found.bias = bias;
+  }
+  if (p.keeps() || p.has_slope()) {
+    const uint64_t bytes = extent(p.aux_of(d));
+    found.aux = memory::behind(p.aux, bytes, "aux of cublasLtMatmul");
+    ranges.push_back({found.aux, bytes, p.keeps()});
+  }
+  return found;
+}
+
 }  // namespace
+
+Layout Description::aux_of(const Layout& d) const {
+  Layout x = d;
+  x.leading = aux_leading, x.batch_stride = aux_batch_stride;
+  return x;
+}
+
 }  // namespace fake
 
 using namespace fake;
@@ -73,14 +118,21 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t p,
                                               cublasLtMatmulDescAttributes_t which,
                                               const void* value, size_t bytes) {
   Description& d = object<Description>(p);
-  if (bytes != sizeof(int32_t)) return CUBLAS_STATUS_INVALID_VALUE;
-  if (which == CUBLASLT_MATMUL_DESC_TRANSA)
-    std::memcpy(&d.turn_a, value, bytes);
-  else if (which == CUBLASLT_MATMUL_DESC_TRANSB)
-    std::memcpy(&d.turn_b, value, bytes);
-  else
-    return CUBLAS_STATUS_NOT_SUPPORTED;
-  return CUBLAS_STATUS_SUCCESS;
+  const auto set = [&](auto& to) {
+    if (bytes != sizeof to) return CUBLAS_STATUS_INVALID_VALUE;
+    std::memcpy(&to, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  switch (which) {
+    case CUBLASLT_MATMUL_DESC_TRANSA: return set(d.turn_a);
+    case CUBLASLT_MATMUL_DESC_TRANSB: return set(d.turn_b);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE: return set(d.epilogue);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return set(d.bias);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER: return set(d.aux);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: return set(d.aux_leading);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE: return set(d.aux_batch_stride);
+    default: return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
 }
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* to, cudaDataType type,
@@ -178,6 +230,8 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t de
   if (!fits(object<Description>(description), object<Layout>(a), object<Layout>(b),
             object<Layout>(d)))
     return CUBLAS_STATUS_INVALID_VALUE;
+  if (!fits(object<Description>(description), object<Layout>(d)))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   result->workspaceSize = algorithm_of(algo).workspace;
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -198,23 +252,24 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
                   algorithm_of(algo),
                   scalar(alpha, text.scale),
                   scalar(beta, text.scale)};
-  if (!fits(text, p.a, p.b, p.d) || bytes < p.algorithm.workspace)
+  if (!fits(text, p.a, p.b, p.d) || !fits(text, p.d) || bytes < p.algorithm.workspace)
     return CUBLAS_STATUS_INVALID_VALUE;
+  count_epilogue(p);
   const char* pa = operand(a, p.a, p.algorithm.alignment[0], "a of cublasLtMatmul");
   const char* pb = operand(b, p.b, p.algorithm.alignment[1], "b of cublasLtMatmul");
   const char* pc = operand(c, p.c, p.algorithm.alignment[2], "c of cublasLtMatmul");
   char* pd = operand(d, p.d, p.algorithm.alignment[3], "d of cublasLtMatmul");
   char* scratch = memory::behind(workspace, p.algorithm.workspace, "workspace of cublasLtMatmul");
-  stream_of(reinterpret_cast<CUstream>(stream))
-      .enqueue("cublasLtMatmul",
-               {{const_cast<char*>(pa), extent(p.a), false},
-                {const_cast<char*>(pb), extent(p.b), false},
-                {pd, extent(p.d), true},
-                {scratch, p.algorithm.workspace, true}},
-               [=] {
-                 std::memset(scratch, 0xfe, p.algorithm.workspace);
-                 multiply(p, pa, pb, pc, pd);
-               });
+  std::vector<Range> ranges{{const_cast<char*>(pa), extent(p.a), false},
+                            {const_cast<char*>(pb), extent(p.b), false},
+                            {pd, extent(p.d), true},
+                            {scratch, p.algorithm.workspace, true}};
+  if (p.beta != 0 && pc != pd) ranges.push_back({const_cast<char*>(pc), extent(p.c), false});
+  const Beside beside = beside_of(text, p.d, ranges);
+  stream_of(reinterpret_cast<CUstream>(stream)).enqueue("cublasLtMatmul", ranges, [=] {
+    std::memset(scratch, 0xfe, p.algorithm.workspace);
+    multiply(p, pa, pb, pc, pd, beside);
+  });
   return CUBLAS_STATUS_SUCCESS;
 }
 

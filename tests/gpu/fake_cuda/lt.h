@@ -22,6 +22,20 @@ struct Description {
   cublasComputeType_t compute;
   cudaDataType scale;
   int32_t turn_a = CUBLAS_OP_N, turn_b = CUBLAS_OP_N;
+  uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const void* bias = nullptr;
+  void* aux = nullptr;
+  int64_t aux_leading = 0, aux_batch_stride = 0;
+
+  bool has(uint32_t flag) const { return epilogue != CUBLASLT_EPILOGUE_DEFAULT && epilogue & flag; }
+  bool has_bias() const { return has(CUBLASLT_EPILOGUE_BIAS); }
+  bool has_gelu() const { return has(CUBLASLT_EPILOGUE_GELU); }
+  bool has_slope() const { return epilogue == CUBLASLT_EPILOGUE_DGELU; }
+  bool keeps() const {
+    return has_gelu() && has(CUBLASLT_EPILOGUE_RELU_AUX & ~CUBLASLT_EPILOGUE_RELU);
+  }
+  // What an epilogue reads or writes beside a result of this layout.
+  Layout aux_of(const Layout& d) const;
 };
 
 struct Preference {
@@ -54,8 +68,15 @@ struct Product {
   double alpha, beta;
 };
 
-// d = alpha * op(a) op(b) + beta * c over host memory.
-void multiply(const Product& p, const char* a, const char* b, const char* c, char* d);
+// What an epilogue reads or writes, in host memory; null where it does not.
+struct Beside {
+  const char* bias;
+  char* aux;
+};
+
+// d = epilogue of alpha * op(a) op(b) + beta * c over host memory.
+void multiply(const Product& p, const char* a, const char* b, const char* c, char* d,
+              const Beside& beside);
 
 uint64_t bytes_of(cudaDataType type);
 // From the first element to behind the last one of all matrices of a batch.

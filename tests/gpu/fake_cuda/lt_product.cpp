@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <type_traits>
 #include <vector>
 
@@ -63,8 +64,30 @@ std::vector<A> column_of(Order order, const std::vector<A>& a, const A* b, uint6
   return sum;
 }
 
+// 0.5 x (1 + tanh u) and its derivative, u = sqrt(2/pi) (x + 0.044715 x^3).
+template <class A>
+A gelu(A x) {
+  return A(0.5) * x * (1 + std::tanh(A(0.7978845608028654) * (x + A(0.044715) * x * x * x)));
+}
+template <class A>
+A gelu_slope(A x) {
+  const A t = std::tanh(A(0.7978845608028654) * (x + A(0.044715) * x * x * x));
+  return A(0.5) * (1 + t) +
+         A(0.5) * x * (1 - t * t) * A(0.7978845608028654) * (1 + 3 * A(0.044715) * x * x);
+}
+
+// What the epilogue makes of one sum, which it rounds once, at the end; `aux` is its place there.
 template <class T, class A>
-void multiply_as(const Product& p, const char* a, const char* b, const char* c, char* d) {
+A finish(const Description& p, A x, const T* bias, T* aux) {
+  if (p.has_bias()) x += get(*bias);
+  if (p.keeps()) put(*aux, x);
+  if (p.has_gelu()) return gelu(x);
+  return p.has_slope() ? x * gelu_slope(A(get(*aux))) : x;
+}
+
+template <class T, class A>
+void multiply_as(const Product& p, const char* a, const char* b, const char* c, char* d,
+                 const Beside& beside) {
   const uint64_t m = p.d.rows, k = p.description.turn_a ? p.a.rows : p.a.cols;
   for (int32_t g = 0; g < p.d.batch; ++g) {
     const auto of = [g](auto* base, const Layout& l) { return base + g * l.batch_stride; };
@@ -76,12 +99,18 @@ void multiply_as(const Product& p, const char* a, const char* b, const char* c, 
           std::ranges::transform(*factor, factor->begin(), as_tf32);
     const T* from = of(reinterpret_cast<const T*>(c), p.c);
     T* to = of(reinterpret_cast<T*>(d), p.d);
+    const Layout at_aux = p.description.aux_of(p.d);
+    T* aux = beside.aux ? of(reinterpret_cast<T*>(beside.aux), at_aux) : nullptr;
+    const T* bias = reinterpret_cast<const T*>(beside.bias);
     for (uint64_t j = 0; j < p.d.cols; ++j) {
       const std::vector<A> sum = column_of(p.algorithm.order, wide_a, &wide_b[j * k], m, k);
       for (uint64_t i = 0; i < m; ++i) {
         const uint64_t at = i + j * static_cast<uint64_t>(p.d.leading);
         const A scaled = static_cast<A>(p.alpha) * sum[i];
-        put(to[at], p.beta == 0 ? scaled : scaled + static_cast<A>(p.beta) * get(from[at]));
+        const uint64_t at_c = i + j * static_cast<uint64_t>(p.c.leading);
+        const A whole = p.beta == 0 ? scaled : scaled + static_cast<A>(p.beta) * get(from[at_c]);
+        put(to[at], finish(p.description, whole, bias + i,
+                           aux + i + j * static_cast<uint64_t>(at_aux.leading)));
       }
     }
   }
@@ -97,12 +126,13 @@ uint64_t extent(const Layout& x) {
   return last * bytes_of(x.type);
 }
 
-void multiply(const Product& p, const char* a, const char* b, const char* c, char* d) {
+void multiply(const Product& p, const char* a, const char* b, const char* c, char* d,
+              const Beside& beside) {
   switch (p.d.type) {
-    case CUDA_R_64F: return multiply_as<double, double>(p, a, b, c, d);
-    case CUDA_R_16BF: return multiply_as<__nv_bfloat16, float>(p, a, b, c, d);
-    case CUDA_R_16F: return multiply_as<__half, float>(p, a, b, c, d);
-    default: return multiply_as<float, float>(p, a, b, c, d);
+    case CUDA_R_64F: return multiply_as<double, double>(p, a, b, c, d, beside);
+    case CUDA_R_16BF: return multiply_as<__nv_bfloat16, float>(p, a, b, c, d, beside);
+    case CUDA_R_16F: return multiply_as<__half, float>(p, a, b, c, d, beside);
+    default: return multiply_as<float, float>(p, a, b, c, d, beside);
   }
 }
 

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "epilogue.h"
+
+#include "op.h"
+
+namespace orr_cuda {
+namespace {
+
+// The expression as cuBLASLt has it: GELU or not of the product, plus one input or none; or the
+// product times the slope of GELU at an input.
+class Reader {
+ public:
+  explicit Reader(const orr_op& op) : op_(op), e_(*op.expr) {}
+
+  void read(Epilogue& to) const {
+    require(e_.n_outputs <= 2, "no such results at once");
+    for (int j = 0; j < e_.n_outputs; ++j)
+      if (at(e_.outputs[j]).fn == ORR_FN_GELU) to.kind = CUBLASLT_EPILOGUE_GELU, to.result = j;
+    int sum = e_.outputs[to.result];
+    if (to.kind == CUBLASLT_EPILOGUE_GELU) {
+      sum = at(sum).a;
+      to.kept = e_.n_outputs == 2 ? 1 - to.result : -1;
+      require(e_.n_outputs == 1 || e_.outputs[to.kept] == sum, "no such results at once");
+    }
+    require(e_.n_outputs == 1 || to.kept >= 0, "no such results at once");
+    if (is_product(sum)) return require(to.kind != CUBLASLT_EPILOGUE_DEFAULT, "nothing follows");
+    if (at(sum).fn == ORR_FN_MUL && to.kind == CUBLASLT_EPILOGUE_DEFAULT) return slope(sum, to);
+    require(at(sum).fn == ORR_FN_ADD, "not an epilogue of cuBLASLt");
+    add(other(sum), to);
+  }
+
+ private:
+  const orr_instr& at(int r) const { return e_.instrs[r]; }
+  bool is_product(int r) const { return at(r).fn == ORR_FN_INPUT && at(r).a == 0; }
+
+  // Of an instruction's two operands the one that is not the product.
+  int other(int r) const {
+    const orr_instr& i = at(r);
+    require(is_product(i.a) != is_product(i.b), "not an epilogue of cuBLASLt");
+    return is_product(i.a) ? i.b : i.a;
+  }
+  // The op's input that a register holds.
+  int input(int r) const {
+    require(at(r).fn == ORR_FN_INPUT, "not an epilogue of cuBLASLt");
+    return at(r).a + 1;
+  }
+
+  void slope(int r, Epilogue& to) const {
+    const orr_instr& factor = at(other(r));
+    require(factor.fn == ORR_FN_GELU_GRAD, "not an epilogue of cuBLASLt");
+    to.before = input(factor.a), to.kind = CUBLASLT_EPILOGUE_DGELU;
+  }
+
+  void add(int r, Epilogue& to) const {
+    const int i = input(r);
+    const orr_tensor& x = op_.in[i];
+    const auto repeats = [&](int d) { return x.dims[d] == 1 || x.strides[d] == 0; };
+    const bool row = repeats(0) && repeats(1) && x.strides[2] == 1;
+    (row && op_.out[0].dims[1] > 1 ? to.bias : to.added) = i;
+  }
+
+  const orr_op& op_;
+  const orr_expr& e_;
+};
+
+// Where a tensor that is read or written whole lies.
+Matrix whole(const orr_tensor& x, const orr_tensor& y) {
+  for (int d = 0; d < 3; ++d)
+    require(x.dims[d] == y.dims[d] && (x.dims[d] == 1 || x.strides[d] != 0),
+            "a tensor is repeated in another way than a bias");
+  const std::optional<Matrix> found = view_of(x);
+  require(found.has_value(), "a tensor with rows that cuBLASLt cannot read");
+  return *found;
+}
+
+}  // namespace
+
+Epilogue::Epilogue(const orr_op& op) {
+  require(op.n_in >= 2 && op.expr && op.n_out >= 1, "not a matmul and an expression");
+  const int32_t dtype = op.in[0].dtype;
+  require(dtype == ORR_F32 || dtype == ORR_BF16 || dtype == ORR_F16, "only f32, bf16 and f16");
+  for (int i = 0; i < op.expr->n_instrs; ++i)
+    require(op.expr->instrs[i].dtype == dtype, "not all of one dtype");
+  Reader(op).read(*this);
+  if (added >= 0) {
+    require(kind == CUBLASLT_EPILOGUE_DEFAULT, "GELU of a sum with a tensor");
+    added_at = whole(op.in[added], op.out[result]);
+  }
+  if (bias >= 0)
+    kind = static_cast<cublasLtEpilogue_t>(
+        kind == CUBLASLT_EPILOGUE_DEFAULT ? CUBLASLT_EPILOGUE_BIAS : kind | CUBLASLT_EPILOGUE_BIAS);
+  if (kept >= 0) {
+    kind = static_cast<cublasLtEpilogue_t>(kind | CUBLASLT_EPILOGUE_GELU_AUX);
+    aux_at = whole(op.out[kept], op.out[result]);
+  }
+  if (before >= 0) aux_at = whole(op.in[before], op.out[result]);
+  require(!aux_at || (aux_at->leading % 8 == 0 && aux_at->batch_stride % 8 == 0),
+          "GELU keeps rows of a multiple of 8 only");
+  const bool exact = dtype == ORR_F32 && (kind == CUBLASLT_EPILOGUE_BIAS || added >= 0);
+  require(exact || orr::attr_text(op, "numerics", "") == "fast",
+          "would round otherwise than the two ops: for fast products");
+}
+
+void Epilogue::take_apart(const orr_op& op, Apart& to) const {
+  to.matmul = to.rest = op;
+  to.matmul.kind = "matmul", to.matmul.n_in = 2, to.matmul.expr = nullptr;
+  to.matmul.n_out = 1, to.matmul.out = op.out + result;
+  to.in.assign(op.in + 1, op.in + op.n_in);
+  to.in[0] = op.out[result];
+  to.rest.kind = "pointwise", to.rest.n_in = op.n_in - 1, to.rest.in = to.in.data();
+  to.rest.n_attrs = 0;
+}
+
+std::string Epilogue::name() const {
+  std::string text;
+  if (bias >= 0) text += "+bias";
+  if (added >= 0) text += "+added";
+  if (kind & CUBLASLT_EPILOGUE_GELU) text += kept >= 0 ? "+gelu,kept" : "+gelu";
+  if (before >= 0) text += "+slope";
+  return text;
+}
+
+}  // namespace orr_cuda

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// matmul_pointwise by an epilogue of cuBLASLt. Where the library has no algorithm with it for this
+// shape, or addresses are less aligned than it wants, a launch does the two ops.
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "../epilogue.h"
+#include "../op.h"
+#include "../product.h"
+
+namespace orr_cuda {
+
+extern const Family matmul_family, pointwise_family;
+
+namespace {
+
+constexpr int64_t whole_alignment = 16;  // of what an epilogue reads and writes beside
+
+void supports(const orr_op& op, orr_support& out) {
+  require(!orr::attr(op, "leaf_n"), "no leaves here");
+  const Epilogue epilogue(op);
+  Epilogue::Apart apart;
+  epilogue.take_apart(op, apart);
+  matmul_family.supports(apart.matmul, out);
+  orr::copy_text(out.numerics, out.numerics + epilogue.name());
+  out.strided_in |= ~3u;
+  const bool strided = out.strided_out & 1u;
+  out.strided_out = strided ? ~0u : 0u;
+}
+
+uint64_t measure(const orr_op& op) {
+  Epilogue::Apart apart;
+  Epilogue(op).take_apart(op, apart);
+  return matmul_family.measure(apart.matmul);
+}
+
+class MatmulPointwise : public Prepared {
+ public:
+  explicit MatmulPointwise(const orr_op& op) : epilogue_(op), rest_in_(size_t(op.n_in) - 1) {
+    Epilogue::Apart apart;
+    epilogue_.take_apart(op, apart);
+    matmul_ = matmul_family.prepare(apart.matmul), rest_ = pointwise_family.prepare(apart.rest);
+    const MatmulShape shape(apart.matmul);
+    if (shape.g * shape.m * shape.n * shape.k == 0) return;
+    alignment_ = alignment_of(shape);
+    one_.emplace(shape, shape.k, alignment_, &epilogue_);
+    if (!one_->usable()) one_.reset();
+  }
+
+  void launch(CUstream stream, const Buffers& buffers) override {
+    const Epilogue& e = epilogue_;
+    const CUdeviceptr y = buffers.out[e.result];
+    const auto in = [&](int i) { return i < 0 ? 0 : buffers.in[i]; };
+    const EpilogueAddresses beside{in(e.bias), in(e.added),
+                                   e.kept < 0 ? in(e.before) : buffers.out[e.kept]};
+    const bool aligned =
+        (buffers.in[0] | buffers.in[1] | y) % static_cast<CUdeviceptr>(alignment_) == 0 &&
+        (beside.bias | beside.added | beside.aux) % whole_alignment == 0;
+    if (one_ && aligned)
+      return one_->launch(stream, buffers.in[0], buffers.in[1], y, buffers.workspace, beside);
+    matmul_->launch(stream, {buffers.in, &y, buffers.workspace});
+    std::copy_n(buffers.in + 1, rest_in_.size(), rest_in_.begin());
+    rest_in_[0] = y;
+    rest_->launch(stream, {rest_in_.data(), buffers.out, 0});
+  }
+
+ private:
+  Epilogue epilogue_;
+  std::vector<CUdeviceptr> rest_in_;
+  std::unique_ptr<Prepared> matmul_, rest_;
+  std::optional<Product> one_;
+  int64_t alignment_ = 1;
+};
+
+std::unique_ptr<Prepared> prepare(const orr_op& op) {
+  return std::make_unique<MatmulPointwise>(op);
+}
+
+}  // namespace
+
+extern const Family matmul_pointwise_family;
+const Family matmul_pointwise_family = {"matmul_pointwise", supports, measure, prepare};
+
+}  // namespace orr_cuda

@@ -6,8 +6,8 @@
 namespace orr_cuda {
 namespace {
 
-// The expression as cuBLASLt has it: GELU or not of the product, plus one input or none; or the
-// product times the slope of GELU at an input.
+// The expression as cuBLASLt has it: the product plus a row, a tensor, both or neither; GELU of it
+// plus a row; or the product times the slope of GELU at an input.
 class Reader {
  public:
   explicit Reader(const orr_op& op) : op_(op), e_(*op.expr) {}
@@ -25,8 +25,7 @@ class Reader {
     require(e_.n_outputs == 1 || to.kept >= 0, "no such results at once");
     if (is_product(sum)) return require(to.kind != CUBLASLT_EPILOGUE_DEFAULT, "nothing follows");
     if (at(sum).fn == ORR_FN_MUL && to.kind == CUBLASLT_EPILOGUE_DEFAULT) return slope(sum, to);
-    require(at(sum).fn == ORR_FN_ADD, "not an epilogue of cuBLASLt");
-    add(other(sum), to);
+    add_all(sum, to);
   }
 
  private:
@@ -51,12 +50,25 @@ class Reader {
     to.before = input(factor.a), to.kind = CUBLASLT_EPILOGUE_DGELU;
   }
 
+  // The product and an input, or that and another.
+  void add_all(int r, Epilogue& to) const {
+    const orr_instr& i = at(r);
+    require(i.fn == ORR_FN_ADD, "not an epilogue of cuBLASLt");
+    if (is_product(i.a) || is_product(i.b)) return add(other(r), to);
+    const bool left = at(i.a).fn == ORR_FN_ADD;
+    const int inner = left ? i.a : i.b;
+    require(at(inner).fn == ORR_FN_ADD, "not an epilogue of cuBLASLt");
+    add(other(inner), to), add(left ? i.b : i.a, to);
+  }
+
   void add(int r, Epilogue& to) const {
     const int i = input(r);
     const orr_tensor& x = op_.in[i];
     const auto repeats = [&](int d) { return x.dims[d] == 1 || x.strides[d] == 0; };
     const bool row = repeats(0) && repeats(1) && x.strides[2] == 1;
-    (row && op_.out[0].dims[1] > 1 ? to.bias : to.added) = i;
+    int& place = row && op_.out[0].dims[1] > 1 ? to.bias : to.added;
+    require(place < 0, "two of one kind are added");
+    place = i;
   }
 
   const orr_op& op_;
@@ -96,7 +108,8 @@ Epilogue::Epilogue(const orr_op& op) {
   if (before >= 0) aux_at = whole(op.in[before], op.out[result]);
   require(!aux_at || (aux_at->leading % 8 == 0 && aux_at->batch_stride % 8 == 0),
           "GELU keeps rows of a multiple of 8 only");
-  const bool exact = dtype == ORR_F32 && (kind == CUBLASLT_EPILOGUE_BIAS || added >= 0);
+  const bool adds = kind == CUBLASLT_EPILOGUE_BIAS || kind == CUBLASLT_EPILOGUE_DEFAULT;
+  const bool exact = dtype == ORR_F32 && adds && (bias < 0 || added < 0);
   require(exact || orr::attr_text(op, "numerics", "") == "fast",
           "would round otherwise than the two ops: for fast products");
 }

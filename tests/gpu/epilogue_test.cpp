@@ -74,7 +74,8 @@ TEST(Epilogues, FastOnesTakeGeluAndItsSlope) {
     EXPECT_EQ(asked_for("added", dtype, true), "added");
     EXPECT_EQ(asked_for("gelu", dtype, true), "bias gelu kept");
     EXPECT_EQ(asked_for("slope", dtype, true), "slope");
-    EXPECT_EQ(asked_for("residue", dtype, true), "refused");
+    EXPECT_EQ(asked_for("residue", dtype, true), "added bias");
+    EXPECT_EQ(asked_for("scaled", dtype, true), "refused");
   }
 }
 

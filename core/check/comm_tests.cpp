@@ -201,6 +201,7 @@ std::vector<Test> comm_tests() {
       succeeds("comm.splits", "comm.h: \"ranks with equal color >= 0 form one communicator\"",
                "splits", {1, 2, 3, 4, 5}),
       succeeds("comm.siblings", "comm.h: split, many communicators at once", "siblings", {4}),
+      succeeds("comm.shared", "comm.h: allocate_shared", "shared", {1, 2, 3, 4, 5}),
       succeeds("comm.messages", "comm.h: ORR_COLL_SEND, ORR_COLL_RECV", "pairs", {2, 3, 4}),
       succeeds("comm.any_source", "comm.h: ORR_COMM_ANY_SOURCE", "any source", {2, 4}),
       succeeds("comm.buffers", "comm.h: \"buffers are borrowed until the work is done\"", "reuses",

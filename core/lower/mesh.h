@@ -102,7 +102,8 @@ struct Spread {
   std::vector<Halves> halves;            // axes that are also used in halves
   Averaging averaging;
   Serving serving;
-  bool alone = false;  // a rank runs its leaves as if there were no others,
+  bool one_memory = false;  // all ranks are on one host and can map one another's memory
+  bool alone = false;       // a rank runs its leaves as if there were no others,
   std::optional<std::pair<int64_t, int64_t>> only;  // these instead of those dealt to it
   std::map<std::string, Sharded> sharded;           // by name of the parameter
   bool sliced = false;                              // leaves run one after another, not in one call

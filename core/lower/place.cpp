@@ -11,6 +11,7 @@
 #include "lower/homes.h"
 #include "lower/launcher.h"
 #include "lower/lower.h"
+#include "lower/row_places.h"
 
 namespace orrery {
 namespace {
@@ -34,9 +35,6 @@ class Placer {
     for (auto& [state, next] : p_.updates()) next_state_[next] = state;
     for (size_t i = 0; i < p_.ops().size(); ++i)
       for (ValueId v : p_.ops()[i].in) last_read_[at(v)] = static_cast<int>(i), ++reads_[at(v)];
-    for (size_t r = 0; r < plan_.local.neighbours.size(); ++r)
-      for (auto& s : plan_.local.neighbours[r].states) row_of_[s.get()] = r;
-    row_storages_.assign(plan_.local.neighbours.size(), kNone);
     for (size_t i = p_.ops().size(); i-- > 0;)  // reading a view is reading what it shows
       if (const Op& op = p_.ops()[i]; is_view(op.kind))
         for (ValueId v : op.out)
@@ -54,6 +52,7 @@ class Placer {
     for (size_t i = 0; i < p_.ops().size(); ++i) {
       launcher_.at(plan_.segments[i], p_.ops()[i].stage);
       place_op(i);
+      rows_.close_read(static_cast<int>(i));
     }
     for (auto& [state, next] : p_.updates()) finish_update(state, next);
   }
@@ -82,7 +81,10 @@ class Placer {
     const bool total = is_total_[static_cast<size_t>(v)];
     bool per_slice = value.role == Role::batch || value.name == "$row";
     launcher_.at(per_slice ? Segment::forward : Segment::update, 0);
-    if (value.state && row_of_.count(value.state.get())) return place_in_row(value, at);
+    if (value.state && rows_.has(value.state.get())) {
+      at = rows_.place(value.state.get(), at.layout);
+      return;
+    }
     at.storage = launcher_.new_storage(value.type.bytes(), total ? "gradient" : "input");
     if (per_slice) plan_.storages.back().slots = plan_.local.leaves.slices();
     if (value.state) belong(plan_.storages.back(), value);
@@ -91,19 +93,6 @@ class Placer {
   static void belong(Storage& s, const Value& value) {
     s.region = Region::state, s.state = value.state, s.tier = value.tier;
     s.category = value.role == Role::param ? "parameter" : "state";
-  }
-
-  // States that lie together are one storage, named by the first.
-  void place_in_row(const Value& value, Place& at) {
-    size_t r = row_of_.at(value.state.get());
-    const Neighbours& row = plan_.local.neighbours[r];
-    if (row_storages_[r] == kNone) {
-      row_storages_[r] = launcher_.new_storage(row.bytes, "");
-      belong(plan_.storages.back(), value);
-      plan_.storages.back().state = row.states.front();
-    }
-    auto i = std::find(row.states.begin(), row.states.end(), value.state) - row.states.begin();
-    at.storage = row_storages_[r], at.offset = row.offsets[static_cast<size_t>(i)];
   }
 
   std::string category(ValueId v) const {
@@ -133,12 +122,12 @@ class Placer {
   void reserve_homes() {
     for (auto& [index, home] : find_homes(plan_.local, last_read_)) {
       const Op& op = p_.ops()[static_cast<size_t>(index)];
-      if (row_storages_[home.row] == kNone) continue;
-      preplace(op.out[0], row_storages_[home.row], 0);
+      if (!rows_.is_used(home.row)) continue;
+      preplace(op.out[0], rows_.storage(home.row), 0);
       if (op.in.empty()) continue;
       OpId maker = p_.value(op.in[0]).producer;
       if (p_.ops()[static_cast<size_t>(maker)].kind == "concat")
-        preplace(op.in[0], row_storages_[home.row], home.offset);
+        preplace(op.in[0], rows_.storage(home.row), home.offset);
       else
         reserve(op.in[0], {op.out[0], home.offset, Layout::contiguous(p_.type(op.in[0]))});
     }
@@ -191,7 +180,7 @@ class Placer {
       Place& whole = concat_place(w->second.into);
       at = {whole.storage, whole.offset + w->second.offset, w->second.view};
     } else if (auto s = next_state_.find(v);
-               s != next_state_.end() && in_place(v, s->second, op_index)) {
+               s != next_state_.end() && in_place(s->second, op_index)) {
       at = place(s->second);
     } else {
       uint64_t nodes = nodes_.count(v) ? static_cast<uint64_t>(nodes_[v]) : 1;
@@ -202,7 +191,8 @@ class Placer {
 
   // An update may be written over the old value if nobody reads the old value afterwards and its
   // maker works elementwise (or does not read it).
-  bool in_place(ValueId, ValueId state, int op_index) const {
+  bool in_place(ValueId state, int op_index) {
+    if (rows_.is_read(place(state).storage, op_index)) return false;
     const int last = last_read_[at(state)];
     return last < op_index ||
            (last == op_index && p_.ops()[static_cast<size_t>(op_index)].kind == "pointwise" &&
@@ -343,6 +333,12 @@ class Placer {
 
   void place_exchange(const Op& op, int op_index) {
     Exchange e = exchange_of(p_, op, plan_.spread, plan_.rank);
+    if (e.is_order()) {
+      Layout whole = Layout::contiguous(p_.type(op.out[0]));
+      plan_.places[at(op.out[0])] =
+          rows_.open(op, std::move(e), std::move(whole), last_read_[at(op.out[0])]);
+      return;
+    }
     if (!op.in.empty()) {
       e.send = place(op.in[0]);
       if (!e.send.layout.is_contiguous()) e.send = launcher_.contiguous_copy(op, e.send);
@@ -368,9 +364,8 @@ class Placer {
   std::map<ValueId, Inside> wanted_;
   std::vector<int> last_read_, reads_;  // by value: the last op that reads it, how many do
   std::vector<char> is_total_;          // by value
-  std::map<const State*, size_t> row_of_;
-  std::vector<int> row_storages_;
   Launcher launcher_;
+  RowPlaces rows_{plan_, launcher_};
   bool sliced_ = false;
 };
 

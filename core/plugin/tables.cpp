@@ -80,6 +80,7 @@ void fill_holes(orr_comm_api& t) {
   fill<"async_error">(t, &T::async_error);
   fill<"destroy">(t, &T::destroy);
   fill<"bytes_sent">(t, &T::bytes_sent);
+  fill<"allocate_shared">(t, &T::allocate_shared);
 }
 
 void fill_holes(orr_strategy_api& t) {

@@ -247,6 +247,7 @@ class TrainRun : public Run {
   Blueprint draw(const BatchFields& batch, bool training, int world,
                  const std::vector<StrategyUse>& stack) {
     Blueprint b = drawing_.draw(batch, training, world, stack, saved_microbatches_);
+    b.spread.one_memory = runtime_.shares_memory(world);
     microbatches_ = b.microbatches;
     return b;
   }

@@ -25,7 +25,8 @@ RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime, SharedArena& ar
   hold(
       plan.local.parts, plan.local.neighbours, b.spread.world,
       [&](const Neighbours& row) {
-        return runtime.exchanged(row.room, runtime.group(plan.spread, row.axis));
+        const int group = runtime.group(plan.spread, row.axis);
+        return row.shared ? runtime.shared(row.room, group) : runtime.exchanged(row.room, group);
       },
       plan.spread.offload.directory);
   return plan;

@@ -104,9 +104,9 @@ void destroy(orr_comm* comm) { delete comm; }
 uint64_t bytes_sent(orr_comm* comm) { return comm->sent.load(std::memory_order_relaxed); }
 
 constexpr orr_comm_api api = {
-    sizeof(orr_comm_api), nullptr, probe,     world,    split,       rank,
-    world_size,           post,    wait,      allocate, free_memory, abort_all,
-    async_error,          destroy, bytes_sent};
+    sizeof(orr_comm_api), nullptr, probe,      world,    split,       rank,
+    world_size,           post,    wait,       allocate, free_memory, abort_all,
+    async_error,          destroy, bytes_sent, nullptr};
 
 }  // namespace
 

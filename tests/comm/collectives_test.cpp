@@ -20,6 +20,13 @@ TEST_P(OnMain, CollectivesEqualTheScalarModel) {
   }
 }
 
+TEST_P(OnMain, SharedMemoryIsOne) {
+  for (int n = 1; n <= 5; ++n) {
+    const auto outcome = run(GetParam(), n, "shared", "", {"ORRERY_DEADLINE=20"});
+    EXPECT_EQ(outcome.code, 0) << n << " ranks: " << outcome.output;
+  }
+}
+
 TEST_P(Everywhere, SplitsWork) {
   for (int n = 1; n <= 5; ++n) {
     const auto outcome = run(GetParam(), n, "splits", "", {"ORRERY_DEADLINE=20"});

@@ -286,10 +286,44 @@ int siblings(const std::string& backend, const std::string&) {
   return 0;
 }
 
+// All ranks write their parts, each at other offsets in every round, and read everything behind a
+// barrier; behind the next one they write again.
+void share(Peer& peer, const orr_memory& memory, uint64_t parts) {
+  auto* words = static_cast<uint64_t*>(memory.host);
+  const auto P = static_cast<uint64_t>(peer.size()), me = static_cast<uint64_t>(peer.rank());
+  const auto word = [](uint64_t i, uint64_t round) { return i * 0x9E3779B97F4A7C15 + round; };
+  for (uint64_t round = 0; round < 20; ++round) {
+    for (uint64_t i = 0; i < parts; ++i)
+      if ((i + round) % P == me) words[i] += round == 0 ? word(i, 0) : 1;
+    peer.barrier();
+    for (uint64_t i = 0; i < parts; ++i)
+      if (words[i] != word(i, round))
+        fail(ORR_FAILED, "word {} of shared memory is {:x} in round {}, not {:x}", i, words[i],
+             round, word(i, round));
+    peer.barrier();
+  }
+}
+
+int shared(const std::string& backend, const std::string&) {
+  Peer peer(backend);
+  if (!peer.has(ORR_COMM_SHARED)) return 0;
+  for (uint64_t words : {uint64_t{1}, uint64_t{1000}, uint64_t{400000}}) {
+    orr_memory* memory = nullptr;
+    check(peer.api.allocate_shared(peer.comm, words * 8, &memory));
+    if (memory->bytes < words * 8 || memory->tier != ORR_TIER_COMM)
+      fail(ORR_FAILED, "{} bytes of shared memory of tier {}, not {}", memory->bytes, memory->tier,
+           words * 8);
+    share(peer, *memory, words);
+    peer.api.free(peer.comm, memory);
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::vector<NamedBody> collective_bodies() {
-  return {{"collectives", collectives}, {"splits", splits}, {"siblings", siblings}};
+  return {
+      {"collectives", collectives}, {"splits", splits}, {"siblings", siblings}, {"shared", shared}};
 }
 
 }  // namespace comm_suite

@@ -51,12 +51,13 @@ enum { ORR_RED_SUM = 1, ORR_RED_PROD = 2, ORR_RED_MIN = 3, ORR_RED_MAX = 4 };
 enum {
   ORR_COMM_STREAM_ORDERED =
       1, /* post enqueues on the stream; else the call's thread moves the bytes */
-  ORR_COMM_DETERMINISTIC = 2, /* same inputs, same ranks: same bits on every rank and run */
-  ORR_COMM_ANY_SOURCE = 4,    /* RECV with peer = -1 */
-  ORR_COMM_REGISTERED = 8,    /* memory from `allocate` is read by peers in place */
-  ORR_COMM_PEER_DEATH = 16,   /* notices a dead peer before the deadline */
-  ORR_COMM_PAIR_ORDER = 32,   /* messages of a pair match in order; tags must agree, not select */
-  ORR_COMM_DEVICE_MEMORY = 64 /* `allocate` gives memory of tier DEVICE, without host address */
+  ORR_COMM_DETERMINISTIC = 2,  /* same inputs, same ranks: same bits on every rank and run */
+  ORR_COMM_ANY_SOURCE = 4,     /* RECV with peer = -1 */
+  ORR_COMM_REGISTERED = 8,     /* memory from `allocate` is read by peers in place */
+  ORR_COMM_PEER_DEATH = 16,    /* notices a dead peer before the deadline */
+  ORR_COMM_PAIR_ORDER = 32,    /* messages of a pair match in order; tags must agree, not select */
+  ORR_COMM_DEVICE_MEMORY = 64, /* `allocate` gives memory of tier DEVICE, without host address */
+  ORR_COMM_SHARED = 128        /* ranks of one host have `allocate_shared` */
 };
 
 typedef struct orr_comm_caps {
@@ -150,6 +151,12 @@ typedef struct orr_comm_api {
   /* Bytes this rank has sent since creation, by the operation's own definition of its traffic
    * (sdk/traffic.hpp). [any thread] */
   uint64_t (*bytes_sent)(orr_comm*);
+
+  /* One memory for all ranks of this communicator (tier COMM), zeroed: what one rank writes before
+   * a barrier, every rank reads behind it, at the same offset. Collective; same bytes on all ranks;
+   * given back by `free`. Backends without SHARED, and communicators whose ranks are not on one
+   * host, return ORR_UNIMPLEMENTED on all ranks. [main thread] */
+  orr_status* (*allocate_shared)(orr_comm*, uint64_t bytes, orr_memory** out);
 } orr_comm_api;
 
 #ifdef __cplusplus

@@ -39,32 +39,38 @@ bool Comm::has_own_cpus() const {
   return CPU_COUNT(&all) >= size_;
 }
 
-orr_memory* Comm::allocate(uint64_t bytes) {
+// Registered memory is a stride for each rank, shared memory one for all. A rank places the pages of
+// its part near itself, before anybody writes.
+orr_memory* Comm::allocate(uint64_t bytes, bool shared) {
   constexpr uint64_t huge = 2 << 20;
-  auto region = std::make_unique<Region>();
-  region->id = shared::hash(&id_, sizeof id_, ++allocations_);
-  const uint64_t unit = bytes >= huge ? huge : 4096;
-  region->stride = std::max(unit, (bytes + unit - 1) / unit * unit);
-  int64_t descriptor = 0;
-  if (rank_ == 0) {
-    region->mapping = Mapping::create(region->stride * size_);
-    descriptor = region->mapping.card();
-  }
-  const auto cards = gather_words(descriptor, "allocate");
-  if (rank_ != 0) region->mapping = Mapping::open(cards[0]);
   const auto sizes = gather_words(static_cast<int64_t>(bytes), "allocate");
-  region->mapping.close_card();
   for (int r = 0; r < size_; ++r)
     if (sizes[r] != sizes[0])
       throw orr::Error(ORR_INVALID, "rank 0 allocates " + std::to_string(sizes[0]) +
                                         " bytes of communication memory, rank " +
                                         std::to_string(world_of_[r]) + " " +
                                         std::to_string(sizes[r]));
+  auto region = std::make_unique<Region>();
+  region->id = shared::hash(&id_, sizeof id_, ++allocations_);
+  const uint64_t unit = bytes >= huge ? huge : 4096, strides = shared ? 1 : size_;
+  region->stride = std::max(unit, (bytes + unit - 1) / unit * unit);
+  int64_t descriptor = 0;
+  if (rank_ == 0) {
+    region->mapping = Mapping::create(region->stride * strides);
+    descriptor = region->mapping.card();
+  }
+  const auto cards = gather_words(descriptor, "allocate");
+  if (rank_ != 0) region->mapping = Mapping::open(cards[0]);
+  char* const base = region->mapping.base();
   region->base.assign(family_->boot.world_size, nullptr);
   for (int r = 0; r < size_; ++r)
-    region->base[world_of_[r]] = region->mapping.base() + r * region->stride;
-  char* mine = region->base[world_of_[rank_]];
-  std::memset(mine, 0, region->stride);  // places the pages near their rank
+    region->base[world_of_[r]] = base + (shared ? 0 : r * region->stride);
+  const uint64_t units = region->stride * strides / unit;
+  const auto cut = [&](int r) { return units * r / size_ * unit; };
+  std::memset(base + cut(rank_), 0, cut(rank_ + 1) - cut(rank_));
+  gather_words(0, "allocate");
+  region->mapping.close_card();
+  char* const mine = region->base[world_of_[rank_]];
   if (bytes >= huge) madvise(mine, region->stride, madv_collapse);
   region->memory.size = sizeof region->memory;
   region->memory.tier = ORR_TIER_COMM;

@@ -42,7 +42,7 @@ class Comm : public Group {
   bool has_own_cpus() const;
 
   void run(const orr_coll* ops, int n) override;
-  orr_memory* allocate(uint64_t bytes) override;
+  orr_memory* allocate(uint64_t bytes, bool shared) override;
 
  private:
   // waiting.cpp

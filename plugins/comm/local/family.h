@@ -16,7 +16,8 @@ namespace local {
 
 class Mesh;
 
-// Registered memory: `base[w]` is where world rank w's part is mapped here, or null.
+// Registered memory: `base[w]` is where world rank w's part is mapped here, or null; one place for
+// all in memory that they share.
 struct Region {
   orr_memory memory{};
   uint64_t id = 0;
@@ -60,7 +61,7 @@ class Group {
   Family& family() const { return *family_; }
 
   virtual void run(const orr_coll* ops, int n) = 0;
-  virtual orr_memory* allocate(uint64_t bytes) = 0;
+  virtual orr_memory* allocate(uint64_t bytes, bool shared) = 0;
   void free(orr_memory* memory);
   std::unique_ptr<Group> split(int32_t color, int32_t key);
   // Throws when the world is dead, here or elsewhere. [any thread]

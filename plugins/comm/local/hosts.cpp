@@ -32,7 +32,7 @@ std::string identity(int rank, const char* pretended) {
 
 std::vector<int> find_hosts(const orr_comm_boot& boot) {
   std::vector<int> host_of(boot.world_size, 0);
-  const char* pretended = std::getenv("ORRERY_TEST_HOSTS");
+  const char* pretended = std::getenv(test_hosts);
   if (boot.local_size == boot.world_size && !pretended) return host_of;
   const std::string own = identity(boot.rank, pretended), key = "comm.local/host/";
   orr::check(

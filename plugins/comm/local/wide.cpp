@@ -137,7 +137,9 @@ void Wide::run(const orr_coll* ops, int n) {
 }
 
 // In place for the ranks of this host.
-orr_memory* Wide::allocate(uint64_t bytes) {
+orr_memory* Wide::allocate(uint64_t bytes, bool shared) {
+  if (shared)
+    throw orr::Error(ORR_UNIMPLEMENTED, "ranks of several hosts have no memory that all share");
   const auto sizes = gather_words(static_cast<int64_t>(bytes), "allocate");
   for (int r = 0; r < size_; ++r)
     if (sizes[r] != sizes[0])
@@ -145,7 +147,7 @@ orr_memory* Wide::allocate(uint64_t bytes) {
                        "rank " + std::to_string(world_of_[0]) + " allocates " +
                            std::to_string(sizes[0]) + " bytes of communication memory, rank " +
                            std::to_string(world_of_[r]) + " " + std::to_string(sizes[r]));
-  return host_->allocate(bytes);
+  return host_->allocate(bytes, false);
 }
 
 }  // namespace local

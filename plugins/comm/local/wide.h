@@ -23,7 +23,7 @@ class Wide : public Group, public orr::exchange::Messenger {
        std::unique_ptr<Comm> host);
 
   void run(const orr_coll* ops, int n) override;
-  orr_memory* allocate(uint64_t bytes) override;
+  orr_memory* allocate(uint64_t bytes, bool shared) override;
   void exchange(const std::vector<orr::exchange::Message>& sends,
                 const std::vector<orr::exchange::Message>& recvs) override;
 

@@ -6,6 +6,7 @@
 #pragma pop_macro("ORR_PLUGIN")
 
 #include <cstddef>
+#include <cstdlib>
 #include <optional>
 
 namespace {
@@ -70,8 +71,15 @@ orr_status* bad_split(orr_comm* parent, int32_t color, int32_t key, orr_comm** o
 int32_t bad_probe(void* self, orr_comm_caps* out, char* reason, uint32_t bytes) {
   const int32_t score = table.probe(self, out, reason, bytes);
   if (fault("forgets_an_operation")) out->ops &= ~(uint64_t{1} << ORR_COLL_RECV);
+  if (fault("shares_copies")) out->flags |= ORR_COMM_SHARED;
   if (fault("writes_beyond_caps")) reinterpret_cast<volatile char*>(out)[sizeof *out] = 0;
   return score;
+}
+
+orr_status* share_copies(orr_comm*, uint64_t bytes, orr_memory** out) {
+  void* own = std::calloc(bytes, 1);
+  *out = new orr_memory{sizeof(orr_memory), ORR_TIER_COMM, bytes, own, own, "host", nullptr};
+  return nullptr;
 }
 
 orr_comm_api bad_table() {
@@ -79,6 +87,7 @@ orr_comm_api bad_table() {
   bad.post = bad_post, bad.world = bad_world, bad.split = bad_split, bad.probe = bad_probe;
   if (fault("misses_a_slot")) bad.async_error = nullptr;
   if (fault("has_a_stale_size")) bad.size = offsetof(orr_comm_api, abort);
+  if (fault("shares_copies")) bad.allocate_shared = share_copies;
   if (fault("is_deaf_to_abort")) bad.abort = [](orr_comm*, const char*) {};
   if (fault("miscounts_bytes"))
     bad.bytes_sent = [](orr_comm* comm) { return table.bytes_sent(comm) * 2; };

@@ -39,7 +39,7 @@ bool Comm::has_own_cpus() const {
   return CPU_COUNT(&all) >= size_;
 }
 
-// Registered memory is a stride for each rank, shared memory one for all. A rank places the pages of
+// Registered memory is a stride for each rank, shared memory one for all. Each rank places pages of
 // its part near itself, before anybody writes.
 orr_memory* Comm::allocate(uint64_t bytes, bool shared) {
   constexpr uint64_t huge = 2 << 20;

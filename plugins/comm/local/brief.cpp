@@ -42,7 +42,7 @@ void Comm::share_notices() {
   publish();
   await_step();
   std::memcpy(&card, slot, sizeof card);
-  if (rank_ != 0) notices_ = Mapping::open(card);
+  if (rank_ != 0) notices_ = family_->open(card, world_of_[0]);
   publish();
   await_step();
   notices_.close_card();

@@ -60,7 +60,7 @@ orr_memory* Comm::allocate(uint64_t bytes, bool shared) {
     descriptor = region->mapping.card();
   }
   const auto cards = gather_words(descriptor, "allocate");
-  if (rank_ != 0) region->mapping = Mapping::open(cards[0]);
+  if (rank_ != 0) region->mapping = family_->open(cards[0], world_of_[0]);
   char* const base = region->mapping.base();
   region->base.assign(family_->boot.world_size, nullptr);
   for (int r = 0; r < size_; ++r)

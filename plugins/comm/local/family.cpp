@@ -2,6 +2,7 @@
 #include "family.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <orrery/sdk/plugin.hpp>
 
@@ -43,6 +44,19 @@ void Family::die(int32_t code, const std::string& text) {
 
 void Family::die_of(int dead_rank, const orr_coll* current) {
   die(ORR_RETRY, "rank " + std::to_string(dead_rank) + " died" + shared::in_operation(current));
+}
+
+Mapping Family::open(int64_t card, int rank) try {
+  return Mapping::open(card);
+} catch (const orr::Error&) {
+  if (has_ended(boot, rank)) die_of(rank, nullptr);
+  throw;
+}
+
+bool has_ended(const orr_comm_boot& boot, int rank) {
+  for (int i = 0; i < 200; ++i, usleep(5000))
+    if (boot.dead(boot.store, rank)) return true;
+  return false;
 }
 
 int64_t Family::deadline_of(const orr_coll* c) const {

@@ -47,9 +47,14 @@ struct Family {
   // Both.
   [[noreturn]] void die(int32_t code, const std::string& text);
   [[noreturn]] void die_of(int dead_rank, const orr_coll* current);
+  // Maps what the card of a rank of this host names; dies of that rank if it has ended.
+  Mapping open(int64_t card, int rank);
   // The longest wait of an operation, or of forming where there is none.
   int64_t deadline_of(const orr_coll* c) const;
 };
+
+// Whether the launcher says within a second that the rank has ended: it takes its memory along.
+bool has_ended(const orr_comm_boot& boot, int rank);
 
 // A communicator.
 class Group {

@@ -26,6 +26,13 @@ int index_of(const std::vector<int>& ranks, int rank) {
   return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
 }
 
+Mapping open_first(const orr_comm_boot& boot, int64_t card, int rank) try {
+  return Mapping::open(card);
+} catch (const orr::Error&) {
+  if (!has_ended(boot, rank)) throw;
+  throw orr::Error(ORR_RETRY, "rank " + std::to_string(rank) + " died while the world was forming");
+}
+
 // The first rank of a host makes its segment and keeps the card open until all have published their
 // first step.
 Segment meet(const orr_comm_boot& boot, const std::vector<int>& here) {
@@ -40,7 +47,7 @@ Segment meet(const orr_comm_boot& boot, const std::vector<int>& here) {
   int64_t card = 0;
   uint64_t bytes = 0;
   orr::check(boot.get(boot.store, key.c_str(), &card, sizeof card, &bytes, boot.deadline_ns));
-  Mapping mapping = Mapping::open(card);
+  Mapping mapping = open_first(boot, card, here[0]);
   if (mapping.bytes() != Segment::bytes(n))
     throw orr::Error(ORR_FAILED, "rank " + std::to_string(here[0]) +
                                      " forms a world of another size or version of comm 'local'");
@@ -115,7 +122,7 @@ std::unique_ptr<Group> Group::split(int32_t color, int32_t key) {
   }
   const auto cards = gather_words(card, "split");
   if (n > 0 && here[0] != me)
-    segment = Segment(Mapping::open(cards[index_of(world_of_, here[0])]), n);
+    segment = Segment(family_->open(cards[index_of(world_of_, here[0])], here[0]), n);
   gather_words(0, "split");  // all have opened what they need
   if (n == 0) return nullptr;
   const uint64_t id = shared::hash(&color, sizeof color, id_ * 1000003 + birth);

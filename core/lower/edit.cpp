@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -290,8 +291,10 @@ orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
            s.size_of(how->axis), how->axis);
     if (auto known = s.sharded.find(v.name); known != s.sharded.end())
       fail(ORR_INVALID, "'{}' is sharded already, by {}", v.name, known->second.cause);
-    e->spread->sharded[v.name] = {how->axis,  e->strategy, how->unit,
-                                  how->owner, how->what,   how->keep != 0};
+    const int64_t ahead = how->size > offsetof(orr_shard, ahead) ? how->ahead : 1;
+    if (ahead < 0) fail(ORR_INVALID, "{} units ahead: give 0 or more", ahead);
+    e->spread->sharded[v.name] = {how->axis, e->strategy,    how->unit, how->owner,
+                                  how->what, how->keep != 0, ahead};
   });
 }
 

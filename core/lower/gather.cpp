@@ -69,7 +69,7 @@ void ParamGather::hold(const Unit& unit) {
   }
 }
 
-// Where the units are first used in a phase, and one unit earlier: where their gathering begins.
+// Where the units are first used in a phase, and some units earlier: where their gathering begins.
 std::vector<ParamGather::Use> ParamGather::find_uses(Phase phase) const {
   std::vector<Use> uses;
   for (size_t u = 0; u < units_.size(); ++u) {
@@ -86,7 +86,10 @@ std::vector<ParamGather::Use> ParamGather::find_uses(Phase phase) const {
     }
   }
   std::sort(uses.begin(), uses.end(), [](const Use& a, const Use& b) { return a.first < b.first; });
-  for (size_t k = uses.size(); k-- > 1;) uses[k].at = uses[k - 1].first;
+  for (size_t k = 0; k < uses.size(); ++k) {
+    const auto ahead = static_cast<size_t>(units_[uses[k].unit].how.ahead);
+    uses[k].at = uses[k - std::min(k, ahead)].first;
+  }
   return uses;
 }
 

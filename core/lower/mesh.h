@@ -37,6 +37,7 @@ struct Sharded {
   int owner = kNone;        // the coordinate that holds them whole; kNone: even pieces for all
   int what = 0;             // ORR_SHARD_STATE, _GRADIENT, _PARAM
   bool keep = false;        // gathered parameters stay from forward to backward
+  int64_t ahead = 1;        // units gathered ahead of the one in use
 };
 
 // An axis seen as two: `inner` varies fastest.

@@ -107,7 +107,8 @@ int shard(lua_State* L) {
                          axis.c_str(),
                          static_cast<int32_t>(option_int(L, 3, "unit")),
                          static_cast<int32_t>(option_int(L, 3, "owner")),
-                         option_bool(L, 3, "keep") ? 1 : 0};
+                         option_bool(L, 3, "keep") ? 1 : 0,
+                         option_int(L, 3, "ahead")};
   orrery::check(d.edit->shard(d.program, id_at(L, 2), &how));
   return 0;
 }
@@ -240,7 +241,8 @@ std::vector<Api> draft_edit_api() {
         {"axis", "string", "'data'", "the axis that deals the batch, or its inner half"},
         {"unit", "integer", "0", "parameters of equal number travel together"},
         {"owner", "integer", "-1", "the coordinate that holds it whole; -1: cut evenly"},
-        {"keep", "boolean", "false", "param: what forward gathered stays for backward"}}},
+        {"keep", "boolean", "false", "param: what forward gathered stays for backward"},
+        {"ahead", "integer", "1", "param: units gathered ahead of the one in use"}}},
       {"Draft",
        "compute",
        "",

@@ -68,7 +68,7 @@ void deal_params(const Editing& e, int32_t servers) {
   for (const orr::Param& p : params) bytes.push_back(p.bytes);
   std::vector<orr::Owned> dealt = orr::deal_to_owners(bytes, servers, e.bucket);
   for (size_t i = 0; i < dealt.size(); ++i) {
-    orr_shard how = {sizeof how, ORR_SHARD_STATE, "data", dealt[i].unit, dealt[i].owner, 0};
+    orr_shard how = {sizeof how, ORR_SHARD_STATE, "data", dealt[i].unit, dealt[i].owner, 0, 0};
     orr::check(e.edit->shard(e.program, params[i].value, &how));
   }
 }

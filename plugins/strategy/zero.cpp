@@ -28,6 +28,7 @@ constexpr orr_option kOptions[] = {
      "modules that are gathered as one, stage 3: \"blocks.*\"; auto: elements of lists"},
     {"reshard", ORR_ATTR_INT, 0, "1",
      "stage 3: 1 gathers again for backward, 0 keeps what forward gathered"},
+    {"prefetch", ORR_ATTR_INT, 0, "1", "stage 3: units gathered ahead of the one in use"},
     {"offload", ORR_ATTR_TEXT, 0, "none",
      "where what lies in pieces is kept between uses: host memory or disk"},
     {"directory", ORR_ATTR_TEXT, 0, "",
@@ -104,6 +105,9 @@ void check_options(const Editing& e) {
     refuse("there is no cut '" + e.cut + "': flat or tensor");
   if (e.bucket < 1) refuse("bucket of " + std::to_string(e.bucket) + " bytes: give at least 1");
   if (e.stage < 3 && e.units != "auto") refuse("units are for stage 3, which gathers parameters");
+  if (e.how.ahead < 0)
+    refuse("prefetch of " + std::to_string(e.how.ahead) + " units: give 0 or more");
+  if (e.stage < 3 && e.how.ahead != 1) refuse("prefetch is for stage 3, which gathers parameters");
   if (e.offload != "none" && e.offload != "host" && e.offload != "disk")
     refuse("there is no offload '" + e.offload + "': none, host or disk");
   if (e.offload != "disk" && !e.directory.empty())
@@ -147,10 +151,15 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
               o->text(o->self, "directory", ""),
               {},
               {}};
+    e.how = {sizeof e.how,
+             static_cast<int32_t>(e.stage),
+             "data",
+             0,
+             -1,
+             integer("reshard", 1) == 0,
+             integer("prefetch", 1)};
     check_options(e);
     int32_t ranks = edit->axis_size(program, "data");
-    e.how = {sizeof e.how, static_cast<int32_t>(e.stage), "data", 0,
-             -1,           integer("reshard", 1) == 0};
     if (e.group == 0) e.group = ranks;
     if (e.group != ranks) {
       orr::check(edit->halve(program, "data", "replica", "shard", static_cast<int32_t>(e.group)));

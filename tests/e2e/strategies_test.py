@@ -115,10 +115,10 @@ class Equality(unittest.TestCase):
     def tearDownClass(cls):
         cls.folder.cleanup()
 
-    def orrery(self, command, stack, ranks, *words):
+    def orrery(self, command, stack, ranks, *words, options=()):
         script = pathlib.Path(self.folder.name) / "strategies.lua"
         script.write_text(self.template.replace("strategy = STACK", f"strategy = {stack}"))
-        done = orrery(command, "-n", ranks, script, *words)
+        done = orrery(command, "-n", ranks, *options, script, *words)
         self.assertEqual(done.code, 0, done.err)
         return done
 
@@ -130,8 +130,8 @@ class Equality(unittest.TestCase):
         print(page[page.index("| Stack"):])
         self.assertEqual(page, costs.PAGE.read_text(), "run this test with --write-costs")
 
-    def run_stack(self, stack, ranks, *words):
-        done = self.orrery("run", stack, ranks, *words)
+    def run_stack(self, stack, ranks, *words, **how):
+        done = self.orrery("run", stack, ranks, *words, **how)
         found = re.findall(r"^(?:step \d+ loss|eval|outside|digest) .*$", done.out, re.MULTILINE)
         return [re.sub(r"  [\d.]+ ms$", "", line) for line in found]
 
@@ -148,6 +148,24 @@ class Equality(unittest.TestCase):
         for stack, ranks, words in sampled(cases):
             with self.subTest(stack=stack, ranks=ranks, words=words):
                 self.assertEqual(self.run_stack(stack, ranks, *words), self.one_process(*words))
+
+    def test_weights_that_are_gathered(self):
+        """Over links that are pretended nothing is shared in memory."""
+        fast = ("--link-speed", 10**12)
+        for ranks, zero in ((2, ""), (3, ", reshard = false"), (3, ", prefetch = 0"), (2, ", prefetch = 2"),
+                            (4, ", group = 2, prefetch = 9"), (3, ', cut = "tensor"')):
+            stack = f"{{ strategy.data{{}}, strategy.zero{{ stage = 3{zero} }} }}"
+            words = ("model=gpt", "optimizer=adamw")
+            with self.subTest(stack=stack, ranks=ranks):
+                self.assertEqual(self.run_stack(stack, ranks, *words, options=fast), self.one_process(*words))
+
+    def test_prefetch_holds_as_many_units(self):
+        """Planned on more ranks than a host has, where all are gathered."""
+        def peak(prefetch):
+            stack = f"{{ strategy.data{{}}, strategy.zero{{ stage = 3, prefetch = {prefetch} }} }}"
+            return int(re.search(r"arena peak +(\d+)", self.orrery("plan", stack, 12, "model=gpt").out)[1])
+        self.assertLess(peak(0), peak(1))
+        self.assertLess(peak(1), peak(2))
 
     def test_rows_of_large_embeddings(self):
         """Few tokens beside the table: rows are gathered, or added onto the other gradient; not in slices."""

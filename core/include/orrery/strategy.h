@@ -81,6 +81,8 @@ typedef struct orr_shard {
   int32_t owner;    /* the coordinate that holds them whole; -1: cut evenly, at multiples of
                        ORR_SUM_BLOCK elements (ops.h), which needs an elementwise update */
   int32_t keep;     /* ORR_SHARD_PARAM: what forward gathered stays for backward */
+  int64_t ahead;    /* ORR_SHARD_PARAM: units that are gathered ahead of the one in use; 1 where
+                       `size` ends before it */
 } orr_shard;
 
 /* Servers that take gradients as workers bring them (Dean et al., "Large Scale Distributed Deep

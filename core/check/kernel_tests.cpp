@@ -131,7 +131,7 @@ void as_two(const Subject& subject, const Case& c) {
   inputs.insert(inputs.begin(), first.values[0]);
   const RunResult second = run_clean(subject, rest, inputs);
   if (one.bits != second.bits)
-    throw Fault("ops.h: matmul_pointwise, \"the bits are those of the two ops\"",
+    throw Fault("ops.h: matmul_pointwise, \"The bits are those of the two ops\"",
                 c.name() + ": the bits of a matmul and a pointwise op",
                 "other bits: " + difference(one.values, second.values));
 }

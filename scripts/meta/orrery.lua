@@ -775,6 +775,7 @@ function Draft:chunk(axis, chunks) end
 ---@field unit? integer parameters of equal number travel together (default 0)
 ---@field owner? integer the coordinate that holds it whole; -1: cut evenly (default -1)
 ---@field keep? boolean param: what forward gathered stays for backward (default false)
+---@field ahead? integer param: units gathered ahead of the one in use (default 1)
 
 ---Cuts the training of a parameter over the ranks that share the batch.
 ---@param value orrery.Value|integer

@@ -2,10 +2,8 @@
 #include "lua/script.h"
 #include "base/config.h"
 
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <thread>
 
 #include "base/text.h"
 #include "lua/api.h"
@@ -40,9 +38,6 @@ int report(int code, const std::string& message) {
     // The launcher or an observer is gone too: the first error is the one to tell.
   }
   std::fprintf(stderr, "error: %s\n", message.c_str());
-  // A launcher like mpirun ends the job at the first bad end that it sees, and forgets what it has
-  // not read yet: it shall see the lost peer's first.
-  if (code == ORR_RETRY) std::this_thread::sleep_for(std::chrono::milliseconds(200));
   return exit_code(code);
 }
 

@@ -3,7 +3,8 @@
 saving: survivors end within the deadline + 2 s, the culprit is named, and nothing is left.
 
 An MPI launcher ends the survivors of a killed rank itself, often before they can speak. Open MPI's names
-the rank then; MPICH's names a process that has got signal 9, at times one that it has killed itself. Either
+the rank then, but for one that has not reported to it yet: blows begin when the transports are loaded, which
+is later. MPICH's names a process that has got signal 9, at times one that it has killed itself. Either
 may wait on for a rank that froze before it had reached MPI; it is ended here once the survivors are gone.
 
 Arguments: the build tree, and a seed to repeat a run.
@@ -37,7 +38,7 @@ class Backend:
 
 
 LOCAL = Backend("local", [], ["-n", RANKS], "ORRERY_RANK", "orrery", 0.6)
-OPEN_MPI = Backend("openmpi", [*MPIRUN, "-n", RANKS], ["--comm", "mpi"], "OMPI_COMM_WORLD_RANK", "libmpi", 1.2)
+OPEN_MPI = Backend("openmpi", [*MPIRUN, "-n", RANKS], ["--comm", "mpi"], "OMPI_COMM_WORLD_RANK", "mca_btl", 1.2)
 MPICH = Backend("mpich", [*MPIEXEC, "-n", RANKS], ["--comm", "mpi"], "PMI_RANK", "libmpi", 0.9)
 
 

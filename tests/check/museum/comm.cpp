@@ -2,7 +2,7 @@
 //
 // Bad backends.
 #include "fault.h"
-#include "good_comm.cpp"
+#include "good_letters.cpp"
 #pragma pop_macro("ORR_PLUGIN")
 
 #include <cstddef>

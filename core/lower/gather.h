@@ -35,8 +35,8 @@ class ParamGather {
 
   // Parameters in pieces -> the state values that hold this rank's.
   const std::map<ValueId, ValueId>& held() const { return held_; }
-  // Forward and backward, with each such unit gathered as many units ahead of its use as it says, in each
-  // unless it is kept. Those in shared memory are there from the start.
+  // Forward and backward, with each such unit gathered as many units ahead of its use as it says,
+  // in each unless it is kept. Those in shared memory are there from the start.
   void emit_early();
 
  private:

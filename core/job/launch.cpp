@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <regex>
 
 #include "base/error.h"
 #include "base/machine.h"
@@ -154,7 +155,12 @@ int Launcher::tell(size_t child) const {
   return c.code;
 }
 
+bool is_job_name(const std::string& name) {
+  return std::regex_match(name, std::regex("job-[0-9]+-[0-9a-f]{16}"));
+}
+
 // Ranks that were killed have left in shared memory what bears the name of their job.
+// REQUIRES: is_job_name(job).
 void remove_leavings(const std::string& job) {
   std::error_code ignored;  // what is not ours to remove stays
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", ignored))
@@ -179,6 +185,8 @@ int launch(const LaunchOptions& options) {
   if (options.ranks < 1 || options.ranks > wire::max_ranks)
     fail(ORR_INVALID, "-n {}: a job has 1 to {} ranks", options.ranks, wire::max_ranks);
   const std::string job = options.part ? options.part->job : new_job_name();
+  if (!is_job_name(job))
+    fail(ORR_INVALID, "the orders name the job '{}': not a name that orrery gives", job);
   const int code = Launcher(options, job).run();
   remove_leavings(job);
   return code;

@@ -6,7 +6,7 @@
 
 namespace orrery {
 
-extern const OpDef pointwise_op, matmul_op, matmul_fused_op, reduce_op, argmax_op, topk_op,
+extern const OpDef pointwise_op, matmul_op, matmul_pointwise_op, reduce_op, argmax_op, topk_op,
     softmax_op, softmax_grad_op, layernorm_op, layernorm_grad_op, rmsnorm_op, rmsnorm_grad_op,
     norm_param_grad_op, attention_op, attention_grad_op, cross_entropy_op, cross_entropy_grad_op,
     gather_op, scatter_add_op, slice_at_op, update_slice_op, iota_op, categorical_op, reshape_op,
@@ -16,7 +16,7 @@ extern const OpDef pointwise_op, matmul_op, matmul_fused_op, reduce_op, argmax_o
 const std::vector<const OpDef*>& all_op_defs() {
   // clang-format off
   static const std::vector<const OpDef*> defs = {
-      &pointwise_op,          &matmul_op,             &matmul_fused_op,       &reduce_op,
+      &pointwise_op,          &matmul_op,             &matmul_pointwise_op,   &reduce_op,
       &argmax_op,             &topk_op,               &softmax_op,            &softmax_grad_op,
       &layernorm_op,          &layernorm_grad_op,     &rmsnorm_op,            &rmsnorm_grad_op,
       &norm_param_grad_op,    &attention_op,          &attention_grad_op,     &cross_entropy_op,

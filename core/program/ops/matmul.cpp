@@ -204,7 +204,7 @@ KernelForm form_both(const Op& op, const std::vector<Layout>& in, const std::vec
 }  // namespace
 
 extern const OpDef matmul_op{"matmul", infer, sharding, gradient, cost, form};
-extern const OpDef matmul_fused_op{"matmul_pointwise", infer_both, sharding_both, nullptr,
-                                   cost_both,          form_both};
+extern const OpDef matmul_pointwise_op{"matmul_pointwise", infer_both, sharding_both, nullptr,
+                                       cost_both,          form_both};
 
 }  // namespace orrery

@@ -2,7 +2,7 @@
 //
 // Bad backends.
 #include "fault.h"
-#include "good_letters.cpp"
+#include "own_sum.h"
 #pragma pop_macro("ORR_PLUGIN")
 
 #include <cstddef>
@@ -44,14 +44,14 @@ orr_status* bad_post(orr_comm* comm, const orr_coll* ops, int32_t n, orr_work** 
   if (fault("accepts_any_operation") && ops->op > ORR_COLL_TREE_REDUCE_SCATTER) return nullptr;
   if (fault("reads_buffers_too_late")) {
     orr_work* done;
-    if (put_off) table.post(comm, &*put_off, 1, &done);
+    if (put_off) whole_post(comm, &*put_off, 1, &done);
     put_off.reset();
     if (n == 1 && ops->op == ORR_COLL_SEND) return put_off = *ops, nullptr;
   }
   orr_coll one = *ops;
   if (fault("ignores_deadlines") || fault("hangs_when_a_peer_dies"))
     one.deadline_ns = int64_t{3600} * 1000000000;
-  orr_status* status = n == 1 ? table.post(comm, &one, 1, out) : table.post(comm, ops, n, out);
+  orr_status* status = n == 1 ? whole_post(comm, &one, 1, out) : whole_post(comm, ops, n, out);
   for (int32_t i = 0; i < n && !status; ++i) spoil(ops[i]);
   return status;
 }
@@ -69,7 +69,7 @@ orr_status* bad_split(orr_comm* parent, int32_t color, int32_t key, orr_comm** o
 }
 
 int32_t bad_probe(void* self, orr_comm_caps* out, char* reason, uint32_t bytes) {
-  const int32_t score = table.probe(self, out, reason, bytes);
+  const int32_t score = whole_probe(self, out, reason, bytes);
   if (fault("forgets_an_operation")) out->ops &= ~(uint64_t{1} << ORR_COLL_RECV);
   if (fault("shares_copies")) out->flags |= ORR_COMM_SHARED;
   if (fault("writes_beyond_caps")) reinterpret_cast<volatile char*>(out)[sizeof *out] = 0;
@@ -85,12 +85,13 @@ orr_status* share_copies(orr_comm*, uint64_t bytes, orr_memory** out) {
 orr_comm_api bad_table() {
   orr_comm_api bad = table;
   bad.post = bad_post, bad.world = bad_world, bad.split = bad_split, bad.probe = bad_probe;
+  bad.bytes_sent = whole_bytes_sent, bad.destroy = whole_destroy;
   if (fault("misses_a_slot")) bad.async_error = nullptr;
   if (fault("has_a_stale_size")) bad.size = offsetof(orr_comm_api, abort);
   if (fault("shares_copies")) bad.allocate_shared = share_copies;
   if (fault("is_deaf_to_abort")) bad.abort = [](orr_comm*, const char*) {};
   if (fault("miscounts_bytes"))
-    bad.bytes_sent = [](orr_comm* comm) { return table.bytes_sent(comm) * 2; };
+    bad.bytes_sent = [](orr_comm* comm) { return whole_bytes_sent(comm) * 2; };
   return bad;
 }
 

@@ -116,7 +116,7 @@ def show(op, size, found):
 
 
 def options():
-    parser = argparse.ArgumentParser(prog="scripts/bench comm", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="scripts/bench comm", description=" ".join(__doc__.split("\n\n")[0].split()))
     parser.add_argument("--ranks", default="2,4")
     parser.add_argument("--only", metavar="OPERATION,...", default=",".join(OPERATIONS))
     parser.add_argument("--sizes", default="8,512,4096,32768,262144,2097152,16777216,67108864,268435456",

@@ -139,6 +139,8 @@ def main():
         results = figures["ranks"][ranks] = {}
         try:
             field.invite()
+            for name in field.all:
+                field.turn(name, OPERATIONS[0], sizes[0])  # all have started and sleep
             print(f"\n{ranks} ranks, microseconds; others used {machine.busy_share(0.5):.0%} of the CPUs")
             for op in chosen.only.split(","):
                 for size in sizes:

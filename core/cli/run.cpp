@@ -8,6 +8,7 @@
 #include "base/machine.h"
 #include "cli/commands.h"
 #include "job/environment.h"
+#include "job/guard.h"
 #include "job/launch.h"
 #include "job/launch_hosts.h"
 #include "job/share.h"
@@ -159,6 +160,10 @@ Examples:
   command->add_option("--dir", choice->directory,
                       "Run directory, for metrics.jsonl; made if missing");
   command->callback([choice, command, &exit_code] {
+    if (is_guard(detect())) {
+      exit_code = guard(detect());
+      return;
+    }
     check_ranks(choice->ranks);
     check_names(*command, *choice);
     if (choice->threads < 0) fail(ORR_INVALID, "--threads {}: at least 1, or 0", choice->threads);

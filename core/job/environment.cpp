@@ -25,6 +25,7 @@ struct Source {
   const char *rank, *size, *local_rank, *local_size;
   const char* step;
   bool yields;  // says nothing where another launcher has spoken: mpirun in an allocation sees both
+  bool mute;
   const char* job[4];  // what names the job, together; those that are not set are left out
 };
 
@@ -36,6 +37,7 @@ constexpr Source sources[] = {
      "ORRERY_LOCAL_WORLD_SIZE",
      nullptr,
      false,
+     false,
      {"ORRERY_JOB"}},
     {"torchrun",
      "RANK",
@@ -43,6 +45,7 @@ constexpr Source sources[] = {
      "LOCAL_RANK",
      "LOCAL_WORLD_SIZE",
      nullptr,
+     false,
      false,
      {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
     {"Open MPI",
@@ -52,8 +55,17 @@ constexpr Source sources[] = {
      "OMPI_COMM_WORLD_LOCAL_SIZE",
      nullptr,
      false,
+     true,
      {"PMIX_NAMESPACE"}},
-    {"hydra", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr, false, {}},
+    {"hydra",
+     "PMI_RANK",
+     "PMI_SIZE",
+     "MPI_LOCALRANKID",
+     "MPI_LOCALNRANKS",
+     nullptr,
+     false,
+     true,
+     {}},
     {"Slurm",
      "SLURM_PROCID",
      "SLURM_NTASKS",
@@ -61,6 +73,7 @@ constexpr Source sources[] = {
      nullptr,
      "SLURM_STEP_ID",
      true,
+     false,
      {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
 };
 
@@ -151,6 +164,7 @@ std::optional<World> read(const Source& s, const GetEnv& env) {
                                 : slurm_local_size(env, w.size);
   w.source = s.name;
   w.job = job_of(s, env);
+  w.launcher_is_mute = s.mute;
   find_rank_0(w, env);
   return w;
 }

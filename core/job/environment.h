@@ -16,6 +16,7 @@ struct World {
   std::string job;  // names the job among this user's on this host; "": the launcher does not say
   std::string address;  // where ranks on several hosts meet rank 0; "": the launcher does not say
   std::string port;
+  bool launcher_is_mute = false;  // at times ends a job without naming the rank that was killed
 };
 
 using GetEnv = std::function<const char*(const char*)>;

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import unittest
 
-BUILD = pathlib.Path(sys.argv[1])
+BUILD = pathlib.Path(sys.argv[1]).resolve()
 
 
 def words_of(command, **options):

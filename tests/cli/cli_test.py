@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-BUILD = pathlib.Path(sys.argv[1])
+BUILD = pathlib.Path(sys.argv[1]).resolve()
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
 
 

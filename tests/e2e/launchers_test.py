@@ -14,7 +14,7 @@ import tempfile
 import time
 import unittest
 
-BUILD = pathlib.Path(sys.argv[1])
+BUILD = pathlib.Path(sys.argv[1]).resolve()
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 GPT = ["--threads", "1", "examples/gpt.lua", "data=examples/gpt.lua", "dim=32", "layers=2", "heads=2",
        "ctx=16", "batch=12", "microbatches=12", "steps=5", "dropout=0.1", "clip=1", "eval=0", "sample=0"]

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-BUILD = pathlib.Path(sys.argv[1])
+BUILD = pathlib.Path(sys.argv[1]).resolve()
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
 # Seconds that a job may take; scripts/sanitize sets the variable, and its programs are slow.

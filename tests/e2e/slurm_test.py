@@ -13,7 +13,7 @@ import sys
 import tempfile
 import unittest
 
-BUILD = pathlib.Path(sys.argv[1])
+BUILD = pathlib.Path(sys.argv[1]).resolve()
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BOX = pathlib.Path(__file__).resolve().parent / "slurm_box.sh"
 GPT = [BUILD / "orrery", "run", "--threads", "1", "examples/gpt.lua", "data=examples/gpt.lua", "dim=32",

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import unittest
 
-BUILD = pathlib.Path(sys.argv[1])
+BUILD = pathlib.Path(sys.argv[1]).resolve()
 HERE = pathlib.Path(__file__).resolve().parent
 FIGURES = json.loads((HERE / "figures.json").read_text())
 KERNELS = ("reference", "cpu")

@@ -41,12 +41,15 @@ TEST(Environment, ReadsEveryLauncher) {
   EXPECT_EQ(w.rank, 3);
   EXPECT_EQ(w.local_rank, 1);
   EXPECT_EQ(w.local_size, 2);
+  EXPECT_FALSE(w.launcher_is_mute);
   w = from({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}});
   EXPECT_EQ(w.source, "Open MPI");
+  EXPECT_TRUE(w.launcher_is_mute);
   w = from(
       {{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "2"}, {"MPI_LOCALRANKID", "1"}});
   EXPECT_EQ(w.source, "hydra");
   EXPECT_EQ(w.local_size, 2);
+  EXPECT_TRUE(w.launcher_is_mute);
 }
 
 TEST(Environment, SlurmNeedsAStep) {
@@ -55,6 +58,7 @@ TEST(Environment, SlurmNeedsAStep) {
   batch["SLURM_STEP_ID"] = "0";
   EXPECT_EQ(from(batch).size, 4);
   EXPECT_EQ(from(batch).local_size, 4);
+  EXPECT_FALSE(from(batch).launcher_is_mute);
   batch["SLURM_STEP_NUM_NODES"] = "2";
   batch["SLURM_STEP_TASKS_PER_NODE"] = "2(x2)";
   EXPECT_EQ(from(batch).local_size, 2);

@@ -19,7 +19,7 @@ local Block = nn.module("Block", function(m, c)
   m.drop1, m.drop2 = nn.dropout(c.dropout), nn.dropout(c.dropout)
   return function(x)
     local q, k, v = m.qkv(m.ln1(x))
-    x = x + m.drop1(m.proj(nn.attention(q, k, v, { heads = c.heads, causal = true })))
+    x = x + m.drop1(m.proj(nn.attention(q, k, v, { heads = c.heads, causal = true, dropout = c.dropout })))
     return x + m.drop2(m.mlp(m.ln2(x)))
   end
 end)

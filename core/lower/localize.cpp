@@ -208,7 +208,18 @@ class Localizer {
     for (const orr_instr& i : op.expr.instrs)
       if (i.fn == ORR_FN_RAND)
         key_random(copy, copy.expr.instrs[static_cast<size_t>(i.c)], out, op);
-    if (op.kind == "categorical") copy.in[3] = first_element(out, op);
+    if (op.attrs.count("rng_id")) copy.in.back() = first_element(numbers_per_row(out, op), op);
+  }
+
+  // Of the random numbers that an op draws by its input `base`, the last one; attention has one for
+  // each weight.
+  int64_t numbers_per_row(const Value& out, const Op& op) const {
+    const int64_t per_row = elements_per_row(out, op);
+    if (op.kind == "categorical") return per_row;
+    const size_t q = op.kind == "attention" ? 0 : 1;
+    const Dims &rows = from_.type(op.in[q]).dims, &keys = from_.type(op.in[q + 1]).dims;
+    const int64_t heads = attr_int(op.attrs, "heads", 1);
+    return per_row / rows[2] * keys[1] * attr_int(op.attrs, "head_total", heads);
   }
 
   // Random numbers are keyed by the global element: the register `base` becomes the first one's.
@@ -217,13 +228,12 @@ class Localizer {
       base.imm = static_cast<double>(leaves_.first_row() * elements_per_row(out, op));
       return;
     }
-    copy.in.push_back(first_element(out, op));
+    copy.in.push_back(first_element(elements_per_row(out, op), op));
     base.fn = ORR_FN_INPUT, base.a = static_cast<int32_t>(copy.in.size()) - 1, base.imm = 0;
   }
 
   // The global index of the first element that a call computes, as an i64 scalar.
-  ValueId first_element(const Value& v, const Op& op) {
-    int64_t per_row = elements_per_row(v, op);
+  ValueId first_element(int64_t per_row, const Op& op) {
     if (auto known = first_elements_.find({op.stage, per_row}); known != first_elements_.end())
       return known->second;
     ValueId first;

@@ -166,8 +166,14 @@ void TensorPass::fit_attributes(const Op& op, const Way& way, Op& copy) {
       sizes.push_back(out(j)[static_cast<size_t>(attr_int(op.attrs, "dim", 0))]);
     copy.attrs["sizes"] = sizes;
   }
-  if (copy.attrs.count("heads") && way.in[0].kind == Cut::parts && way.in[0].dim == 2)
-    copy.attrs["heads"] = attr_int(op.attrs, "heads", 1) / me_.ranks;
+  if (copy.attrs.count("heads") && way.in[0].kind == Cut::parts && way.in[0].dim == 2) {
+    const int64_t all = attr_int(op.attrs, "heads", 1), share = all / me_.ranks;
+    copy.attrs["heads"] = share;
+    if (copy.attrs.count("rng_id")) {
+      copy.attrs["head_total"] = attr_int(op.attrs, "head_total", all);
+      copy.attrs["head_lo"] = attr_int(op.attrs, "head_lo", 0) + me_.rank * share;
+    }
+  }
 }
 
 void TensorPass::emit(const Op& op, const Way& way) {

@@ -18,7 +18,8 @@ bool is_sum(const Op& op) {
 }
 
 bool draws(const Op& op) {
-  return std::any_of(op.expr.instrs.begin(), op.expr.instrs.end(),
+  return op.attrs.count("rng_id") ||
+         std::any_of(op.expr.instrs.begin(), op.expr.instrs.end(),
                      [](const orr_instr& i) { return i.fn == ORR_FN_RAND; });
 }
 
@@ -168,7 +169,10 @@ std::optional<Way> TensorPass::by_heads(const Op& op) const {
          "{}attention: {} heads do not divide over the {} ranks of axis '{}': choose a size of {}",
          op.site.prefix(), heads, me_.ranks, me_.axis, legal);
   }
-  auto by_width = [&](ValueId v) { return Cut::of(2, {from_.type(v).dims[2]}); };
+  auto by_width = [&](ValueId v) {
+    const Dims& dims = from_.type(v).dims;
+    return dims.size() == 3 ? Cut::of(2, {dims[2]}) : Cut{};
+  };
   const bool grad = op.kind == "attention_grad";
   Way way;
   for (ValueId v : op.in) way.in.push_back(by_width(v));

@@ -38,8 +38,13 @@ int attention(lua_State* L) {
   Program& program = program_here(L);
   std::optional<double> scale;
   if (lua_getfield(L, 4, "scale") != LUA_TNIL) scale = lua_tonumber(L, -1);
+  lua_getfield(L, 4, "dropout");
+  const double rate = lua_tonumber(L, -1);
+  if (!(rate >= 0 && rate < 1))
+    fail(ORR_INVALID, "attention: dropout is {}, expected 0 <= dropout < 1", rate);
   push_tensor(L, build::attention(program, value_at(L, 1), value_at(L, 2), value_at(L, 3),
-                                  option_int(L, 4, "heads"), option_bool(L, 4, "causal"), scale));
+                                  option_int(L, 4, "heads"), option_bool(L, 4, "causal"), scale,
+                                  tracing_training() ? rate : 0));
   return 1;
 }
 
@@ -106,7 +111,8 @@ std::vector<Api> layer_api() {
        {{"q", "tensor"}, {"k", "tensor"}, {"v", "tensor"}, {"options", "options"}},
        {{"heads", "integer", nullptr, "how many heads share the last dim"},
         {"causal", "boolean", "false", "a position sees itself and earlier ones only"},
-        {"scale", "number", "nil", "factor of the scores; 1/sqrt(d) if left out"}}},
+        {"scale", "number", "nil", "factor of the scores; 1/sqrt(d) if left out"},
+        {"dropout", "number", "0", "in training, the probability of leaving a weight out"}}},
       {"orrery",
        "cross_entropy",
        t,

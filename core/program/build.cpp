@@ -237,12 +237,17 @@ ValueId rmsnorm(Program& p, ValueId x, ValueId w, double eps) {
 }
 
 ValueId attention(Program& p, ValueId q, ValueId k, ValueId v, int64_t heads, bool causal,
-                  std::optional<double> scale) {
+                  std::optional<double> scale, double dropout) {
   int64_t width = p.type(q).dims.empty() ? 1 : p.type(q).dims.back();
   double s = scale.value_or(
       1 / std::sqrt(static_cast<double>(width) / static_cast<double>(std::max<int64_t>(heads, 1))));
-  return p.add1("attention", {q, k, v},
-                {{"heads", heads}, {"causal", int64_t{causal}}, {"scale", s}});
+  std::vector<ValueId> in = {q, k, v};
+  Attrs attrs{{"heads", heads}, {"causal", int64_t{causal}}, {"scale", s}};
+  if (dropout != 0) {
+    in.insert(in.end(), {p.seed(), p.step(), p.constant(0, ORR_I64)});
+    attrs["dropout"] = dropout, attrs["rng_id"] = p.next_rng_id();
+  }
+  return p.add1("attention", in, attrs);
 }
 
 ValueId cross_entropy(Program& p, ValueId logits, ValueId labels, ValueId weights,

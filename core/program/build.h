@@ -40,7 +40,7 @@ ValueId layernorm(Program& p, ValueId x, ValueId w, ValueId b, double eps);
 ValueId rmsnorm(Program& p, ValueId x, ValueId w, double eps);
 // q, k, v: [B, T, heads*d] -> [B, T, heads*d]
 ValueId attention(Program& p, ValueId q, ValueId k, ValueId v, int64_t heads, bool causal,
-                  std::optional<double> scale);
+                  std::optional<double> scale, double dropout = 0);
 // Mean over all positions that count of the cross-entropy of logits [..., V] and labels [...];
 // weights [...] are optional; labels equal to `ignore` weigh 0.
 ValueId cross_entropy(Program& p, ValueId logits, ValueId labels, ValueId weights,

@@ -2,6 +2,7 @@
 //
 // attention and its gradient: T x S is never stored.
 #include <cstdio>
+#include <orrery/sdk/attention.hpp>
 
 #include "kernel.h"
 #include "sources.h"
@@ -10,6 +11,14 @@ namespace ocl {
 namespace {
 
 constexpr int64_t most_columns = 256;  // private numbers of a work-item
+
+// The operands, and seed, step and base where there is dropout.
+void check_counts(const orr_op& op, int operands, int n_out) {
+  require_counts(op, op.n_in == operands ? operands : operands + 3, n_out);
+  for (int i = operands; i < op.n_in; ++i)
+    require(op.in[i].dtype == ORR_I64 && orr::elements(op.in[i]) == 1,
+            "seed, step and base are i64 scalars");
+}
 
 void check_like(const orr_op& op, int which, const orr_tensor& x) {
   const orr_tensor& t = tensor(op, which);
@@ -32,15 +41,27 @@ void check_lse(const orr_tensor& lse, const orr_tensor& q) {
 }
 
 void check_forward(const orr_op& op) {
-  require_counts(op, 3, 2), require_real(op, {0, 1, 2, 3});
-  check_inputs(op, 0), check_like(op, 3, op.in[0]), check_lse(op.out[1], op.in[0]);
+  check_counts(op, 3, 2), require_real(op, {0, 1, 2, op.n_in});
+  check_inputs(op, 0), check_like(op, op.n_in, op.in[0]), check_lse(op.out[1], op.in[0]);
 }
 
 void check_grad(const orr_op& op) {
-  require_counts(op, 6, 3), require_real(op, {1, 0, 2, 3, 4, 6, 7, 8});
+  check_counts(op, 6, 3);
+  require_real(op, {1, 0, 2, 3, 4, op.n_in, op.n_in + 1, op.n_in + 2});
   check_inputs(op, 1), check_like(op, 0, op.in[1]), check_like(op, 4, op.in[1]),
       check_lse(op.in[5], op.in[1]);
-  for (int i = 0; i < 3; ++i) check_like(op, 6 + i, op.in[1 + i]);
+  for (int i = 0; i < 3; ++i) check_like(op, op.n_in + i, op.in[1 + i]);
+}
+
+std::string dropout_of(const orr_op& op, int operands) {
+  const orr::AttentionDropout dropout(op, operands);
+  if (!dropout.on()) return "";
+  char text[160];
+  std::snprintf(text, sizeof text, " -DRATE=%.9gf -DKEEP=%.17g -DRNG=%uu -DALL=%lld -DLO=%lld",
+                double{dropout.rate()}, dropout.scale(), dropout.rng_id(),
+                static_cast<long long>(dropout.heads()),
+                static_cast<long long>(orr::attr_int(op, "head_lo", 0)));
+  return text;
 }
 
 std::string options_of(const orr_op& op, const orr_tensor& q, const orr_tensor& lse) {
@@ -56,38 +77,33 @@ std::vector<int64_t> strides_of(const orr_op& op, std::initializer_list<int> whi
   return all;
 }
 
+// All inputs, then the outputs from `first` on, `n` of them.
+std::vector<int> tensors_of(const orr_op& op, int first, int n) {
+  std::vector<int> all;
+  for (int i = 0; i < op.n_in; ++i) all.push_back(i);
+  for (int i = first; i < first + n; ++i) all.push_back(op.n_in + i);
+  return all;
+}
+
 std::vector<Pass> forward(const orr_op& op) {
   const orr_tensor& q = op.in[0];
   const std::vector<int64_t> shape = {q.dims[1], q.dims[2], op.in[1].dims[2]};
-  return {{attention_cl,
-           options_of(op, q, op.out[1]),
-           "attention",
-           q.dims[0] * q.dims[1] * q.dims[2],
-           {0, 1, 2, 3, 4},
-           shape,
-           strides_of(op, {0, 1, 2, 3})}};
+  return {{attention_cl, options_of(op, q, op.out[1]) + dropout_of(op, 3), "attention",
+           q.dims[0] * q.dims[1] * q.dims[2], tensors_of(op, 0, 2), shape,
+           strides_of(op, {0, 1, 2, op.n_in})}};
 }
 
 std::vector<Pass> gradient(const orr_op& op) {
   const orr_tensor &q = op.in[1], &k = op.in[2];
+  const int n = op.n_in;
   const std::vector<int64_t> shape = {q.dims[1], q.dims[2], k.dims[2]},
-                             strides = strides_of(op, {0, 1, 2, 3, 4, 6, 7, 8});
-  const std::string options = options_of(op, q, op.in[5]);
+                             strides = strides_of(op, {0, 1, 2, 3, 4, n, n + 1, n + 2});
+  const std::string options = options_of(op, q, op.in[5]) + dropout_of(op, 6);
   const int64_t heads = q.dims[0] * q.dims[1];
-  return {{attention_cl,
-           options,
-           "of_queries",
-           heads * q.dims[2],
-           {0, 1, 2, 3, 4, 5, 6},
-           shape,
-           strides},
-          {attention_cl,
-           options,
-           "of_keys",
-           heads * k.dims[2],
-           {0, 1, 2, 3, 4, 5, 7, 8},
-           shape,
-           strides}};
+  return {
+      {attention_cl, options, "of_queries", heads * q.dims[2], tensors_of(op, 0, 1), shape,
+       strides},
+      {attention_cl, options, "of_keys", heads * k.dims[2], tensors_of(op, 1, 2), shape, strides}};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // attention, one head at a time: blocks of keys with a running maximum and sum, so that the scores
 // of a block live in the cache and nowhere else.
 #include "attention.h"
+#include "attention_dropout.h"
 #include "attention_plan.h"
 
 namespace orr_cpu::ORR_ISA {
@@ -17,6 +18,7 @@ struct Attention : Kernel {
         v(op.in[2]),
         o(op.out[0]),
         lse(op.out[1]),
+        dropout(op, 3),
         workers(threads()) {}
 
   // A slot's scratch.
@@ -38,6 +40,7 @@ struct Attention : Kernel {
     const S *pq = host<S>(in[0]), *pk = host<S>(in[1]), *pv = host<S>(in[2]);
     S* po = host<S>(out[0]);
     float* pl = host<float>(out[1]);
+    const Dropout drops(dropout, in + 3);
     float* scratch = aligned_scratch(work);
     int64_t all = shape.batch * shape.heads, parts = all < 2 * workers ? 2 * workers : 1;
     int64_t panels = ceil_div(shape.queries, kQueries), slots = smaller(workers, all * parts);
@@ -54,14 +57,15 @@ struct Attention : Kernel {
           packed = head;
         }
         for (int64_t p = panels * part / parts; p < panels * (part + 1) / parts; ++p)
-          panel(p * kQueries, s, pq + q.at(b, h), po + o.at(b, h),
-                pl + b * lse.batch + h * lse.head + p * kQueries * lse.row);
+          panel(p * kQueries, s, drops, dropout.row(b, h, shape.queries), pq + q.at(b, h),
+                po + o.at(b, h), pl + b * lse.batch + h * lse.head + p * kQueries * lse.row);
       }
     });
   }
 
-  // The queries [t, t + kQueries).
-  void panel(int64_t t, const Scratch& s, const S* from, S* to, float* to_lse) const {
+  // The queries [t, t + kQueries); `row` numbers query 0.
+  void panel(int64_t t, const Scratch& s, const Dropout& drops, int64_t row, const S* from, S* to,
+             float* to_lse) const {
     int count = int(smaller(kQueries, shape.queries - t)), vectors = (count + 15) / 16;
     pack_panels<kQueries>(from + t * q.row, q.row, 1, count, shape.depth, s.query, 0);
     v16f top[kMicroVectors], total[kMicroVectors];
@@ -73,8 +77,11 @@ struct Attention : Kernel {
         multiply_micro<float, true>(int(smaller(kMicroRows, n - i)), vectors,
                                     {shape.depth, s.keys + (first + i) * kRowStride, 1, s.query,
                                      kQueries, s.score + i * kQueries, kQueries, false, nullptr});
-      for (int j = 0; j < vectors; ++j)
+      for (int j = 0; j < vectors; ++j) {
         weigh(t + 16 * j, first, n, s.score + 16 * j, s.sum + 16 * j, top[j], total[j]);
+        if (dropout.on())
+          leave_out(Draws(drops, row + t + 16 * j, shape.keys, first), n, s.score + 16 * j);
+      }
       for (int64_t d = 0; d < shape.depth; d += kMicroRows)
         multiply_micro<float>(int(smaller(kMicroRows, shape.depth - d)), vectors,
                               {n, s.values + first * kRowStride + d, kRowStride, s.score, kQueries,
@@ -112,12 +119,17 @@ struct Attention : Kernel {
       store(sum + d * kQueries, load(sum + d * kQueries) * shrink);
   }
 
+  static void leave_out(Draws draws, int64_t n, float* weight) {
+    for (int64_t i = 0; i < n; ++i, weight += kQueries)
+      store(weight, select(draws.next(), load(weight), splat(0.0f)));
+  }
+
   void finish(int count, int vectors, const Scratch& s, const v16f* top, const v16f* total, S* to,
               float* to_lse) const {
     alignas(64) float factor[kQueries], logs[kQueries];
     for (int j = 0; j < vectors; ++j) {
-      v16f none = splat(0.0f);
-      store(factor + 16 * j, select(total[j] == none, none, splat(1.0f) / total[j]));
+      v16f none = splat(0.0f), whole = splat(float(dropout.scale()));
+      store(factor + 16 * j, select(total[j] == none, none, whole / total[j]));
       store(logs + 16 * j, top[j] + log(total[j]));
     }
     for (int i = 0; i < count; ++i) to_lse[i * lse.row] = logs[i];
@@ -126,6 +138,7 @@ struct Attention : Kernel {
 
   AttentionShape shape;
   Heads q, k, v, o, lse;
+  orr::AttentionDropout dropout;
   int64_t workers;
 };
 

@@ -3,6 +3,7 @@
 // attention_grad, one head per task: the weights are made again block by block from lse, and every
 // gradient is summed by that one task in a fixed order.
 #include "attention.h"
+#include "attention_dropout.h"
 #include "attention_plan.h"
 
 namespace orr_cpu::ORR_ISA {
@@ -23,6 +24,7 @@ struct AttentionGrad : Kernel {
         gq(op.out[0]),
         gk(op.out[1]),
         gv(op.out[2]),
+        dropout(op, 6),
         workers(threads()) {}
 
   struct Scratch {
@@ -52,21 +54,23 @@ struct AttentionGrad : Kernel {
   };
 
   void launch(const orr_buffer* in, const orr_buffer* out, const orr_buffer* work) override {
+    const Dropout drops(dropout, in + 6);
     float* scratch = aligned_scratch(work);
     int64_t all = shape.batch * shape.heads, slots = smaller(workers, all);
     parallel(slots, [&](int64_t slot) {
       Scratch s(shape,
                 scratch + slot * attention_grad_slot(shape.queries, shape.keys, shape.depth));
       for (int64_t i = slot * all / slots; i < (slot + 1) * all / slots; ++i)
-        head(i / shape.heads, i % shape.heads, s, in, out);
+        head(i / shape.heads, i % shape.heads, s, drops, in, out);
     });
   }
 
-  void head(int64_t b, int64_t h, const Scratch& s, const orr_buffer* in,
+  void head(int64_t b, int64_t h, const Scratch& s, const Dropout& drops, const orr_buffer* in,
             const orr_buffer* out) const {
+    const int64_t row = dropout.row(b, h, shape.queries);
     gather(b, h, s, in);
     for (int64_t first = 0; first < shape.queries; first += kSpan)
-      span(first, smaller(kSpan, shape.queries - first), s, host<S>(in[4]) + o.at(b, h),
+      span(first, smaller(kSpan, shape.queries - first), s, drops, row, host<S>(in[4]) + o.at(b, h),
            host<S>(out[0]) + gq.at(b, h));
     write_rows(s.key_grad, shape.scale, host<S>(out[1]) + gk.at(b, h), gk.row);
     write_rows(s.value_grad, 1.0f, host<S>(out[2]) + gv.at(b, h), gv.row);
@@ -84,8 +88,10 @@ struct AttentionGrad : Kernel {
       store(s.key_grad + i, splat(0.0f)), store(s.value_grad + i, splat(0.0f));
   }
 
-  // The queries [t, t + count): their gradient, and what they add to those of keys and values.
-  void span(int64_t t, int64_t count, const Scratch& s, const S* out, S* to) const {
+  // The queries [t, t + count): their gradient, and what they add to those of keys and values;
+  // `row` numbers query 0.
+  void span(int64_t t, int64_t count, const Scratch& s, const Dropout& drops, int64_t row,
+            const S* out, S* to) const {
     int64_t wide = shape.padded_depth(), depth = shape.depth;
     for (int64_t i = 0; i < count; i += kQueries) {
       int64_t n = smaller(kQueries, count - i);
@@ -97,7 +103,7 @@ struct AttentionGrad : Kernel {
     }
     int64_t end = shape.seen(t + count - 1);
     for (int64_t first = 0; first < end; first += kKeys)
-      block(t, count, first, smaller(kKeys, end - first), s);
+      block(t, count, first, smaller(kKeys, end - first), s, drops, row);
     alignas(64) float factor[kQueries];
     for (int i = 0; i < kQueries; ++i) factor[i] = shape.scale;
     for (int64_t i = 0; i < count; i += kQueries)
@@ -118,13 +124,14 @@ struct AttentionGrad : Kernel {
   }
 
   // Keys [first, first + n) under the span's queries.
-  void block(int64_t t, int64_t count, int64_t first, int64_t n, const Scratch& s) const {
+  void block(int64_t t, int64_t count, int64_t first, int64_t n, const Scratch& s,
+             const Dropout& drops, int64_t row) const {
     int64_t depth = shape.depth;
     for (int64_t i = 0; i < count; i += kQueries) {
       int vectors = int((smaller(kQueries, count - i) + 15) / 16);
       int64_t last = shape.seen(t + smaller(i + kQueries, count) - 1) - first;
       int64_t keys = smaller(n, ceil_div(larger(0, last), kMicroRows) * kMicroRows);
-      panel(t + i, i, vectors, first, keys, s);
+      panel(t + i, i, vectors, first, keys, s, drops, row);
       for (int64_t d = 0; d < depth; d += kMicroRows)
         if (keys > 0 || first == 0)
           multiply_micro<float>(
@@ -144,8 +151,8 @@ struct AttentionGrad : Kernel {
   }
 
   // Softmax weights and their gradient for one panel of queries, at column `at` of the span.
-  void panel(int64_t t, int64_t at, int vectors, int64_t first, int64_t keys,
-             const Scratch& s) const {
+  void panel(int64_t t, int64_t at, int vectors, int64_t first, int64_t keys, const Scratch& s,
+             const Dropout& drops, int64_t row) const {
     for (int64_t i = 0; i < keys; i += kMicroRows) {
       int rows = int(smaller(kMicroRows, keys - i));
       int64_t row = (first + i) * kRowStride, to = i * kRowStride + at, depth = shape.depth;
@@ -156,6 +163,8 @@ struct AttentionGrad : Kernel {
                                   {depth, s.values + row, 1, s.grad_t + at * depth, kQueries,
                                    s.slope + to, kRowStride, false, nullptr});
     }
+    for (int j = 0; j < vectors && dropout.on(); ++j)
+      leave_out(Draws(drops, row + t + 16 * j, shape.keys, first), keys, s.slope + at + 16 * j);
     for (int j = 0; j < vectors; ++j) {
       int64_t t16 = t + 16 * j, to = at + 16 * j;
       v16f logs = load(s.logs + t16), delta = load(s.delta + t16), scale = splat(shape.scale);
@@ -166,6 +175,15 @@ struct AttentionGrad : Kernel {
         store(s.slope + to, w * (load(s.slope + to) - delta));
       }
     }
+    for (int j = 0; j < vectors && dropout.on(); ++j)
+      leave_out(Draws(drops, row + t + 16 * j, shape.keys, first), keys, s.weight + at + 16 * j);
+  }
+
+  // From products with v, and from the weights that values are multiplied by.
+  void leave_out(Draws draws, int64_t keys, float* x) const {
+    const v16f scale = splat(float(dropout.scale()));
+    for (int64_t i = 0; i < keys; ++i, x += kRowStride)
+      store(x, select(draws.next(), load(x) * scale, splat(0.0f)));
   }
 
   // to[key][d] += sum over queries of a[key][query] * rows[query][d].
@@ -192,6 +210,7 @@ struct AttentionGrad : Kernel {
 
   AttentionShape shape;
   Heads go, q, k, v, o, lse, gq, gk, gv;
+  orr::AttentionDropout dropout;
   int64_t workers;
 };
 

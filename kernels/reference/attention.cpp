@@ -2,6 +2,8 @@
 //
 // attention and its gradient: one task per (batch, head), queries in order, keys in order. A task's
 // workspace is one row of scores (forward) or the f32 sums of one head (gradient), never T x S.
+#include <orrery/sdk/attention.hpp>
+
 #include "op.h"
 #include "rows.h"
 #include "sums.h"
@@ -59,6 +61,15 @@ void require_lse(const orr_tensor& t, const orr_tensor& q) {
   require_shape(t, {q.dims[0], q.dims[1], q.dims[2]}, "lse");
 }
 
+// The operands, and seed, step and base where there is dropout.
+void require_inputs(const orr_op& op, int operands, int n_out) {
+  require_counts(op, op.n_in == operands ? operands : operands + 3, n_out);
+  for (int i = operands; i < op.n_in; ++i) {
+    require_shape(op.in[i], {}, "seed, step or base");
+    require_dtype(op.in[i], ORR_I64, "seed, step or base");
+  }
+}
+
 void require_dense_rows(const orr_tensor* t, int n) {
   for (int i = 0; i < n; ++i)
     require(t[i].rank != 4 || t[i].dims[3] <= 1 || t[i].strides[3] == 1,
@@ -66,7 +77,7 @@ void require_dense_rows(const orr_tensor* t, int n) {
 }
 
 void check_forward(const orr_op& op) {
-  require_counts(op, 3, 2);
+  require_inputs(op, 3, 2);
   check_operands(op, op.in);
   require_like(op.out[0], op.in[0], "o");
   require_lse(op.out[1], op.in[0]);
@@ -75,7 +86,7 @@ void check_forward(const orr_op& op) {
 }
 
 void check_grad(const orr_op& op) {
-  require_counts(op, 6, 3);
+  require_inputs(op, 6, 3);
   check_operands(op, op.in + 1);
   require_like(op.in[0], op.in[1], "do");
   require_like(op.in[4], op.in[1], "o");
@@ -102,6 +113,28 @@ Acc<T> dot(const T* a, const T* b, int64_t n) {
   return row_sum<Acc<T>>(n, [=](int64_t i) { return get(a[i]) * get(b[i]); });
 }
 
+// Which weights of one head are left out.
+struct Dropped {
+  Dropped(const Call& call, const Shape& s, int operands, int64_t b, int64_t h)
+      : of(call.op, operands), keys(s.s) {
+    if (!of.on()) return;
+    seed = uint64_t(call.integer(operands)), step = uint32_t(call.integer(operands + 1));
+    first = uint64_t(call.integer(operands + 2) + of.row(b, h, s.t) * keys);
+  }
+  // The weight of key i for query t, of weight w before.
+  template <class A>
+  A operator()(A w, int64_t t, int64_t i) const {
+    if (!of.on()) return w;
+    const uint64_t element = first + uint64_t(t * keys + i);
+    return orr_uniform(seed, of.rng_id(), step, element) < of.rate() ? A(0) : w * A(of.scale());
+  }
+
+  orr::AttentionDropout of;
+  int64_t keys;
+  uint64_t seed = 0, first = 0;
+  uint32_t step = 0;
+};
+
 // to += weight * row
 template <class T>
 void add_row(Acc<T>* to, Acc<T> weight, const T* row, int64_t n) {
@@ -115,6 +148,7 @@ void forward_head(const Call& call, const Shape& s, int64_t b, int64_t h) {
   Head<const T> q(call.input<T>(0), op.in[0], b, h), k(call.input<T>(1), op.in[1], b, h),
       v(call.input<T>(2), op.in[2], b, h);
   Head<T> o(call.output<T>(0), op.out[0], b, h);
+  const Dropped dropped(call, s, 3, b, h);
   A* score = reinterpret_cast<A*>(call.workspace) + (b * s.h + h) * (s.s + s.d);
   A* acc = score + s.s;
   for (int64_t t = 0; t < s.t; ++t) {
@@ -124,7 +158,7 @@ void forward_head(const Call& call, const Shape& s, int64_t b, int64_t h) {
     for (int64_t i = 0; i < n; ++i) score[i] = exp_of(score[i] - top);
     A sum = row_sum<A>(n, [=](int64_t i) { return score[i]; });
     std::fill(acc, acc + s.d, A(0));
-    for (int64_t i = 0; i < n; ++i) add_row(acc, score[i], v[i], s.d);
+    for (int64_t i = 0; i < n; ++i) add_row(acc, dropped(score[i], t, i), v[i], s.d);
     A inverse = n ? A(1) / sum : A(0);
     for (int64_t i = 0; i < s.d; ++i) put(o[t][i], acc[i] * inverse);
     int64_t row = (b * s.h + h) * s.t + t;
@@ -149,16 +183,17 @@ void grad_head(const Call& call, const Shape& s, int64_t b, int64_t h) {
   };
   A* dq = reinterpret_cast<A*>(call.workspace) + (b * s.h + h) * (2 * s.s + 1) * s.d;
   A *dk = dq + s.d, *dv = dk + s.s * s.d;
+  const Dropped dropped(call, s, 6, b, h);
   std::fill(dk, dk + 2 * s.s * s.d, A(0));
   for (int64_t t = 0; t < s.t; ++t) {
     std::fill(dq, dq + s.d, A(0));
     A delta = dot(d_o[t], o[t], s.d);
     for (int64_t i = 0, n = s.seen(t); i < n; ++i) {
       A p = exp_of(dot(q[t], k[i], s.d) * A(s.scale) - lse(t));
-      A ds = p * (dot(d_o[t], v[i], s.d) - delta) * A(s.scale);
+      A ds = p * (dropped(dot(d_o[t], v[i], s.d), t, i) - delta) * A(s.scale);
       add_row(dq, ds, k[i], s.d);
       add_row(dk + i * s.d, ds, q[t], s.d);
-      add_row(dv + i * s.d, p, d_o[t], s.d);
+      add_row(dv + i * s.d, dropped(p, t, i), d_o[t], s.d);
     }
     for (int64_t i = 0; i < s.d; ++i) put(output(0)[t][i], dq[i]);
   }

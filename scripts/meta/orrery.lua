@@ -328,6 +328,7 @@ function orrery.rmsnorm(x, weight, eps) end
 ---@field heads integer how many heads share the last dim
 ---@field causal? boolean a position sees itself and earlier ones only (default false)
 ---@field scale? number factor of the scores; 1/sqrt(d) if left out
+---@field dropout? number in training, the probability of leaving a weight out (default 0)
 
 ---Scaled dot-product attention of [B,T,heads*d] tensors.
 ---@param q orrery.Tensor

@@ -12,7 +12,7 @@ local Block = nn.module("Block", function(m)
   m.mlp = nn.sequential { nn.linear(32, 64), nn.gelu, nn.linear(64, 32) }
   return function(x)
     local q, k, v = m.qkv(m.norm(x))
-    x = x + m.drop(m.proj(nn.attention(q, k, v, { heads = 2, causal = true })))
+    x = x + m.drop(m.proj(nn.attention(q, k, v, { heads = 2, causal = true, dropout = 0.1 })))
     return x + m.mlp(x)
   end
 end)

@@ -27,7 +27,8 @@ class Pinning(unittest.TestCase):
                 with open(f"/proc/{pid}/environ", "rb") as file:
                     own = dict(v.split(b"=", 1) for v in file.read().split(b"\0") if b"=" in v)
                 rank = own.get(b"ORRERY_RANK", own.get(b"OMPI_COMM_WORLD_RANK"))
-                if rank and os.readlink(f"/proc/{pid}/exe").endswith("/orrery"):
+                guards = b"OMPI_COMM_WORLD_RANK" in own and b"ORRERY_GUARDED" not in own
+                if rank and not guards and os.readlink(f"/proc/{pid}/exe").endswith("/orrery"):
                     found[int(rank)] = os.sched_getaffinity(pid)
         finally:
             job.end()

@@ -4,6 +4,7 @@
 The first argument of every test script is the build tree. Each start is a session of its own, so
 that what it leaves behind can be found and is ended with it.
 """
+import contextlib
 import os
 import pathlib
 import signal
@@ -82,7 +83,8 @@ class Job:
 
     def end(self):
         for pid in session_members(self.process.pid):
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # ended with another one
+                os.kill(pid, signal.SIGKILL)
         self.process.communicate()
 
     def orphans(self, patience=5.0):

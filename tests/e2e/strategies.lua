@@ -16,7 +16,7 @@ local Block = nn.module("Block", function(m, dim)
   m.drop = nn.dropout(0.1)
   return function(x)
     local q, k, v = m.qkv(m.ln1(x))
-    x = x + m.drop(m.proj(nn.attention(q, k, v, { heads = 4, causal = true })))
+    x = x + m.drop(m.proj(nn.attention(q, k, v, { heads = 4, causal = true, dropout = 0.1 })))
     return x + m.mlp(m.ln2(x))
   end
 end)

@@ -179,6 +179,14 @@ void add_attention(std::vector<Entry>& rows) {
         row("attention_grad" + note, {q, q, k, k, q, real({6, 2, 3}, 2, 3)}, {o, kv, kv}, attrs));
     rows.back().gradient = false;
   }
+  rows.push_back(
+      row("attention dropout", {q, k, k}, {o, same({6, 2, 3})}, [](Program& p, const Ids& in) {
+        build::attention(p, in[0], in[1], in[2], 2, true, 0.7, 0.3);
+        return p.ops().back().out;
+      }));
+  rows.back().bad = {{{f32({6, 3, 4}), f32({6, 5, 4}), f32({6, 5, 4})},
+                      op("attention", {{"heads", int64_t{2}}, {"dropout", 0.3}}),
+                      "dropout 0.3"}};
 }
 
 void add_cross_entropy(std::vector<Entry>& rows) {

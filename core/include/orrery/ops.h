@@ -70,7 +70,13 @@
  * attention         q[B,H,T,D], k[B,H,S,D], v[B,H,S,D] -> o[B,H,T,D], f32 lse[B,H,T]; real "scale",
  *                   int "causal" (key s is seen by query t iff s - S <= t - T). Strides are free
  *                   but for the last, which is 1. T x S is never stored. lse = max + log(sum exp).
- * attention_grad    do, q, k, v, o, lse -> dq, dk, dv; same attributes; no atomics, fixed order.
+ *                   With three inputs more, seed, step and base (i64 scalars), real "dropout" and
+ *                   int "rng_id": weights whose uniform number is below dropout (in f32) count as 0
+ *                   in the sum of values, the others are scaled by 1/(1-dropout); lse is of all.
+ *                   The number is that of element base + ((b*N + n + h)*T + t)*S + s, with ints
+ *                   "head_total" = N and "head_lo" = n (absent = H, 0) where heads are shared out.
+ * attention_grad    do, q, k, v, o, lse (, seed, step, base) -> dq, dk, dv; same attributes; no
+ *                   atomics, fixed order.
  * cross_entropy     logits[R,V], labels[R] i32/i64, w[R] f32 -> loss[R] f32, lse[R] f32:
  *                   loss = w * (lse - logits[label]); where w = 0 loss is 0 and the label is not
  *                   looked at; a label outside [0,V) is an error naming row and label.
@@ -163,8 +169,9 @@ enum {
 /* The uniform random number of design section 4: Philox 4x32-10 (Salmon et al., SC'11), key = seed
  * (low, high word), counter = (e/4 low, e/4 high, id, step), word e%4 of the result; the number is
  * its upper 24 bits times 2^-24. */
-ORR_ANYWHERE uint32_t orr_philox(uint64_t seed, uint32_t id, uint32_t step, uint64_t element) {
-  uint32_t c0 = (uint32_t)(element >> 2), c1 = (uint32_t)(element >> 34), c2 = id, c3 = step;
+ORR_ANYWHERE void orr_philox_words(uint64_t seed, uint32_t id, uint32_t step, uint64_t quad,
+                                   uint32_t word[4]) { /* of the elements 4*quad, ... */
+  uint32_t c0 = (uint32_t)quad, c1 = (uint32_t)(quad >> 32), c2 = id, c3 = step;
   uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
   for (int round = 0; round < 10; ++round) {
     uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
@@ -176,15 +183,26 @@ ORR_ANYWHERE uint32_t orr_philox(uint64_t seed, uint32_t id, uint32_t step, uint
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
+  word[0] = c0;
+  word[1] = c1;
+  word[2] = c2;
+  word[3] = c3;
+}
+ORR_ANYWHERE uint32_t orr_philox(uint64_t seed, uint32_t id, uint32_t step, uint64_t element) {
+  uint32_t word[4];
+  orr_philox_words(seed, id, step, element >> 2, word);
   switch (element & 3) {
-    case 0: return c0;
-    case 1: return c1;
-    case 2: return c2;
-    default: return c3;
+    case 0: return word[0];
+    case 1: return word[1];
+    case 2: return word[2];
+    default: return word[3];
   }
 }
+ORR_ANYWHERE float orr_uniform_of(uint32_t word) {
+  return (float)(word >> 8) * (1.0f / 16777216.0f);
+}
 ORR_ANYWHERE float orr_uniform(uint64_t seed, uint32_t id, uint32_t step, uint64_t element) {
-  return (float)(orr_philox(seed, id, step, element) >> 8) * (1.0f / 16777216.0f);
+  return orr_uniform_of(orr_philox(seed, id, step, element));
 }
 
 /* The tree nodes that the leaves [lo, hi) of `total` complete alone, in order: call with *lo =

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // attention: q[B,T,heads*D], k[B,S,heads*D], v[B,S,heads*D] -> o[B,T,heads*D], lse[B,heads,T]; the
-// T x S matrix is never stored. Kernels see [B,H,T,D] with strides (orrery/ops.h).
+// T x S matrix is never stored. With real "dropout" and int "rng_id" seed, step and base follow the
+// operands. Kernels see [B,H,T,D] with strides (orrery/ops.h).
 #include <stdexcept>
+#include <string_view>
 
 #include "program/op.h"
 
@@ -10,6 +12,8 @@ namespace orrery {
 namespace {
 
 int64_t heads_of(const Attrs& attrs) { return attr_int(attrs, "heads", 1); }
+// What comes before seed, step and base.
+size_t operands_of(std::string_view kind) { return kind == "attention" ? 3 : 6; }
 
 std::vector<Type> infer(const OpArgs& args) {
   const Type &q = args.in[0], &k = args.in[1], &v = args.in[2];
@@ -22,6 +26,10 @@ std::vector<Type> infer(const OpArgs& args) {
   if (heads < 1 || q.dims[2] % heads)
     throw std::invalid_argument("width " + std::to_string(q.dims[2]) + " does not divide into " +
                                 std::to_string(heads) + " heads");
+  const double dropout = attr_real(args.attrs, "dropout", 0);
+  if (!(dropout >= 0 && dropout < 1) || (dropout > 0) != (args.in.size() == 6))
+    throw std::invalid_argument("dropout " + std::to_string(dropout) +
+                                " needs 0 <= dropout < 1 and, above 0, seed, step and base");
   return {q, {q.dtype == ORR_F64 ? ORR_F64 : ORR_F32, {q.dims[0], heads, q.dims[1]}}};
 }
 
@@ -31,7 +39,7 @@ Sharding sharding(const OpArgs& args, const std::vector<Type>& out) {
   Sharding s;
   auto batch_only = [](const Type& t) {
     std::vector<int> f(t.dims.size(), kNone);
-    f[0] = 0;
+    if (!f.empty()) f[0] = 0;
     return f;
   };
   for (const Type& t : args.in) s.in.push_back(batch_only(t));
@@ -41,8 +49,9 @@ Sharding sharding(const OpArgs& args, const std::vector<Type>& out) {
 
 void gradient(Gradient& g, const Op& op) {
   if (g.dy() == kNone) return;
-  auto d = g.p.add("attention_grad", {g.dy(), op.in[0], op.in[1], op.in[2], op.out[0], op.out[1]},
-                   op.attrs);
+  std::vector<ValueId> in = {g.dy(), op.in[0], op.in[1], op.in[2], op.out[0], op.out[1]};
+  in.insert(in.end(), op.in.begin() + 3, op.in.end());
+  auto d = g.p.add("attention_grad", in, op.attrs);
   for (size_t i = 0; i < 3; ++i)
     if (g.wanted(op.in[i])) g.add(op.in[i], d[i]);
 }
@@ -59,6 +68,10 @@ KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<L
   KernelForm f;
   int64_t heads = heads_of(op.attrs);
   for (size_t i = 0; i < in.size(); ++i) {
+    if (i >= operands_of(op.kind)) {
+      f.in.push_back({in[i].dtype, {}, {}});
+      continue;
+    }
     bool lse = op.kind == "attention_grad" && i == 5;
     if (lse ? !in[i].is_contiguous() : in[i].strides[2] != 1 && in[i].dims[2] != 1)
       f.copy.push_back(static_cast<int>(i));

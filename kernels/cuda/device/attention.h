@@ -16,6 +16,12 @@ struct Heads {
 struct AttentionArgs {
   Heads q, k, v, o, d_o, dq, dk, dv;
   void *lse, *delta;
+  const int64_t *seed, *step, *base;  // null: no dropout
+  int64_t first_row;                  // of the first head in the numbering of weights
+  int32_t head_total;
+  uint32_t rng_id;
+  float dropout;
+  double keep;  // factor of the weights that stay
   int32_t heads, queries, keys, depth;
   double scale;
   bool causal;

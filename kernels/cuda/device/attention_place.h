@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which keys a query sees, and where the rows of a head lie.
+// Which keys a query sees, which of their weights are left out, and where the rows of a head lie.
 #pragma once
+
+#include <orrery/ops.h>
 
 #include "attention.h"
 #include "kernel.h"
@@ -31,5 +33,41 @@ __device__ T* head_row(const AttentionArgs& a, const Heads& x, int row) {
 __device__ inline int64_t first_statistic(const AttentionArgs& a) {
   return int64_t(blockIdx.y) * a.queries;
 }
+
+// The dropout of the block's head.
+struct Dropout {
+  __device__ explicit Dropout(const AttentionArgs& a)
+      : on(a.seed != nullptr), keys(a.keys), id(a.rng_id), rate(a.dropout) {
+    if (!on) return;
+    const int64_t b = blockIdx.y / unsigned(a.heads), h = blockIdx.y % unsigned(a.heads);
+    seed = uint64_t(*a.seed), step = uint32_t(*a.step);
+    first = uint64_t(*a.base + (a.first_row + (b * a.head_total + h) * a.queries) * keys);
+  }
+
+  // Whether the weight of key s for query t counts as 0.
+  __device__ bool leaves_out(int t, int s) const {
+    return orr_uniform(seed, id, step, element(t, s)) < rate;
+  }
+  // The same of keys s and s + 1, which mostly have their numbers from one counter.
+  __device__ void leaves_out_two(int t, int s, bool* out) const {
+    const uint64_t e = element(t, s);
+    const int at = int(e & 3);
+    uint32_t word[4];
+    orr_philox_words(seed, id, step, e >> 2, word);
+    const uint32_t low = at == 0 ? word[0] : at == 1 ? word[1] : at == 2 ? word[2] : word[3];
+    uint32_t high = at == 0 ? word[1] : at == 1 ? word[2] : word[3];
+    if (at == 3) high = orr_philox(seed, id, step, e + 1);
+    out[0] = orr_uniform_of(low) < rate, out[1] = orr_uniform_of(high) < rate;
+  }
+
+  bool on;
+  int64_t keys;
+  uint64_t seed = 0, first = 0;
+  uint32_t id, step = 0;
+  float rate;
+
+ private:
+  __device__ uint64_t element(int t, int s) const { return first + uint64_t(t * keys + s); }
+};
 
 }  // namespace orr_cuda

@@ -15,6 +15,7 @@ __device__ void attention(const AttentionArgs& a) {
   using Tiles = PlainTiles<A, tile>;
   constexpr int stride = Tiles::square_stride;
   const Tiles tiles(a.depth);
+  const Dropout dropout(a);
   A *q = tiles.rows(0), *k = tiles.rows(1), *v = tiles.rows(2), *o = tiles.rows(3);
   A* p = tiles.square(4, 0);
   __shared__ A top[tile], sum[tile], factor[tile];
@@ -38,7 +39,7 @@ __device__ void attention(const AttentionArgs& a) {
       const A base = best == A(-HUGE_VALF) ? A(0) : best;
       for (int j = 0; j < tile; ++j) {
         const A e = exp_of(p[rank * stride + j] - base);
-        p[rank * stride + j] = e;
+        p[rank * stride + j] = dropout.on && dropout.leaves_out(t0 + rank, s0 + j) ? A(0) : e;
         total += e;
       }
       factor[rank] = exp_of(top[rank] - base);
@@ -53,7 +54,7 @@ __device__ void attention(const AttentionArgs& a) {
   __syncthreads();
   each_element(tiles, [&](int i, int c) {
     if (t0 + i >= a.queries) return;
-    const A inverse = sum[i] > A(0) || sum[i] != sum[i] ? A(1) / sum[i] : A(0);
+    const A inverse = sum[i] > A(0) || sum[i] != sum[i] ? A(a.keep) / sum[i] : A(0);
     head_row<T>(a, a.o, t0 + i)[c] = rounded<T>(o[i * tiles.stride + c] * inverse);
   });
   if (rank < tile && t0 + rank < a.queries)

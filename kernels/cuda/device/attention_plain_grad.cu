@@ -22,10 +22,12 @@ __device__ void attention_delta(const AttentionArgs& a) {
   if (lane == 0) static_cast<A*>(a.delta)[first_statistic(a) + t] = sum;
 }
 
-// p and ds of a tile of queries from t0 and of keys from s0, at [query][key] of each.
+// ds of a tile of queries from t0 and of keys from s0, and p, by which values were multiplied, at
+// [query][key] of each. A thread makes the same elements of both.
 template <class Tiles, class A>
-__device__ void gradients_of_scores(const Tiles& tiles, const AttentionArgs& a, int t0, int s0,
-                                    const A* q, const A* k, const A* d_o, const A* v, A* p, A* ds) {
+__device__ void gradients_of_scores(const Tiles& tiles, const AttentionArgs& a,
+                                    const Dropout& dropout, int t0, int s0, const A* q, const A* k,
+                                    const A* d_o, const A* v, A* p, A* ds) {
   constexpr int stride = Tiles::square_stride;
   dot_tiles(tiles, q, k, [&](int i, int j, A x) {
     const bool sees = t0 + i < a.queries && s0 + j < seen(a, t0 + i);
@@ -36,7 +38,11 @@ __device__ void gradients_of_scores(const Tiles& tiles, const AttentionArgs& a, 
   dot_tiles(tiles, d_o, v, [&](int i, int j, A x) {
     const A delta =
         t0 + i < a.queries ? static_cast<const A*>(a.delta)[first_statistic(a) + t0 + i] : A(0);
-    ds[i * stride + j] = p[i * stride + j] * (x - delta) * A(a.scale);
+    A& weight = p[i * stride + j];
+    A keep = A(1);
+    if (dropout.on) keep = dropout.leaves_out(t0 + i, s0 + j) ? A(0) : A(a.keep);
+    ds[i * stride + j] = weight * (x * keep - delta) * A(a.scale);
+    weight *= keep;
   });
 }
 
@@ -46,6 +52,7 @@ __device__ void attention_grad_q(const AttentionArgs& a) {
   using Tiles = PlainTiles<A, tile>;
   constexpr int stride = Tiles::square_stride;
   const Tiles tiles(a.depth);
+  const Dropout dropout(a);
   A *q = tiles.rows(0), *k = tiles.rows(1), *v = tiles.rows(2), *d_o = tiles.rows(3);
   A *dq = tiles.rows(4), *p = tiles.square(5, 0), *ds = tiles.square(5, 1);
   const int t0 = int(blockIdx.x) * tile;
@@ -59,7 +66,7 @@ __device__ void attention_grad_q(const AttentionArgs& a) {
     load_tile<T>(tiles, a, a.k, s0, a.keys, k);
     load_tile<T>(tiles, a, a.v, s0, a.keys, v);
     __syncthreads();
-    gradients_of_scores(tiles, a, t0, s0, q, k, d_o, v, p, ds);
+    gradients_of_scores(tiles, a, dropout, t0, s0, q, k, d_o, v, p, ds);
     __syncthreads();
     add_rows(
         tiles, dq, one, [=](int i, int j) { return ds[i * stride + j]; }, k);
@@ -76,6 +83,7 @@ __device__ void attention_grad_kv(const AttentionArgs& a) {
   using Tiles = PlainTiles<A, tile>;
   constexpr int stride = Tiles::square_stride;
   const Tiles tiles(a.depth);
+  const Dropout dropout(a);
   A *q = tiles.rows(0), *k = tiles.rows(1), *v = tiles.rows(2), *d_o = tiles.rows(3);
   A *dk = tiles.rows(4), *dv = tiles.rows(5), *p = tiles.square(6, 0), *ds = tiles.square(6, 1);
   const int s0 = int(blockIdx.x) * tile;
@@ -89,7 +97,7 @@ __device__ void attention_grad_kv(const AttentionArgs& a) {
     load_tile<T>(tiles, a, a.q, t0, a.queries, q);
     load_tile<T>(tiles, a, a.d_o, t0, a.queries, d_o);
     __syncthreads();
-    gradients_of_scores(tiles, a, t0, s0, q, k, d_o, v, p, ds);
+    gradients_of_scores(tiles, a, dropout, t0, s0, q, k, d_o, v, p, ds);
     __syncthreads();
     add_rows(
         tiles, dk, one, [=](int j, int i) { return ds[i * stride + j]; }, q);

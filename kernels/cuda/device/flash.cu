@@ -78,6 +78,7 @@ __device__ void flash(const AttentionArgs& a) {
   q.load(a, a.q, t0, kFlashQueries, a.queries);
   load(0);
   const float scale = float(a.scale) * kLog2E;
+  const Dropout dropout(a);
   Running run;
   Result o[width / 8] = {}, s[kKeys / 8];
   for (int i = 0; i < tiles; ++i) {
@@ -87,6 +88,7 @@ __device__ void flash(const AttentionArgs& a) {
     product_of_rows<kKeys>(q, r, buffer(i % 2), s);
     if ((i + 1) * kKeys > seen(a, t0)) mask_scores(a, i * kKeys, t, s);
     soften<width>(run, scale, s, o);
+    if (dropout.on) leave_out<kKeys>(dropout, i * kKeys, t, 1.0f, s);
     add_product<kKeys>(s, buffer(2 + i % 2), o);
     __syncthreads();
   }
@@ -95,7 +97,7 @@ __device__ void flash(const AttentionArgs& a) {
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     const float sum = fold_row(run.sum[h], [](float x, float y) { return x + y; });
-    inverse[h] = sum == 0.0f ? 0.0f : 1.0f / sum;
+    inverse[h] = sum == 0.0f ? 0.0f : float(a.keep) / sum;
     if (lane % 4 == 0 && t + 8 * h < a.queries)
       static_cast<float*>(a.lse)[first_statistic(a) + t + 8 * h] =
           run.top[h] * float(a.scale) + logf(sum);

@@ -45,6 +45,7 @@ __device__ void flash_grad_q(const AttentionArgs& a) {
     delta[h] = exists ? static_cast<const float*>(a.delta)[at] : 0.0f;
     ends[h] = exists ? seen(a, t + 8 * h) : 0;
   }
+  const Dropout dropout(a);
   Result dq[width / 8] = {}, p[step / 8], ds[step / 8];
   for (int i = 0; i < tiles; ++i) {
     if (i + 1 < tiles) load(i + 1);
@@ -52,6 +53,7 @@ __device__ void flash_grad_q(const AttentionArgs& a) {
     __syncthreads();
     product_of_rows<step>(q, r, buffer(i % 2), p);
     product_of_rows<step>(d_o, r, buffer(2 + i % 2), ds);
+    if (dropout.on) leave_out<step>(dropout, i * step, t, float(a.keep), ds);
 #pragma unroll
     for (int n = 0; n < step / 8; ++n)
 #pragma unroll
@@ -95,6 +97,7 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
   load(first);
   const float scale = float(a.scale) * kLog2E;
   const int begins[2] = {first_query(a, s), first_query(a, s + 8)};
+  const Dropout dropout(a);
   Result dk[width / 8] = {}, dv[width / 8] = {}, p[step / 8], ds[step / 8];
   for (int i = first; i < tiles; ++i) {
     if (i + 1 < tiles) load(i + 1);
@@ -109,8 +112,11 @@ __device__ void flash_grad_kv(const AttentionArgs& a) {
         const int column = n * 8 + lane % 4 * 2 + j % 2, query = i * step + column;
         const bool sees = query >= begins[j / 2] && query < a.queries;
         const float e = exp2_fast(fmaf(p[n].x[j], scale, -statistics[i % 2][0][column]));
-        p[n].x[j] = sees ? e : 0.0f;
-        ds[n].x[j] = p[n].x[j] * (ds[n].x[j] - statistics[i % 2][1][column]);
+        const float weight = sees ? e : 0.0f;
+        float keep = 1.0f;
+        if (dropout.on) keep = dropout.leaves_out(query, s + j / 2 * 8) ? 0.0f : float(a.keep);
+        p[n].x[j] = weight * keep;
+        ds[n].x[j] = weight * (ds[n].x[j] * keep - statistics[i % 2][1][column]);
       }
     add_product<step>(p, buffer(2 + i % 2), dv);
     add_product<step>(ds, buffer(i % 2), dk);

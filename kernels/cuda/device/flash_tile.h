@@ -122,6 +122,23 @@ __device__ void store_rows(const AttentionArgs& a, const Heads& to, int first, i
   }
 }
 
+// Weights, or their gradients, of a tile of 16 queries by `keys` keys: those left out become 0, the
+// others are scaled. `first` is the tile's first key, `t` this lane's first query, the other one is
+// t + 8.
+template <int keys>
+__device__ void leave_out(const Dropout& dropout, int first, int t, float factor, Result* x) {
+  const int column = first + int(threadIdx.x) % 4 * 2;
+#pragma unroll
+  for (int n = 0; n < keys / 8; ++n)
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      bool out[2];
+      dropout.leaves_out_two(t + 8 * h, column + n * 8, out);
+#pragma unroll
+      for (int i = 0; i < 2; ++i) x[n].x[2 * h + i] = out[i] ? 0.0f : x[n].x[2 * h + i] * factor;
+    }
+}
+
 // The fold of the four lanes that share a row.
 template <class F>
 __device__ float fold_row(float x, F f) {

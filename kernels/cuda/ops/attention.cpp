@@ -4,7 +4,9 @@
 // all others.
 #include "../device/attention.h"
 
+#include <orrery/sdk/attention.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "../function.h"
@@ -20,7 +22,7 @@ constexpr int64_t kFlashDepth = 128;
 struct Shape {
   // Of q and k, which `do` precedes in the gradient.
   explicit Shape(const orr_op& op) {
-    const orr_tensor* q = op.in + (op.n_in == 6 ? 1 : 0);
+    const orr_tensor* q = op.in + (std::string_view(op.kind) == "attention" ? 0 : 1);
     heads = q[0].dims[0] * q[0].dims[1];
     queries = q[0].dims[2];
     keys = q[1].dims[2];
@@ -63,6 +65,15 @@ void require_lse(const orr_tensor& t, const orr_tensor& q) {
   require_shape(t, {q.dims[0], q.dims[1], q.dims[2]}, "lse");
 }
 
+// The operands, and seed, step and base where there is dropout.
+void require_inputs(const orr_op& op, int operands, int n_out) {
+  require_counts(op, op.n_in == operands ? operands : operands + 3, n_out);
+  for (int i = operands; i < op.n_in; ++i) {
+    require_shape(op.in[i], {}, "seed, step or base");
+    require_dtype(op.in[i], ORR_I64, "seed, step or base");
+  }
+}
+
 // q, k and v from input `first` on.
 void require_operands(const orr_op& op, int first) {
   const orr_tensor* q = op.in + first;
@@ -89,7 +100,7 @@ void say_numerics(const orr_op& op, orr_support& out) {
 }
 
 void supports(const orr_op& op, orr_support& out) {
-  require_counts(op, 3, 2);
+  require_inputs(op, 3, 2);
   require_operands(op, 0);
   require_like(op.out[0], op.in[0], "o");
   require_lse(op.out[1], op.in[0]);
@@ -99,7 +110,7 @@ void supports(const orr_op& op, orr_support& out) {
 }
 
 void supports_grad(const orr_op& op, orr_support& out) {
-  require_counts(op, 6, 3);
+  require_inputs(op, 6, 3);
   require_operands(op, 1);
   require_like(op.in[0], op.in[1], "do");
   require_like(op.in[4], op.in[1], "o");
@@ -135,8 +146,17 @@ static_assert(int(kFlashThreads) == int(kPlainThreads));
 
 // What forward and gradient share: shapes and the arguments that every launch has.
 struct AttentionBase : Prepared {
-  AttentionBase(const orr_op& op, const orr_tensor& q)
-      : shape_(op), suffix_(std::string("_") + dtype_name(q.dtype)) {
+  // `operands`: 3, of the gradient 6.
+  AttentionBase(const orr_op& op, int operands)
+      : shape_(op), suffix_(std::string("_") + dtype_name(shape_.dtype)), operands_(operands) {
+    const orr_tensor& q = op.in[operands == 3 ? 0 : 1];
+    const orr::AttentionDropout dropout(op, operands);
+    drops_ = dropout.on();
+    args_.first_row = dropout.row(0, 0, shape_.queries);
+    args_.head_total = int32_t(dropout.heads());
+    args_.rng_id = dropout.rng_id();
+    args_.dropout = dropout.rate();
+    args_.keep = dropout.scale();
     args_.heads = int32_t(q.dims[1]);
     args_.queries = int32_t(shape_.queries);
     args_.keys = int32_t(shape_.keys);
@@ -147,6 +167,17 @@ struct AttentionBase : Prepared {
     suffix_ = "_" + std::to_string(shape_.flash() ? shape_.width() : shape_.tile()) + suffix_;
   }
 
+  // The arguments of a launch, without its tensors.
+  AttentionArgs args_of(const Buffers& b) const {
+    AttentionArgs args = args_;
+    if (!drops_) return args;
+    const auto scalar = [&](int i) {
+      return static_cast<const int64_t*>(pointer(b.in[operands_ + i]));
+    };
+    args.seed = scalar(0), args.step = scalar(1), args.base = scalar(2);
+    return args;
+  }
+
   static Heads heads(const orr_tensor& t, CUdeviceptr at, AttentionArgs& args) {
     const int64_t bits = int64_t(at) | t.strides[0] * 2 | t.strides[1] * 2 | t.strides[2] * 2;
     if (bits % 16 != 0) args.packets = false;
@@ -155,12 +186,14 @@ struct AttentionBase : Prepared {
 
   Shape shape_;
   std::string suffix_;  // of device functions: "_32_f32", "_64_bf16"
+  int operands_;
+  bool drops_;
   AttentionArgs args_{};
 };
 
 struct Attention : AttentionBase {
   explicit Attention(const orr_op& op)
-      : AttentionBase(op, op.in[0]), q_(op.in[0]), k_(op.in[1]), v_(op.in[2]), o_(op.out[0]) {
+      : AttentionBase(op, 3), q_(op.in[0]), k_(op.in[1]), v_(op.in[2]), o_(op.out[0]) {
     args_.wide_lse = op.out[1].dtype == ORR_F64;
     if (shape_.flash())
       step_.prepare("flash" + suffix_, shape_.flash_shared(kFlashQueries, kFlashKeys));
@@ -169,7 +202,7 @@ struct Attention : AttentionBase {
   }
 
   void launch(CUstream stream, const Buffers& b) override {
-    AttentionArgs args = args_;
+    AttentionArgs args = args_of(b);
     args.q = heads(q_, b.in[0], args);
     args.k = heads(k_, b.in[1], args);
     args.v = heads(v_, b.in[2], args);
@@ -184,7 +217,7 @@ struct Attention : AttentionBase {
 
 struct AttentionGrad : AttentionBase {
   explicit AttentionGrad(const orr_op& op)
-      : AttentionBase(op, op.in[1]), in_(op.in, op.in + 5), out_(op.out, op.out + 3) {
+      : AttentionBase(op, 6), in_(op.in, op.in + 5), out_(op.out, op.out + 3) {
     args_.wide_lse = op.in[5].dtype == ORR_F64;
     delta_.prepare(std::string("attention_delta_") + dtype_name(shape_.dtype), 0);
     const int64_t flash = shape_.flash_shared(128, shape_.width() > 64 ? 32 : 64);
@@ -195,7 +228,7 @@ struct AttentionGrad : AttentionBase {
   }
 
   void launch(CUstream stream, const Buffers& b) override {
-    AttentionArgs args = args_;
+    AttentionArgs args = args_of(b);
     args.d_o = heads(in_[0], b.in[0], args);
     args.q = heads(in_[1], b.in[1], args);
     args.k = heads(in_[2], b.in[2], args);

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The dropout of attention and attention_grad (orrery/ops.h): which weights it leaves out.
+#pragma once
+
+#include <orrery/kernel.h>
+#include <orrery/ops.h>
+
+#include <cstdint>
+#include <orrery/sdk/plugin.hpp>
+
+namespace orr {
+
+class AttentionDropout {
+ public:
+  // `operands`: how many inputs the op has before seed, step and base: 3, the gradient 6.
+  // REQUIRES: op.n_in is that, or three more.
+  AttentionDropout(const orr_op& op, int operands)
+      : on_(op.n_in > operands),
+        rate_(on_ ? static_cast<float>(attr_real(op, "dropout", 0.0)) : 0.0f),
+        rng_id_(static_cast<uint32_t>(attr_int(op, "rng_id", 0))),
+        heads_(attr_int(op, "head_total", op.in[operands == 3 ? 0 : 1].dims[1])),
+        head_lo_(attr_int(op, "head_lo", 0)) {}
+
+  bool on() const { return on_; }
+  float rate() const { return rate_; }
+  uint32_t rng_id() const { return rng_id_; }
+  int64_t heads() const { return heads_; }  // of a batch row, those of other ranks included
+  // Factor of the weights that stay; 1 without dropout.
+  double scale() const { return 1.0 / (1.0 - double{rate_}); }
+  // Of all rows of keys that come before that of query 0 of a head, in the numbering of weights.
+  int64_t row(int64_t batch, int64_t head, int64_t queries) const {
+    return (batch * heads_ + head_lo_ + head) * queries;
+  }
+
+ private:
+  bool on_;
+  float rate_;
+  uint32_t rng_id_;
+  int64_t heads_, head_lo_;
+};
+
+}  // namespace orr

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- nn.attention(q, k, v, {heads =, causal =, scale =}): of [batch, time, heads * d] tensors.
+-- nn.attention(q, k, v, {heads =, causal =, scale =, dropout =}): of [batch, time, heads * d] tensors.
 local _, orrery = ...
 
 return orrery.attention

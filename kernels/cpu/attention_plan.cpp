@@ -15,7 +15,10 @@ int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 void check(const orr_op& op, int heads_in, int heads_out, orr_support& out) {
   int32_t dtype = op.in[0].dtype;
-  for (int i = heads_out == 1 ? 3 : 6; i < op.n_in; ++i)
+  const int operands = heads_out == 1 ? 3 : 6;
+  if (op.n_in != operands && op.n_in != operands + 3)
+    return refuse(out, "the operands and, with dropout, seed, step and base are needed");
+  for (int i = operands; i < op.n_in; ++i)
     if (op.in[i].dtype != ORR_I64 || op.in[i].rank != 0)
       return refuse(out, "seed, step and base are i64 scalars");
   if (dtype != ORR_F32 && dtype != ORR_BF16 && dtype != ORR_F16)
@@ -25,7 +28,7 @@ void check(const orr_op& op, int heads_in, int heads_out, orr_support& out) {
     if (op.in[i].strides[3] != 1 || op.in[i].dtype != dtype)
       return refuse(out, "only inputs of one type whose last stride is 1");
   accept(out, "attention/k128");
-  out.strided_in = (1u << (heads_out == 1 ? 3 : 6)) - 1;
+  out.strided_in = (1u << operands) - 1;
   out.strided_out = (1u << heads_out) - 1;
 }
 

@@ -25,7 +25,7 @@ struct Source {
   const char *rank, *size, *local_rank, *local_size;
   const char* step;
   bool yields;  // says nothing where another launcher has spoken: mpirun in an allocation sees both
-  bool mute;
+  bool mute;    // see World::launcher_is_mute
   const char* job[4];  // what names the job, together; those that are not set are left out
 };
 

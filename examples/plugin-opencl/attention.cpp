@@ -12,12 +12,9 @@ namespace {
 
 constexpr int64_t most_columns = 256;  // private numbers of a work-item
 
-// The operands, and seed, step and base where there is dropout.
 void check_counts(const orr_op& op, int operands, int n_out) {
-  require_counts(op, op.n_in == operands ? operands : operands + 3, n_out);
-  for (int i = operands; i < op.n_in; ++i)
-    require(op.in[i].dtype == ORR_I64 && orr::elements(op.in[i]) == 1,
-            "seed, step and base are i64 scalars");
+  require(orr::AttentionDropout::fits(op, operands), orr::attention_inputs);
+  require_counts(op, op.n_in, n_out);
 }
 
 void check_like(const orr_op& op, int which, const orr_tensor& x) {
@@ -59,8 +56,7 @@ std::string dropout_of(const orr_op& op, int operands) {
   char text[160];
   std::snprintf(text, sizeof text, " -DRATE=%.9gf -DKEEP=%.17g -DRNG=%uu -DALL=%lld -DLO=%lld",
                 double{dropout.rate()}, dropout.scale(), dropout.rng_id(),
-                static_cast<long long>(dropout.heads()),
-                static_cast<long long>(orr::attr_int(op, "head_lo", 0)));
+                static_cast<long long>(dropout.heads()), static_cast<long long>(dropout.head_lo()));
   return text;
 }
 

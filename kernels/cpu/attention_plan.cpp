@@ -4,6 +4,8 @@
 // instruction set.
 #include "attention_plan.h"
 
+#include <orrery/sdk/attention.hpp>
+
 #include "kernel.h"
 
 namespace orr_cpu {
@@ -16,11 +18,7 @@ int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 void check(const orr_op& op, int heads_in, int heads_out, orr_support& out) {
   int32_t dtype = op.in[0].dtype;
   const int operands = heads_out == 1 ? 3 : 6;
-  if (op.n_in != operands && op.n_in != operands + 3)
-    return refuse(out, "the operands and, with dropout, seed, step and base are needed");
-  for (int i = operands; i < op.n_in; ++i)
-    if (op.in[i].dtype != ORR_I64 || op.in[i].rank != 0)
-      return refuse(out, "seed, step and base are i64 scalars");
+  if (!orr::AttentionDropout::fits(op, operands)) return refuse(out, orr::attention_inputs);
   if (dtype != ORR_F32 && dtype != ORR_BF16 && dtype != ORR_F16)
     return refuse(out, "only f32, bf16 and f16");
   if (op.in[0].dims[3] > kAttentionDepth) return refuse(out, "heads of more than 256 elements");

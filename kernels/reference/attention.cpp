@@ -61,13 +61,9 @@ void require_lse(const orr_tensor& t, const orr_tensor& q) {
   require_shape(t, {q.dims[0], q.dims[1], q.dims[2]}, "lse");
 }
 
-// The operands, and seed, step and base where there is dropout.
-void require_inputs(const orr_op& op, int operands, int n_out) {
-  require_counts(op, op.n_in == operands ? operands : operands + 3, n_out);
-  for (int i = operands; i < op.n_in; ++i) {
-    require_shape(op.in[i], {}, "seed, step or base");
-    require_dtype(op.in[i], ORR_I64, "seed, step or base");
-  }
+void require_tensors(const orr_op& op, int operands, int n_out) {
+  require(orr::AttentionDropout::fits(op, operands), orr::attention_inputs);
+  require_counts(op, op.n_in, n_out);
 }
 
 void require_dense_rows(const orr_tensor* t, int n) {
@@ -77,7 +73,7 @@ void require_dense_rows(const orr_tensor* t, int n) {
 }
 
 void check_forward(const orr_op& op) {
-  require_inputs(op, 3, 2);
+  require_tensors(op, 3, 2);
   check_operands(op, op.in);
   require_like(op.out[0], op.in[0], "o");
   require_lse(op.out[1], op.in[0]);
@@ -86,7 +82,7 @@ void check_forward(const orr_op& op) {
 }
 
 void check_grad(const orr_op& op) {
-  require_inputs(op, 6, 3);
+  require_tensors(op, 6, 3);
   check_operands(op, op.in + 1);
   require_like(op.in[0], op.in[1], "do");
   require_like(op.in[4], op.in[1], "o");

@@ -209,6 +209,17 @@ TEST(Launch, AskingForTheKeyOfAnEndedRankFails) {
   EXPECT_NE(outcome.output.find("rank 1 died while the job was forming"), std::string::npos);
 }
 
+// Its name decides what is removed from shared memory.
+TEST(Launch, RefusesJobsThatNoLauncherHasNamed) {
+  LaunchOptions options;
+  options.argv = {"sh", "-c", "exit 0"}, options.program = "/bin/sh";
+  for (const char* name : {"job-1-", "job-1-0123456789abcdef2", "a-job-1-0123456789abcdef"}) {
+    options.part = HostPart{};
+    options.part->job = name;
+    EXPECT_THROW(launch(options), Error) << name;
+  }
+}
+
 TEST(Launch, RefusesImpossibleSizes) {
   LaunchOptions options;
   options.ranks = 0;

@@ -11,10 +11,19 @@
 
 namespace orr {
 
+// Everywhere `operands` says how many inputs the op has before seed, step and base: 3, the gradient
+// 6.
 class AttentionDropout {
  public:
-  // `operands`: how many inputs the op has before seed, step and base: 3, the gradient 6.
-  // REQUIRES: op.n_in is that, or three more.
+  // Whether the op has its operands, or them and three i64 scalars.
+  static bool fits(const orr_op& op, int operands) {
+    if (op.n_in != operands && op.n_in != operands + 3) return false;
+    for (int i = operands; i < op.n_in; ++i)
+      if (op.in[i].dtype != ORR_I64 || op.in[i].rank != 0) return false;
+    return true;
+  }
+
+  // REQUIRES: fits(op, operands).
   AttentionDropout(const orr_op& op, int operands)
       : on_(op.n_in > operands),
         rate_(on_ ? static_cast<float>(attr_real(op, "dropout", 0.0)) : 0.0f),
@@ -26,9 +35,10 @@ class AttentionDropout {
   float rate() const { return rate_; }
   uint32_t rng_id() const { return rng_id_; }
   int64_t heads() const { return heads_; }  // of a batch row, those of other ranks included
+  int64_t head_lo() const { return head_lo_; }
   // Factor of the weights that stay; 1 without dropout.
   double scale() const { return 1.0 / (1.0 - double{rate_}); }
-  // Of all rows of keys that come before that of query 0 of a head, in the numbering of weights.
+  // How many rows of keys come before that of query 0 of a head, in the numbering of weights.
   int64_t row(int64_t batch, int64_t head, int64_t queries) const {
     return (batch * heads_ + head_lo_ + head) * queries;
   }
@@ -39,5 +49,8 @@ class AttentionDropout {
   uint32_t rng_id_;
   int64_t heads_, head_lo_;
 };
+
+constexpr char attention_inputs[] =
+    "the operands and, with dropout, the i64 scalars seed, step and base are needed";
 
 }  // namespace orr

@@ -22,7 +22,7 @@ struct Choice {
   std::string file, only, test, body, argument;
   uint64_t seed = 1;
   int ranks = 0;
-  bool json = false;
+  bool json = false, list = false;
 };
 
 const char* word(State state) {
@@ -69,21 +69,30 @@ nlohmann::json to_json(const Result& r) {
   return out;
 }
 
-bool wanted(const judge::Test& test, const std::string& only) {
-  return only.empty() || test.name == only || test.name.starts_with(only + ".");
+std::vector<judge::Test> wanted_tests(const judge::Subject& subject, const Choice& choice) {
+  std::vector<judge::Test> tests = judge::tests_of(subject.descriptor);
+  const std::string& only = choice.only;
+  std::erase_if(tests, [&](const judge::Test& test) {
+    return !only.empty() && test.name != only && !test.name.starts_with(only + ".");
+  });
+  if (tests.empty())
+    fail(ORR_INVALID, "--only {}: this plugin has no such test; --list shows all", only);
+  return tests;
 }
 
 std::vector<Result> try_all(const judge::Subject& subject, const Choice& choice) {
   std::vector<Result> results;
-  for (const judge::Test& test : judge::tests_of(subject.descriptor)) {
-    if (!wanted(test, choice.only)) continue;
+  for (const judge::Test& test : wanted_tests(subject, choice)) {
     results.push_back(judge::run_apart(subject, test));
     if (!choice.json) print(results.back());
   }
-  if (results.empty())
-    fail(ORR_INVALID, "--only {}: this plugin has no such test; leave it out to see all",
-         choice.only);
   return results;
+}
+
+int list_tests(const Choice& choice) {
+  const judge::Subject subject = judge::examine(choice.file, choice.seed);
+  for (const judge::Test& test : wanted_tests(subject, choice)) fmt::print("{}\n", test.name);
+  return ORR_OK;
 }
 
 int judge_plugin(const Choice& choice) {
@@ -136,6 +145,7 @@ Examples:
       ->capture_default_str();
   command->add_option("--only", choice->only,
                       "One test, or all of a family: comm.collectives, kernel.values");
+  command->add_flag("--list", choice->list, "Print the names of the tests; nothing is tried");
   // How a trial starts itself: one test, and one rank of a test.
   command->add_option("--test", choice->test)->group("");
   command->add_option("--ranks", choice->ranks)->group("");
@@ -143,7 +153,7 @@ Examples:
   command->add_option("--argument", choice->argument)->group("");
   command->callback([choice, &exit_code] {
     if (choice->test.empty() && choice->body.empty()) {
-      exit_code = judge_plugin(*choice);
+      exit_code = choice->list ? list_tests(*choice) : judge_plugin(*choice);
       return;
     }
     const judge::Subject subject = judge::examine(choice->file, choice->seed);

@@ -9,7 +9,9 @@ import sys
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
 # Seconds that a trial may take; scripts/sanitize sets the variable, and its programs are slow.
-PATIENCE = 3000 if "TSAN_OPTIONS" in os.environ else 300
+PATIENCE = 3000 if "TSAN_OPTIONS" in os.environ else 1200
+# Trials of a plugin take one test of so many; scripts/sanitize sets that, too.
+STRIDE = int(os.environ.get("ORRERY_TEST_STRIDE", 1))
 # Plugins of this repository. `null` moves nothing, by design.
 OURS = sorted(p for room in ("plugins", "kernels") for p in (BUILD / room).rglob("*.so")
               if p.stem != "orrery-comm-null")
@@ -24,6 +26,16 @@ def check(plugin, *words):
     """The process that has ended, and its report."""
     done = orrery("check", plugin, "--json", *words)
     return done, json.loads(done.stdout) if done.stdout else None
+
+
+def judge(plugin, seed):
+    """Exit codes and tests of all trials, or, where only some are taken, of each of those by itself."""
+    if STRIDE == 1:
+        trials = [check(plugin, "--seed", seed)]
+    else:
+        names = orrery("check", plugin, "--list").stdout.split()
+        trials = [check(plugin, "--seed", seed, "--only", name) for name in names[::STRIDE]]
+    return {done.returncode for done, _ in trials}, [t for _, report in trials for t in report["tests"]]
 
 
 class Trial:

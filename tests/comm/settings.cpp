@@ -2,13 +2,20 @@
 #include "settings.h"
 
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <sstream>
 
@@ -55,7 +62,20 @@ constexpr const char *faked = "", *fake_library = "";
 #endif
 constexpr const char* library_variables[] = {"ORRERY_CUDA_LIBRARY", "ORRERY_NCCL_LIBRARY"};
 
-constexpr const char* bare_variable = "COMM_TEST_BARE";
+constexpr const char *bare_variable = "COMM_TEST_BARE", *apart_variable = "COMM_TEST_APART";
+
+// As kernels do that restrict ptrace.
+void forbid_reading_peers() {
+  sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{sizeof code / sizeof *code, code};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+    fail(ORR_FAILED, "cannot forbid process_vm_readv: {}", std::strerror(errno));
+}
 
 // The launcher as a child in place of ours; the ranks are this program again.
 [[noreturn]] void become(const Launcher& launcher, int n, const std::string& body,
@@ -121,12 +141,13 @@ std::string ask(const Setting& s) {
 
 std::ostream& operator<<(std::ostream& out, const Setting& s) {
   return out << (s.fake.empty() ? "" : "fake ") << s.backend << " under " << s.launcher
-             << (s.hosts.empty() ? "" : ", hosts " + s.hosts) << (s.bare ? ", messages only" : "");
+             << (s.hosts.empty() ? "" : ", hosts " + s.hosts) << (s.apart ? ", apart" : "")
+             << (s.bare ? ", messages only" : "");
 }
 
 std::string name_of(const Setting& s) {
   std::string name = (s.fake.empty() ? "" : "fake_") + s.backend + "_" + s.launcher +
-                     (s.hosts.empty() ? "" : "_hosts_" + s.hosts) +
+                     (s.hosts.empty() ? "" : "_hosts_" + s.hosts) + (s.apart ? "_apart" : "") +
                      (s.bare ? "_messages_only" : "");
   std::replace_if(
       name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
@@ -143,6 +164,7 @@ std::vector<Setting> settings() {
     }
   for (const char* hosts : {"aabb", "abcde"})
     all.push_back({.backend = "local", .launcher = "orrery", .hosts = hosts});
+  all.push_back({.backend = "local", .launcher = "orrery", .apart = true});
   return all;
 }
 
@@ -165,6 +187,7 @@ ranks::Outcome run(const Setting& s, int n, const std::string& body, const std::
     if (!s.fake.empty()) env.push_back(std::string(name) + "=" + s.fake);
   const std::string words = s.backend + " " + argument;
   if (!s.hosts.empty()) env.push_back("ORRERY_TEST_HOSTS=" + s.hosts);
+  if (s.apart) env.push_back(std::string(apart_variable) + "=1");
   if (s.bare) env.push_back(std::string(bare_variable) + "=1");
   if (s.launcher == "orrery") return ranks::run(n, body, words, env);
   return run_under(find(s.launcher), n, body, words, env);
@@ -173,6 +196,7 @@ ranks::Outcome run(const Setting& s, int n, const std::string& body, const std::
 Body::Body(const char* name, int (*run)(const std::string&, const std::string&)) {
   const ranks::Body body(name, [run](const std::string& words) {
     Peer::only_messages = std::getenv(bare_variable);
+    if (std::getenv(apart_variable)) forbid_reading_peers();
     const size_t blank = words.find(' ');
     return run(words.substr(0, blank), words.substr(blank + 1));
   });

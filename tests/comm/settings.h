@@ -24,6 +24,7 @@ struct Setting {
   std::string backend, launcher;
   std::string hosts = "";  // "aabb": ranks 0, 1 and 4 believe to be on one host, 2 and 3 on another
   std::string fake = "";   // the library that stands for the one the backend opens
+  bool apart = false;      // the kernel lets no rank read another's memory
   bool bare = false;  // of the backend only sends and receives are used: the core composes the rest
 };
 std::ostream& operator<<(std::ostream& out, const Setting& s);

@@ -7,7 +7,7 @@
 //   waiting.cpp   the one wait loop, poison and blame
 //   exchange.cpp  posting: agreement on the operation, then the engines below
 //   brief.cpp     operations of a few bytes, which travel with the agreement
-//   reach.cpp     what lies in registered memory
+//   reach.cpp     what lies in registered memory, or is read from a peer's own
 //   reduce.cpp    everything that adds;  move.cpp  everything that copies
 //   pair.cpp      send and recv
 //
@@ -40,6 +40,8 @@ class Comm : public Group {
        uint64_t id);
   // Whether each rank can have one.
   bool has_own_cpus() const;
+  // Whether the ranks may read each other's own memory. Collective.
+  bool can_attach();
 
   void run(const orr_coll* ops, int n) override;
   orr_memory* allocate(uint64_t bytes, bool shared) override;
@@ -64,7 +66,7 @@ class Comm : public Group {
 
   // exchange.cpp
   void collective(const orr_coll& c);
-  void announce(const orr_coll& c, Path path, uint64_t most);
+  void announce(const orr_coll& c, Path path, uint64_t most, Place send, Place recv);
   void meet(const orr_coll& c, const void* data, uint64_t bytes);
   [[noreturn]] void tell_apart(const orr_coll& c);
   std::vector<int64_t> gather_words(int64_t mine, const char* name) override;
@@ -78,7 +80,10 @@ class Comm : public Group {
 
   // reach.cpp
   Place place_of(const orr_buffer& b) const;
+  Place source_of(const orr_buffer& b, const void* data) const;
   char* peer_address(const Place& place, int peer) const;
+  bool read_own(int peer, uint64_t address, void* to, uint64_t bytes) const;
+  void fetch(void* to, const Place& place, int peer, uint64_t bytes);
 
   // reduce.cpp
   struct Reduction;
@@ -95,21 +100,22 @@ class Comm : public Group {
 
   // pair.cpp
   void transfer(const orr_coll* ops, int n);
-  void await_move(std::vector<Transfer>& all);
+  int awaited_peer(std::vector<Transfer>& all, int from);
   bool progress(std::vector<Transfer>& all);
   bool push(Transfer& t);
   bool pull(int from, std::vector<Transfer>& all);
   bool take_stray(Transfer& t);
   bool begin_message(int from, std::vector<Transfer>& all);
   bool receive(int from);
-  uint64_t write_envelope(Ring& ring, uint64_t head, const orr_coll& c);
-  void read_envelope(const Ring& ring, uint64_t tail, Inbound& in) const;
-  void check_match(const Transfer& t, const Envelope& e, const shared::Label& label);
+  Place place_of_message(const orr_coll& c) const;
+  uint64_t write_envelope(Ring& ring, uint64_t head, const orr_coll& c, Place place);
+  void refuse(const Transfer& t, const Envelope& e, const shared::Label& label);
 
   Segment segment_;
   Mapping notices_;
   uint64_t allocations_ = 0;
-  uint64_t step_ = 0, turn_ = 0;  // turn: chunks ever staged
+  uint64_t step_ = 0, turn_ = 0;     // turn: chunks ever staged
+  std::vector<Transfer> transfers_;  // of the present group
   std::vector<Inbound> inbound_;
   std::vector<uint64_t> tails_;  // how far each peer was seen to have read what it is sent
   const orr_coll* current_ = nullptr;

@@ -10,12 +10,12 @@
 
 namespace local {
 
-void Comm::announce(const orr_coll& c, Path path, uint64_t most) {
+void Comm::announce(const orr_coll& c, Path path, uint64_t most, Place send, Place recv) {
   Post& p = segment_.member(rank_).posts[(step_ + 1) & 1];
   p.path = path;
   p.most = most;
-  p.send = path == path_direct ? place_of(c.send) : Place{};
-  p.recv = path == path_direct ? place_of(c.recv) : Place{};
+  p.send = send;
+  p.recv = recv;
   meet(c, nullptr, 0);
 }
 

@@ -94,6 +94,7 @@ std::unique_ptr<Group> form_world(const orr_comm_boot& boot) {
   family->world = meet(boot, here);
   auto host = std::make_unique<Comm>(family, family->world, here, index_of(here, boot.rank), 1);
   family->spin = host->has_own_cpus();
+  family->attach = host->can_attach();
   if (here.size() < all.size())
     family->mesh = std::make_unique<Mesh>(*family, connect_all(boot, family->host_of));
   const bool is_wide = family->mesh != nullptr;

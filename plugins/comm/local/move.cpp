@@ -82,11 +82,12 @@ void Comm::move(const orr_coll& c) {
   Movement m(c, rank_, size_);
   const int64_t total = m.out.back();
   const int parity = (step_ + 1) & 1;
-  Path path = m.copy.empty() ? place_of(c.send).path() : path_staged;
-  if (total <= worth_posting(path)) path = path_small;
+  const Place place = source_of(m.copy.empty() ? c.send : orr_buffer{}, m.send);
+  Path path = place.path();
+  if (total <= worth_posting(place.registered() ? path_direct : path_staged)) path = path_small;
   if (path == path_small && total > 0) put(segment_.small(rank_, parity), m.send, total);
   if (!m.shared) std::memcpy(segment_.counts(rank_, parity), c.counts, size_ * sizeof(int64_t));
-  announce(c, path, m.most);
+  announce(c, path, m.most, place, {});
   if (!m.shared) check_piece_sizes(c);
   bool in_place = false;
   int64_t staged = 0;
@@ -100,10 +101,12 @@ void Comm::move(const orr_coll& c) {
           orr_dtype_bytes(c.dtype) * orr::traffic::sum(segment_.counts(r, step_ & 1), rank_);
     if (!m.recv || piece.bytes == 0 || (p.path == path_staged && r != rank_)) continue;
     char* to = m.recv + piece.to;
-    const char* from = r == rank_             ? m.send
-                       : p.path == path_small ? segment_.small(r, step_ & 1)
-                                              : peer_address(p.send, r);
-    if (from + piece.from != to) std::memmove(to, from + piece.from, piece.bytes);
+    if (r != rank_ && p.path == path_direct) {
+      fetch(to, p.send + piece.from, r, piece.bytes);
+      continue;
+    }
+    const char* from = (r == rank_ ? m.send : segment_.small(r, step_ & 1)) + piece.from;
+    if (from != to) std::memmove(to, from, piece.bytes);
   }
   if (staged > 0) move_staged(m, staged);
   if (!in_place) return;  // else peers must not see send change before all have read it

@@ -13,7 +13,8 @@
 namespace local {
 namespace {
 
-constexpr uint64_t direct_bytes = 32 << 10;  // from here on memory is read in place where it can be
+// From here on registered memory, and a sender's own, is read in place.
+constexpr uint64_t direct_bytes = 32 << 10, attach_bytes = 64 << 10;
 
 // Long messages move in pieces of at least this many bytes: both ends at work on the same few lines
 // of memory would be slower than a socket.
@@ -29,36 +30,57 @@ uint64_t bytes_of(const orr_coll& c) {
   return static_cast<uint64_t>(c.count * orr_dtype_bytes(c.dtype));
 }
 
-}  // namespace
-
-void Comm::transfer(const orr_coll* ops, int n) {
-  std::vector<Transfer> all;
-  all.reserve(n);
-  for (int i = 0; i < n; ++i)
-    if (ops[i].op == ORR_COLL_SEND || ops[i].op == ORR_COLL_RECV)
-      all.push_back({&ops[i], ops[i].op == ORR_COLL_SEND});
-  if (all.empty()) return;
-  // Every move ends a wait, so that the next one begins awake: a peer at work is heard at once.
-  const auto open = [](const Transfer& t) { return !t.done; };
-  while (std::any_of(all.begin(), all.end(), open)) await_move(all);
+// Of the message at `at`.
+shared::Label read_label(const Ring& ring, uint64_t at, const Envelope& e) {
+  shared::Label label{};
+  ring_read(ring, at + sizeof e, label.name, e.name);
+  ring_read(ring, at + sizeof e + e.name, label.where, e.where);
+  return label;
 }
 
-void Comm::await_move(std::vector<Transfer>& all) {
-  await([&](int from) {
-    if (progress(all)) {
-      show_pulse();
-      ring_bells();
-      return -1;
-    }
-    int peer = -1;
-    for (const Transfer& t : all) {
-      const int p = t.coll->root_or_peer;
-      if (t.done || p < from || (peer >= 0 && p >= peer)) continue;
-      peer = p;
-      current_ = t.coll;
-    }
+bool match(const Transfer& t, const Envelope& e) {
+  return e.count == t.coll->count && e.dtype == t.coll->dtype;
+}
+
+}  // namespace
+
+// Every move ends a wait, so that the next one begins awake: a peer at work is heard at once. One
+// that sleeps is woken before this rank waits any longer, or leaves.
+void Comm::transfer(const orr_coll* ops, int n) {
+  std::vector<Transfer>& all = transfers_;
+  all.clear();
+  for (int i = 0; i < n; ++i)
+    if (shared::paired(ops[i])) all.push_back({&ops[i], ops[i].op == ORR_COLL_SEND});
+  if (all.empty()) return;
+  const auto missing = [&](int from) { return awaited_peer(all, from); };
+  const auto missing_aloud = [&](int from) {
+    const int peer = missing(from);
+    if (peer < 0) ring_bells();
     return peer;
-  });
+  };
+  const auto open = [](const Transfer& t) { return !t.done; };
+  while (std::any_of(all.begin(), all.end(), open)) {
+    if (spin(missing)) continue;
+    ring_bells();
+    await_slowly(missing_aloud);
+  }
+  ring_bells();
+}
+
+// None when something could be moved.
+int Comm::awaited_peer(std::vector<Transfer>& all, int from) {
+  if (progress(all)) {
+    show_pulse();
+    return -1;
+  }
+  int peer = -1;
+  for (const Transfer& t : all) {
+    const int p = t.coll->root_or_peer;
+    if (t.done || p < from || (peer >= 0 && p >= peer)) continue;
+    peer = p;
+    current_ = t.coll;
+  }
+  return peer;
 }
 
 // Moves what can be moved now; says whether anything did.
@@ -81,29 +103,29 @@ bool Comm::progress(std::vector<Transfer>& all) {
   return moved;
 }
 
+// Where the receiver is to fetch the message; none: it travels in the ring.
+Place Comm::place_of_message(const orr_coll& c) const {
+  const uint64_t bytes = bytes_of(c);
+  if (bytes < direct_bytes) return {};
+  const Place place = source_of(c.send, orr::data<char>(c.send));
+  return place.registered() || bytes >= attach_bytes ? place : Place{};
+}
+
 // Returns how many bytes it took. REQUIRES: there is room.
-uint64_t Comm::write_envelope(Ring& ring, uint64_t head, const orr_coll& c) {
+uint64_t Comm::write_envelope(Ring& ring, uint64_t head, const orr_coll& c, Place place) {
   const shared::Label label = shared::label_of(c);
   Envelope e{};
   e.bytes = bytes_of(c);
   e.tag = c.tag;
   e.dtype = c.dtype;
   e.count = c.count;
-  if (e.bytes >= direct_bytes) e.place = place_of(c.send);
+  e.place = place;
   e.name = static_cast<uint32_t>(std::strlen(label.name));
   e.where = static_cast<uint32_t>(std::strlen(label.where));
   ring_write(ring, head, &e, sizeof e);
   ring_write(ring, head + sizeof e, label.name, e.name);
   ring_write(ring, head + sizeof e + e.name, label.where, e.where);
   return e.size();
-}
-
-void Comm::read_envelope(const Ring& ring, uint64_t tail, Inbound& in) const {
-  const Envelope& e = in.envelope;
-  ring_read(ring, tail, &in.envelope, sizeof e);
-  in.label = {};
-  ring_read(ring, tail + sizeof e, in.label.name, e.name);
-  ring_read(ring, tail + sizeof e + e.name, in.label.where, e.where);
 }
 
 // The peer's end of the ring is looked at only where there may be no room without: its line comes
@@ -122,8 +144,9 @@ bool Comm::push(Transfer& t) {
   const uint64_t before = head;
   if (!t.begun) {
     if (ring_bytes - (head - tail) < most_envelope) return false;
-    t.direct = bytes >= direct_bytes && place_of(c.send).region != 0;
-    head += write_envelope(ring, head, c);
+    const Place place = place_of_message(c);
+    t.direct = place.region != 0;
+    head += write_envelope(ring, head, c, place);
     t.begun = true;
     t.end = head;
   }
@@ -161,7 +184,7 @@ bool Comm::take_stray(Transfer& t) {
   auto found = std::find_if(strays.begin(), strays.end(),
                             [&](const Stray& s) { return s.envelope.tag == t.coll->tag; });
   if (found == strays.end() || !found->complete) return false;
-  check_match(t, found->envelope, found->label);
+  if (!match(t, found->envelope)) refuse(t, found->envelope, found->label);
   if (!found->bytes.empty())
     std::memcpy(orr::data<char>(t.coll->recv), found->bytes.data(), found->bytes.size());
   t.done = true;
@@ -174,20 +197,22 @@ bool Comm::begin_message(int from, std::vector<Transfer>& all) {
   const uint64_t tail = ring.tail.load(std::memory_order_relaxed);
   if (ring.head.load(std::memory_order_acquire) - tail < sizeof(Envelope)) return false;
   Inbound& in = inbound_[from];
-  read_envelope(ring, tail, in);
+  ring_read(ring, tail, &in.envelope, sizeof in.envelope);
   in.open = true;
   in.got = 0;
-  auto match = std::find_if(all.begin(), all.end(), [&](const Transfer& t) {
+  auto taker = std::find_if(all.begin(), all.end(), [&](const Transfer& t) {
     return !t.sends && !t.done && !t.begun && t.coll->root_or_peer == from &&
            t.coll->tag == in.envelope.tag;
   });
-  if (match != all.end()) {
-    check_match(*match, in.envelope, in.label);
-    match->begun = true;
-    in.transfer = &*match;
-    in.to = match->coll->recv.memory ? orr::data<char>(match->coll->recv) : nullptr;
+  if (taker != all.end()) {
+    if (!match(*taker, in.envelope))
+      refuse(*taker, in.envelope, read_label(ring, tail, in.envelope));
+    taker->begun = true;
+    in.transfer = &*taker;
+    in.to = taker->coll->recv.memory ? orr::data<char>(taker->coll->recv) : nullptr;
   } else {
-    in.strays.push_back({in.envelope, in.label, std::vector<char>(in.envelope.bytes)});
+    in.strays.push_back(
+        {in.envelope, read_label(ring, tail, in.envelope), std::vector<char>(in.envelope.bytes)});
     in.transfer = nullptr;
     in.to = in.strays.back().bytes.data();
   }
@@ -203,7 +228,7 @@ bool Comm::receive(int from) {
   uint64_t tail = ring.tail.load(std::memory_order_relaxed);
   uint64_t n = in.envelope.bytes - in.got;
   if (in.envelope.place.region) {
-    std::memcpy(in.to, peer_address(in.envelope.place, from), n);
+    fetch(in.to, in.envelope.place, from, n);
     tail += in.envelope.size();
   } else {
     n = worth_moving(n, ring.head.load(std::memory_order_acquire) - tail);
@@ -221,9 +246,8 @@ bool Comm::receive(int from) {
   return true;
 }
 
-void Comm::check_match(const Transfer& t, const Envelope& e, const shared::Label& label) {
+void Comm::refuse(const Transfer& t, const Envelope& e, const shared::Label& label) {
   const orr_coll& c = *t.coll;
-  if (e.count == c.count && e.dtype == c.dtype) return;
   poison(ORR_FAILED,
          shared::unequal_ends(world_of_[c.root_or_peer],
                               shared::end_of_message(e.count, e.dtype, label), world_of_[rank_],

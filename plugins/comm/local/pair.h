@@ -47,7 +47,6 @@ struct Stray {
 struct Inbound {
   bool open = false;
   Envelope envelope{};
-  shared::Label label{};
   uint64_t got = 0;
   char* to = nullptr;
   Transfer* transfer = nullptr;  // else the last stray

@@ -61,14 +61,15 @@ Comm::Reduction::Reduction(const orr_coll& coll, int rank, int ranks)
 
 void Comm::reduce(const orr_coll& c) {
   Reduction r(c, rank_, size_);
+  const Place send = place_of(c.send), recv = place_of(c.recv);
   Path path = path_direct;
-  if (r.owned() > 0) path = std::max(path, place_of(c.send).path());
-  if (r.here && r.deliver != Deliver::owner) path = std::max(path, place_of(c.recv).path());
+  if (r.owned() > 0) path = std::max(path, send.path());
+  if (r.here && r.deliver != Deliver::owner) path = std::max(path, recv.path());
   const int64_t bytes = r.fold.most_owned() * r.total * r.unit;
   if (bytes <= worth_posting(path)) path = path_small;
   if (path == path_small && r.owned() > 0)
     put(segment_.small(rank_, (step_ + 1) & 1), r.send, r.owned() * r.total * r.unit);
-  announce(c, path, 0);
+  announce(c, path, 0, send, recv);
   int32_t nearest = path, farthest = path;
   for (int q = 0; q < size_; ++q) {
     nearest = std::min(nearest, post_of(q).path);

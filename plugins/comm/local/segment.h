@@ -29,7 +29,7 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 enum Path : int32_t {
   path_small = 1,   // the data lies in the rank's small slot
-  path_direct = 2,  // the data lies in registered memory
+  path_direct = 2,  // the data stays where it is, and peers reach it there
   path_staged = 3   // the data comes in chunks
 };
 
@@ -38,12 +38,17 @@ constexpr int64_t worth_posting(Path otherwise) {
   return static_cast<int64_t>(small_bytes) / (otherwise == path_direct ? 16 : 1);
 }
 
-// A place in registered memory. Region 0 is none.
+// A place that bytes can be fetched from: an offset in registered memory, or an address in the
+// sender's own memory. Region 0 is none.
 struct Place {
+  static constexpr uint64_t own_memory = ~uint64_t{0};
+
   uint64_t region;
   uint64_t offset;
 
   Path path() const { return region == 0 ? path_staged : path_direct; }
+  bool registered() const { return region != 0 && region != own_memory; }
+  Place operator+(int64_t bytes) const { return {region, offset + static_cast<uint64_t>(bytes)}; }
 };
 
 // What a rank has posted.

@@ -6,6 +6,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 say() { printf '== %s\n' "$*"; }
 
+# For commands that take no arguments: refuses those of the command.
+refuse_arguments() {
+  [ $# -gt 0 ] || return 0
+  echo "error: $0 takes no arguments, not '$1'" >&2
+  exit 2
+}
+
 # The packages of packages.txt, comments removed.
 listed_packages() { sed 's/#.*//' scripts/packages.txt | awk 'NF { print $1 }'; }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plugin that is for tests alone is held to the contract like any other.
+"""One plugin is held to the contract, in the environment that Meson has set.
 
 Arguments: the build tree, then the plugin.
 """
@@ -9,8 +9,7 @@ import sys
 from trials import judge
 
 codes, tests = judge(pathlib.Path(sys.argv[2]).resolve(), 1)
-for test in tests:
-    if test["state"] == "FAILED":
-        print(test)
-print(len(tests), "tests, exit codes", codes)
-sys.exit(codes != {0})
+failed = [test for test in tests if test["state"] == "FAILED"]
+print(*failed, f"{len(tests)} tests, exit codes {codes}", sep="\n")
+# Of a sample, one alone may be skipped: 69.
+sys.exit(bool(failed) or 0 not in codes or not codes <= {0, 69})

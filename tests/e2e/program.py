@@ -44,14 +44,14 @@ def session_members(session):
 
 def wait_for(condition, seconds):
     """Waits for the first true value of `condition()`; returns it and how long that took. A pause of this
-    very process, with all that it has started, is not counted."""
-    waited = 0.0
+    very process, with all that it has started, counts as one second."""
+    waited, begun = 0.0, time.monotonic()
     while not (value := condition()):
         if waited > seconds:
             raise AssertionError(f"not so within {seconds} s: {condition}")
-        begun = time.monotonic()
         time.sleep(0.01)
-        waited += min(time.monotonic() - begun, 0.1)
+        now = time.monotonic()
+        waited, begun = waited + min(now - begun, 1.0), now
     return value, waited
 
 

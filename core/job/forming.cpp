@@ -35,7 +35,7 @@ Forming::~Forming() {
 void Forming::stop_watching() {
   {
     std::lock_guard lock(mutex_);
-    formed_ = true;
+    state_ = State::formed;
   }
   changed_.notify_one();
 }
@@ -105,38 +105,53 @@ void Forming::run(const std::function<void()>& body) {
     body();
   } catch (const Error& e) {
     if (e.code() != ORR_DEADLINE) throw;
-    stop_watching();
-    call_roll("still.1", 700 * ms);  // throws a sentence that names the frozen rank
+    await_roll();
     throw;
   }
+}
+
+// The library's own deadline has passed and names nobody: the next roll does. The watcher calls it
+// at the time that all ranks call it; a roll of this rank's own would find the others elsewhere.
+void Forming::await_roll() {
+  {
+    std::lock_guard lock(mutex_);
+    state_ = State::overdue;
+  }
+  watch_.join();
+  if (verdict_) throw *verdict_;
 }
 
 void Forming::watch() {
   for (int round = 1; round <= rounds; ++round) {
     for (int64_t waited = 0; waited < deadline_ns() + 300 * ms; waited += slice) {
       std::unique_lock lock(mutex_);
-      if (changed_.wait_for(lock, nanoseconds(slice), [this] { return formed_; })) return;
+      const auto formed = [this] { return state_ == State::formed; };
+      if (changed_.wait_for(lock, nanoseconds(slice), formed)) return;
     }
     try {
       call_roll(fmt::format("still.{}", round), 700 * ms);
     } catch (const Error& e) {
-      give_up(e.what());
+      return give_up(e);
     }
+    std::lock_guard lock(mutex_);
+    if (state_ == State::overdue) return;
   }
-  give_up(fmt::format("the world has not formed for {:g} s, though all ranks answer",
-                      rounds * static_cast<double>(deadline_ns()) * 1e-9));
+  give_up(Error(ORR_DEADLINE,
+                fmt::format("the world has not formed for {:g} s, though all ranks answer",
+                            rounds * static_cast<double>(deadline_ns()) * 1e-9)));
 }
 
-// The main thread is inside of a library that does not come back.
-void Forming::give_up(const std::string& text) {
+// Unless the main thread awaits the verdict, it is inside of a library that does not come back.
+void Forming::give_up(const Error& verdict) {
   std::lock_guard lock(mutex_);
-  if (formed_) return;
+  if (state_ == State::overdue) verdict_ = verdict;
+  if (state_ != State::forming) return;
   try {
-    store_.report(text);
+    store_.report(verdict.what());
   } catch (const Error&) {
     // The launcher is gone too: the line below is what is left to say.
   }
-  std::fprintf(stderr, "error: %s\n", text.c_str());
+  std::fprintf(stderr, "error: %s\n", verdict.what());
   _exit(ORR_DEADLINE);
 }
 

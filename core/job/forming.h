@@ -4,13 +4,14 @@
 // even where the backend's own library would wait for it forever.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
+#include "base/error.h"
 #include "job/store.h"
 
 namespace orrery {
@@ -32,15 +33,17 @@ class Forming {
   void call_roll(const std::string& roll, int64_t patience_ns);
   void tell(const std::string& roll, const std::string& outcome);
   void watch();
-  void give_up(const std::string& text);
+  void await_roll();
+  void give_up(const Error& verdict);
   void stop_watching();
 
   Store& store_;
   const World& world_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool formed_ = false;
-  std::atomic<int> given_up_ = 0;  // questions to the store, whose answers may still come
+  enum class State { forming, formed, overdue } state_ = State::forming;
+  std::optional<Error> verdict_;  // of the roll that an overdue world has awaited
+  int given_up_ = 0;              // questions to the store, whose answers may still come
   std::thread watch_;
 };
 

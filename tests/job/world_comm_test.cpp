@@ -5,6 +5,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <thread>
+
 #include "base/error.h"
 #include "job/forming.h"
 #include "ranks.h"
@@ -112,6 +115,29 @@ TEST(WorldComm, NamesWhoFreezesWhileTheWorldForms) {
                          "error: rank 1 has not answered for 1 s while the world was forming"),
             2)
       << outcome.output;
+}
+
+// A library whose own deadline passes at another moment on each rank, and names nobody.
+const ranks::Body overdue("overdue", [](const std::string& moment) {
+  const World world = detect();
+  const auto store = Store::open(world);
+  Forming(*store, world).run([&] {
+    if (world.rank == 3) raise(SIGSTOP);
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(std::stoi(moment) + 400 * (2 - world.rank)));
+    throw Error(ORR_DEADLINE, "the ranks have not met");
+  });
+  return 0;
+});
+
+TEST(WorldComm, NamesWhoFreezesWhereTheLibraryNamesNobody) {
+  const std::string named = "rank 3 has not answered for 1 s while the world was forming";
+  for (const char* moment : {"1000", "1300"}) {
+    const auto outcome = ranks::run(4, "overdue", moment, {"ORRERY_DEADLINE=1"});
+    EXPECT_EQ(outcome.code, ORR_DEADLINE);
+    const int by_launcher = ranks::count(outcome.output, "code 124: " + named);
+    EXPECT_EQ(ranks::count(outcome.output, named) - by_launcher, 3) << outcome.output;
+  }
 }
 
 const ranks::Body unknown("unknown", [](const std::string&) {

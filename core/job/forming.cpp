@@ -20,6 +20,8 @@ constexpr int64_t slice =
     300 * ms;              // waiting is counted in these: a pause of this very process is none
 constexpr int rounds = 3;  // of the deadline, while all ranks answer: libraries take their time
 
+constexpr const char* has_formed = "formed";  // rank 0's word instead of an outcome
+
 std::string silent(int rank) {
   return fmt::format("rank {} has not answered for {:g} s while the world was forming", rank,
                      static_cast<double>(deadline_ns()) * 1e-9);
@@ -27,10 +29,7 @@ std::string silent(int rank) {
 
 }  // namespace
 
-Forming::~Forming() {
-  stop_watching();
-  if (watch_.joinable()) watch_.join();
-}
+Forming::~Forming() { stop_watching(); }
 
 void Forming::stop_watching() {
   {
@@ -38,6 +37,7 @@ void Forming::stop_watching() {
     state_ = State::formed;
   }
   changed_.notify_one();
+  if (watch_.joinable()) watch_.join();
 }
 
 // Puts the outcome where all ranks look for it, and waits until they can have it: rank 0 may serve
@@ -69,27 +69,34 @@ std::string Forming::await(const std::string& key, int64_t& left_ns) {
 }
 
 // Rank 0 waits for all and tells them the outcome, "" or the code and the sentence that it ends
-// with. Who sees a rank die tells it in its place, so that all name the same. Throws if a rank is
-// not there.
+// with; once it has formed, each waits for all itself. Who sees a rank die tells it in its place,
+// so that all name the same. Throws if a rank is not there.
 void Forming::call_roll(const std::string& roll, int64_t patience_ns) {
   int64_t left = patience_ns + (world_.rank == 0 ? 0 : 300 * ms);
   int awaited = 0;
   std::string outcome;
   try {
-    if (world_.rank != 0) {
-      store_.put(fmt::format("{}.{}", roll, world_.rank), "");
-      outcome = await(roll, left);
-    }
-    for (awaited = 1; world_.rank == 0 && awaited < world_.size; ++awaited)
-      await(fmt::format("{}.{}", roll, awaited), left);
+    store_.put(fmt::format("{}.{}", roll, world_.rank), "");
+    if (world_.rank != 0) outcome = await(roll, left);
+    const bool alone = outcome == has_formed;
+    for (int r = 1; (world_.rank == 0 || alone) && r < world_.size; ++r)
+      await(fmt::format("{}.{}", roll, awaited = r), left);
+    if (alone) return;
   } catch (const Error& e) {
-    const std::string text =
-        e.code() == ORR_DEADLINE ? silent(world_.rank == 0 ? awaited : 0) : e.what();
+    const std::string text = e.code() == ORR_DEADLINE ? silent(awaited) : e.what();
     tell(roll, fmt::format("{} {}", e.code(), text));
     throw Error(e.code(), text);
   }
   if (world_.rank == 0) tell(roll, "");
   if (!outcome.empty()) throw Error(std::stoi(outcome), outcome.substr(outcome.find(' ') + 1));
+}
+
+// Others may be forming yet, and call rolls that this rank will hear no more.
+void Forming::answer_later_rolls() {
+  for (int round = 1; round <= rounds; ++round) {
+    store_.put(fmt::format("still.{}.{}", round, world_.rank), "");
+    if (world_.rank == 0) store_.put(fmt::format("still.{}", round), has_formed);
+  }
 }
 
 void Forming::run(const std::function<void()>& body) {
@@ -108,6 +115,8 @@ void Forming::run(const std::function<void()>& body) {
     await_roll();
     throw;
   }
+  stop_watching();
+  answer_later_rolls();
 }
 
 // The library's own deadline has passed and names nobody: the next roll does. The watcher calls it

@@ -34,6 +34,7 @@ class Forming {
   void tell(const std::string& roll, const std::string& outcome);
   void watch();
   void await_roll();
+  void answer_later_rolls();
   void give_up(const Error& verdict);
   void stop_watching();
 

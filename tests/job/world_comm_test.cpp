@@ -97,24 +97,28 @@ TEST(WorldComm, ErrorsAreSticky) {
       << outcome.output;
 }
 
-// A library that waits forever for a rank that has frozen inside of it.
-const ranks::Body stuck("stuck", [](const std::string&) {
+// A library that waits forever for a rank that has frozen inside of it, on all but one of the ranks.
+const ranks::Body stuck("stuck", [](const std::string& free) {
   const World world = detect();
   const auto store = Store::open(world);
   Forming(*store, world).run([&] {
-    if (world.rank == 1) raise(SIGSTOP);
-    for (;;) pause();
+    if (world.rank == 3) raise(SIGSTOP);
+    while (std::to_string(world.rank) != free) pause();
   });
+  for (;;) pause();
   return 0;
 });
 
 TEST(WorldComm, NamesWhoFreezesWhileTheWorldForms) {
-  const auto outcome = ranks::run(3, "stuck", "", {"ORRERY_DEADLINE=1"});
-  EXPECT_EQ(outcome.code, ORR_DEADLINE);
-  EXPECT_EQ(ranks::count(outcome.output,
-                         "error: rank 1 has not answered for 1 s while the world was forming"),
-            2)
-      << outcome.output;
+  for (const char* free : {"nobody", "1", "0"}) {
+    const auto outcome = ranks::run(4, "stuck", free, {"ORRERY_DEADLINE=1"});
+    EXPECT_EQ(outcome.code, ORR_DEADLINE);
+    EXPECT_EQ(ranks::count(outcome.output,
+                           "error: rank 3 has not answered for 1 s while the world was forming"),
+              free == std::string("nobody") ? 3 : 2)
+        << free << "\n"
+        << outcome.output;
+  }
 }
 
 // A library whose own deadline passes at another moment on each rank, and names nobody.

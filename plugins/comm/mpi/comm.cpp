@@ -102,9 +102,8 @@ void Comm::look_around(int64_t waited, int64_t deadline, int64_t& asked_at) {
 // Who waits answers at once. Who does not is frozen, or computes for longer than the deadline.
 void Comm::blame(int64_t deadline) {
   const std::string rest = shared::seconds(deadline) + shared::in_operation(current_);
-  const int silent = family_->first_silent();
-  if (silent >= 0)
-    family_->die(ORR_DEADLINE, "rank " + std::to_string(silent) + " has not answered for " + rest);
+  const std::string silent = family_->silent();
+  if (!silent.empty()) family_->die(ORR_DEADLINE, silent + " not answered for " + rest);
   const bool named = current_ && shared::paired(*current_) && current_->root_or_peer >= 0;
   const int other =
       named ? world_of_[current_->root_or_peer] : world_of_[rank_ == 0 ? size_ - 1 : 0];

@@ -128,10 +128,16 @@ void Family::ask_all() {
     if (r != rank()) tell(r, are_you_there, 0, "");
 }
 
-int Family::first_silent() const {
+// All of them: a rank that freezes inside of the library's queue of another mutes that one, too.
+std::string Family::silent() const {
+  constexpr int most = 8;  // that a line names
+  std::string names;
+  int found = 0;
   for (int r = 0; r < size(); ++r)
-    if (!answered_[r]) return r;
-  return -1;
+    if (!answered_[r] && ++found <= most)
+      names += (found > 1 ? " and rank " : "rank ") + std::to_string(r);
+  if (found > most) names += " and " + std::to_string(found - most) + " more";
+  return names + (found == 0 ? "" : found == 1 ? " has" : " have");
 }
 
 bool Family::set_poison(int32_t code, const std::string& text) {

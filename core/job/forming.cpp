@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <utility>
 
 #include "base/error.h"
 #include "job/environment.h"
@@ -13,14 +14,21 @@
 namespace orrery {
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
 constexpr int64_t ms = 1'000'000;
 constexpr int64_t slice =
-    300 * ms;              // waiting is counted in these: a pause of this very process is none
+    300 * ms;              // waiting is done in these: a pause of this very process counts as two
 constexpr int rounds = 3;  // of the deadline, while all ranks answer: libraries take their time
 
 constexpr const char* has_formed = "formed";  // rank 0's word instead of an outcome
+
+// Throws the outcome of a roll, unless all were there.
+void heed(const std::string& outcome) {
+  if (!outcome.empty() && outcome != has_formed)
+    throw Error(std::stoi(outcome), outcome.substr(outcome.find(' ') + 1));
+}
 
 std::string silent(int rank) {
   return fmt::format("rank {} has not answered for {:g} s while the world was forming", rank,
@@ -68,27 +76,41 @@ std::string Forming::await(const std::string& key, int64_t& left_ns) {
   }
 }
 
+// Who has ended may have told why: the outcome of a roll, or "".
+std::string Forming::last_words(const std::string& roll) {
+  try {
+    int64_t left = slice;
+    return await(roll, left);
+  } catch (const Error&) {
+    return "";
+  }
+}
+
 // Rank 0 waits for all and tells them the outcome, "" or the code and the sentence that it ends
-// with; once it has formed, each waits for all itself. Who sees a rank die tells it in its place,
-// so that all name the same. Throws if a rank is not there.
+// with: their patience with that begins when it has come. Once it has formed, each waits for all
+// itself. Who sees a rank die tells it in rank 0's place, so that all name the same. Throws if a
+// rank is not there.
 void Forming::call_roll(const std::string& roll, int64_t patience_ns) {
-  int64_t left = patience_ns + (world_.rank == 0 ? 0 : 300 * ms);
+  int64_t left = patience_ns;
   int awaited = 0;
   std::string outcome;
   try {
     store_.put(fmt::format("{}.{}", roll, world_.rank), "");
-    if (world_.rank != 0) outcome = await(roll, left);
-    const bool alone = outcome == has_formed;
-    for (int r = 1; (world_.rank == 0 || alone) && r < world_.size; ++r)
+    if (world_.rank != 0) {
+      await(roll + ".0", left);
+      left = patience_ns + 300 * ms;
+      outcome = await(roll, left);
+    }
+    for (int r = 1; (world_.rank == 0 || outcome == has_formed) && r < world_.size; ++r)
       await(fmt::format("{}.{}", roll, awaited = r), left);
-    if (alone) return;
   } catch (const Error& e) {
+    if (e.code() == ORR_RETRY) heed(last_words(roll));
     const std::string text = e.code() == ORR_DEADLINE ? silent(awaited) : e.what();
     tell(roll, fmt::format("{} {}", e.code(), text));
     throw Error(e.code(), text);
   }
   if (world_.rank == 0) tell(roll, "");
-  if (!outcome.empty()) throw Error(std::stoi(outcome), outcome.substr(outcome.find(' ') + 1));
+  heed(outcome);
 }
 
 // Others may be forming yet, and call rolls that this rank will hear no more.
@@ -132,10 +154,13 @@ void Forming::await_roll() {
 
 void Forming::watch() {
   for (int round = 1; round <= rounds; ++round) {
-    for (int64_t waited = 0; waited < deadline_ns() + 300 * ms; waited += slice) {
+    Clock::time_point begun = Clock::now();
+    for (nanoseconds waited{0}; waited.count() < deadline_ns() + 300 * ms;) {
       std::unique_lock lock(mutex_);
       const auto formed = [this] { return state_ == State::formed; };
       if (changed_.wait_for(lock, nanoseconds(slice), formed)) return;
+      const Clock::time_point now = Clock::now();
+      waited += std::min(now - std::exchange(begun, now), nanoseconds(2 * slice));
     }
     try {
       call_roll(fmt::format("still.{}", round), 700 * ms);

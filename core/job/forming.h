@@ -31,6 +31,7 @@ class Forming {
  private:
   std::string await(const std::string& key, int64_t& left_ns);
   void call_roll(const std::string& roll, int64_t patience_ns);
+  std::string last_words(const std::string& roll);
   void tell(const std::string& roll, const std::string& outcome);
   void watch();
   void await_roll();

@@ -5,6 +5,7 @@ local save = b.orrery.args { save = "" }.save
 local run = b.orrery.compile(function(batch)
   return b.nn.cross_entropy(b.model(batch.x), batch.y)
 end, { params = b.model, optimizer = b.optim.sgd { lr = 0.001 }, microbatches = 4 })
+io.open(save .. ".begun", "a"):write("."):close()
 while true do
   run:step { x = b.x, y = b.y }
   if run.steps % 10 == 0 then run:save(save) end

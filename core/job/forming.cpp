@@ -114,11 +114,13 @@ void Forming::call_roll(const std::string& roll, int64_t patience_ns) {
 }
 
 // Others may be forming yet, and call rolls that this rank will hear no more.
-void Forming::answer_later_rolls() {
+void Forming::answer_later_rolls() try {
   for (int round = 1; round <= rounds; ++round) {
     store_.put(fmt::format("still.{}.{}", round, world_.rank), "");
     if (world_.rank == 0) store_.put(fmt::format("still.{}", round), has_formed);
   }
+} catch (const Error&) {
+  // Rank 0 may have formed and ended since, and its store with it: nobody forms any more.
 }
 
 void Forming::run(const std::function<void()>& body) {

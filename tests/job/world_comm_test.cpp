@@ -161,6 +161,30 @@ TEST(WorldComm, NamesWhoFreezesWhereTheLibraryNamesNobody) {
   EXPECT_EQ(ranks::count(outcome.output, named) - by_launcher, 3) << outcome.output;
 }
 
+// Of a rank 0 that has ended as soon as its world had formed.
+class LeavingStore : public Store {
+ public:
+  void put(const std::string& key, const std::string&) override {
+    if (key.rfind("still", 0) == 0) throw Error(ORR_RETRY, "rank 0 is gone");
+  }
+  std::string get(const std::string&, int64_t) override { return ""; }
+  bool dead(int) const override { return false; }
+  void report(const std::string&) override {}
+  const std::string& job() const override { return job_; }
+
+ private:
+  std::string job_;
+};
+
+TEST(WorldComm, FormsThoughRankZeroHasLeftSince) {
+  LeavingStore store;
+  World world;
+  world.rank = 1, world.size = 2;
+  bool formed = false;
+  Forming(store, world).run([&] { formed = true; });
+  EXPECT_TRUE(formed);
+}
+
 const ranks::Body unknown("unknown", [](const std::string&) {
   WorldComm comm(detect(), "locl");
   return 0;

@@ -116,7 +116,7 @@ TEST(WorldComm, NamesWhoNeverComes) {
   }
 }
 
-// A library that waits forever for a rank that has frozen inside of it, on all but one of the ranks.
+// A library that waits forever for a rank that has frozen inside of it, on all ranks but one.
 const ranks::Body stuck("stuck", [](const std::string& free) {
   const World world = detect();
   const auto store = Store::open(world);

@@ -18,8 +18,8 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
 constexpr int64_t ms = 1'000'000;
-constexpr int64_t slice =
-    300 * ms;              // waiting is done in these: a pause of this very process counts as two
+// Waiting is done in these: a pause of this very process counts as two at most.
+constexpr int64_t slice = 300 * ms;
 constexpr int rounds = 3;  // of the deadline, while all ranks answer: libraries take their time
 
 constexpr const char* has_formed = "formed";  // rank 0's word instead of an outcome

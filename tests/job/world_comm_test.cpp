@@ -141,13 +141,12 @@ TEST(WorldComm, NamesWhoFreezesWhileTheWorldForms) {
 }
 
 // A library whose own deadline passes at another moment on each rank, and names nobody.
-const ranks::Body overdue("overdue", [](const std::string& moment) {
+const ranks::Body overdue("overdue", [](const std::string&) {
   const World world = detect();
   const auto store = Store::open(world);
   Forming(*store, world).run([&] {
     if (world.rank == 3) raise(SIGSTOP);
-    std::this_thread::sleep_for(
-        std::chrono::milliseconds(std::stoi(moment) + 400 * (2 - world.rank)));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2300 + 400 * (2 - world.rank)));
     throw Error(ORR_DEADLINE, "the ranks have not met");
   });
   return 0;
@@ -155,7 +154,7 @@ const ranks::Body overdue("overdue", [](const std::string& moment) {
 
 TEST(WorldComm, NamesWhoFreezesWhereTheLibraryNamesNobody) {
   const std::string named = "rank 3 has not answered for 2 s while the world was forming";
-  const auto outcome = ranks::run(4, "overdue", "2300", {"ORRERY_DEADLINE=2"});
+  const auto outcome = ranks::run(4, "overdue", "", {"ORRERY_DEADLINE=2"});
   EXPECT_EQ(outcome.code, ORR_DEADLINE);
   const int by_launcher = ranks::count(outcome.output, "code 124: " + named);
   EXPECT_EQ(ranks::count(outcome.output, named) - by_launcher, 3) << outcome.output;

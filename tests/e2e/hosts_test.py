@@ -100,6 +100,14 @@ class Hosts(unittest.TestCase):
         self.assertEqual(job.process.stdout.readline(), "under way\n")
         return job
 
+    def strike(self, victim, blow):
+        """A job one of whose ranks has just got the signal, and when that was."""
+        job = self.start()
+        process = ranks()[victim]
+        begun = time.monotonic()
+        os.kill(process, blow)
+        return job, begun
+
     def check_end(self, job, code):
         job.finish(30)
         self.assertEqual(job.code, code, job.err)
@@ -126,8 +134,7 @@ class Hosts(unittest.TestCase):
     def test_killed_rank(self):
         for victim in (0, 3):
             with self.subTest(victim=victim):
-                job, begun = self.start(), time.monotonic()
-                os.kill(ranks()[victim], signal.SIGKILL)
+                job, begun = self.strike(victim, signal.SIGKILL)
                 self.check_end(job, 128 + signal.SIGKILL)
                 self.assertLess(time.monotonic() - begun, DEADLINE + 2)
                 for rank in {0, 1, 2, 3} - {victim}:
@@ -140,11 +147,10 @@ class Hosts(unittest.TestCase):
     def test_stopped_rank(self):
         for victim in (1, 2):
             with self.subTest(victim=victim):
-                job, begun = self.start(), time.monotonic()
+                job, begun = self.strike(victim, signal.SIGSTOP)
                 guard = threading.Timer(30, job.end)  # whoever wakes the rank again: the test ends
                 guard.start()
                 self.addCleanup(guard.cancel)
-                os.kill(ranks()[victim], signal.SIGSTOP)
                 said = [(time.monotonic() - begun, line) for line in job.process.stderr
                         if f"rank {victim} has not answered for {DEADLINE} s" in line]
                 self.check_end(job, 124)

@@ -16,8 +16,6 @@ namespace local {
 namespace {
 
 constexpr int64_t ms = 1000000;
-constexpr int64_t time_to_answer =
-    1000 * ms;  // a waiting rank gets the CPU within it, whatever the load
 constexpr size_t ahead_bytes = 16 << 10;  // read at once: heads and short messages
 constexpr int most_parts = 32;            // of what is written at once
 
@@ -67,7 +65,7 @@ int Mesh::look_around(int who, const orr_coll* current, int64_t waited, int64_t&
   if (lost_ >= 0) return lost_;
   if (family_.boot.dead(family_.boot.store, who)) return who;
   if (waited < family_.deadline_of(current)) return -1;
-  if (asked_at >= 0 && waited - asked_at > time_to_answer) blame(who, current);
+  if (asked_at >= 0 && waited - asked_at > shared::time_to_answer_ns) blame(who, current);
   if (asked_at < 0) {
     asked_at = waited;
     notes_.ask_all();

@@ -9,12 +9,6 @@
 #include "wait.h"
 
 namespace mpi {
-namespace {
-
-constexpr int64_t time_to_answer =
-    1000000000;  // a waiting rank gets the CPU within it, whatever the load
-
-}  // namespace
 
 // The duplicates are asked for without waiting, like everything that takes peers.
 Comm::Comm(std::shared_ptr<Family> family, MPI_Comm parent) : family_(std::move(family)) {
@@ -94,7 +88,7 @@ void Comm::look_around(int64_t waited, int64_t deadline, int64_t& asked_at) {
     asked_at = waited;
     std::lock_guard lock(family_->inside());
     family_->ask_all();
-  } else if (waited - asked_at > time_to_answer) {
+  } else if (waited - asked_at > shared::time_to_answer_ns) {
     blame(deadline);
   }
 }

@@ -9,7 +9,6 @@ namespace nccl {
 namespace {
 
 constexpr int64_t ms = 1000000;
-constexpr int64_t time_to_answer = 1000 * ms;  // a waiting rank beats within it, whatever the load
 constexpr int64_t time_to_stop = 1000 * ms;
 
 ncclConfig_t not_blocking() {
@@ -168,7 +167,7 @@ void Comm::look_around(int64_t waited) {
   if (asked_at_ < 0) {
     asked_at_ = waited;
     asked_ = family_->beats();
-  } else if (waited - asked_at_ > time_to_answer) {
+  } else if (waited - asked_at_ > shared::time_to_answer_ns) {
     blame();
   }
 }

@@ -145,9 +145,9 @@ void Comm::move_staged(Movement& m, int64_t longest) {
     }
     for (int r = 0; r < size_; ++r)
       if (staged[r] && r != rank_ && part(k, m.in[r].bytes) > 0)
-        std::memcpy(m.recv + m.in[r].to + k * width,
-                    segment_.chunk(r, turn_ + k) + (m.shared ? 0 : rank_ * width),
-                    part(k, m.in[r].bytes));
+        take(m.recv + m.in[r].to + k * width,
+             segment_.chunk(r, turn_ + k) + (m.shared ? 0 : rank_ * width), part(k, m.in[r].bytes),
+             m.in[r].bytes);
     await_step();
   }
   turn_ += chunks;

@@ -232,7 +232,7 @@ bool Comm::receive(int from) {
     tail += in.envelope.size();
   } else {
     n = worth_moving(n, ring.head.load(std::memory_order_acquire) - tail);
-    if (n > 0) ring_read(ring, tail, in.to + in.got, n);
+    if (n > 0) ring_read(ring, tail, in.to + in.got, n, in.envelope.bytes);
     tail += n;
   }
   ring.tail.store(tail, std::memory_order_release);

@@ -10,6 +10,7 @@
 #include <orrery/sdk/plugin.hpp>
 
 #include "comm.h"
+#include "slots.h"
 
 namespace local {
 
@@ -50,7 +51,7 @@ bool Comm::read_own(int peer, uint64_t address, void* to, uint64_t bytes) const 
 
 void Comm::fetch(void* to, const Place& place, int peer, uint64_t bytes) {
   if (place.registered()) {
-    std::memcpy(to, peer_address(place, peer), bytes);
+    take(to, peer_address(place, peer), bytes, bytes);
     return;
   }
   if (read_own(peer, place.offset, to, bytes)) return;

@@ -17,10 +17,11 @@ inline void ring_write(Ring& ring, uint64_t at, const void* from, uint64_t n) {
   put(ring.data, static_cast<const char*>(from) + first, n - first);
 }
 
-inline void ring_read(const Ring& ring, uint64_t at, void* to, uint64_t n) {
+// Of a message of `all` bytes.
+inline void ring_read(const Ring& ring, uint64_t at, void* to, uint64_t n, uint64_t all = 0) {
   const uint64_t where = at % ring_bytes, first = std::min(n, ring_bytes - where);
-  std::memcpy(to, ring.data + where, first);
-  std::memcpy(static_cast<char*>(to) + first, ring.data, n - first);
+  take(to, ring.data + where, first, all);
+  take(static_cast<char*>(to) + first, ring.data, n - first, all);
 }
 
 }  // namespace local

@@ -15,6 +15,7 @@ namespace {
 constexpr uint64_t line_bytes = 64;
 constexpr uint64_t worth_streaming =
     8 << 10;  // below, to wait for memory takes longer than the lines
+constexpr uint64_t worth_bypassing = 4 << 20;  // what is received is used soon, if it fits a cache
 
 // Lines as a whole; what is left of the first and the last is copied.
 void stream(char* to, const char* from, uint64_t bytes) {
@@ -38,6 +39,14 @@ void put(void* slot, const void* from, uint64_t bytes) {
     return stream(static_cast<char*>(slot), static_cast<const char*>(from), bytes);
 #endif
   std::memcpy(slot, from, bytes);
+}
+
+void take(void* to, const void* from, uint64_t bytes, [[maybe_unused]] uint64_t all) {
+#if defined(__x86_64__)
+  if (all >= worth_bypassing && bytes >= worth_streaming)
+    return stream(static_cast<char*>(to), static_cast<const char*>(from), bytes);
+#endif
+  std::memcpy(to, from, bytes);
 }
 
 }  // namespace local

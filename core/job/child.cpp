@@ -44,7 +44,9 @@ struct Prepared {
 [[noreturn]] void become(const ChildSpec& spec, const Prepared& p) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != p.parent) _exit(1);
-  setpgid(0, 0);  // a terminal's Ctrl-C reaches the launcher, which passes it on once
+  // A terminal's Ctrl-C reaches the launcher, which passes it on once. Who would ask there, as ssh
+  // does for passwords, would be stopped in the background: without a terminal it fails.
+  spec.input >= 0 ? setsid() : setpgid(0, 0);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -75,16 +77,24 @@ void LinePrefixer::pump() {
 void LinePrefixer::write_lines(bool all) {
   size_t begin = 0;
   std::string out;
-  for (size_t end; (end = pending_.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    if (mark_ && pending_[begin] == mark_)
-      kept_ = pending_.substr(begin + 1, end - begin - 1);
-    else
-      out += prefix_ + pending_.substr(begin, end + 1 - begin);
-  }
+  for (size_t end; (end = pending_.find('\n', begin)) != std::string::npos; begin = end + 1)
+    out += line_out(pending_.substr(begin, end - begin));
   pending_.erase(0, begin);
-  if (all && !pending_.empty()) out += prefix_ + pending_ + "\n";
+  if (all && !pending_.empty()) out += line_out(pending_);
   if (all) pending_.clear();
   write_all(to_, out.data(), out.size());
+}
+
+std::string LinePrefixer::line_out(std::string line) {
+  if (!mark_) return prefix_ + line + "\n";
+  if (const size_t at = line.find(mark_); at != std::string::npos) {
+    kept_ = line.substr(at + 1);
+    line.erase(at);
+    if (line.empty()) return "";
+  }
+  if (const size_t end = line.find_last_not_of(" \t\r"); end != std::string::npos)
+    last_words_ = line.substr(0, end + 1);
+  return prefix_ + line + "\n";
 }
 
 void LinePrefixer::finish() {
@@ -108,7 +118,8 @@ Child start_child(const ChildSpec& spec) {
     p.err = err[1];
     for (int fd : {out[0], err[0]}) {
       fcntl(fd, F_SETFL, O_NONBLOCK);
-      child.output.emplace_back(fd, fd == out[0] ? 1 : 2, spec.prefix, spec.mark);
+      const bool errors = fd == err[0];
+      child.output.emplace_back(fd, errors ? 2 : 1, spec.prefix, errors ? spec.mark : '\0');
     }
   }
   child.pid = fork();

@@ -5,13 +5,14 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace orrery {
 
-// Passes whole lines on with a prefix. The last one that begins with the mark, if there is one, is
-// kept back.
+// Passes whole lines on with a prefix. Of one that has the mark, what follows it is kept back: what
+// stands before was written by others, who had left their line without an end.
 class LinePrefixer {
  public:
   LinePrefixer(int from, int to, std::string prefix, char mark)
@@ -20,14 +21,18 @@ class LinePrefixer {
   bool at_end() const { return at_end_; }
   // Passes on what is there.
   void pump();
-  const std::string& kept() const { return kept_; }  // without the mark
+  const std::optional<std::string>& kept() const { return kept_; }  // last; none: no mark has come
+  // The last line passed on, blank ones left out, where there is a mark.
+  const std::string& last_words() const { return last_words_; }
   // Passes on the rest, even without a newline, and closes.
   void finish();
 
  private:
   void write_lines(bool all);
+  std::string line_out(std::string line);
   int from_, to_;
-  std::string prefix_, pending_, kept_;
+  std::string prefix_, pending_, last_words_;
+  std::optional<std::string> kept_;
   char mark_;
   bool at_end_ = false;
 };
@@ -40,8 +45,8 @@ struct ChildSpec {
   std::vector<int> inherit;  // descriptors to keep open
   bool owns_terminal;        // else input is empty, or given, and output is piped
   std::string prefix = {};   // of its lines
-  char mark = 0;             // of a line that is kept back; 0: none is
-  int input = -1;            // to read; -1: nothing
+  char mark = 0;             // of what is kept back of its errors; 0: nothing is
+  int input = -1;            // to read, without a terminal to ask at; -1: nothing
 };
 
 struct Child {

@@ -41,8 +41,8 @@ class Guard : public Supervisor {
   int tell(size_t child) const override {
     const Child& c = children_[child];
     if (c.signal)
-      fmt::print(stderr, "orrery: rank {} was killed by signal {} ({}){}\n", c.rank, c.signal,
-                 strsignal(c.signal), after_signal());
+      say(fmt::format("orrery: rank {} was killed by signal {} ({}){}", c.rank, c.signal,
+                      strsignal(c.signal), after_signal()));
     return c.code;
   }
 

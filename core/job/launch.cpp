@@ -55,7 +55,10 @@ class Launcher : public Supervisor {
   void add_to(std::vector<pollfd>& fds) const override;
   void look() override;
   void pass_on(const Child& child, int signal) override { kill(child.pid, signal); }
-  void has_ended(size_t child) override { server_.mark_ended(static_cast<int>(child)); }
+  bool ended_badly(size_t child) override {
+    server_.mark_ended(static_cast<int>(child));
+    return Supervisor::ended_badly(child);
+  }
   int tell(size_t child) const override;
 
  private:
@@ -85,8 +88,6 @@ std::vector<std::string> Launcher::environment(int index, int threads) const {
   env.push_back(fmt::format("{}={}", wire::board_variable, server_.board()));
   env.push_back(fmt::format("ORRERY_THREADS={}", threads));
   if (!std::getenv("OMP_NUM_THREADS")) env.push_back(fmt::format("OMP_NUM_THREADS={}", threads));
-  if (options_.part)
-    env.insert(env.end(), options_.part->variables.begin(), options_.part->variables.end());
   return env;
 }
 
@@ -151,7 +152,7 @@ int Launcher::tell(size_t child) const {
     text += fmt::format("failed with exit code {}", c.code);
   text += after_signal();
   if (!words.empty()) text += ": " + words;
-  fmt::print(stderr, "{}\n", text);
+  say(text);
   return c.code;
 }
 

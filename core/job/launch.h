@@ -17,7 +17,6 @@ struct HostPart {
   std::string host;  // as the hosts file calls it
   std::string job;   // name of the whole
   int first_rank = 0, world_size = 1;
-  std::vector<std::string> variables;  // for the ranks, "NAME=value"
   // Signals to pass on arrive here, one number per line; the ranks are killed when it ends.
   int control = -1;
 };
@@ -33,9 +32,8 @@ struct LaunchOptions {
 // Runs the job and returns its exit code: 0, or that of the first rank that failed by itself
 // (128 + signal if it was killed). Rank 0 has this process's terminal; lines of the others get
 // "[rank 3] " in front. The last line on stderr names the first failing rank and its error.
-// SIGINT, SIGTERM, SIGHUP and SIGUSR1 are passed on; a second SIGINT or SIGTERM kills. No rank
-// outlives this call or this process, nor does what bears the job's name in /dev/shm outlive the
-// call. [main thread]
+// Signals are passed on as in supervisor.h. No rank outlives this call or this process, nor does
+// what bears the job's name in /dev/shm outlive the call. [main thread]
 int launch(const LaunchOptions& options);
 
 // What another launcher has put into the environment is not for our ranks.
@@ -43,8 +41,8 @@ bool is_foreign(std::string_view entry);
 // A name that no other job has.
 std::string new_job_name();
 
-// A launcher of a larger job's part begins the last line on stderr with this: the launcher that has
-// started it says it at the end.
+// A launcher of a larger job's part begins with a line of this on stderr, and the last line there
+// with this: the launcher that has started it says it at the end.
 constexpr char verdict_mark = '\x1e';
 
 }  // namespace orrery

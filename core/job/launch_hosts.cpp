@@ -64,10 +64,12 @@ class HostsLauncher : public Supervisor {
   void add_to(std::vector<pollfd>&) const override {}
   void look() override {}
   void pass_on(const Child& child, int signal) override;
+  bool ended_badly(size_t child) override;
   int tell(size_t child) const override;
 
  private:
   void start_host(const JobHost& host, const std::string& orders);
+  std::string remedy(const Child& child) const;
 
   const HostsOptions& options_;
   std::vector<int> controls_;  // by host: what its launcher reads
@@ -121,30 +123,63 @@ void HostsLauncher::pass_on(const Child& child, int signal) {
        MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-// The host's launcher has said what happened; where it could not, the remote shell is to be named.
+// The others would wait for ranks that nobody has started, even where a host has run a command of
+// its own choice instead and calls that a success.
+bool HostsLauncher::ended_badly(size_t child) {
+  Child& c = children_[child];
+  for (LinePrefixer& o : c.output) o.pump();
+  if (c.output.back().kept()) return c.code != 0;
+  kill_all();
+  return true;
+}
+
+// Exit codes of ssh and of shells; whoever ends with another one has said what is wrong.
+std::string HostsLauncher::remedy(const Child& child) const {
+  const std::string& shell = options_.remote_shell;
+  const std::string& host = options_.hosts[static_cast<size_t>(child.rank)].name;
+  if (child.code == 255)
+    return fmt::format(
+        ": '{0} {1} true' must work and ask nothing; for ssh, accept the host's key once by hand "
+        "(ssh {1}), and leave yours there (ssh-copy-id {1})",
+        shell, host);
+  if (child.code == 126 || child.code == 127)
+    return fmt::format(": it takes '{}' here and {} there", shell, own_program());
+  if (child.code == 0)
+    return ": what ran there was not Orrery: does the host allow this key one command only?";
+  return "";
+}
+
+// The host's launcher has said what happened; where it could not, the remote shell may have.
 int HostsLauncher::tell(size_t child) const {
   const Child& c = children_[child];
-  if (const std::string& verdict = c.output.back().kept(); !verdict.empty()) {
-    fmt::print(stderr, "{}\n", verdict);
+  const LinePrefixer& errors = c.output.back();
+  const bool begun = errors.kept().has_value(), lost = begun && c.code == 255;
+  if (begun && !errors.kept()->empty()) {
+    say(*errors.kept());
     return c.code;
   }
   const JobHost& host = options_.hosts[child];
-  fmt::print(stderr,
-             "orrery: {}: host {}: '{}' ended with exit code {}{}: does it lead there without a "
-             "password, and is {} "
-             "there?\n",
-             host.where, host.name, options_.remote_shell, c.code, after_signal(), own_program());
-  return c.signal ? c.code : int{ORR_UNAVAILABLE};
+  const std::string& words = errors.last_words();
+  say(fmt::format(
+      "orrery: {}: host {}: {}{} ({}{}){}", host.where, host.name, lost ? "lost: " : "",
+      words.empty() ? "no word from there" : words,
+      c.signal ? fmt::format("killed by signal {}", c.signal) : fmt::format("exit code {}", c.code),
+      after_signal(), begun ? "" : remedy(c)));
+  if (c.signal || (begun && !lost)) return c.code;
+  return lost ? ORR_RETRY : ORR_UNAVAILABLE;
 }
 
-// One line, read byte by byte: what follows is for whoever obeys.
+// One line, read byte by byte: what follows is for whoever obeys. A terminal (ssh -tt) would have
+// shown the token.
 std::string read_orders() {
   std::string line;
   for (char c; line.empty() || line.back() != '\n'; line += c) {
     pollfd ready{0, POLLIN, 0};
-    if (poll(&ready, 1, static_cast<int>(deadline_ns() / 1000000)) <= 0 || read(0, &c, 1) != 1)
+    if (isatty(0) || poll(&ready, 1, static_cast<int>(deadline_ns() / 1000000)) <= 0 ||
+        read(0, &c, 1) != 1)
       fail(ORR_INVALID,
-           "run --as-host is started by 'orrery run --hosts FILE', which tells it what to do");
+           "run --as-host is started by 'orrery run --hosts FILE', which tells it what to do on "
+           "its stdin, which is no terminal (ssh -T)");
   }
   return line;
 }
@@ -152,8 +187,9 @@ std::string read_orders() {
 }  // namespace
 
 std::string default_remote_shell() {
-  return fmt::format("ssh -o BatchMode=yes -o ConnectTimeout={}",
-                     std::max<int64_t>(deadline_ns() / 1000000000, 1));
+  const int64_t seconds = deadline_ns() / 1000000000;
+  return fmt::format("ssh -T -o BatchMode=yes -o ConnectTimeout={} -o ServerAliveInterval={}",
+                     std::max<int64_t>(seconds, 1), std::max<int64_t>(seconds / 3, 1));
 }
 
 int launch_hosts(const HostsOptions& options) {
@@ -175,13 +211,18 @@ int launch_as_host() {
   orders.at("job").get_to(part.job);
   orders.at("first_rank").get_to(part.first_rank);
   orders.at("world_size").get_to(part.world_size);
-  orders.at("variables").get_to(part.variables);
+  // Over what the host's own profile says of them.
+  for (const std::string entry : orders.at("variables")) {
+    const size_t sign = entry.find('=');
+    setenv(entry.substr(0, sign).c_str(), entry.c_str() + sign + 1, 1);
+  }
   part.control = 0;
   const std::string directory = orders.at("directory");
   if (chdir(directory.c_str()) != 0)
-    fail(ORR_INVALID, "host {} has no directory {} ({}): run where all hosts have the same files",
-         part.host, directory, std::strerror(errno));
+    fail(ORR_INVALID, "there is no directory {} ({}): run where all hosts have the same files",
+         directory, std::strerror(errno));
   options.part = std::move(part);
+  fmt::print(stderr, "{}\n", verdict_mark);
   return launch(options);
 }
 

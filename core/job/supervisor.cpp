@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <cstring>
 
 #include "base/error.h"
@@ -30,6 +31,10 @@ Supervisor::~Supervisor() {
   for (Child& c : children_)
     if (c.running) waitpid(c.pid, nullptr, 0);
   if (signal_fd_ < 0) return;
+  // What came after the last child, such as for its last words, is too late to end us.
+  signalfd_siginfo late;
+  while (read(signal_fd_, &late, sizeof late) == sizeof late) {
+  }
   close(signal_fd_);
   sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
 }
@@ -37,7 +42,7 @@ Supervisor::~Supervisor() {
 void Supervisor::take_signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (int s : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1}) sigaddset(&set, s);
+  for (int s : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE}) sigaddset(&set, s);
   sigprocmask(SIG_BLOCK, &set, &old_mask_);
   signal_fd_ = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
   if (signal_fd_ < 0) fail(ORR_FAILED, "launcher: no signalfd: {}", std::strerror(errno));
@@ -107,8 +112,7 @@ void Supervisor::ended(size_t child, int status) {
   c.running = false;
   c.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   c.code = c.signal ? 128 + c.signal : WEXITSTATUS(status);
-  has_ended(child);
-  if (c.code == 0 || pressure_ > 0) return;
+  if (!ended_badly(child) || pressure_ > 0) return;
   failures_.push_back(child);
   if (!deadline_) deadline_ = Clock::now() + nanoseconds(deadline_ns()) + milliseconds(2000);
 }
@@ -134,6 +138,8 @@ void Supervisor::kill_all() {
 std::string Supervisor::after_signal() const {
   return stop_signal_ ? fmt::format(" after signal {} to the launcher", stop_signal_) : "";
 }
+
+void Supervisor::say(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
 
 std::string own_program() {
   char path[PATH_MAX];

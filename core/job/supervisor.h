@@ -22,7 +22,8 @@ class Supervisor {
   virtual ~Supervisor();  // kills
   Supervisor(const Supervisor&) = delete;
   // Starts the children, sees them to their end and returns 0, or the code of the one that failed
-  // by itself. SIGINT, SIGTERM, SIGHUP and SIGUSR1 are passed on; a second SIGINT or SIGTERM kills.
+  // by itself. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGPIPE are passed on; a second SIGINT, SIGTERM
+  // or SIGPIPE kills.
   // [main thread]
   int run();
 
@@ -31,7 +32,8 @@ class Supervisor {
   virtual void add_to(std::vector<pollfd>& fds) const = 0;
   virtual void look() = 0;  // after each poll
   virtual void pass_on(const Child& child, int signal) = 0;
-  virtual void has_ended(size_t /*child*/) {}
+  // Of a child that has ended, told once: whether that is a failure.
+  virtual bool ended_badly(size_t child) { return children_[child].code != 0; }
   // Says on stderr what went wrong, and returns the exit code for it.
   virtual int tell(size_t child) const = 0;
 
@@ -39,6 +41,8 @@ class Supervisor {
   void kill_all();
   // " after signal 15 to the launcher" or "".
   std::string after_signal() const;
+  // On stderr, whose reader may have gone.
+  static void say(const std::string& line);
 
   std::vector<Child> children_;
 

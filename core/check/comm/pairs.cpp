@@ -63,12 +63,38 @@ void tags(Peer& peer, Slab& slab, int64_t n) {
   peer.barrier();
 }
 
+// More messages than a ring has room for, short ones of all sizes among longer ones; the receiver
+// takes them one by one.
+void flood(Peer& peer, Slab& slab) {
+  constexpr int messages = 60;
+  const auto length = [](int i) { return int64_t{i % 4 == 3 ? 3000 : 0} + 3 * i; };
+  const auto part = [&](int64_t n) { return slab.part(0, static_cast<uint64_t>(n) * 4); };
+  if (peer.rank() == 0) {
+    std::vector<orr_coll> group;
+    uint64_t at = 0;
+    for (int i = 0; i < messages; ++i) {
+      const uint64_t bytes = static_cast<uint64_t>(length(i)) * 4;
+      fill(slab, at, i, length(i));
+      group.push_back(pair_op(ORR_COLL_SEND, 1, 1, slab.part(at, bytes), length(i)));
+      at += bytes;
+    }
+    peer.post(group);
+  } else if (peer.rank() == 1) {
+    for (int i = 0; i < messages; ++i) {
+      peer.post(pair_op(ORR_COLL_RECV, 0, 1, part(length(i)), length(i)));
+      expect(slab, 0, i, length(i));
+    }
+  }
+  peer.barrier();
+}
+
 int pairs(const std::string& backend, const std::string&) {
   Peer peer(backend);
   for (bool registered : peer.places()) {
     Slab slab(peer, registered, 8 << 20);
     for (int64_t n : {0, 1, 1000, 8192, 16384, 300000}) shift_around(peer, slab, n);
     for (int64_t n : {10, 60000}) tags(peer, slab, n);
+    flood(peer, slab);
   }
   return 0;
 }

@@ -21,7 +21,7 @@ Comm::Comm(std::shared_ptr<Family> family, Segment segment, std::vector<int> wor
     : Group(std::move(family), std::move(world_of), rank, id),
       segment_(std::move(segment)),
       inbound_(size_),
-      tails_(size_) {
+      outbound_(size_) {
   Member& me = segment_.member(rank_);
   me.world_rank = world_of_[rank_];
   me.process = getpid();

@@ -74,7 +74,8 @@ class Comm : public Group {
 
   // brief.cpp
   void share_notices();
-  Notice& notice(int r) const { return notices_of(notices_)[2 * r + (step_ & 1)]; }
+  Notice& notice(int r, uint64_t step) const { return notices_of(notices_)[2 * r + (step & 1)]; }
+  Notice& notice(int r) const { return notice(r, step_); }
   void brief(const orr_coll& c);
   void fold_brief(const orr_coll& c);
 
@@ -108,7 +109,9 @@ class Comm : public Group {
   bool begin_message(int from, std::vector<Transfer>& all);
   bool receive(int from);
   Place place_of_message(const orr_coll& c) const;
-  uint64_t write_envelope(Ring& ring, uint64_t head, const orr_coll& c, Place place);
+  bool begin_send(Transfer& t);
+  void feed(Transfer& t);
+  uint64_t drain(Ring& ring, const Inbound& in);
   void refuse(const Transfer& t, const Envelope& e, const shared::Label& label);
 
   Segment segment_;
@@ -117,13 +120,22 @@ class Comm : public Group {
   uint64_t step_ = 0, turn_ = 0;     // turn: chunks ever staged
   std::vector<Transfer> transfers_;  // of the present group
   std::vector<Inbound> inbound_;
-  std::vector<uint64_t> tails_;  // how far each peer was seen to have read what it is sent
+  std::vector<Outbound> outbound_;
   const orr_coll* current_ = nullptr;
 };
 
 inline void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
+#endif
+}
+
+// Brings a line that peers have read back to this CPU, ahead of the store that would wait for it.
+inline void claim(const void* line) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" ::"m"(*static_cast<const char*>(line)));
+#else
+  __builtin_prefetch(line, 1);
 #endif
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Send and recv: one byte ring per ordered pair of ranks. Messages of a pair keep their order; one
-// whose tag is not wanted yet is set aside, so that it blocks no other.
+// Send and recv: one ring per ordered pair of ranks. Messages of a pair keep their order; one whose
+// tag is not wanted yet is set aside, so that it blocks no other.
 #include "pair.h"
 
 #include <algorithm>
@@ -26,16 +26,8 @@ uint64_t worth_moving(uint64_t left, uint64_t room) {
   return n == left || n >= piece_bytes ? n : 0;
 }
 
-uint64_t bytes_of(const orr_coll& c) {
-  return static_cast<uint64_t>(c.count * orr_dtype_bytes(c.dtype));
-}
-
-// Of the message at `at`.
-shared::Label read_label(const Ring& ring, uint64_t at, const Envelope& e) {
-  shared::Label label{};
-  ring_read(ring, at + sizeof e, label.name, e.name);
-  ring_read(ring, at + sizeof e + e.name, label.where, e.where);
-  return label;
+uint64_t bytes_of(int64_t count, int32_t dtype) {
+  return static_cast<uint64_t>(count * orr_dtype_bytes(dtype));
 }
 
 bool match(const Transfer& t, const Envelope& e) {
@@ -65,6 +57,9 @@ void Comm::transfer(const orr_coll* ops, int n) {
     await_slowly(missing_aloud);
   }
   ring_bells();
+  for (const Transfer& t : all)
+    if (const int peer = t.coll->root_or_peer; t.sends)
+      claim(&segment_.ring(rank_, peer).cover(outbound_[peer].sent + 1));
 }
 
 // None when something could be moved.
@@ -94,9 +89,10 @@ bool Comm::progress(std::vector<Transfer>& all) {
       moved |= pull(peer, all);
       continue;
     }
-    // Messages to one peer leave in order; a direct one leaves as soon as it is announced.
+    // Messages to one peer leave in order; one in place leaves as soon as it is announced.
     const bool blocked = std::any_of(all.begin(), all.begin() + i, [&](const Transfer& e) {
-      return e.sends && e.coll->root_or_peer == peer && !e.done && !(e.direct && e.begun);
+      return e.sends && e.coll->root_or_peer == peer && !e.done &&
+             !(e.begun && e.way == Way::in_place);
     });
     if (!blocked) moved |= push(t);
   }
@@ -105,60 +101,72 @@ bool Comm::progress(std::vector<Transfer>& all) {
 
 // Where the receiver is to fetch the message; none: it travels in the ring.
 Place Comm::place_of_message(const orr_coll& c) const {
-  const uint64_t bytes = bytes_of(c);
+  const uint64_t bytes = bytes_of(c.count, c.dtype);
   if (bytes < direct_bytes) return {};
   const Place place = source_of(c.send, orr::data<char>(c.send));
   return place.registered() || bytes >= attach_bytes ? place : Place{};
 }
 
-// Returns how many bytes it took. REQUIRES: there is room.
-uint64_t Comm::write_envelope(Ring& ring, uint64_t head, const orr_coll& c, Place place) {
-  const shared::Label label = shared::label_of(c);
-  Envelope e{};
-  e.bytes = bytes_of(c);
-  e.tag = c.tag;
-  e.dtype = c.dtype;
-  e.count = c.count;
-  e.place = place;
-  e.name = static_cast<uint32_t>(std::strlen(label.name));
-  e.where = static_cast<uint32_t>(std::strlen(label.where));
-  ring_write(ring, head, &e, sizeof e);
-  ring_write(ring, head + sizeof e, label.name, e.name);
-  ring_write(ring, head + sizeof e + e.name, label.where, e.where);
-  return e.size();
-}
-
 // The peer's end of the ring is looked at only where there may be no room without: its line comes
 // from afar.
 bool Comm::push(Transfer& t) {
-  const orr_coll& c = *t.coll;
-  Ring& ring = segment_.ring(rank_, c.root_or_peer);
-  const uint64_t bytes = bytes_of(c), most_envelope = sizeof(Envelope) + sizeof(shared::Label);
-  uint64_t head = ring.head.load(std::memory_order_relaxed), &tail = tails_[c.root_or_peer];
-  if (t.begun || head + most_envelope + bytes - tail > ring_bytes)
-    tail = ring.tail.load(std::memory_order_acquire);
-  if (t.begun && t.direct) {
-    t.done = tail >= t.end;
+  Ring& ring = segment_.ring(rank_, t.coll->root_or_peer);
+  if (!t.begun) return begin_send(t);
+  if (t.way == Way::in_place) {
+    t.done = ring.taken.load(std::memory_order_acquire) >= t.number;
     return t.done;
   }
-  const uint64_t before = head;
-  if (!t.begun) {
-    if (ring_bytes - (head - tail) < most_envelope) return false;
-    const Place place = place_of_message(c);
-    t.direct = place.region != 0;
-    head += write_envelope(ring, head, c, place);
-    t.begun = true;
-    t.end = head;
+  const uint64_t before = t.moved;
+  feed(t);
+  return t.moved != before;
+}
+
+// Says whether there was room for the envelope.
+bool Comm::begin_send(Transfer& t) {
+  const orr_coll& c = *t.coll;
+  const int peer = c.root_or_peer;
+  Ring& ring = segment_.ring(rank_, peer);
+  Outbound& out = outbound_[peer];
+  if (out.sent - out.taken == ring_messages) out.taken = ring.taken.load(std::memory_order_acquire);
+  if (out.sent - out.taken == ring_messages) return false;
+  t.number = ++out.sent;
+  t.begun = true;
+  Cover& cover = ring.cover(t.number);
+  Envelope& e = cover.envelope;
+  const uint64_t bytes = bytes_of(c.count, c.dtype);
+  const Place place = place_of_message(c);
+  e.count = c.count, e.tag = c.tag, e.dtype = c.dtype;
+  if (place.region != 0) {
+    t.way = Way::in_place;
+    e.place = place;
+  } else if (bytes <= sizeof e.bytes) {
+    if (bytes > 0) std::memcpy(e.bytes, orr::data<char>(c.send), bytes);
+    t.done = true;
+  } else {
+    t.way = Way::in_ring;
+    feed(t);
   }
-  if (!t.direct) {
-    const uint64_t n = worth_moving(bytes - t.moved, ring_bytes - (head - tail));
-    if (n > 0) ring_write(ring, head, orr::data<char>(c.send) + t.moved, n);
-    head += n;
-    t.moved += n;
-    t.done = t.moved == bytes;
-  }
-  ring.head.store(head, std::memory_order_release);
-  return head != before;
+  e.way = t.way;
+  e.in_ring = static_cast<uint32_t>(t.moved);
+  cover.label = shared::label_of(c);
+  cover.number.store(t.number, std::memory_order_release);
+  return true;
+}
+
+// Moves as many bytes into the ring as there is room for.
+void Comm::feed(Transfer& t) {
+  const orr_coll& c = *t.coll;
+  Ring& ring = segment_.ring(rank_, c.root_or_peer);
+  uint64_t& tail = outbound_[c.root_or_peer].tail;
+  const uint64_t head = ring.head.load(std::memory_order_relaxed);
+  const uint64_t left = bytes_of(c.count, c.dtype) - t.moved;
+  if (head + left - tail > ring_bytes) tail = ring.tail.load(std::memory_order_acquire);
+  const uint64_t n = worth_moving(left, ring_bytes - (head - tail));
+  if (n == 0) return;
+  ring_write(ring, head, orr::data<char>(c.send) + t.moved, n);
+  ring.head.store(head + n, std::memory_order_release);
+  t.moved += n;
+  t.done = n == left;
 }
 
 bool Comm::pull(int from, std::vector<Transfer>& all) {
@@ -193,11 +201,11 @@ bool Comm::take_stray(Transfer& t) {
 }
 
 bool Comm::begin_message(int from, std::vector<Transfer>& all) {
-  Ring& ring = segment_.ring(from, rank_);
-  const uint64_t tail = ring.tail.load(std::memory_order_relaxed);
-  if (ring.head.load(std::memory_order_acquire) - tail < sizeof(Envelope)) return false;
   Inbound& in = inbound_[from];
-  ring_read(ring, tail, &in.envelope, sizeof in.envelope);
+  const Cover& cover = segment_.ring(from, rank_).cover(in.taken + 1);
+  if (cover.number.load(std::memory_order_acquire) != in.taken + 1) return false;
+  in.envelope = cover.envelope;
+  in.bytes = bytes_of(in.envelope.count, in.envelope.dtype);
   in.open = true;
   in.got = 0;
   auto taker = std::find_if(all.begin(), all.end(), [&](const Transfer& t) {
@@ -205,19 +213,15 @@ bool Comm::begin_message(int from, std::vector<Transfer>& all) {
            t.coll->tag == in.envelope.tag;
   });
   if (taker != all.end()) {
-    if (!match(*taker, in.envelope))
-      refuse(*taker, in.envelope, read_label(ring, tail, in.envelope));
+    if (!match(*taker, in.envelope)) refuse(*taker, in.envelope, cover.label);
     taker->begun = true;
     in.transfer = &*taker;
     in.to = taker->coll->recv.memory ? orr::data<char>(taker->coll->recv) : nullptr;
   } else {
-    in.strays.push_back(
-        {in.envelope, read_label(ring, tail, in.envelope), std::vector<char>(in.envelope.bytes)});
+    in.strays.push_back({in.envelope, cover.label, std::vector<char>(in.bytes)});
     in.transfer = nullptr;
     in.to = in.strays.back().bytes.data();
   }
-  if (!in.envelope.place.region)
-    ring.tail.store(tail + in.envelope.size(), std::memory_order_release);
   return true;
 }
 
@@ -225,25 +229,35 @@ bool Comm::begin_message(int from, std::vector<Transfer>& all) {
 bool Comm::receive(int from) {
   Inbound& in = inbound_[from];
   Ring& ring = segment_.ring(from, rank_);
-  uint64_t tail = ring.tail.load(std::memory_order_relaxed);
-  uint64_t n = in.envelope.bytes - in.got;
-  if (in.envelope.place.region) {
+  uint64_t n = in.bytes - in.got;
+  if (in.envelope.way == Way::in_ring)
+    n = drain(ring, in);
+  else if (in.envelope.way == Way::in_place)
     fetch(in.to, in.envelope.place, from, n);
-    tail += in.envelope.size();
-  } else {
-    n = worth_moving(n, ring.head.load(std::memory_order_acquire) - tail);
-    if (n > 0) ring_read(ring, tail, in.to + in.got, n, in.envelope.bytes);
-    tail += n;
-  }
-  ring.tail.store(tail, std::memory_order_release);
+  else if (n > 0)
+    std::memcpy(in.to, in.envelope.bytes, n);
   in.got += n;
-  if (in.got < in.envelope.bytes) return n > 0;
+  if (in.got < in.bytes) return n > 0;
+  ring.taken.store(++in.taken, std::memory_order_release);
   if (in.transfer)
     in.transfer->done = true;
   else
     in.strays.back().complete = true;
   in.open = false;
   return true;
+}
+
+// How many bytes it took from the ring. What came with the envelope is there; of more, the sender's
+// end of the ring tells.
+uint64_t Comm::drain(Ring& ring, const Inbound& in) {
+  const uint64_t tail = ring.tail.load(std::memory_order_relaxed);
+  uint64_t here = in.envelope.in_ring;
+  if (here <= in.got) here = in.got + ring.head.load(std::memory_order_acquire) - tail;
+  const uint64_t n = worth_moving(in.bytes - in.got, here - in.got);
+  if (n == 0) return 0;
+  ring_read(ring, tail, in.to + in.got, n, in.bytes);
+  ring.tail.store(tail + n, std::memory_order_release);
+  return n;
 }
 
 void Comm::refuse(const Transfer& t, const Envelope& e, const shared::Label& label) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages between two ranks: what travels in a ring, and the two ends' state.
+// Messages between two ranks: the two ends' state.
 #pragma once
 
 #include <orrery/comm.h>
@@ -12,27 +12,14 @@
 
 namespace local {
 
-// Precedes the bytes of every message; the words of its label follow it. With a place, the bytes
-// stay where they are and the receiver fetches them; the message leaves the ring when they have
-// been fetched.
-struct Envelope {
-  uint64_t bytes;
-  int32_t tag, dtype;
-  int64_t count;
-  Place place;
-  uint32_t name, where;  // how many characters
-
-  uint64_t size() const { return sizeof *this + name + where; }  // in the ring
-};
-
 // One end of a message in the present group.
 struct Transfer {
   const orr_coll* coll;
   bool sends;
   bool begun = false, done = false;
-  bool direct = false;
+  Way way = Way::in_envelope;  // of a send that has begun
   uint64_t moved = 0;
-  uint64_t end = 0;  // ring position after it, for a direct send
+  uint64_t number = 0;  // among the messages to this peer, of a send that has begun
 };
 
 // A message that came before its receive was posted.
@@ -43,11 +30,18 @@ struct Stray {
   bool complete = false;
 };
 
+// What a sender knows of its ring: what it has sent, and what it has last seen to be received.
+struct Outbound {
+  uint64_t sent = 0, taken = 0;  // messages
+  uint64_t tail = 0;
+};
+
 // The message that is coming in from one peer, and the strays before it.
 struct Inbound {
+  uint64_t taken = 0;  // messages before it
   bool open = false;
   Envelope envelope{};
-  uint64_t got = 0;
+  uint64_t bytes = 0, got = 0;
   char* to = nullptr;
   Transfer* transfer = nullptr;  // else the last stray
   std::list<Stray> strays;

@@ -11,6 +11,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -23,6 +24,7 @@ namespace local {
 constexpr uint64_t small_bytes = 32 << 10;   // one-shot operations: two slots per rank
 constexpr uint64_t chunk_bytes = 256 << 10;  // staged operations: three slots per rank
 constexpr uint64_t ring_bytes = 256 << 10;   // send and recv: one ring per ordered pair
+constexpr uint64_t ring_messages = 16;       // under way in one at a time
 constexpr int max_ranks = 256;
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
@@ -80,10 +82,38 @@ struct Poison {
   char text[752];
 };
 
+// How a message's bytes travel: beside its envelope, through the ring, or not at all: they stay in
+// place until the receiver has fetched them.
+enum class Way : int32_t { in_envelope, in_ring, in_place };
+
+struct Envelope {
+  int64_t count;
+  int32_t tag, dtype;
+  Way way;
+  uint32_t in_ring;  // bytes that were in the ring when the envelope was written
+  union {
+    Place place;
+    char bytes[480];
+  };
+};
+
+// The envelope of a message: with its number a cache line and more, of which a receiver reads the rest
+// only for more than 32 bytes. The label is looked at only where the two ends differ.
+struct alignas(128) Cover {
+  std::atomic<uint64_t> number;  // of the message, from 1; written last
+  Envelope envelope;
+  alignas(128) shared::Label label;
+};
+static_assert(offsetof(Cover, label) == 512);
+
 struct Ring {
   alignas(128) std::atomic<uint64_t> head;  // bytes ever written
   alignas(128) std::atomic<uint64_t> tail;  // bytes ever read
+  std::atomic<uint64_t> taken;              // messages ever received as a whole
+  Cover covers[ring_messages];              // by number
   alignas(128) char data[ring_bytes];
+
+  Cover& cover(uint64_t number) { return covers[number % ring_messages]; }
 };
 
 struct Header {

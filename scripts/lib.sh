@@ -73,11 +73,12 @@ configure_tree() {
   rm -f "$log"
 }
 
-# build_tree DIR [meson option...]: configures DIR with the options and builds it.
+# build_tree DIR [TARGET...]: configures DIR and builds the targets, or everything. The options are the
+# same for all, so that nobody compiles again what another command has compiled.
 build_tree() {
   local dir=$1 quiet=--quiet
-  configure_tree "$@"
+  configure_tree "$dir" -Dwerror=true -Dtests=true
   say "building $dir (a few minutes the first time)"
   [ -t 1 ] && quiet=''
-  ninja -C "$dir" $quiet
+  ninja -C "$dir" $quiet "${@:2}"
 }

@@ -15,7 +15,7 @@ namespace {
 using local::Group;
 
 int32_t probe(void*, orr_comm_caps* out, char* reason, uint32_t reason_bytes) {
-  const char* pretended = std::getenv(local::test_hosts);
+  const char* pretended = std::getenv(shared::test_hosts);
   *out = orr::host_caps(ORR_COMM_DETERMINISTIC | ORR_COMM_REGISTERED | ORR_COMM_PEER_DEATH |
                         (pretended ? 0u : unsigned{ORR_COMM_SHARED}));
   out->tiers |= 1u << ORR_TIER_COMM;

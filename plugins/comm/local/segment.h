@@ -3,9 +3,6 @@
 // The shared memory of one communicator: who is there, what each rank has posted, and the slots and
 // rings that bytes travel through. Every struct here is read by other processes: fixed-width fields
 // and lock-free atomics only.
-//
-// Memory is a memfd that peers open through /proc/<pid>/fd: it has no name, so nothing is left
-// behind whoever is killed when.
 #pragma once
 
 #include <sched.h>
@@ -17,9 +14,12 @@
 #include <memory>
 #include <utility>
 
+#include "../shared/mapping.h"
 #include "../shared/operation.h"
 
 namespace local {
+
+using shared::Mapping;
 
 constexpr uint64_t small_bytes = 32 << 10;   // one-shot operations: two slots per rank
 constexpr uint64_t chunk_bytes = 256 << 10;  // staged operations: three slots per rank
@@ -119,30 +119,6 @@ struct Ring {
 struct Header {
   Poison poison;
   alignas(128) std::atomic<uint32_t> sleepers;
-};
-
-// Page-aligned shared memory, mapped by every rank.
-class Mapping {
- public:
-  Mapping() = default;
-  Mapping(Mapping&&) noexcept;
-  Mapping& operator=(Mapping&&) noexcept;
-  ~Mapping();
-
-  // Makes zeroed memory; its card, for peers to open it by, is good until close_card.
-  static Mapping create(uint64_t bytes);
-  // Maps what `card` of another process names. Throws when that is out of reach.
-  static Mapping open(int64_t card);
-
-  int64_t card() const;  // process id and descriptor
-  void close_card();
-  char* base() const { return base_; }
-  uint64_t bytes() const { return bytes_; }
-
- private:
-  char* base_ = nullptr;
-  uint64_t bytes_ = 0;
-  int fd_ = -1;
 };
 
 // Addresses inside a communicator's mapping, which its copies share.

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mapping.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <orrery/sdk/plugin.hpp>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+namespace shared {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what, int error) {
+  throw orr::Error(ORR_FAILED, "shared memory: " + what + ": " + std::strerror(error));
+}
+
+char* map(int fd, uint64_t bytes) {
+  void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (base == MAP_FAILED) refuse("cannot map " + std::to_string(bytes) + " bytes", errno);
+  madvise(base, bytes, MADV_HUGEPAGE);
+  madvise(base, bytes, MADV_DONTFORK);
+  return static_cast<char*>(base);
+}
+
+std::string link_of(const char* path) {
+  char text[64];
+  const ssize_t n = readlink(path, text, sizeof text);
+  return n > 0 ? std::string(text, static_cast<size_t>(n)) : "";
+}
+
+}  // namespace
+
+std::string host_identity(int rank) {
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  std::string name = boot + link_of("/proc/self/ns/pid") + link_of("/proc/self/ns/net");
+  const char* pretended = std::getenv(test_hosts);
+  if (pretended && *pretended)
+    name += pretended[static_cast<size_t>(rank) % std::string(pretended).size()];
+  return name;
+}
+
+Mapping::Mapping(Mapping&& other) noexcept { *this = std::move(other); }
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(base_, other.base_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+Mapping::~Mapping() {
+  close_card();
+  if (base_) munmap(base_, bytes_);
+}
+
+void Mapping::close_card() {
+  if (fd_ >= 0) close(std::exchange(fd_, -1));
+}
+
+Mapping Mapping::create(uint64_t bytes) {
+  Mapping made;
+  made.fd_ = memfd_create("orrery", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (made.fd_ < 0) refuse("cannot create a memfd", errno);
+  if (ftruncate(made.fd_, static_cast<off_t>(bytes)))
+    refuse("cannot reserve " + std::to_string(bytes) + " bytes", errno);
+  fcntl(made.fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+  made.base_ = map(made.fd_, bytes);
+  made.bytes_ = bytes;
+  return made;
+}
+
+int64_t Mapping::card() const { return int64_t{getpid()} << 32 | fd_; }
+
+Mapping Mapping::open(int64_t card) {
+  const std::string path =
+      "/proc/" + std::to_string(card >> 32) + "/fd/" + std::to_string(card & 0xFFFFFFFF);
+  Mapping made;
+  made.fd_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (made.fd_ < 0)
+    refuse("cannot open " + path +
+               " of a peer (who shares memory must run on one host, as one user, in one "
+               "process namespace)",
+           errno);
+  struct stat info {};
+  if (fstat(made.fd_, &info)) refuse("cannot stat " + path, errno);
+  made.bytes_ = static_cast<uint64_t>(info.st_size);
+  made.base_ = map(made.fd_, made.bytes_);
+  made.close_card();
+  return made;
+}
+
+}  // namespace shared

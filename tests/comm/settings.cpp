@@ -165,6 +165,7 @@ std::vector<Setting> settings() {
   for (const char* hosts : {"aabb", "abcde"})
     all.push_back({.backend = "local", .launcher = "orrery", .hosts = hosts});
   all.push_back({.backend = "local", .launcher = "orrery", .apart = true});
+  all.push_back({.backend = "mpi", .launcher = "mpirun.openmpi", .hosts = "aabb"});
   return all;
 }
 

@@ -29,8 +29,8 @@ struct Setting {
 };
 std::ostream& operator<<(std::ostream& out, const Setting& s);
 
-// All pairs, and `local` between pretended hosts. `null` is left out: it moves nothing, by design.
-// A backend over a fake of its library is one more, and named so.
+// All pairs, and `local` and `mpi` between pretended hosts. `null` is left out: it moves nothing,
+// by design. A backend over a fake of its library is one more, and named so.
 std::vector<Setting> settings();
 // "" if the backend works under the launcher here, else why not. Asks one rank, once.
 std::string why_not(const Setting& s);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
-#include <utility>
 
 #include <orrery/sdk/plugin.hpp>
 #include <orrery/sdk/traffic.hpp>
@@ -37,55 +36,6 @@ char* address(const orr_buffer& b) { return b.memory ? orr::data<char>(b) : null
 
 }  // namespace
 
-// Every rank gets a word of every other that is the same where they post the same. The words travel
-// beside the data; what a collective that meets another one has moved is lost, as its ranks are.
-void Comm::begin_agreement(const orr_coll& c) {
-  fingerprints_[rank_] = shared::fingerprint(c, size_);
-  telling_.clear();
-  agreeing_ = true;
-  std::lock_guard lock(family_->inside());
-  if (size_ > few_ranks) {
-    check_mpi(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_UINT64_T, fingerprints_.data(), 1, MPI_UINT64_T,
-                             heads_, &telling_.emplace_back()),
-              "MPI_Iallgather");
-    return;
-  }
-  for (int r = 0; r < size_; ++r)
-    if (r != rank_)
-      check_mpi(MPI_Irecv(&fingerprints_[r], 1, MPI_UINT64_T, r, tag_of_agreement, main_,
-                          &telling_.emplace_back()),
-                "MPI_Irecv");
-  for (int r = 0; r < size_; ++r)
-    if (r != rank_)
-      check_mpi(MPI_Isend(&fingerprints_[rank_], 1, MPI_UINT64_T, r, tag_of_agreement, main_,
-                          &telling_.emplace_back()),
-                "MPI_Isend");
-}
-
-// Only when the words differ do the cards travel, and then every rank says the same sentence.
-void Comm::end_agreement() {
-  if (!std::exchange(agreeing_, false)) return;
-  finish(telling_, 0);
-  const uint64_t mine = fingerprints_[rank_];
-  if (std::all_of(fingerprints_.begin(), fingerprints_.end(),
-                  [=](uint64_t word) { return word == mine; }))
-    return;
-  const shared::Card card = shared::card_of(*current_, size_);
-  std::vector<shared::Card> cards(size_);
-  telling_.clear();
-  {
-    std::lock_guard lock(family_->inside());
-    check_mpi(MPI_Iallgather(&card, sizeof card, MPI_BYTE, cards.data(), sizeof card, MPI_BYTE,
-                             heads_, &telling_.emplace_back()),
-              "MPI_Iallgather");
-  }
-  finish(telling_, 0);
-  for (int r = 1; r < size_; ++r)
-    if (!shared::agree(cards[0], cards[r]))
-      family_->die(ORR_FAILED,
-                   shared::disagreement(cards[0], world_of_[0], cards[r], world_of_[r]));
-}
-
 void Comm::broadcast(const orr_coll& c) {
   const bool root = rank_ == c.root_or_peer;
   char *send = address(c.send), *recv = address(c.recv);
@@ -105,8 +55,9 @@ void Comm::broadcast(const orr_coll& c) {
 }
 
 void Comm::all_gather(const orr_coll& c) {
+  if (size_ <= few_ranks) return orr::exchange::move(c, rank_, size_, *this);
   const Layout l = layout_of(c.counts, size_, orr_dtype_bytes(c.dtype));
-  if (l.at.empty() || size_ <= few_ranks) return orr::exchange::move(c, rank_, size_, *this);
+  if (l.at.empty()) return orr::exchange::move(c, rank_, size_, *this);
   char *send = address(c.send), *recv = address(c.recv);
   const bool in_place = recv && send == recv + l.at[rank_];
   std::vector<MPI_Request> request(1);

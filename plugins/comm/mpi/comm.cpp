@@ -20,12 +20,7 @@ Comm::Comm(std::shared_ptr<Family> family, MPI_Comm parent) : family_(std::move(
   check_mpi(MPI_Comm_idup(parent, &main_, &forming[0]), "MPI_Comm_idup");
   check_mpi(MPI_Comm_idup(parent, &heads_, &forming[1]), "MPI_Comm_idup");
   finish(forming, 0);
-  world_of_.assign(size_, 0);
-  const int me = family_->rank();
-  std::vector<MPI_Request> telling(1);
-  check_mpi(MPI_Iallgather(&me, 1, MPI_INT, world_of_.data(), 1, MPI_INT, main_, telling.data()),
-            "MPI_Iallgather");
-  finish(telling, 0);
+  introduce();
 }
 
 // Freeing is collective in name only: the libraries do it locally.

@@ -5,7 +5,8 @@
 //
 //   family.cpp      the library, poison, notes
 //   comm.cpp        forming and splitting, the one wait loop, whom to blame
-//   collective.cpp  agreement; what moves goes through the library, what adds through shared/reduce
+//   agreement.cpp   whether all ranks post the same
+//   collective.cpp  what moves goes through the library or messages, what adds through messages
 //   pair.cpp        send and recv
 #pragma once
 
@@ -18,6 +19,7 @@
 
 #include <orrery/sdk/exchange.hpp>
 
+#include "../shared/mapping.h"
 #include "../shared/operation.h"
 #include "family.h"
 
@@ -50,8 +52,19 @@ class Comm : public orr::exchange::Messenger {
 
   void check(const orr_coll& c) const;
   void collective(const orr_coll& c);
+
+  struct Notice;
+  Notice& notice(int rank) const;
+  template <class T>
+  std::vector<T> gather(const T& own);
+  template <class F>
+  void open_notices(F&& open);
+  void introduce();
   void begin_agreement(const orr_coll& c);
+  void send_words();
+  bool words_have_come();
   void end_agreement();
+
   void broadcast(const orr_coll& c);
   void all_gather(const orr_coll& c);
   void all_to_all(const orr_coll& c);
@@ -74,6 +87,8 @@ class Comm : public orr::exchange::Messenger {
   const orr_coll* current_ = nullptr;
   bool agreeing_ = false;               // on the collective under way
   std::vector<uint64_t> fingerprints_;  // of the ranks
+  shared::Mapping notices_;             // of the ranks; where there is none, words are messages
+  uint64_t step_ = 0;                   // collectives so far
   std::vector<MPI_Request> telling_;
 };
 

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every rank gets a word of every other that is the same where they post the same. The words travel
+// beside the data; what a collective that meets another one has moved is lost, as its ranks are.
+// Where all ranks can open one memory, a word is a store and a load there; else it is a message.
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include <orrery/sdk/plugin.hpp>
+
+#include "comm.h"
+#include "wait.h"
+
+namespace mpi {
+namespace {
+
+// What ranks tell each other while their communicator forms.
+struct Introduction {
+  int64_t world_rank;
+  uint64_t host;
+  int64_t card;  // of the first rank's memory, 0 if it has none
+};
+
+}  // namespace
+
+// A rank's words, by parity of its step. Two are enough: who comes to step n + 2 has left n + 1,
+// for which it awaited every rank's word, and whoever gave that had read all words of n.
+struct alignas(128) Comm::Notice {
+  std::atomic<uint64_t> step;  // written last
+  uint64_t words[2];
+};
+
+Comm::Notice& Comm::notice(int rank) const {
+  return reinterpret_cast<Notice*>(notices_.base())[rank];
+}
+
+// REQUIRES: all ranks call this.
+template <class T>
+std::vector<T> Comm::gather(const T& own) {
+  std::vector<T> all(size_);
+  std::vector<MPI_Request> request(1);
+  {
+    std::lock_guard lock(family_->inside());
+    check_mpi(MPI_Iallgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, heads_,
+                             request.data()),
+              "MPI_Iallgather");
+  }
+  finish(request, 0);
+  return all;
+}
+
+void Comm::introduce() {
+  const std::string host = shared::host_identity(family_->rank());
+  if (rank_ == 0) open_notices([&] { return shared::Mapping::create(size_ * sizeof(Notice)); });
+  const auto all = gather(Introduction{family_->rank(), shared::hash(host.data(), host.size(), 0),
+                                       notices_.base() ? notices_.card() : 0});
+  bool together = all[0].card != 0;
+  for (const Introduction& i : all) together = together && i.host == all[0].host;
+  if (rank_ > 0 && together) open_notices([&] { return shared::Mapping::open(all[0].card); });
+  for (bool opened : gather<char>(together && notices_.base())) together = together && opened;
+  notices_.close_card();
+  if (!together) notices_ = {};
+  for (const Introduction& i : all) world_of_.push_back(static_cast<int>(i.world_rank));
+}
+
+// What is out of reach is done without.
+template <class F>
+void Comm::open_notices(F&& open) {
+  try {
+    notices_ = open();
+  } catch (const orr::Error&) {
+  }
+}
+
+void Comm::begin_agreement(const orr_coll& c) {
+  fingerprints_[rank_] = shared::fingerprint(c, size_);
+  agreeing_ = true;
+  if (!notices_.base()) return send_words();
+  ++step_;
+  notice(rank_).words[step_ % 2] = fingerprints_[rank_];
+  notice(rank_).step.store(step_, std::memory_order_release);
+}
+
+void Comm::send_words() {
+  telling_.clear();
+  std::lock_guard lock(family_->inside());
+  if (size_ > few_ranks) {
+    check_mpi(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_UINT64_T, fingerprints_.data(), 1, MPI_UINT64_T,
+                             heads_, &telling_.emplace_back()),
+              "MPI_Iallgather");
+    return;
+  }
+  for (int r = 0; r < size_; ++r)
+    if (r != rank_)
+      check_mpi(MPI_Irecv(&fingerprints_[r], 1, MPI_UINT64_T, r, tag_of_agreement, main_,
+                          &telling_.emplace_back()),
+                "MPI_Irecv");
+  for (int r = 0; r < size_; ++r)
+    if (r != rank_)
+      check_mpi(MPI_Isend(&fingerprints_[rank_], 1, MPI_UINT64_T, r, tag_of_agreement, main_,
+                          &telling_.emplace_back()),
+                "MPI_Isend");
+}
+
+bool Comm::words_have_come() {
+  for (int r = 0; r < size_; ++r) {
+    if (notice(r).step.load(std::memory_order_acquire) < step_) return false;
+    fingerprints_[r] = notice(r).words[step_ % 2];
+  }
+  return true;
+}
+
+// Only when the words differ do the cards travel, and then every rank says the same sentence.
+void Comm::end_agreement() {
+  if (!std::exchange(agreeing_, false)) return;
+  if (!notices_.base())
+    finish(telling_, 0);
+  else if (!words_have_come())
+    await(0, [&] {
+      family_->listen();  // the library may still hold what others wait for
+      return words_have_come();
+    });
+  const uint64_t mine = fingerprints_[rank_];
+  if (std::all_of(fingerprints_.begin(), fingerprints_.end(),
+                  [=](uint64_t word) { return word == mine; }))
+    return;
+  const auto cards = gather(shared::card_of(*current_, size_));
+  for (int r = 1; r < size_; ++r)
+    if (!shared::agree(cards[0], cards[r]))
+      family_->die(ORR_FAILED,
+                   shared::disagreement(cards[0], world_of_[0], cards[r], world_of_[r]));
+}
+
+}  // namespace mpi

@@ -11,6 +11,7 @@
 
 #include "../shared/operation.h"
 #include "launcher.h"
+#include "names.h"
 
 namespace mpi {
 namespace {
@@ -23,10 +24,11 @@ constexpr int64_t ms = 1000000;
 std::atomic<bool> exiting{false};
 
 // MPI is initialised once in a process, and there is no second time.
-void initialize() {
+void initialize(bool one_host) {
   int before = 0;
   MPI_Initialized(&before);
   if (before) throw orr::Error(ORR_INVALID, "comm 'mpi' forms one world in the life of a process");
+  spare_names(one_host);
   int provided = 0;
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -51,7 +53,7 @@ Family::Family(const orr_comm_boot& boot)
     : boot_(boot), job_(boot.job ? boot.job : ""), answered_(boot.world_size, false) {
   boot_.job = job_.c_str();
   has_own_cpu_ = boot.local_size <= sysconf(_SC_NPROCESSORS_ONLN);
-  initialize();
+  initialize(boot.local_size == boot.world_size);
   check_world();
   void* bound = nullptr;
   int found = 0;

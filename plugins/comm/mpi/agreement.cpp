@@ -112,15 +112,16 @@ bool Comm::words_have_come() {
 }
 
 // Only when the words differ do the cards travel, and then every rank says the same sentence.
-void Comm::end_agreement() {
+void Comm::end_agreement(std::vector<MPI_Request>& beside) {
   if (!std::exchange(agreeing_, false)) return;
-  if (!notices_.base())
+  if (!notices_.base()) {
     finish(telling_, 0);
-  else if (!words_have_come())
+  } else if (!words_have_come()) {
     await(0, [&] {
-      family_->listen();  // the library may still hold what others wait for
+      beside.empty() ? family_->listen() : void(test(beside));  // what is moving moves on
       return words_have_come();
     });
+  }
   const uint64_t mine = fingerprints_[rank_];
   if (std::all_of(fingerprints_.begin(), fingerprints_.end(),
                   [=](uint64_t word) { return word == mine; }))

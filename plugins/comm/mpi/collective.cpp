@@ -32,6 +32,12 @@ Layout layout_of(const int64_t* counts, int ranks, int64_t unit) {
   return l;
 }
 
+// A round of messages costs more than what a larger scratch leaves of the cache.
+struct Hands : orr::exchange::HostHands {
+  using HostHands::HostHands;
+  static constexpr int64_t most_scratch = 4 << 20;
+};
+
 char* address(const orr_buffer& b) { return b.memory ? orr::data<char>(b) : nullptr; }
 
 }  // namespace
@@ -50,7 +56,7 @@ void Comm::broadcast(const orr_coll& c) {
                      MPI_BYTE, c.root_or_peer, main_, &pieces.emplace_back()),
           "MPI_Ibcast");
   }
-  end_agreement();
+  end_agreement(pieces);
   finish(pieces, bytes);
 }
 
@@ -67,7 +73,7 @@ void Comm::all_gather(const orr_coll& c) {
                               l.bytes.data(), l.at.data(), MPI_BYTE, main_, request.data()),
               "MPI_Iallgatherv");
   }
-  end_agreement();
+  end_agreement(request);
   finish(request, l.at.back() + l.bytes.back());
 }
 
@@ -85,8 +91,13 @@ void Comm::all_to_all(const orr_coll& c) {
                              in.at.data(), MPI_BYTE, main_, request.data()),
               "MPI_Ialltoallv");
   }
-  end_agreement();
+  end_agreement(request);
   finish(request, out.at.back() + out.bytes.back());
+}
+
+void Comm::reduce(const orr_coll& c) {
+  Hands hands(c, size_, *this);
+  orr::exchange::Reduction(c, rank_, size_, hands).run();
 }
 
 void Comm::collective(const orr_coll& c) {
@@ -97,9 +108,10 @@ void Comm::collective(const orr_coll& c) {
     case ORR_COLL_BROADCAST: broadcast(c); break;
     case ORR_COLL_ALL_GATHER: all_gather(c); break;
     case ORR_COLL_ALL_TO_ALL: all_to_all(c); break;
-    default: orr::exchange::reduce(c, rank_, size_, *this);
+    default: reduce(c);
   }
-  end_agreement();  // where nothing moved
+  std::vector<MPI_Request> nothing;
+  end_agreement(nothing);  // where nothing has moved
 }
 
 }  // namespace mpi

@@ -47,6 +47,7 @@ class Comm : public orr::exchange::Messenger {
   template <class F>
   void await(int64_t bytes, F&& done);
   void finish(std::vector<MPI_Request>& requests, int64_t bytes);
+  static bool test(std::vector<MPI_Request>& requests);
   void look_around(int64_t waited, int64_t deadline, int64_t& asked_at);
   void blame(int64_t deadline);
 
@@ -63,11 +64,13 @@ class Comm : public orr::exchange::Messenger {
   void begin_agreement(const orr_coll& c);
   void send_words();
   bool words_have_come();
-  void end_agreement();
+  // `beside`: what this rank has begun to move.
+  void end_agreement(std::vector<MPI_Request>& beside);
 
   void broadcast(const orr_coll& c);
   void all_gather(const orr_coll& c);
   void all_to_all(const orr_coll& c);
+  void reduce(const orr_coll& c);
 
   struct Transfer;
   void transfer(const orr_coll* ops, int n);

@@ -60,7 +60,7 @@ void Comm::exchange(const std::vector<orr::exchange::Message>& sends,
                   "MPI_Isend");
     }
   }
-  end_agreement();
+  end_agreement(requests);
   finish(requests, bytes);
 }
 

@@ -60,8 +60,23 @@ void Comm::broadcast(const orr_coll& c) {
   finish(pieces, bytes);
 }
 
+// An all_gather by messages, without memory of the heap.
+void Comm::swap_parts(const orr_coll& c) {
+  const int64_t unit = orr_dtype_bytes(c.dtype), own = c.counts[rank_] * unit;
+  char *from = address(c.send), *to = address(c.recv);
+  sends_.clear(), recvs_.clear();
+  for (int r = 0; r < size_; ++r) {
+    const int64_t bytes = c.counts[r] * unit;
+    if (r == rank_ && bytes > 0 && from != to) std::memmove(to, from, bytes);
+    if (r != rank_ && own > 0) sends_.push_back({r, from, own});
+    if (r != rank_ && bytes > 0) recvs_.push_back({r, to, bytes});
+    to += bytes;
+  }
+  exchange(sends_, recvs_);
+}
+
 void Comm::all_gather(const orr_coll& c) {
-  if (size_ <= few_ranks) return orr::exchange::move(c, rank_, size_, *this);
+  if (size_ <= few_ranks) return swap_parts(c);
   const Layout l = layout_of(c.counts, size_, orr_dtype_bytes(c.dtype));
   if (l.at.empty()) return orr::exchange::move(c, rank_, size_, *this);
   char *send = address(c.send), *recv = address(c.recv);

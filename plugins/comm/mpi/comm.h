@@ -69,6 +69,7 @@ class Comm : public orr::exchange::Messenger {
 
   void broadcast(const orr_coll& c);
   void all_gather(const orr_coll& c);
+  void swap_parts(const orr_coll& c);
   void all_to_all(const orr_coll& c);
   void reduce(const orr_coll& c);
 
@@ -93,6 +94,9 @@ class Comm : public orr::exchange::Messenger {
   shared::Mapping notices_;             // of the ranks; where there is none, words are messages
   uint64_t step_ = 0;                   // collectives so far
   std::vector<MPI_Request> telling_;
+  // Of an exchange; kept, for memory of the heap costs small ones much.
+  std::vector<MPI_Request> requests_;
+  std::vector<orr::exchange::Message> sends_, recvs_;
 };
 
 // Up to so many ranks tell each other directly: the library's trees pay on more.

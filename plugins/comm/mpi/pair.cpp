@@ -43,25 +43,25 @@ struct Comm::Transfer {
 
 void Comm::exchange(const std::vector<orr::exchange::Message>& sends,
                     const std::vector<orr::exchange::Message>& recvs) {
-  std::vector<MPI_Request> requests;
+  requests_.clear();
   int64_t bytes = 0;
   {
     std::lock_guard lock(family_->inside());
     for (const orr::exchange::Message& m : recvs)
       for (int64_t at = 0; at < m.bytes; at += most_bytes)
         check_mpi(MPI_Irecv(m.data + at, static_cast<int>(std::min(most_bytes, m.bytes - at)),
-                            MPI_BYTE, m.peer, tag_of_exchange, main_, &requests.emplace_back()),
+                            MPI_BYTE, m.peer, tag_of_exchange, main_, &requests_.emplace_back()),
                   "MPI_Irecv");
     for (const orr::exchange::Message& m : sends) {
       bytes += m.bytes;
       for (int64_t at = 0; at < m.bytes; at += most_bytes)
         check_mpi(MPI_Isend(m.data + at, static_cast<int>(std::min(most_bytes, m.bytes - at)),
-                            MPI_BYTE, m.peer, tag_of_exchange, main_, &requests.emplace_back()),
+                            MPI_BYTE, m.peer, tag_of_exchange, main_, &requests_.emplace_back()),
                   "MPI_Isend");
     }
   }
-  end_agreement(requests);
-  finish(requests, bytes);
+  end_agreement(requests_);
+  finish(requests_, bytes);
 }
 
 void Comm::begin_send(Transfer& t) {

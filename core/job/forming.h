@@ -12,13 +12,14 @@
 #include <thread>
 
 #include "base/error.h"
+#include "job/rolls.h"
 #include "job/store.h"
 
 namespace orrery {
 
 class Forming {
  public:
-  Forming(Store& store, const World& world) : store_(store), world_(world) {}
+  Forming(Store& store, const World& world) : store_(store), rolls_(store, world) {}
   ~Forming();
   Forming(const Forming&) = delete;
 
@@ -29,23 +30,17 @@ class Forming {
   void run(const std::function<void()>& body);
 
  private:
-  std::string await(const std::string& key, int64_t& left_ns);
-  void call_roll(const std::string& roll, int64_t patience_ns);
-  std::string last_words(const std::string& roll);
-  void tell(const std::string& roll, const std::string& outcome);
   void watch();
   void await_roll();
-  void answer_later_rolls();
   void give_up(const Error& verdict);
   void stop_watching();
 
   Store& store_;
-  const World& world_;
+  Rolls rolls_;  // the watcher's while it watches
   std::mutex mutex_;
   std::condition_variable changed_;
   enum class State { forming, formed, overdue } state_ = State::forming;
   std::optional<Error> verdict_;  // of the roll that an overdue world has awaited
-  int given_up_ = 0;              // questions to the store, whose answers may still come
   std::thread watch_;
 };
 

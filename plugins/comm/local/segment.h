@@ -97,8 +97,8 @@ struct Envelope {
   };
 };
 
-// The envelope of a message: with its number a cache line and more, of which a receiver reads the rest
-// only for more than 32 bytes. The label is looked at only where the two ends differ.
+// The envelope of a message: with its number a cache line and more, of which a receiver reads the
+// rest only for more than 32 bytes. The label is looked at only where the two ends differ.
 struct alignas(128) Cover {
   std::atomic<uint64_t> number;  // of the message, from 1; written last
   Envelope envelope;

@@ -210,18 +210,31 @@ struct Bench {
            {whole.begin() + from, whole.begin() + from + bytes});
   }
 
+  const char* place() const {
+    return slab.part(0, 0).memory->tier == ORR_TIER_COMM ? "registered" : "private";
+  }
+
+  bool reduces(int dtype) const { return peer.caps().dtypes >> dtype & 1; }
+
+  // What is long may take other ways than what is short.
+  void long_ones() {
+    for (bool in_place : {false, true}) {
+      const Case k{ORR_F64, ORR_RED_SUM, 700001, in_place, place()};
+      if (reduces(k.dtype)) reductions(k);
+      broadcast(k);
+      if (!in_place) all_gather(k);
+    }
+  }
+
   void all(bool quick) {
-    const auto reduces = [&](int dtype) { return peer.caps().dtypes >> dtype & 1; };
     for (int64_t n : counts)
       for (bool in_place : {false, true}) {
-        const char* place =
-            slab.part(0, 0).memory->tier == ORR_TIER_COMM ? "registered" : "private";
         for (int dtype = ORR_F32; dtype <= ORR_U8; ++dtype)
           for (int redop = ORR_RED_SUM; redop <= ORR_RED_MAX; ++redop)
             if (reduces(dtype) && (!quick || redop == 1 + dtype % 4))
-              reductions({dtype, redop, n, in_place, place});
+              reductions({dtype, redop, n, in_place, place()});
         for (int dtype : {ORR_F64, ORR_U8, ORR_BOOL}) {
-          const Case k{dtype, 0, n, in_place, place};
+          const Case k{dtype, 0, n, in_place, place()};
           broadcast(k);
           all_gather(k);
           all_to_all(k);
@@ -232,7 +245,7 @@ struct Bench {
               for (bool empty : {false, true})
                 if (!quick || leaves == 5 || leaves == 12)
                   if (n < 100000 || leaves == 6 || leaves == 5)
-                    tree_all_reduce({dtype, ORR_RED_SUM, n, in_place, place}, leaves, empty);
+                    tree_all_reduce({dtype, ORR_RED_SUM, n, in_place, place()}, leaves, empty);
       }
   }
 };
@@ -241,7 +254,9 @@ int collectives(const std::string& backend, const std::string&) {
   Peer peer(backend);
   for (bool registered : peer.places()) {
     Slab slab(peer, registered, 2 * half_slab);
-    Bench(peer, slab).all(peer.size() == 3 || peer.size() == 5);
+    Bench bench(peer, slab);
+    bench.all(peer.size() == 3 || peer.size() == 5);
+    bench.long_ones();
   }
   return 0;
 }

@@ -92,7 +92,7 @@ int pairs(const std::string& backend, const std::string&) {
   Peer peer(backend);
   for (bool registered : peer.places()) {
     Slab slab(peer, registered, 8 << 20);
-    for (int64_t n : {0, 1, 1000, 8192, 16384, 300000}) shift_around(peer, slab, n);
+    for (int64_t n : {0, 1, 1000, 8192, 16384, 300000, 1 << 20}) shift_around(peer, slab, n);
     for (int64_t n : {10, 60000}) tags(peer, slab, n);
     flood(peer, slab);
   }

@@ -26,6 +26,7 @@
 
 #include "brief.h"
 #include "family.h"
+#include "pages.h"
 #include "pair.h"
 
 namespace local {
@@ -81,7 +82,7 @@ class Comm : public Group {
 
   // reach.cpp
   Place place_of(const orr_buffer& b) const;
-  Place source_of(const orr_buffer& b, const void* data) const;
+  Place source_of(const orr_buffer& b, const void* data, uint64_t bytes) const;
   char* peer_address(const Place& place, int peer) const;
   bool read_own(int peer, uint64_t address, void* to, uint64_t bytes) const;
   void fetch(void* to, const Place& place, int peer, uint64_t bytes);
@@ -91,6 +92,7 @@ class Comm : public Group {
   void reduce(const orr_coll& c);
   void reduce_small(Reduction& r);
   void reduce_direct(Reduction& r);
+  void reduce_attached(Reduction& r);
   void reduce_staged(Reduction& r);
 
   // move.cpp
@@ -121,6 +123,7 @@ class Comm : public Group {
   std::vector<Transfer> transfers_;  // of the present group
   std::vector<Inbound> inbound_;
   std::vector<Outbound> outbound_;
+  Pages scratch_;  // for pieces of peers' operands
   const orr_coll* current_ = nullptr;
 };
 

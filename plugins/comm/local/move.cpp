@@ -82,7 +82,7 @@ void Comm::move(const orr_coll& c) {
   Movement m(c, rank_, size_);
   const int64_t total = m.out.back();
   const int parity = (step_ + 1) & 1;
-  const Place place = source_of(m.copy.empty() ? c.send : orr_buffer{}, m.send);
+  const Place place = source_of(m.copy.empty() ? c.send : orr_buffer{}, m.send, total);
   Path path = place.path();
   if (total <= worth_posting(place.registered() ? path_direct : path_staged)) path = path_small;
   if (path == path_small && total > 0) put(segment_.small(rank_, parity), m.send, total);

@@ -103,7 +103,7 @@ bool Comm::progress(std::vector<Transfer>& all) {
 Place Comm::place_of_message(const orr_coll& c) const {
   const uint64_t bytes = bytes_of(c.count, c.dtype);
   if (bytes < direct_bytes) return {};
-  const Place place = source_of(c.send, orr::data<char>(c.send));
+  const Place place = source_of(c.send, orr::data<char>(c.send), bytes);
   return place.registered() || bytes >= attach_bytes ? place : Place{};
 }
 

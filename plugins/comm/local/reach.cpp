@@ -24,10 +24,12 @@ Place Comm::place_of(const orr_buffer& b) const {
   return {};
 }
 
-// Of the bytes at `data`, which are the buffer's unless it is empty.
-Place Comm::source_of(const orr_buffer& b, const void* data) const {
+// Of `bytes` at `data`, which are the buffer's unless it is empty.
+Place Comm::source_of(const orr_buffer& b, const void* data, uint64_t bytes) const {
+  constexpr uint64_t most_of_small_pages = 4 << 20;
   const Place place = place_of(b);
   if (place.region != 0 || !family_->attach) return place;
+  if (!family_->huge_pages && bytes >= most_of_small_pages) return place;
   return {Place::own_memory, reinterpret_cast<uint64_t>(data)};
 }
 

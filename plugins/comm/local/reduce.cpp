@@ -2,7 +2,7 @@
 //
 // Everything that adds. The elements are cut into one share per rank; a share's owner folds it over
 // all ranks' operands, in rank order or in the binary tree over the leaves, and delivers the result
-// to all ranks, to the root or to itself. The three paths differ only in where operands are read.
+// to all ranks, to the root or to itself. The four paths differ only in where operands are read.
 #include <orrery/sdk/exchange.hpp>
 #include <orrery/sdk/plugin.hpp>
 
@@ -14,6 +14,9 @@ namespace local {
 namespace {
 
 enum class Deliver { all, root, owner };
+
+constexpr int64_t worth_attaching = 1 << 20;  // bytes of an operand; below, slots are faster
+constexpr int64_t scratch_bytes = huge_page;
 
 }  // namespace
 
@@ -35,6 +38,10 @@ struct Comm::Reduction {
   int owned() const { return fold.owned(rank); }
   int64_t share(int r) const { return shares.length[r]; }
   int64_t begin(int r) const { return shares.begin[r]; }
+  // Whether rank q gets others' shares of the result.
+  bool gets(int q) const {
+    return deliver == Deliver::all || (deliver == Deliver::root && q == c.root_or_peer);
+  }
   // Where element i of the result lies in recv.
   char* result(int64_t i) const {
     return recv + (deliver == Deliver::owner ? i - begin(rank) : i) * unit;
@@ -61,11 +68,13 @@ Comm::Reduction::Reduction(const orr_coll& coll, int rank, int ranks)
 
 void Comm::reduce(const orr_coll& c) {
   Reduction r(c, rank_, size_);
-  const Place send = place_of(c.send), recv = place_of(c.recv);
+  const int64_t bytes = r.fold.most_owned() * r.total * r.unit;
+  const bool attach = family_->huge_pages && bytes >= worth_attaching && r.deliver != Deliver::root;
+  const Place send = attach ? source_of(c.send, r.send, bytes) : place_of(c.send);
+  const Place recv = attach ? source_of(c.recv, r.recv, bytes) : place_of(c.recv);
   Path path = path_direct;
   if (r.owned() > 0) path = std::max(path, send.path());
   if (r.here && r.deliver != Deliver::owner) path = std::max(path, recv.path());
-  const int64_t bytes = r.fold.most_owned() * r.total * r.unit;
   if (bytes <= worth_posting(path)) path = path_small;
   if (path == path_small && r.owned() > 0)
     put(segment_.small(rank_, (step_ + 1) & 1), r.send, r.owned() * r.total * r.unit);
@@ -77,7 +86,12 @@ void Comm::reduce(const orr_coll& c) {
   }
   if (farthest == path_small) return reduce_small(r);
   if (nearest == path_small || farthest == path_staged) return reduce_staged(r);
-  reduce_direct(r);
+  bool mapped = true;
+  for (int q = 0; q < size_; ++q) {
+    mapped &= r.fold.first(q) == r.fold.first(q + 1) || post_of(q).send.registered();
+    mapped &= !r.gets(q) || post_of(q).recv.registered();
+  }
+  mapped ? reduce_direct(r) : reduce_attached(r);
 }
 
 void Comm::reduce_small(Reduction& r) {
@@ -101,11 +115,39 @@ void Comm::reduce_direct(Reduction& r) {
   }
   if (r.here) r.out.push_back(r.result(from));
   for (int q = 0; q < size_; ++q) {
-    const bool wants =
-        r.deliver == Deliver::all || (r.deliver == Deliver::root && q == r.c.root_or_peer);
-    if (q != rank_ && wants) r.out.push_back(peer_address(post_of(q).recv, q) + from * r.unit);
+    if (q != rank_ && r.gets(q)) r.out.push_back(peer_address(post_of(q).recv, q) + from * r.unit);
   }
   r.fold.run(r.in, r.out, r.share(rank_));
+  publish();
+  await_step();
+}
+
+// What lies in its rank's own memory is copied by the kernel: of operands a piece at a time, which is
+// folded while it is in the cache; the other shares' results once all ranks have theirs.
+void Comm::reduce_attached(Reduction& r) {
+  const int64_t from = r.begin(rank_), n = r.share(rank_);
+  const int64_t width = scratch_bytes / r.fold.operands() / r.unit;
+  if (!scratch_) scratch_ = take_huge_pages(scratch_bytes);
+  for (int64_t at = 0; at < n; at += width) {
+    const int64_t part = std::min(width, n - at);
+    for (int q = 0; q < size_; ++q)
+      for (int i = r.fold.first(q); i < r.fold.first(q + 1); ++i) {
+        const int64_t offset = ((i - r.fold.first(q)) * r.total + from + at) * r.unit;
+        char* const piece = scratch_.get() + i * width * r.unit;
+        if (q != rank_) fetch(piece, post_of(q).send + offset, q, part * r.unit);
+        r.in[i] = q == rank_ ? r.send + offset : piece;
+      }
+    r.out = {r.result(from + at)};
+    r.fold.run(r.in, r.out, part);
+  }
+  std::vector<Place> results;
+  for (int q = 0; q < size_; ++q) results.push_back(post_of(q).recv + r.begin(q) * r.unit);
+  publish();
+  await_step();
+  if (r.deliver == Deliver::owner) return;
+  for (int q = 0; q < size_; ++q)
+    if (q != rank_ && r.share(q) > 0)
+      fetch(r.result(r.begin(q)), results[q], q, r.share(q) * r.unit);
   publish();
   await_step();
 }

@@ -14,12 +14,14 @@
 
 #include <chrono>
 #include <functional>
+#include <list>
 #include <vector>
 
 #include "base/error.h"
 #include "job/environment.h"
 #include "job/launch.h"
 #include "job/store.h"
+#include "pages.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
 #include "requests.h"
@@ -69,8 +71,8 @@ class Bench {
   }
   void own_memory() {
     for (int i : {0, 1}) {
-      values_[i].resize(static_cast<size_t>(most_) / 4);
-      own_[i].bytes = static_cast<uint64_t>(most_), own_[i].host = values_[i].data();
+      const Pages& pages = pages_.emplace_back(static_cast<size_t>(most_));
+      own_[i].bytes = static_cast<uint64_t>(most_), own_[i].host = pages.data();
       memory_[i] = &own_[i];
     }
   }
@@ -128,7 +130,7 @@ class Bench {
   orr_comm* comm_ = nullptr;
   const orr_memory* memory_[2] = {};
   orr_memory own_[2] = {};
-  std::vector<float> values_[2];
+  std::list<Pages> pages_;
 };
 
 }  // namespace

@@ -8,13 +8,14 @@
 
 #include <vector>
 
+#include "pages.h"
 #include "requests.h"
 
 namespace {
 
 class Bench {
  public:
-  explicit Bench(size_t most) : a_(most / 4), b_(most / 4) {
+  explicit Bench(size_t most) : a_(most), b_(most) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
   }
@@ -51,7 +52,7 @@ class Bench {
   }
 
   int rank_ = 0, ranks_ = 1;
-  std::vector<float> a_, b_;
+  Pages a_, b_;
   std::vector<int> counts_, begins_;
 };
 

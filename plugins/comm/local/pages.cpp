@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pages.h"
+
+#include <sys/mman.h>
+
+#include <fstream>
+#include <new>
+#include <string>
+
+namespace local {
+
+bool has_huge_pages() {
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::string line;
+  return std::getline(file, line) && line.find("[never]") == std::string::npos;
+}
+
+Pages take_huge_pages(uint64_t bytes) {
+  Pages pages(static_cast<char*>(std::aligned_alloc(huge_page, bytes)));
+  if (!pages) throw std::bad_alloc();
+  madvise(pages.get(), bytes, MADV_HUGEPAGE);  // advice
+  return pages;
+}
+
+}  // namespace local

@@ -148,7 +148,7 @@ bool Comm::begin_send(Transfer& t) {
   }
   e.way = t.way;
   e.in_ring = static_cast<uint32_t>(t.moved);
-  cover.label = shared::label_of(c);
+  shared::write_label(c, cover.label);
   cover.number.store(t.number, std::memory_order_release);
   return true;
 }

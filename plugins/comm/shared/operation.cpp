@@ -54,9 +54,13 @@ std::string said(const Card& card) {
 
 Label label_of(const orr_coll& c) {
   Label label{};
+  write_label(c, label);
+  return label;
+}
+
+void write_label(const orr_coll& c, Label& label) {
   cut(label.name, sizeof label.name, c.name);
   cut(label.where, sizeof label.where, c.where);
-  return label;
 }
 
 Card card_of(const orr_coll& c, int ranks) {

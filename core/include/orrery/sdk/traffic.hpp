@@ -79,15 +79,19 @@ inline Extent extent(const orr_coll& c, int rank, int ranks) {
 // Bytes that `rank` sends in one operation.
 inline uint64_t bytes_sent(const orr_coll& c, int rank, int ranks) {
   const int64_t n = c.count, peers = ranks - 1;
-  const int64_t share = share_begin(n, rank + 1, ranks) - share_begin(n, rank, ranks);
+  const auto share = [&] {  // divides, which short messages would feel
+    return share_begin(n, rank + 1, ranks) - share_begin(n, rank, ranks);
+  };
   int64_t elements = 0;
   switch (c.op) {
     case ORR_COLL_TREE_ALL_REDUCE:
-    case ORR_COLL_ALL_REDUCE: elements = nodes(c, rank, ranks) * (n - share) + share * peers; break;
+    case ORR_COLL_ALL_REDUCE:
+      elements = nodes(c, rank, ranks) * (n - share()) + share() * peers;
+      break;
     case ORR_COLL_TREE_REDUCE_SCATTER:
       elements = nodes(c, rank, ranks) * (sum(c.counts, ranks) - c.counts[rank]);
       break;
-    case ORR_COLL_REDUCE: elements = n - share + (rank == c.root_or_peer ? 0 : share); break;
+    case ORR_COLL_REDUCE: elements = n - (rank == c.root_or_peer ? share() : 0); break;
     case ORR_COLL_REDUCE_SCATTER:
     case ORR_COLL_ALL_TO_ALL: elements = sum(c.counts, ranks) - c.counts[rank]; break;
     case ORR_COLL_ALL_GATHER: elements = c.counts[rank] * peers; break;

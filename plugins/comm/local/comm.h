@@ -24,9 +24,9 @@
 #include <string>
 #include <vector>
 
+#include "../shared/pages.h"
 #include "brief.h"
 #include "family.h"
-#include "pages.h"
 #include "pair.h"
 
 namespace local {
@@ -123,7 +123,7 @@ class Comm : public Group {
   std::vector<Transfer> transfers_;  // of the present group
   std::vector<Inbound> inbound_;
   std::vector<Outbound> outbound_;
-  Pages scratch_;  // for pieces of peers' operands
+  shared::Pages scratch_;  // for pieces of peers' operands
   const orr_coll* current_ = nullptr;
 };
 

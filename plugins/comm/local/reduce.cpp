@@ -16,7 +16,7 @@ namespace {
 enum class Deliver { all, root, owner };
 
 constexpr int64_t worth_attaching = 1 << 20;  // bytes of an operand; below, slots are faster
-constexpr int64_t scratch_bytes = huge_page;
+constexpr int64_t scratch_bytes = shared::huge_page;
 
 }  // namespace
 
@@ -127,7 +127,7 @@ void Comm::reduce_direct(Reduction& r) {
 void Comm::reduce_attached(Reduction& r) {
   const int64_t from = r.begin(rank_), n = r.share(rank_);
   const int64_t width = scratch_bytes / r.fold.operands() / r.unit;
-  if (!scratch_) scratch_ = take_huge_pages(scratch_bytes);
+  if (!scratch_) scratch_ = shared::take_huge_pages(scratch_bytes);
   for (int64_t at = 0; at < n; at += width) {
     const int64_t part = std::min(width, n - at);
     for (int q = 0; q < size_; ++q)

@@ -9,6 +9,7 @@
 #include <orrery/sdk/plugin.hpp>
 #include <orrery/sdk/traffic.hpp>
 
+#include "../shared/pages.h"
 #include "comm.h"
 #include "wait.h"
 
@@ -36,6 +37,16 @@ Layout layout_of(const int64_t* counts, int ranks, int64_t unit) {
 struct Hands : orr::exchange::HostHands {
   using HostHands::HostHands;
   static constexpr int64_t most_scratch = 4 << 20;
+
+  static char* scratch(int64_t bytes) {
+    thread_local shared::Pages pages;
+    thread_local uint64_t capacity = 0;
+    if (static_cast<uint64_t>(bytes) > capacity) {
+      capacity = (static_cast<uint64_t>(bytes) / shared::huge_page + 1) * shared::huge_page;
+      pages = shared::take_huge_pages(capacity);
+    }
+    return pages.get();
+  }
 };
 
 char* address(const orr_buffer& b) { return b.memory ? orr::data<char>(b) : nullptr; }

@@ -7,7 +7,7 @@
 #include <new>
 #include <string>
 
-namespace local {
+namespace shared {
 
 bool has_huge_pages() {
   std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
@@ -22,4 +22,4 @@ Pages take_huge_pages(uint64_t bytes) {
   return pages;
 }
 
-}  // namespace local
+}  // namespace shared

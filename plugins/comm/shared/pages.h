@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <memory>
 
-namespace local {
+namespace shared {
 
 struct FreePages {
   void operator()(char* pages) const { std::free(pages); }
@@ -24,4 +24,4 @@ bool has_huge_pages();
 // REQUIRES: bytes is a multiple of huge_page.
 Pages take_huge_pages(uint64_t bytes);
 
-}  // namespace local
+}  // namespace shared

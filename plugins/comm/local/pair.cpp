@@ -138,9 +138,9 @@ bool Comm::begin_send(Transfer& t) {
   e.count = c.count, e.tag = c.tag, e.dtype = c.dtype;
   if (place.region != 0) {
     t.way = Way::in_place;
-    e.place = place;
-  } else if (bytes <= sizeof e.bytes) {
-    if (bytes > 0) std::memcpy(e.bytes, orr::data<char>(c.send), bytes);
+    cover.place = place;
+  } else if (bytes <= sizeof cover.bytes) {
+    if (bytes > 0) std::memcpy(cover.bytes, orr::data<char>(c.send), bytes);
     t.done = true;
   } else {
     t.way = Way::in_ring;
@@ -204,21 +204,21 @@ bool Comm::begin_message(int from, std::vector<Transfer>& all) {
   Inbound& in = inbound_[from];
   const Cover& cover = segment_.ring(from, rank_).cover(in.taken + 1);
   if (cover.number.load(std::memory_order_acquire) != in.taken + 1) return false;
-  in.envelope = cover.envelope;
-  in.bytes = bytes_of(in.envelope.count, in.envelope.dtype);
+  const Envelope& e = cover.envelope;
+  in.cover = &cover;
+  in.bytes = bytes_of(e.count, e.dtype);
   in.open = true;
   in.got = 0;
   auto taker = std::find_if(all.begin(), all.end(), [&](const Transfer& t) {
-    return !t.sends && !t.done && !t.begun && t.coll->root_or_peer == from &&
-           t.coll->tag == in.envelope.tag;
+    return !t.sends && !t.done && !t.begun && t.coll->root_or_peer == from && t.coll->tag == e.tag;
   });
   if (taker != all.end()) {
-    if (!match(*taker, in.envelope)) refuse(*taker, in.envelope, cover.label);
+    if (!match(*taker, e)) refuse(*taker, e, cover.label);
     taker->begun = true;
     in.transfer = &*taker;
     in.to = taker->coll->recv.memory ? orr::data<char>(taker->coll->recv) : nullptr;
   } else {
-    in.strays.push_back({in.envelope, cover.label, std::vector<char>(in.bytes)});
+    in.strays.push_back({e, cover.label, std::vector<char>(in.bytes)});
     in.transfer = nullptr;
     in.to = in.strays.back().bytes.data();
   }
@@ -230,12 +230,12 @@ bool Comm::receive(int from) {
   Inbound& in = inbound_[from];
   Ring& ring = segment_.ring(from, rank_);
   uint64_t n = in.bytes - in.got;
-  if (in.envelope.way == Way::in_ring)
+  if (in.cover->envelope.way == Way::in_ring)
     n = drain(ring, in);
-  else if (in.envelope.way == Way::in_place)
-    fetch(in.to, in.envelope.place, from, n);
+  else if (in.cover->envelope.way == Way::in_place)
+    fetch(in.to, in.cover->place, from, n);
   else if (n > 0)
-    std::memcpy(in.to, in.envelope.bytes, n);
+    std::memcpy(in.to, in.cover->bytes, n);
   in.got += n;
   if (in.got < in.bytes) return n > 0;
   ring.taken.store(++in.taken, std::memory_order_release);
@@ -251,7 +251,7 @@ bool Comm::receive(int from) {
 // end of the ring tells.
 uint64_t Comm::drain(Ring& ring, const Inbound& in) {
   const uint64_t tail = ring.tail.load(std::memory_order_relaxed);
-  uint64_t here = in.envelope.in_ring;
+  uint64_t here = in.cover->envelope.in_ring;
   if (here <= in.got) here = in.got + ring.head.load(std::memory_order_acquire) - tail;
   const uint64_t n = worth_moving(in.bytes - in.got, here - in.got);
   if (n == 0) return 0;

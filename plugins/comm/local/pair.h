@@ -17,7 +17,7 @@ struct Transfer {
   const orr_coll* coll;
   bool sends;
   bool begun = false, done = false;
-  Way way = Way::in_envelope;  // of a send that has begun
+  Way way = Way::in_cover;  // of a send that has begun
   uint64_t moved = 0;
   uint64_t number = 0;  // among the messages to this peer, of a send that has begun
 };
@@ -40,7 +40,7 @@ struct Outbound {
 struct Inbound {
   uint64_t taken = 0;  // messages before it
   bool open = false;
-  Envelope envelope{};
+  const Cover* cover = nullptr;
   uint64_t bytes = 0, got = 0;
   char* to = nullptr;
   Transfer* transfer = nullptr;  // else the last stray

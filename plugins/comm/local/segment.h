@@ -84,17 +84,13 @@ struct Poison {
 
 // How a message's bytes travel: beside its envelope, through the ring, or not at all: they stay in
 // place until the receiver has fetched them.
-enum class Way : int32_t { in_envelope, in_ring, in_place };
+enum class Way : int32_t { in_cover, in_ring, in_place };
 
 struct Envelope {
   int64_t count;
   int32_t tag, dtype;
   Way way;
   uint32_t in_ring;  // bytes that were in the ring when the envelope was written
-  union {
-    Place place;
-    char bytes[480];
-  };
 };
 
 // The envelope of a message: with its number a cache line and more, of which a receiver reads the
@@ -102,6 +98,10 @@ struct Envelope {
 struct alignas(128) Cover {
   std::atomic<uint64_t> number;  // of the message, from 1; written last
   Envelope envelope;
+  union {
+    Place place;
+    char bytes[480];
+  };
   alignas(128) shared::Label label;
 };
 static_assert(offsetof(Cover, label) == 512);

@@ -122,8 +122,8 @@ void Comm::reduce_direct(Reduction& r) {
   await_step();
 }
 
-// What lies in its rank's own memory is copied by the kernel: of operands a piece at a time, which is
-// folded while it is in the cache; the other shares' results once all ranks have theirs.
+// What lies in its rank's own memory is copied by the kernel: of operands a piece at a time, which
+// is folded while it is in the cache; the other shares' results once all ranks have theirs.
 void Comm::reduce_attached(Reduction& r) {
   const int64_t from = r.begin(rank_), n = r.share(rank_);
   const int64_t width = scratch_bytes / r.fold.operands() / r.unit;

@@ -13,8 +13,8 @@
 
 class Pages {
  public:
-  // A page more: caches that look lines up by a few bits of their addresses (AMD's first level) confuse
-  // buffers that lie a multiple of 256 MB from each other, and lose each line when they read the other's.
+  // A page more: caches that look lines up by a hash of their addresses (AMD's first level) take
+  // buffers that lie a multiple of 256 MB from each other for one, and lose each line to the other.
   explicit Pages(size_t bytes) : bytes_(bytes + (2 << 20)) {
     void* at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) throw std::bad_alloc();

@@ -5,6 +5,7 @@
 // Where all ranks can open one memory, a word is a store and a load there; else it is a message.
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <utility>
 
 #include <orrery/sdk/plugin.hpp>
@@ -111,21 +112,34 @@ bool Comm::words_have_come() {
   return true;
 }
 
+// REQUIRES: inside.
+void Comm::move_on(std::vector<MPI_Request>& moving, std::optional<orr::Error>& failure) {
+  if (moving.empty() || failure) return family_->listen();
+  try {
+    test(moving);
+  } catch (const orr::Error& e) {
+    failure = e;
+  }
+}
+
 // Only when the words differ do the cards travel, and then every rank says the same sentence.
 void Comm::end_agreement(std::vector<MPI_Request>& beside) {
   if (!std::exchange(agreeing_, false)) return;
+  std::optional<orr::Error> failure;  // of what moves, which unequal words would explain
   if (!notices_.base()) {
     finish(telling_, 0);
   } else if (!words_have_come()) {
     await(0, [&] {
-      beside.empty() ? family_->listen() : void(test(beside));  // what is moving moves on
+      move_on(beside, failure);
       return words_have_come();
     });
   }
   const uint64_t mine = fingerprints_[rank_];
   if (std::all_of(fingerprints_.begin(), fingerprints_.end(),
-                  [=](uint64_t word) { return word == mine; }))
+                  [=](uint64_t word) { return word == mine; })) {
+    if (failure) throw *failure;
     return;
+  }
   const auto cards = gather(shared::card_of(*current_, size_));
   for (int r = 1; r < size_; ++r)
     if (!shared::agree(cards[0], cards[r]))

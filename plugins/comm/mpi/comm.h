@@ -14,10 +14,12 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <orrery/sdk/exchange.hpp>
+#include <orrery/sdk/plugin.hpp>
 
 #include "../shared/mapping.h"
 #include "../shared/operation.h"
@@ -64,6 +66,7 @@ class Comm : public orr::exchange::Messenger {
   void begin_agreement(const orr_coll& c);
   void send_words();
   bool words_have_come();
+  void move_on(std::vector<MPI_Request>& moving, std::optional<orr::Error>& failure);
   // `beside`: what this rank has begun to move.
   void end_agreement(std::vector<MPI_Request>& beside);
 

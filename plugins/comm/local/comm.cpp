@@ -40,11 +40,11 @@ bool Comm::has_own_cpus() const {
 }
 
 // Registered memory is a stride for each rank, shared memory one for all. Each rank places pages of
-// its part near itself, before anybody writes. Strides of 32 MB are avoided: AMD's first caches
-// look lines up by a hash of their addresses that is the same for those 256 MB apart, and sums that
-// read both would lose each line to the other, at a tenth of the speed.
+// its part near itself, before anybody writes. Parts that lie a multiple of 256 MB from each other,
+// as those of eight ranks would at strides of 32 MB, are slow to sum: measured on a Zen 4, whose
+// first cache seems to take their lines for one another.
 orr_memory* Comm::allocate(uint64_t bytes, bool shared) {
-  constexpr uint64_t huge = 2 << 20, avoided = 32 << 20;
+  constexpr uint64_t huge = shared::huge_page, avoided = 32 << 20;
   const auto sizes = gather_words(static_cast<int64_t>(bytes), "allocate");
   for (int r = 0; r < size_; ++r)
     if (sizes[r] != sizes[0])

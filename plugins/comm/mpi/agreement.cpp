@@ -33,7 +33,7 @@ struct alignas(128) Comm::Notice {
 };
 
 Comm::Notice& Comm::notice(int rank) const {
-  return reinterpret_cast<Notice*>(notices_.base())[rank];
+  return reinterpret_cast<Notice*>(common_.base())[rank];
 }
 
 // REQUIRES: all ranks call this.
@@ -43,7 +43,7 @@ std::vector<T> Comm::gather(const T& own) {
   std::vector<MPI_Request> request(1);
   {
     std::lock_guard lock(family_->inside());
-    check_mpi(MPI_Iallgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, heads_,
+    check_mpi(MPI_Iallgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, beside_,
                              request.data()),
               "MPI_Iallgather");
   }
@@ -53,23 +53,25 @@ std::vector<T> Comm::gather(const T& own) {
 
 void Comm::introduce() {
   const std::string host = shared::host_identity(family_->rank());
-  if (rank_ == 0) open_notices([&] { return shared::Mapping::create(size_ * sizeof(Notice)); });
+  const uint64_t notices = size_ * sizeof(Notice), bytes = notices + Heads::bytes(size_);
+  if (rank_ == 0) open_common([&] { return shared::Mapping::create(bytes); });
   const auto all = gather(Introduction{family_->rank(), shared::hash(host.data(), host.size(), 0),
-                                       notices_.base() ? notices_.card() : 0});
+                                       common_.base() ? common_.card() : 0});
   bool together = all[0].card != 0;
   for (const Introduction& i : all) together = together && i.host == all[0].host;
-  if (rank_ > 0 && together) open_notices([&] { return shared::Mapping::open(all[0].card); });
-  for (bool opened : gather<char>(together && notices_.base())) together = together && opened;
-  notices_.close_card();
-  if (!together) notices_ = {};
+  if (rank_ > 0 && together) open_common([&] { return shared::Mapping::open(all[0].card); });
+  for (bool opened : gather<char>(together && common_.base())) together = together && opened;
+  common_.close_card();
+  if (!together) common_ = {};
+  if (together) heads_ = Heads(common_.base() + notices, rank_, size_);
   for (const Introduction& i : all) world_of_.push_back(static_cast<int>(i.world_rank));
 }
 
 // What is out of reach is done without.
 template <class F>
-void Comm::open_notices(F&& open) {
+void Comm::open_common(F&& open) {
   try {
-    notices_ = open();
+    common_ = open();
   } catch (const orr::Error&) {
   }
 }
@@ -77,7 +79,7 @@ void Comm::open_notices(F&& open) {
 void Comm::begin_agreement(const orr_coll& c) {
   fingerprints_[rank_] = shared::fingerprint(c, size_);
   agreeing_ = true;
-  if (!notices_.base()) return send_words();
+  if (!common_.base()) return send_words();
   ++step_;
   notice(rank_).words[step_ % 2] = fingerprints_[rank_];
   notice(rank_).step.store(step_, std::memory_order_release);
@@ -88,7 +90,7 @@ void Comm::send_words() {
   std::lock_guard lock(family_->inside());
   if (size_ > few_ranks) {
     check_mpi(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_UINT64_T, fingerprints_.data(), 1, MPI_UINT64_T,
-                             heads_, &telling_.emplace_back()),
+                             beside_, &telling_.emplace_back()),
               "MPI_Iallgather");
     return;
   }
@@ -126,7 +128,7 @@ void Comm::move_on(std::vector<MPI_Request>& moving, std::optional<orr::Error>& 
 void Comm::end_agreement(std::vector<MPI_Request>& beside) {
   if (!std::exchange(agreeing_, false)) return;
   std::optional<orr::Error> failure;  // of what moves, which unequal words would explain
-  if (!notices_.base()) {
+  if (!common_.base()) {
     finish(telling_, 0);
   } else if (!words_have_come()) {
     await(0, [&] {

@@ -18,7 +18,7 @@ Comm::Comm(std::shared_ptr<Family> family, MPI_Comm parent) : family_(std::move(
   fingerprints_.assign(size_, 0);
   std::vector<MPI_Request> forming(2);
   check_mpi(MPI_Comm_idup(parent, &main_, &forming[0]), "MPI_Comm_idup");
-  check_mpi(MPI_Comm_idup(parent, &heads_, &forming[1]), "MPI_Comm_idup");
+  check_mpi(MPI_Comm_idup(parent, &beside_, &forming[1]), "MPI_Comm_idup");
   finish(forming, 0);
   introduce();
 }
@@ -27,7 +27,7 @@ Comm::Comm(std::shared_ptr<Family> family, MPI_Comm parent) : family_(std::move(
 Comm::~Comm() {
   if (family_->failing()) return;
   std::lock_guard lock(family_->inside());
-  for (MPI_Comm* c : {&main_, &heads_})
+  for (MPI_Comm* c : {&main_, &beside_})
     if (*c != MPI_COMM_NULL) MPI_Comm_free(c);
 }
 

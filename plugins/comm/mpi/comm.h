@@ -7,12 +7,13 @@
 //   comm.cpp        forming and splitting, the one wait loop, whom to blame
 //   agreement.cpp   whether all ranks post the same
 //   collective.cpp  what moves goes through the library or messages, what adds through messages
-//   pair.cpp        send and recv
+//   pair.cpp        send and recv;  heads.cpp  what goes ahead, through memory
 #pragma once
 
 #include <orrery/comm.h>
 
 #include <atomic>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@
 #include "../shared/mapping.h"
 #include "../shared/operation.h"
 #include "family.h"
+#include "heads.h"
 
 namespace mpi {
 
@@ -61,7 +63,7 @@ class Comm : public orr::exchange::Messenger {
   template <class T>
   std::vector<T> gather(const T& own);
   template <class F>
-  void open_notices(F&& open);
+  void open_common(F&& open);
   void introduce();
   void begin_agreement(const orr_coll& c);
   void send_words();
@@ -77,16 +79,25 @@ class Comm : public orr::exchange::Messenger {
   void reduce(const orr_coll& c);
 
   struct Transfer;
+  // A head that came before its receive was posted.
+  struct Early {
+    int source;
+    Head head;
+  };
   void transfer(const orr_coll* ops, int n);
+  int64_t write_head(const Transfer& t, Head& h);
   void begin_send(Transfer& t);
   void begin_recv(Transfer& t);
+  void open_head(Transfer& t, int source, const Head& head);
+  void deliver(int source, std::vector<Transfer>& all);
+  void move_heads(std::vector<Transfer>& all);
   bool advance(Transfer& t);
-  void open_head(Transfer& t, int source);
+  Transfer* advance_all(std::vector<Transfer>& all);
 
   std::shared_ptr<Family> family_;
   MPI_Comm main_ =
       MPI_COMM_NULL;  // collectives, exchanges (tag 0), bodies of messages (tags from 1)
-  MPI_Comm heads_ = MPI_COMM_NULL;  // heads of messages, by the user's tags; agreement
+  MPI_Comm beside_ = MPI_COMM_NULL;  // heads of messages, by the user's tags; agreement
   int rank_ = 0, size_ = 0;
   std::vector<int> world_of_;
   std::vector<int> serial_;  // of messages to each peer
@@ -94,9 +105,11 @@ class Comm : public orr::exchange::Messenger {
   const orr_coll* current_ = nullptr;
   bool agreeing_ = false;               // on the collective under way
   std::vector<uint64_t> fingerprints_;  // of the ranks
-  shared::Mapping notices_;             // of the ranks; where there is none, words are messages
+  shared::Mapping common_;              // notices and heads; where there is none, both are messages
   uint64_t step_ = 0;                   // collectives so far
   std::vector<MPI_Request> telling_;
+  Heads heads_;
+  std::list<Early> early_;
   // Of an exchange; kept, for memory of the heap costs small ones much.
   std::vector<MPI_Request> requests_;
   std::vector<orr::exchange::Message> sends_, recvs_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages between two ranks. A head goes first, under the user's tag: what follows, how it is
-// called, and the message itself if it is short. A longer one follows under its own serial number,
-// so that a body never meets another head's receive, whatever order the heads were taken in.
+// Messages between two ranks. A head goes first: through memory, where it is matched here, or as a
+// message under the user's tag, where the library does. A body follows under its own serial number,
+// so that it never meets another head's receive, whatever order the heads were taken in.
 #include <algorithm>
 #include <cstring>
 
@@ -12,30 +12,21 @@
 #include "wait.h"
 
 namespace mpi {
-namespace {
-
-constexpr int64_t inline_bytes = 2 << 10;
-
-struct Head {
-  int64_t count;
-  int32_t dtype, serial;
-  shared::Label label;
-  char data[inline_bytes];
-};
-
-}  // namespace
 
 struct Comm::Transfer {
   const orr_coll* coll;
   int64_t bytes;
-  Head head{};
+  bool begun = false, head_done = false, done = false;
+  std::unique_ptr<Head> head = {};  // that the library carries
   MPI_Request head_request = MPI_REQUEST_NULL;
-  bool head_done = false;
   std::vector<MPI_Request> body = {};
-  bool done = false;
 
   bool sends() const { return coll->op == ORR_COLL_SEND; }
-  bool is_short() const { return bytes <= inline_bytes; }
+  int peer() const { return coll->root_or_peer; }
+  bool is_short() const { return bytes <= Head::inline_bytes; }
+  bool wants(int source, const Head& h) const {
+    return !sends() && !head_done && (peer() < 0 || peer() == source) && coll->tag == h.tag;
+  }
   char* data() const {
     return bytes > 0 ? orr::data<char>(sends() ? coll->send : coll->recv) : nullptr;
   }
@@ -64,66 +55,138 @@ void Comm::exchange(const std::vector<orr::exchange::Message>& sends,
   finish(requests_, bytes);
 }
 
+// Returns the bytes of the head that count.
+int64_t Comm::write_head(const Transfer& t, Head& h) {
+  int& serial = serial_[t.peer()];
+  serial = serial % last_serial + 1;
+  h.count = t.coll->count;
+  h.dtype = t.coll->dtype;
+  h.tag = t.coll->tag;
+  h.serial = serial;
+  shared::write_label(*t.coll, h.label);
+  const int64_t inlined = t.is_short() ? t.bytes : 0;
+  if (inlined > 0) std::memcpy(h.data, t.data(), inlined);
+  return static_cast<int64_t>(offsetof(Head, data)) + inlined;
+}
+
 void Comm::begin_send(Transfer& t) {
-  const int peer = t.coll->root_or_peer;
-  serial_[peer] = serial_[peer] % last_serial + 1;
-  t.head.count = t.coll->count;
-  t.head.dtype = t.coll->dtype;
-  t.head.serial = serial_[peer];
-  t.head.label = shared::label_of(*t.coll);
-  int64_t head_bytes = offsetof(Head, data);
-  if (t.is_short()) {
-    if (t.bytes > 0) std::memcpy(t.head.data, t.data(), t.bytes);
-    head_bytes += t.bytes;
+  if (!heads_) {
+    t.head = std::make_unique<Head>();
+    const int64_t bytes = write_head(t, *t.head);
+    check_mpi(MPI_Isend(t.head.get(), static_cast<int>(bytes), MPI_BYTE, t.peer(), t.coll->tag,
+                        beside_, &t.head_request),
+              "MPI_Isend");
+  } else {
+    Head* const place = heads_.place(t.peer());
+    if (!place) return;
+    write_head(t, *place);
+    heads_.send(t.peer());
+    t.head_done = true;
   }
-  check_mpi(MPI_Isend(&t.head, static_cast<int>(head_bytes), MPI_BYTE, peer, t.coll->tag, heads_,
-                      &t.head_request),
-            "MPI_Isend");
+  t.begun = true;
   for (int64_t at = 0; !t.is_short() && at < t.bytes; at += most_bytes)
     check_mpi(MPI_Isend(t.data() + at, static_cast<int>(std::min(most_bytes, t.bytes - at)),
-                        MPI_BYTE, peer, t.head.serial, main_, &t.body.emplace_back()),
+                        MPI_BYTE, t.peer(), serial_[t.peer()], main_, &t.body.emplace_back()),
               "MPI_Isend");
 }
 
 void Comm::begin_recv(Transfer& t) {
-  const int peer = t.coll->root_or_peer < 0 ? MPI_ANY_SOURCE : t.coll->root_or_peer;
-  check_mpi(MPI_Irecv(&t.head, sizeof t.head, MPI_BYTE, peer, t.coll->tag, heads_, &t.head_request),
-            "MPI_Irecv");
+  t.begun = true;
+  if (!heads_) {
+    t.head = std::make_unique<Head>();
+    check_mpi(
+        MPI_Irecv(t.head.get(), sizeof(Head), MPI_BYTE, t.peer() < 0 ? MPI_ANY_SOURCE : t.peer(),
+                  t.coll->tag, beside_, &t.head_request),
+        "MPI_Irecv");
+    return;
+  }
+  const auto early = std::find_if(early_.begin(), early_.end(),
+                                  [&](const Early& e) { return t.wants(e.source, e.head); });
+  if (early == early_.end()) return;
+  open_head(t, early->source, early->head);
+  early_.erase(early);
 }
 
 // The head of a message has come: is it the one that is wanted? Then its body is.
-void Comm::open_head(Transfer& t, int source) {
+void Comm::open_head(Transfer& t, int source, const Head& head) {
   const orr_coll& c = *t.coll;
-  if (t.head.count != c.count || t.head.dtype != c.dtype)
+  t.head_done = true;
+  if (head.count != c.count || head.dtype != c.dtype)
     throw orr::Error(
         ORR_FAILED,
         shared::unequal_ends(
-            world_of_[source], shared::end_of_message(t.head.count, t.head.dtype, t.head.label),
+            world_of_[source], shared::end_of_message(head.count, head.dtype, head.label),
             world_of_[rank_], shared::end_of_message(c.count, c.dtype, shared::label_of(c))));
   if (c.size >= offsetof(orr_coll, source) + sizeof c.source && c.source) *c.source = source;
   if (t.is_short()) {
-    if (t.bytes > 0) std::memcpy(t.data(), t.head.data, t.bytes);
+    if (t.bytes > 0) std::memcpy(t.data(), head.data, t.bytes);
     return;
   }
   for (int64_t at = 0; at < t.bytes; at += most_bytes)
     check_mpi(MPI_Irecv(t.data() + at, static_cast<int>(std::min(most_bytes, t.bytes - at)),
-                        MPI_BYTE, source, t.head.serial, main_, &t.body.emplace_back()),
+                        MPI_BYTE, source, head.serial, main_, &t.body.emplace_back()),
               "MPI_Irecv");
+}
+
+// Heads from a rank that one of these receives waits for. Each goes to the first that wants it,
+// whichever waited; one that nobody wants yet is kept.
+void Comm::deliver(int source, std::vector<Transfer>& all) {
+  while (const Head* head = heads_.find(source)) {
+    const auto taker = std::find_if(all.begin(), all.end(),
+                                    [&](const Transfer& t) { return t.wants(source, *head); });
+    if (taker != all.end())
+      open_head(*taker, source, *head);
+    else
+      early_.push_back({source, *head});
+    heads_.take(source);
+  }
+}
+
+// Through memory: what a peer had no room for before, and what has come since. Messages to one peer
+// leave in order.
+void Comm::move_heads(std::vector<Transfer>& all) {
+  for (auto t = all.begin(); t != all.end(); ++t) {
+    if (t->begun) continue;
+    const int peer = t->peer();
+    const bool blocked = std::any_of(all.begin(), t, [&](const Transfer& before) {
+      return !before.begun && before.peer() == peer;
+    });
+    if (!blocked) begin_send(*t);
+  }
+  for (const Transfer& t : all) {
+    if (t.sends()) continue;
+    for (int r = t.peer() < 0 ? 0 : t.peer(); !t.head_done && r < size_; ++r) {
+      deliver(r, all);
+      if (t.peer() >= 0) break;
+    }
+  }
 }
 
 bool Comm::advance(Transfer& t) {
   if (t.done) return true;
   int done = 0;
   if (!t.head_done) {
+    if (heads_) return false;
     MPI_Status status;
     check_mpi(MPI_Test(&t.head_request, &done, &status), "MPI_Test");
     if (!done) return false;
     t.head_done = true;
-    if (!t.sends()) open_head(t, status.MPI_SOURCE);
+    if (!t.sends()) open_head(t, status.MPI_SOURCE, *t.head);
   }
+  if (t.body.empty()) return t.done = true;
   check_mpi(MPI_Testall(static_cast<int>(t.body.size()), t.body.data(), &done, MPI_STATUSES_IGNORE),
             "MPI_Testall");
   return t.done = done != 0;
+}
+
+// The first that is not done yet, or null.
+Comm::Transfer* Comm::advance_all(std::vector<Transfer>& all) {
+  if (heads_) move_heads(all);
+  Transfer* waits = nullptr;
+  for (Transfer& t : all)
+    if (!advance(t) && !waits) waits = &t;
+  if (waits && heads_) family_->listen();  // the library moves nothing unless it is called
+  return waits;
 }
 
 void Comm::transfer(const orr_coll* ops, int n) {
@@ -137,12 +200,13 @@ void Comm::transfer(const orr_coll* ops, int n) {
   if (all.empty()) return;
   {
     std::lock_guard lock(family_->inside());
-    for (Transfer& t : all) t.sends() ? begin_send(t) : begin_recv(t);
+    for (Transfer& t : all)
+      if (!t.sends()) begin_recv(t);
+    for (Transfer& t : all)
+      if (t.sends() && !heads_) begin_send(t);
   }
   await(bytes, [&] {
-    const Transfer* waits = nullptr;
-    for (Transfer& t : all)
-      if (!advance(t) && !waits) waits = &t;
+    const Transfer* waits = advance_all(all);
     if (waits) current_ = waits->coll;
     return waits == nullptr;
   });

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What goes ahead of a message: what follows, how it is called, and the message itself if it is
+// short. Where all ranks can open one memory, heads go through it, a few slots for each ordered
+// pair; else the library carries them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "../shared/operation.h"
+
+namespace mpi {
+
+// Read by other processes: fixed-width fields only.
+struct Head {
+  static constexpr int64_t inline_bytes = 2 << 10;
+
+  int64_t count;
+  int32_t dtype, tag, serial;
+  shared::Label label;
+  char data[inline_bytes];
+};
+
+// A rank's ends of the lanes that heads take through memory, each in order.
+class Heads {
+ public:
+  static uint64_t bytes(int ranks);
+
+  Heads() = default;
+  // `base`: zeroed memory of so many bytes, which all ranks see.
+  Heads(char* base, int rank, int ranks) : base_(base), rank_(rank), ends_(ranks) {}
+  explicit operator bool() const { return base_ != nullptr; }
+
+  // Where to write the next head to `peer`, or null while there is no room; send shows it.
+  Head* place(int peer);
+  void send(int peer);
+
+  // The next head from `peer`, or null; good until it is taken.
+  const Head* find(int peer) const;
+  void take(int peer);
+
+ private:
+  struct Lane;
+  struct End {
+    uint64_t sent = 0, seen = 0;  // heads to the peer, and how many it was last seen to have taken
+    uint64_t taken = 0;           // heads from the peer
+  };
+  Lane& lane(int from, int to) const;
+
+  char* base_ = nullptr;
+  int rank_ = 0;
+  std::vector<End> ends_;
+};
+
+}  // namespace mpi

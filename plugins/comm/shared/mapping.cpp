@@ -14,6 +14,8 @@
 #include <fstream>
 #include <utility>
 
+#include "pages.h"
+
 namespace shared {
 namespace {
 
@@ -21,8 +23,23 @@ namespace {
   throw orr::Error(ORR_FAILED, "shared memory: " + what + ": " + std::strerror(error));
 }
 
+// Addresses for so many bytes that begin a huge page: only there can shared memory have them.
+char* reserve(uint64_t bytes) {
+  const uint64_t room = bytes + huge_page;
+  void* found = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (found == MAP_FAILED) return nullptr;
+  char* const begin = static_cast<char*>(found);
+  const uint64_t before = -reinterpret_cast<uint64_t>(begin) % huge_page;
+  const uint64_t after = before + (bytes + 4095) / 4096 * 4096;
+  if (before > 0) munmap(begin, before);
+  if (after < room) munmap(begin + after, room - after);
+  return begin + before;
+}
+
 char* map(int fd, uint64_t bytes) {
-  void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  char* const place = bytes >= huge_page ? reserve(bytes) : nullptr;
+  void* base =
+      mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (place ? MAP_FIXED : 0), fd, 0);
   if (base == MAP_FAILED) refuse("cannot map " + std::to_string(bytes) + " bytes", errno);
   madvise(base, bytes, MADV_HUGEPAGE);
   madvise(base, bytes, MADV_DONTFORK);

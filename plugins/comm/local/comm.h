@@ -17,6 +17,7 @@
 #pragma once
 
 #include <orrery/comm.h>
+#include <sys/uio.h>
 
 #include <deque>
 #include <functional>
@@ -41,7 +42,7 @@ class Comm : public Group {
        uint64_t id);
   // Whether each rank can have one.
   bool has_own_cpus() const;
-  // Whether the ranks may read each other's own memory. Collective.
+  // Whether the ranks may read and write each other's own memory. Collective.
   bool can_attach();
 
   void run(const orr_coll* ops, int n) override;
@@ -82,10 +83,13 @@ class Comm : public Group {
 
   // reach.cpp
   Place place_of(const orr_buffer& b) const;
-  Place source_of(const orr_buffer& b, const void* data, uint64_t bytes) const;
+  Place source_of(const orr_buffer& b, const void* data) const;
   char* peer_address(const Place& place, int peer) const;
-  bool read_own(int peer, uint64_t address, void* to, uint64_t bytes) const;
+  using Copy = decltype(&process_vm_readv);
+  bool copy_own(Copy copy, int peer, uint64_t address, void* here, uint64_t bytes) const;
   void fetch(void* to, const Place& place, int peer, uint64_t bytes);
+  void store(const Place& place, int peer, const void* from, uint64_t bytes);
+  [[noreturn]] void blame_copy(const char* what, int peer, uint64_t bytes);
 
   // reduce.cpp
   struct Reduction;

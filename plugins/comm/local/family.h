@@ -38,8 +38,7 @@ struct Family {
   Segment world;               // of this host's ranks
   std::unique_ptr<Mesh> mesh;  // null: all ranks are on one host
   bool spin = false;           // every rank of this host has a CPU of its own
-  bool attach = false;         // ranks of this host may read each other's own memory
-  bool huge_pages = false;     // which that is likely to have
+  bool attach = false;         // ranks of this host may read and write each other's own memory
   std::vector<std::unique_ptr<Region>> regions;
 
   // Kills the world with this reason; false if it is dead already. [any thread]

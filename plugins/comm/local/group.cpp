@@ -95,7 +95,6 @@ std::unique_ptr<Group> form_world(const orr_comm_boot& boot) {
   auto host = std::make_unique<Comm>(family, family->world, here, index_of(here, boot.rank), 1);
   family->spin = host->has_own_cpus();
   family->attach = host->can_attach();
-  family->huge_pages = shared::has_huge_pages();
   if (here.size() < all.size())
     family->mesh = std::make_unique<Mesh>(*family, connect_all(boot, family->host_of));
   const bool is_wide = family->mesh != nullptr;

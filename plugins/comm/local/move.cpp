@@ -82,9 +82,12 @@ void Comm::move(const orr_coll& c) {
   Movement m(c, rank_, size_);
   const int64_t total = m.out.back();
   const int parity = (step_ + 1) & 1;
-  const Place place = source_of(m.copy.empty() ? c.send : orr_buffer{}, m.send, total);
+  const Place place = source_of(m.copy.empty() ? c.send : orr_buffer{}, m.send);
   Path path = place.path();
-  if (total <= worth_posting(place.registered() ? path_direct : path_staged)) path = path_small;
+  int64_t brief = worth_posting(place.registered() ? path_direct : path_staged);
+  // To fetch takes one more step, for which ranks that share CPUs wait longer than for a copy.
+  if (place.region == Place::own_memory && family_->spin) brief = worth_attaching;
+  if (total <= brief) path = path_small;
   if (path == path_small && total > 0) put(segment_.small(rank_, parity), m.send, total);
   if (!m.shared) std::memcpy(segment_.counts(rank_, parity), c.counts, size_ * sizeof(int64_t));
   announce(c, path, m.most, place, {});

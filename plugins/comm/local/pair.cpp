@@ -13,8 +13,8 @@
 namespace local {
 namespace {
 
-// From here on registered memory, and a sender's own, is read in place.
-constexpr uint64_t direct_bytes = 32 << 10, attach_bytes = 64 << 10;
+// From here on registered memory is read in place.
+constexpr uint64_t direct_bytes = 4 << 10;
 
 // Long messages move in pieces of at least this many bytes: both ends at work on the same few lines
 // of memory would be slower than a socket.
@@ -103,8 +103,8 @@ bool Comm::progress(std::vector<Transfer>& all) {
 Place Comm::place_of_message(const orr_coll& c) const {
   const uint64_t bytes = bytes_of(c.count, c.dtype);
   if (bytes < direct_bytes) return {};
-  const Place place = source_of(c.send, orr::data<char>(c.send), bytes);
-  return place.registered() || bytes >= attach_bytes ? place : Place{};
+  const Place place = source_of(c.send, orr::data<char>(c.send));
+  return place.registered() || static_cast<int64_t>(bytes) >= worth_attaching ? place : Place{};
 }
 
 // The peer's end of the ring is looked at only where there may be no room without: its line comes

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes that stay in place until peers fetch them: in registered memory, every rank's part of which
-// is mapped here, or in their sender's own, from which the kernel copies (process_vm_readv) where
-// it lets ranks read each other.
-#include <sys/uio.h>
-
+// Bytes that peers fetch from where they are, or store where they are wanted: in registered memory,
+// every rank's part of which is mapped here, or in a rank's own, from and to which the kernel
+// copies (process_vm_readv, process_vm_writev) where it lets ranks do so.
 #include <algorithm>
 #include <cerrno>
 #include <orrery/sdk/plugin.hpp>
@@ -24,12 +22,10 @@ Place Comm::place_of(const orr_buffer& b) const {
   return {};
 }
 
-// Of `bytes` at `data`, which are the buffer's unless it is empty.
-Place Comm::source_of(const orr_buffer& b, const void* data, uint64_t bytes) const {
-  constexpr uint64_t most_of_small_pages = 4 << 20;
+// Of what lies at `data`, which is the buffer's unless that is empty.
+Place Comm::source_of(const orr_buffer& b, const void* data) const {
   const Place place = place_of(b);
   if (place.region != 0 || !family_->attach) return place;
-  if (!family_->huge_pages && bytes >= most_of_small_pages) return place;
   return {Place::own_memory, reinterpret_cast<uint64_t>(data)};
 }
 
@@ -39,10 +35,11 @@ char* Comm::peer_address(const Place& place, int peer) const {
   throw orr::Error(ORR_FAILED, "a peer names communication memory that is not known here");
 }
 
-bool Comm::read_own(int peer, uint64_t address, void* to, uint64_t bytes) const {
-  for (char* at = static_cast<char*>(to); bytes > 0;) {
-    const iovec here{at, bytes}, there{reinterpret_cast<void*>(address), bytes};
-    const ssize_t n = process_vm_readv(segment_.member(peer).process, &here, 1, &there, 1, 0);
+// Between here and a peer's own memory, by the kernel.
+bool Comm::copy_own(Copy copy, int peer, uint64_t address, void* here, uint64_t bytes) const {
+  for (char* at = static_cast<char*>(here); bytes > 0;) {
+    const iovec ours{at, bytes}, theirs{reinterpret_cast<void*>(address), bytes};
+    const ssize_t n = copy(segment_.member(peer).process, &ours, 1, &theirs, 1, 0);
     if (n <= 0) return false;
     at += n;
     address += static_cast<uint64_t>(n);
@@ -52,29 +49,40 @@ bool Comm::read_own(int peer, uint64_t address, void* to, uint64_t bytes) const 
 }
 
 void Comm::fetch(void* to, const Place& place, int peer, uint64_t bytes) {
-  if (place.registered()) {
+  if (place.registered())
     take(to, peer_address(place, peer), bytes, bytes);
-    return;
-  }
-  if (read_own(peer, place.offset, to, bytes)) return;
-  const int error = errno;
+  else if (!copy_own(process_vm_readv, peer, place.offset, to, bytes))
+    blame_copy("read", peer, bytes);
+}
+
+// REQUIRES: the peer leaves the place alone until this rank's next step.
+void Comm::store(const Place& place, int peer, const void* from, uint64_t bytes) {
+  if (place.registered())
+    put(peer_address(place, peer), from, bytes);
+  else if (!copy_own(process_vm_writev, peer, place.offset, const_cast<void*>(from), bytes))
+    blame_copy("write", peer, bytes);
+}
+
+void Comm::blame_copy(const char* what, int peer, uint64_t bytes) {
+  const int error = errno, other = world_of_[peer];
   family_->check_alive();
-  if (has_ended(family_->boot, world_of_[peer])) family_->die_of(world_of_[peer], current_);
-  family_->die(ORR_FAILED, "rank " + std::to_string(world_of_[rank_]) + " cannot read " +
-                               std::to_string(bytes) + " bytes of rank " +
-                               std::to_string(world_of_[peer]) + ": " + std::strerror(error) +
-                               here());
+  if (has_ended(family_->boot, other)) family_->die_of(other, current_);
+  family_->die(ORR_FAILED, "rank " + std::to_string(world_of_[rank_]) + " cannot " + what + " " +
+                               std::to_string(bytes) + " bytes of rank " + std::to_string(other) +
+                               ": " + std::strerror(error) + here());
 }
 
 // Each tries a word of its neighbour.
 bool Comm::can_attach() {
-  const int64_t word = static_cast<int64_t>(id_) ^ rank_;
+  int64_t word = static_cast<int64_t>(id_) ^ rank_;
   const auto words = gather_words(word, "forming the world");
   const auto places = gather_words(reinterpret_cast<int64_t>(&word), "forming the world");
   const int next = (rank_ + 1) % size_;
   int64_t seen = 0;
-  const bool can = read_own(next, static_cast<uint64_t>(places[next]), &seen, sizeof seen) &&
-                   seen == words[next];
+  const uint64_t place = static_cast<uint64_t>(places[next]);
+  const bool can = copy_own(process_vm_readv, next, place, &seen, sizeof seen) &&
+                   seen == words[next] &&
+                   copy_own(process_vm_writev, next, place, &seen, sizeof seen);
   const auto all = gather_words(can, "forming the world");
   return std::all_of(all.begin(), all.end(), [](int64_t one) { return one != 0; });
 }

@@ -15,8 +15,8 @@ namespace {
 
 enum class Deliver { all, root, owner };
 
-constexpr int64_t worth_attaching = 1 << 20;  // bytes of an operand; below, slots are faster
-constexpr int64_t scratch_bytes = shared::huge_page;
+// Of all operands' pieces; with what they become they stay in a second cache of 1 MB.
+constexpr int64_t scratch_bytes = 512 << 10;
 
 }  // namespace
 
@@ -69,9 +69,9 @@ Comm::Reduction::Reduction(const orr_coll& coll, int rank, int ranks)
 void Comm::reduce(const orr_coll& c) {
   Reduction r(c, rank_, size_);
   const int64_t bytes = r.fold.most_owned() * r.total * r.unit;
-  const bool attach = family_->huge_pages && bytes >= worth_attaching && r.deliver != Deliver::root;
-  const Place send = attach ? source_of(c.send, r.send, bytes) : place_of(c.send);
-  const Place recv = attach ? source_of(c.recv, r.recv, bytes) : place_of(c.recv);
+  const bool attach = bytes >= worth_attaching && r.deliver != Deliver::root;
+  const Place send = attach ? source_of(c.send, r.send) : place_of(c.send);
+  const Place recv = attach ? source_of(c.recv, r.recv) : place_of(c.recv);
   Path path = path_direct;
   if (r.owned() > 0) path = std::max(path, send.path());
   if (r.here && r.deliver != Deliver::owner) path = std::max(path, recv.path());
@@ -122,12 +122,12 @@ void Comm::reduce_direct(Reduction& r) {
   await_step();
 }
 
-// What lies in its rank's own memory is copied by the kernel: of operands a piece at a time, which
-// is folded while it is in the cache; the other shares' results once all ranks have theirs.
+// What lies in its rank's own memory is copied by the kernel, a piece at a time: operands are
+// folded and sums delivered while they are in the cache.
 void Comm::reduce_attached(Reduction& r) {
   const int64_t from = r.begin(rank_), n = r.share(rank_);
   const int64_t width = scratch_bytes / r.fold.operands() / r.unit;
-  if (!scratch_) scratch_ = shared::take_huge_pages(scratch_bytes);
+  if (!scratch_) scratch_ = shared::take_huge_pages(shared::huge_page);
   for (int64_t at = 0; at < n; at += width) {
     const int64_t part = std::min(width, n - at);
     for (int q = 0; q < size_; ++q)
@@ -139,15 +139,10 @@ void Comm::reduce_attached(Reduction& r) {
       }
     r.out = {r.result(from + at)};
     r.fold.run(r.in, r.out, part);
+    for (int q = 0; q < size_; ++q)
+      if (q != rank_ && r.gets(q))
+        store(post_of(q).recv + (from + at) * r.unit, q, r.out[0], part * r.unit);
   }
-  std::vector<Place> results;
-  for (int q = 0; q < size_; ++q) results.push_back(post_of(q).recv + r.begin(q) * r.unit);
-  publish();
-  await_step();
-  if (r.deliver == Deliver::owner) return;
-  for (int q = 0; q < size_; ++q)
-    if (q != rank_ && r.share(q) > 0)
-      fetch(r.result(r.begin(q)), results[q], q, r.share(q) * r.unit);
   publish();
   await_step();
 }

@@ -3,17 +3,9 @@
 
 #include <sys/mman.h>
 
-#include <fstream>
 #include <new>
-#include <string>
 
 namespace shared {
-
-bool has_huge_pages() {
-  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
-  std::string line;
-  return std::getline(file, line) && line.find("[never]") == std::string::npos;
-}
 
 Pages take_huge_pages(uint64_t bytes) {
   Pages pages(static_cast<char*>(std::aligned_alloc(huge_page, bytes)));

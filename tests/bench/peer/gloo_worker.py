@@ -16,10 +16,10 @@ MOST = 64 << 20
 class Bench:
     def __init__(self, rank, ranks):
         self.rank, self.ranks = rank, ranks
-        self.mine, self.other = torch.zeros(MOST // 4), torch.zeros(MOST // 4)
+        self.mine, self.other = torch.zeros(MOST // 4 + ranks), torch.zeros(MOST // 4 + ranks)
 
     def call(self, op, n):
-        share = n // self.ranks
+        share = -(-n // self.ranks)  # Gloo has only equal ones
         if op == "all_reduce":
             return lambda: dist.all_reduce(self.mine[:n])
         if op == "reduce_scatter":

@@ -21,6 +21,10 @@ using shared::seconds;
 
 constexpr int64_t ms = 1000000;
 
+// How long a wait gives the CPU away and looks again before it sleeps, for who sleeps is late where
+// ranks share CPUs. A time, not a count: who computes on this CPU keeps it for longer than this.
+constexpr int64_t time_to_yield_ns = ms / 10;
+
 void futex(std::atomic<uint32_t>& word, int op, uint32_t value, const timespec* timeout) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), op, value, timeout, nullptr, 0);
 }
@@ -117,7 +121,7 @@ void Comm::look_beyond(const Missing& missing, int who, int64_t waited, int64_t&
 
 // Counts its own looking time only: a pause of this very process is no sign against its peers.
 void Comm::await_slowly(const Missing& missing) {
-  for (int i = 0; i < 20; ++i) {
+  for (const int64_t begin = now_ns(); now_ns() - begin < time_to_yield_ns;) {
     sched_yield();
     if (missing(0) < 0) return;
   }

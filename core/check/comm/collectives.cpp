@@ -28,9 +28,8 @@ struct Case {
 };
 
 void expect(const char* what, const Case& k, const char* got, const std::vector<char>& want) {
-  if (std::memcmp(got, want.data(), want.size()) == 0) return;
-  size_t i = 0;
-  while (got[i] == want[i]) ++i;
+  const size_t i = std::mismatch(want.begin(), want.end(), got).first - want.begin();
+  if (i == want.size()) return;
   fail(ORR_FAILED, "{}: dtype {} redop {} count {} in_place {} {}: byte {} of {} differs", what,
        k.dtype, k.redop, k.count, k.in_place, k.place, i, want.size());
 }
@@ -70,7 +69,7 @@ struct Bench {
     const uint64_t from = 1 << 20,
                    to = k.in_place ? from + static_cast<uint64_t>(shift) : half_slab + from;
     std::memset(slab.at(half_slab + from), 0x5A, recv_bytes + 64);
-    std::memcpy(slab.at(from), send.data(), send.size());
+    std::copy(send.begin(), send.end(), slab.at(from));
     c.send = slab.part(from, send.size());
     c.recv = slab.part(to, recv_bytes);
     c.count = c.counts && c.op != ORR_COLL_TREE_REDUCE_SCATTER ? 0 : k.count;
@@ -87,7 +86,7 @@ struct Bench {
   // Of an operation that is not in place: its input is as it was, and so is what lies behind its
   // output.
   void expect_nothing_else(const orr_coll& c, const std::vector<char>& send, uint64_t recv_bytes) {
-    if (std::memcmp(slab.at(c.send.offset), send.data(), send.size()) != 0)
+    if (!std::equal(send.begin(), send.end(), slab.at(c.send.offset)))
       fail(ORR_FAILED, "{}: it wrote into what it sends", orr::traffic::name(c.op));
     const char* behind = slab.at(c.recv.offset + recv_bytes);
     if (std::count(behind, behind + 64, 0x5A) != 64)

@@ -3,6 +3,8 @@
 // Send and recv: sizes beyond the ring, groups that cross, tags out of order, registered memory.
 #include "check/comm/bodies.h"
 
+#include <algorithm>
+
 #include "check/comm/model.h"
 #include "check/comm/peer.h"
 
@@ -21,13 +23,13 @@ orr_coll pair_op(int op, int peer, int tag, orr_buffer b, int64_t count) {
 
 void expect(const Slab& slab, uint64_t at, uint64_t sequence, int64_t n) {
   const std::vector<char> want = numbers(ORR_F32, sequence, n);
-  if (std::memcmp(slab.at(at), want.data(), want.size()) != 0)
+  if (!std::equal(want.begin(), want.end(), slab.at(at)))
     fail(ORR_FAILED, "message {} of {} elements arrived altered", sequence, n);
 }
 
 void fill(const Slab& slab, uint64_t at, uint64_t sequence, int64_t n) {
   const std::vector<char> data = numbers(ORR_F32, sequence, n);
-  std::memcpy(slab.at(at), data.data(), data.size());
+  std::copy(data.begin(), data.end(), slab.at(at));
 }
 
 // Everyone sends to its right and receives from its left in one group: no order of starts may

@@ -183,7 +183,7 @@ std::vector<Test> trouble_tests() {
       troubles("comm.peer_freezes", waiting,
                {{"falls", stopped.c_str(), "1", 3, "rank 2", 1, 0, 11}}),
       troubles("comm.deadlock", waiting, {{"embrace", "", "1", 2, "rank", 1, ORR_DEADLINE, 7}}),
-      troubles("comm.deadline", waiting, {{"late", "4000", "0.3", 3, "rank 1", 2, 0, 8}}),
+      troubles("comm.deadline", waiting, {{"late", "4000", "1", 3, "rank 1", 2, 0, 8}}),
       troubles("comm.mismatch", "comm.h: \"All ranks post the same operations in the same order\"",
                {{"otherwise", "count", "5", 3, "all_reduce", 3, 0, 11},
                 {"otherwise", "operation", "5", 3, "all_reduce", 2, 0, 11}})};

@@ -150,7 +150,7 @@ inline void claim(const void* line) {
 // compute thread.
 template <class F>
 bool Comm::spin(F&& missing) const {
-  const int spins = family_->spin ? 400 : 0;
+  const int spins = family_->spin ? 2000 : 0;
   for (int i = 0; i < spins; ++i) {
     if (missing(0) < 0) return true;
     relax();

@@ -155,10 +155,9 @@ void Comm::move_heads(std::vector<Transfer>& all) {
   }
   for (const Transfer& t : all) {
     if (t.sends()) continue;
-    for (int r = t.peer() < 0 ? 0 : t.peer(); !t.head_done && r < size_; ++r) {
-      deliver(r, all);
-      if (t.peer() >= 0) break;
-    }
+    const bool any = t.peer() < 0;
+    const int first = any ? 0 : t.peer(), end = any ? size_ : first + 1;
+    for (int r = first; r < end && !t.head_done; ++r) deliver(r, all);
   }
 }
 

@@ -146,8 +146,8 @@ inline void claim(const void* line) {
 #endif
 }
 
-// Spins only where every rank has its own CPU, and briefly: the CPU may be shared with the rank's
-// compute thread.
+// Spins only where every rank has its own CPU, and for some 25 us: the CPU may be shared with the
+// rank's compute thread.
 template <class F>
 bool Comm::spin(F&& missing) const {
   const int spins = family_->spin ? 2000 : 0;

@@ -81,7 +81,7 @@ std::string topology(const Cores& cores) {
 void add_shares(Facts& facts, const Cores& cores, int ranks) {
   for (int r = 0; r < ranks; ++r) {
     const Share share = share_of(cores.allowed, r, ranks);
-    const std::string pinned = share.cpus.empty() ? "not pinned: more ranks than CPUs"
+    const std::string pinned = share.cpus.empty() ? "not pinned: CPUs cannot be shared evenly"
                                                   : "pinned to CPUs " + cpu_list(share.cpus);
     const auto threads = static_cast<size_t>(share.threads);
     facts.emplace_back(fmt::format("rank {}", r), pinned + ", " + counted(threads, "thread"));

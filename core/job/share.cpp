@@ -54,8 +54,11 @@ Share share_of(const std::vector<Core>& cores, int rank, int ranks) {
   }
   std::vector<int> threads;
   for (const Core& core : cores) threads.insert(threads.end(), core.begin(), core.end());
-  if (static_cast<size_t>(ranks) > threads.size()) return {};
   const auto begin = threads.begin();
+  if (const int cpus = static_cast<int>(threads.size()); ranks > cpus) {
+    if (ranks % cpus != 0) return {};
+    return {{begin[rank / (ranks / cpus)]}, 1};
+  }
   return {{begin + static_cast<long>(cut(threads.size(), rank)),
            begin + static_cast<long>(cut(threads.size(), rank + 1))},
           1};
@@ -66,8 +69,9 @@ std::vector<int> cpu_share(const std::vector<int>& cpus, int rank, int ranks) {
   const Share share = share_of(cores_of(cpus), rank, ranks);
   if (share.cpus.empty() && pinning().asked)
     fail(ORR_INVALID,
-         "--pin cores: {} ranks of this host have {} CPUs: use fewer ranks, or --pin none", ranks,
-         cpus.size());
+         "--pin cores: {} ranks of this host cannot share {} CPUs evenly: use another number of "
+         "ranks, or --pin none",
+         ranks, cpus.size());
   return share.cpus;
 }
 

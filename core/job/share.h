@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which CPUs of a host are a rank's own, and how many threads it computes with. Whole cores are
-// dealt, neighbours together; only where there are more ranks than cores, their hardware threads;
-// and where there are more ranks than these, nobody is pinned. The bits of a run never depend on
-// it.
+// dealt, neighbours together; only where there are more ranks than cores, their hardware threads.
+// More ranks than these share them, the same number on each, or nobody is pinned. The bits of a run
+// never depend on it.
 #pragma once
 
 #include <string>

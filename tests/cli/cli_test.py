@@ -56,7 +56,9 @@ class Doctor(unittest.TestCase):
         for rank, cpus in enumerate(("0-3", "4-7", "8-11")):
             self.assertRegex(done.stdout, rf"(?m)^rank {rank} +pinned to CPUs {cpus}, 2 threads$")
         crowd = orrery("doctor", "-n", "13", HWLOC_SYNTHETIC="pack:2 [numa] core:3 pu:2")
-        self.assertRegex(crowd.stdout, r"(?m)^rank 12 +not pinned: more ranks than CPUs, 1 thread$")
+        self.assertRegex(crowd.stdout, r"(?m)^rank 12 +not pinned: CPUs cannot be shared evenly, 1 thread$")
+        crowd = orrery("doctor", "-n", "24", HWLOC_SYNTHETIC="pack:2 [numa] core:3 pu:2")
+        self.assertRegex(crowd.stdout, r"(?m)^rank 23 +pinned to CPUs 11, 1 thread$")
 
     def test_launcher(self):
         done = orrery("doctor", OMPI_COMM_WORLD_RANK="1", OMPI_COMM_WORLD_SIZE="4")

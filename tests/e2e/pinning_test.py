@@ -71,7 +71,13 @@ class Pinning(unittest.TestCase):
         self.assertEqual(self.masks("-n", ranks, "--threads", 1, ranks=ranks), [ALLOWED] * ranks)
         done = orrery("run", "-n", ranks, "--pin", "cores", "forever.lua", cwd=HERE / "bad")
         self.assertEqual(done.code, 2, done.err)
-        self.assertIn(f"--pin cores: {ranks} ranks of this host have {len(ALLOWED)} CPUs", done.err)
+        self.assertIn(f"--pin cores: {ranks} ranks of this host cannot share {len(ALLOWED)} CPUs evenly", done.err)
+
+    def test_twice_as_many_ranks_as_cpus(self):
+        ranks = 2 * len(ALLOWED)
+        masks = self.masks("-n", ranks, "--threads", 1, ranks=ranks)
+        self.assertEqual(masks[::2], masks[1::2])  # neighbours share
+        self.assertEqual(sorted(masks[::2], key=min), [{cpu} for cpu in sorted(ALLOWED)])
 
     def test_words_that_are_no_choice(self):
         done = orrery("run", "--pin", "sockets", "forever.lua", cwd=HERE / "bad")

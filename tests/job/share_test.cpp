@@ -57,8 +57,22 @@ TEST(Share, PartsCoverTheCoresOnce) {
     EXPECT_EQ(seen.size(), 16u);
     EXPECT_EQ(threads, std::max(8, ranks));
   }
+}
+
+TEST(Share, ACrowdIsDealtEvenlyOrNotAtAll) {
+  const Topology t = described(two_sockets);
   EXPECT_TRUE(share_of(t.cores, 3, 17).cpus.empty());
   EXPECT_EQ(share_of(t.cores, 3, 17).threads, 1);
+  std::vector<int> ranks_on(16, 0), order;
+  for (int r = 0; r < 48; ++r) {
+    const Share share = share_of(t.cores, r, 48);
+    ASSERT_EQ(share.cpus.size(), 1u);
+    EXPECT_EQ(share.threads, 1);
+    ++ranks_on.at(static_cast<size_t>(share.cpus[0]));
+    order.push_back(share.cpus[0]);
+  }
+  EXPECT_EQ(ranks_on, std::vector<int>(16, 3));
+  EXPECT_EQ(order[0], order[2]);  // neighbours together
 }
 
 TEST(Share, OnlyWhatTheProcessMayUse) {
@@ -107,12 +121,13 @@ TEST(Share, RanksOfAnotherLauncherTakeTheirs) {
   if (have < 2 || have > 15) GTEST_SKIP() << "needs 2 to 15 CPUs";
   const std::vector<Core> cores = Topology::load().allowed(allowed_cpus());
   const Share second = share_of(cores, 1, 2);
-  const Taken half = take(2, "Open MPI", false), crowd = take(64, "Open MPI", false);
+  const Taken half = take(2, "Open MPI", false), crowd = take(have + 1, "Open MPI", false);
   EXPECT_EQ(half.threads, second.threads);
   EXPECT_EQ(half.cpus, static_cast<int>(second.cpus.size()));
   EXPECT_LT(half.cpus, have);
   EXPECT_EQ(crowd.threads, 1);
   EXPECT_EQ(crowd.cpus, have);
+  EXPECT_EQ(take(2 * have, "Open MPI", false).cpus, 1);
   EXPECT_EQ(take(2, "orrery", false).cpus, have);
   const Taken bound = take(2, "Open MPI", true), alone = take(1, "single process", false);
   EXPECT_EQ(bound.threads, 1);

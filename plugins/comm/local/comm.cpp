@@ -20,6 +20,7 @@ Comm::Comm(std::shared_ptr<Family> family, Segment segment, std::vector<int> wor
            uint64_t id)
     : Group(std::move(family), std::move(world_of), rank, id),
       segment_(std::move(segment)),
+      far_(size_, false),
       inbound_(size_),
       outbound_(size_) {
   Member& me = segment_.member(rank_);
@@ -29,6 +30,11 @@ Comm::Comm(std::shared_ptr<Family> family, Segment segment, std::vector<int> wor
   CPU_ZERO(&me.cpus);
   sched_getaffinity(0, sizeof me.cpus, &me.cpus);
   share_notices();
+  for (int r = 0; r < size_; ++r) {
+    cpu_set_t both;
+    CPU_AND(&both, &me.cpus, &segment_.member(r).cpus);
+    far_[r] = CPU_COUNT(&both) == 0;
+  }
   segment_.mapping().close_card();
 }
 

@@ -52,10 +52,11 @@ class Comm : public Group {
   // waiting.cpp
   void poison(int32_t code, const std::string& text);
   template <class F>
-  bool spin(F&& missing) const;
+  bool spin(F&& missing, bool together) const;
   template <class F>
   void await(F&& missing);
-  void await_slowly(const Missing& missing);
+  bool all_far(const Missing& missing, int first) const;
+  void await_slowly(const Missing& missing, bool together);
   void blame_dead(const Missing& missing, int first);
   void look_beyond(const Missing& missing, int who, int64_t waited, int64_t& asked_at);
   [[noreturn]] void blame_silent(int first, int64_t deadline_ns);
@@ -122,6 +123,7 @@ class Comm : public Group {
 
   Segment segment_;
   Mapping notices_;
+  std::vector<bool> far_;  // ranks that share no CPU with this one
   uint64_t allocations_ = 0;
   uint64_t step_ = 0, turn_ = 0;     // turn: chunks ever staged
   std::vector<Transfer> transfers_;  // of the present group
@@ -146,21 +148,30 @@ inline void claim(const void* line) {
 #endif
 }
 
-// Spins only where every rank has its own CPU, and for some 25 us: the CPU may be shared with the
-// rank's compute thread.
+// Whether nobody is awaited who needs this CPU.
+inline bool Comm::all_far(const Missing& missing, int first) const {
+  for (int r = first; r >= 0; r = missing(r + 1))
+    if (!far_[r]) return false;
+  return true;
+}
+
+// Looks again before the CPU is given away: for some 25 us where every rank has its own, which it
+// may share with its compute thread. Where ranks share CPUs, for about 1 us, what a switch and back
+// takes, when `together` all wait for each other and those of this CPU have come.
 template <class F>
-bool Comm::spin(F&& missing) const {
-  const int spins = family_->spin ? 2000 : 0;
-  for (int i = 0; i < spins; ++i) {
-    if (missing(0) < 0) return true;
+bool Comm::spin(F&& missing, bool together) const {
+  const int looks = family_->spin ? 2000 : together ? 50 : 0;
+  for (int i = 0;; ++i) {
+    const int first = missing(0);
+    if (first < 0) return true;
+    if (i == looks || !(family_->spin || all_far(missing, first))) return false;
     relax();
   }
-  return missing(0) < 0;
 }
 
 template <class F>
 void Comm::await(F&& missing) {
-  if (!spin(missing)) await_slowly(missing);
+  if (!spin(missing, true)) await_slowly(missing, true);
 }
 
 }  // namespace local

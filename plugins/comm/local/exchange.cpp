@@ -33,9 +33,9 @@ void Comm::meet(const orr_coll& c, const void* data, uint64_t bytes) {
       if (notice(r).step.load(std::memory_order_acquire) < step_) return r;
     return -1;
   };
-  const bool met = spin(missing);
+  const bool met = spin(missing, true);
   ring_bells();
-  if (!met) await_slowly(missing);
+  if (!met) await_slowly(missing, true);
   claim(&notice(rank_, step_ + 1));
   for (int r = 1; r < size_; ++r)
     if (notice(r).fingerprint != notice(0).fingerprint) tell_apart(c);

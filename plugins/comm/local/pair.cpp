@@ -52,9 +52,9 @@ void Comm::transfer(const orr_coll* ops, int n) {
   };
   const auto open = [](const Transfer& t) { return !t.done; };
   while (std::any_of(all.begin(), all.end(), open)) {
-    if (spin(missing)) continue;
+    if (spin(missing, false)) continue;
     ring_bells();
-    await_slowly(missing_aloud);
+    await_slowly(missing_aloud, false);
   }
   ring_bells();
   for (const Transfer& t : all)

@@ -15,8 +15,13 @@ namespace {
 
 enum class Deliver { all, root, owner };
 
-// Of all operands' pieces; with what they become they stay in a second cache of 1 MB.
-constexpr int64_t scratch_bytes = 512 << 10;
+// Shares of so many bytes are worth the kernel's calls for them (up to 3 us each), of which there is
+// one to and one from each peer.
+constexpr int64_t share_worth_attaching = 16 << 10;
+
+// Of an operand, at a time: less pays those calls too often, with more two operands and what they
+// become leave a second cache of 1 MB.
+constexpr int64_t piece_bytes = 256 << 10;
 
 }  // namespace
 
@@ -69,7 +74,7 @@ Comm::Reduction::Reduction(const orr_coll& coll, int rank, int ranks)
 void Comm::reduce(const orr_coll& c) {
   Reduction r(c, rank_, size_);
   const int64_t bytes = r.fold.most_owned() * r.total * r.unit;
-  const bool attach = bytes >= worth_attaching && r.deliver != Deliver::root;
+  const bool attach = bytes / size_ >= share_worth_attaching && r.deliver != Deliver::root;
   const Place send = attach ? source_of(c.send, r.send) : place_of(c.send);
   const Place recv = attach ? source_of(c.recv, r.recv) : place_of(c.recv);
   Path path = path_direct;
@@ -126,7 +131,8 @@ void Comm::reduce_direct(Reduction& r) {
 // folded and sums delivered while they are in the cache.
 void Comm::reduce_attached(Reduction& r) {
   const int64_t from = r.begin(rank_), n = r.share(rank_);
-  const int64_t width = scratch_bytes / r.fold.operands() / r.unit;
+  const int64_t width =
+      std::min<int64_t>(piece_bytes, shared::huge_page / r.fold.operands()) / r.unit;
   if (!scratch_) scratch_ = shared::take_huge_pages(shared::huge_page);
   for (int64_t at = 0; at < n; at += width) {
     const int64_t part = std::min(width, n - at);

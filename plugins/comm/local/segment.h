@@ -40,7 +40,7 @@ constexpr int64_t worth_posting(Path otherwise) {
   return static_cast<int64_t>(small_bytes) / (otherwise == path_direct ? 16 : 1);
 }
 
-// From so many bytes on the kernel copies from and to a rank's own memory faster than slots do.
+// From so many bytes on the kernel copies from a rank's own memory faster than slots do.
 constexpr int64_t worth_attaching = 8 << 10;
 
 // A place that bytes can be fetched from: an offset in registered memory, or an address in the

@@ -91,7 +91,7 @@ class Comm : public orr::exchange::Messenger {
   void open_head(Transfer& t, int source, const Head& head);
   void deliver(int source, std::vector<Transfer>& all);
   void move_heads(std::vector<Transfer>& all);
-  bool advance(Transfer& t);
+  void test_head(Transfer& t);
   Transfer* advance_all(std::vector<Transfer>& all);
 
   std::shared_ptr<Family> family_;

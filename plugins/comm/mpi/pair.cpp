@@ -161,31 +161,33 @@ void Comm::move_heads(std::vector<Transfer>& all) {
   }
 }
 
-bool Comm::advance(Transfer& t) {
-  if (t.done) return true;
+// A head that the library carries.
+void Comm::test_head(Transfer& t) {
   int done = 0;
-  if (!t.head_done) {
-    if (heads_) return false;
-    MPI_Status status;
-    check_mpi(MPI_Test(&t.head_request, &done, &status), "MPI_Test");
-    if (!done) return false;
-    t.head_done = true;
-    if (!t.sends()) open_head(t, status.MPI_SOURCE, *t.head);
-  }
-  if (t.body.empty()) return t.done = true;
-  check_mpi(MPI_Testall(static_cast<int>(t.body.size()), t.body.data(), &done, MPI_STATUSES_IGNORE),
-            "MPI_Testall");
-  return t.done = done != 0;
+  MPI_Status status;
+  check_mpi(MPI_Test(&t.head_request, &done, &status), "MPI_Test");
+  if (!done) return;
+  t.head_done = true;
+  if (!t.sends()) open_head(t, status.MPI_SOURCE, *t.head);
 }
 
-// The first that is not done yet, or null.
+// The first that is not done yet, or null. The library moves all bodies when it is called for one,
+// and must be called when none is there: on CPUs that ranks share, each call may give them away.
 Comm::Transfer* Comm::advance_all(std::vector<Transfer>& all) {
-  if (heads_) move_heads(all);
-  Transfer* waits = nullptr;
-  for (Transfer& t : all)
-    if (!advance(t) && !waits) waits = &t;
-  if (waits && heads_) family_->listen();  // the library moves nothing unless it is called
-  return waits;
+  if (heads_) {
+    move_heads(all);
+  } else {
+    for (Transfer& t : all)
+      if (!t.head_done) test_head(t);
+  }
+  for (Transfer& t : all) {
+    if (t.done) continue;
+    t.done = t.head_done && (t.body.empty() || test(t.body));
+    if (t.done) continue;
+    if (heads_ && !t.head_done) family_->listen();
+    return &t;
+  }
+  return nullptr;
 }
 
 void Comm::transfer(const orr_coll* ops, int n) {

@@ -17,6 +17,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <orrery/sdk/traffic.hpp>
 #include <type_traits>
 #include <vector>
@@ -71,34 +72,72 @@ ORR_FOLD_INLINE A apply(A a, A b) {
     return a + b;
   } else if constexpr (Op == ORR_RED_PROD) {
     return a * b;
-  } else {
-    const bool first = Op == ORR_RED_MIN ? a < b : a > b;
-    return first || a != a ? a : b;
+  } else if constexpr (std::is_integral_v<A>) {
+    return Op == ORR_RED_MIN ? std::min(a, b) : std::max(a, b);
+  } else {  // GCC makes a call of a != a in f16, and of || a branch, which becomes no vector
+    using I = std::conditional_t<sizeof(A) == 8, int64_t, int32_t>;
+    constexpr I infinity = std::bit_cast<I>(std::numeric_limits<A>::infinity());
+    const bool is_nan = (std::bit_cast<I>(a) & std::numeric_limits<I>::max()) > infinity;
+    return (Op == ORR_RED_MIN ? a < b : a > b) | is_nan ? a : b;
   }
+}
+
+// out[i] = first[i] (op) in[0][at + i] (op) ... (op) in[K-1][at + i]; `first` and `out` are stored
+// elements or, between passes, folded ones.
+template <class T, int Op, int K, class To, class From>
+ORR_FOLD_INLINE void fold_few(To* out, const From* first, const void* const* in, int64_t at,
+                              int64_t n) {
+  using E = Element<T>;
+  const T* next[K + 1];
+  for (int j = 0; j < K; ++j) next[j] = static_cast<const T*>(in[j]) + at;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    typename E::Acc acc;
+    if constexpr (std::is_same_v<From, T>)
+      acc = E::load(first[i]);
+    else
+      acc = first[i];
+    for (int j = 0; j < K; ++j) acc = apply<Op>(acc, E::load(next[j][i]));
+    if constexpr (std::is_same_v<To, T>)
+      out[i] = E::store(acc);
+    else
+      out[i] = acc;
+  }
+}
+
+// Further operands of one pass. More than one pay for the sums of training, and take long to compile.
+template <class T, int Op>
+constexpr int few = Op == ORR_RED_SUM && !std::is_integral_v<T> ? 3 : 1;
+
+// REQUIRES: 1 <= k <= few.
+template <class T, int Op, class From>
+ORR_FOLD_INLINE void fold_last(T* out, const From* first, const void* const* in, int k, int64_t at,
+                               int64_t n) {
+  if constexpr (few<T, Op> == 3) {
+    if (k == 3) return fold_few<T, Op, 3>(out, first, in, at, n);
+    if (k == 2) return fold_few<T, Op, 2>(out, first, in, at, n);
+  }
+  fold_few<T, Op, 1>(out, first, in, at, n);
 }
 
 template <class T, int Op>
 ORR_FOLD_INLINE void fold_body(void* out, const void* const* in, int k, int64_t n) {
-  using E = Element<T>;
-  constexpr int64_t block = 512;
-  T* to = static_cast<T*>(out);
-  if (k == 2) {
-    const T* a = static_cast<const T*>(in[0]);
-    const T* b = static_cast<const T*>(in[1]);
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) to[i] = E::store(apply<Op>(E::load(a[i]), E::load(b[i])));
-    return;
-  }
+  constexpr int64_t block = 512;  // elements whose passes stay in the first cache
+  constexpr int most = few<T, Op>;
+  T* const to = static_cast<T*>(out);
+  const T* const first = static_cast<const T*>(in[0]);
+  if (k == 1) return fold_few<T, Op, 0>(to, first, nullptr, 0, n);
+  if (k <= 1 + most) return fold_last<T, Op>(to, first, in + 1, k - 1, 0, n);
+  alignas(64) typename Element<T>::Acc acc[block];
   for (int64_t at = 0; at < n; at += block) {
-    typename E::Acc acc[block];
-    const int64_t m = n - at < block ? n - at : block;
-    const T* first = static_cast<const T*>(in[0]) + at;
-    for (int64_t i = 0; i < m; ++i) acc[i] = E::load(first[i]);
-    for (int j = 1; j < k; ++j) {
-      const T* next = static_cast<const T*>(in[j]) + at;
-      for (int64_t i = 0; i < m; ++i) acc[i] = apply<Op>(acc[i], E::load(next[i]));
+    const int64_t m = std::min(block, n - at);
+    fold_few<T, Op, most>(acc, first + at, in + 1, at, m);
+    int j = 1 + most;
+    for (; k - j > most; j += most) {
+      fold_few<T, Op, most>(acc, acc, in + j, at, m);
+      asm volatile("" ::: "memory");  // else GCC nests the loops anew, and none becomes vectors
     }
-    for (int64_t i = 0; i < m; ++i) to[at + i] = E::store(acc[i]);
+    fold_last<T, Op>(to + at, acc, in + j, k - j, at, m);
   }
 }
 

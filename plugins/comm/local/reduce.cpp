@@ -15,8 +15,8 @@ namespace {
 
 enum class Deliver { all, root, owner };
 
-// Shares of so many bytes are worth the kernel's calls for them (up to 3 us each), of which there is
-// one to and one from each peer.
+// Shares of so many bytes are worth the kernel's calls for them, one to and one from each peer, of
+// up to 3 us.
 constexpr int64_t share_worth_attaching = 16 << 10;
 
 // Of an operand, at a time, where a share's operands do not fit the scratch: less pays those calls

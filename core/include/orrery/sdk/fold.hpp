@@ -105,7 +105,7 @@ ORR_FOLD_INLINE void fold_few(To* out, const From* first, const void* const* in,
   }
 }
 
-// Further operands of one pass. More than one pay for the sums of training, and take long to compile.
+// Further operands of one pass. More than one pay for the sums of training; they compile slowly.
 template <class T, int Op>
 constexpr int few = Op == ORR_RED_SUM && !std::is_integral_v<T> ? 3 : 1;
 

@@ -135,7 +135,7 @@ ORR_FOLD_INLINE void fold_body(void* out, const void* const* in, int k, int64_t 
     int j = 1 + most;
     for (; k - j > most; j += most) {
       fold_few<T, Op, most>(acc, acc, in + j, at, m);
-      asm volatile("" ::: "memory");  // else GCC nests the loops anew, and none becomes vectors
+      asm volatile("" ::: "memory");  // without it GCC 12 makes no vectors of these passes
     }
     fold_last<T, Op>(to + at, acc, in + j, k - j, at, m);
   }

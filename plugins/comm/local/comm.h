@@ -156,8 +156,8 @@ inline bool Comm::all_far(const Missing& missing, int first) const {
 }
 
 // Looks again before the CPU is given away: for some 25 us where every rank has its own, which it
-// may share with its compute thread. Where ranks share CPUs, for about 1 us, what a switch and back
-// takes, when `together` all wait for each other and those of this CPU have come.
+// may share with its compute thread. Where ranks share CPUs, for some 1.5 us, about a switch of
+// ranks, when `together` all wait for each other and those of this CPU have come.
 template <class F>
 bool Comm::spin(F&& missing, bool together) const {
   const int looks = family_->spin ? 2000 : together ? 50 : 0;

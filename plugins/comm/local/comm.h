@@ -90,6 +90,7 @@ class Comm : public Group {
   bool copy_own(Copy copy, int peer, uint64_t address, void* here, uint64_t bytes) const;
   void fetch(void* to, const Place& place, int peer, uint64_t bytes);
   void store(const Place& place, int peer, const void* from, uint64_t bytes);
+  int64_t choose_piece(int peer, uint64_t address) const;
   [[noreturn]] void blame_copy(const char* what, int peer, uint64_t bytes);
 
   // reduce.cpp

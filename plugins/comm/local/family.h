@@ -39,6 +39,7 @@ struct Family {
   std::unique_ptr<Mesh> mesh;  // null: all ranks are on one host
   bool spin = false;           // every rank of this host has a CPU of its own
   bool attach = false;         // ranks of this host may read and write each other's own memory
+  int64_t piece_bytes = 0;     // of an operand of a sum there, at a time
   std::vector<std::unique_ptr<Region>> regions;
 
   // Kills the world with this reason; false if it is dead already. [any thread]

@@ -4,7 +4,9 @@
 // every rank's part of which is mapped here, or in a rank's own, from and to which the kernel
 // copies (process_vm_readv, process_vm_writev) where it lets ranks do so.
 #include <algorithm>
+#include <bit>
 #include <cerrno>
+#include <chrono>
 #include <orrery/sdk/plugin.hpp>
 
 #include "comm.h"
@@ -72,6 +74,23 @@ void Comm::blame_copy(const char* what, int peer, uint64_t bytes) {
                                ": " + std::strerror(error) + here());
 }
 
+// Pieces of a sum that is not all at once in the caches: as large as a call of the kernel, which is
+// paid for each, takes to be cheap beside what it copies, as small as their operands may stay near.
+int64_t Comm::choose_piece(int peer, uint64_t address) const {
+  using Clock = std::chrono::steady_clock;
+  constexpr int64_t least = 256 << 10, most = 1 << 20, bytes_for_each_ns = 768;
+  auto cost = Clock::duration::max();
+  for (int i = 0; i < 8; ++i) {  // the least: a rank may lose its CPU in between
+    int64_t word = 0;
+    const auto begin = Clock::now();
+    copy_own(process_vm_readv, peer, address, &word, sizeof word);
+    cost = std::min(cost, Clock::now() - begin);
+  }
+  const int64_t ns = std::chrono::nanoseconds(cost).count();
+  return std::clamp(static_cast<int64_t>(std::bit_floor<uint64_t>(bytes_for_each_ns * ns)), least,
+                    most);
+}
+
 // Each tries a word of its neighbour.
 bool Comm::can_attach() {
   int64_t word = static_cast<int64_t>(id_) ^ rank_;
@@ -83,6 +102,7 @@ bool Comm::can_attach() {
   const bool can = copy_own(process_vm_readv, next, place, &seen, sizeof seen) &&
                    seen == words[next] &&
                    copy_own(process_vm_writev, next, place, &seen, sizeof seen);
+  if (can) family_->piece_bytes = choose_piece(next, place);
   const auto all = gather_words(can, "forming the world");
   return std::all_of(all.begin(), all.end(), [](int64_t one) { return one != 0; });
 }

@@ -19,10 +19,6 @@ enum class Deliver { all, root, owner };
 // up to 3 us.
 constexpr int64_t share_worth_attaching = 16 << 10;
 
-// Of an operand, at a time, where a share's operands do not fit the scratch: less pays those calls
-// too often, with more two operands and what they become leave a second cache of 1 MB.
-constexpr int64_t piece_bytes = 256 << 10;
-
 }  // namespace
 
 struct Comm::Reduction {
@@ -131,8 +127,8 @@ void Comm::reduce_direct(Reduction& r) {
 // folded and sums delivered while they are in the cache.
 void Comm::reduce_attached(Reduction& r) {
   const int64_t from = r.begin(rank_), n = r.share(rank_);
-  const int64_t fits = shared::huge_page / r.fold.operands() / r.unit;
-  const int64_t width = n <= fits ? fits : std::min<int64_t>(piece_bytes / r.unit, fits);
+  const int64_t fits = shared::huge_page / r.fold.operands();
+  const int64_t width = std::min(family_->piece_bytes, fits) / r.unit;
   if (!scratch_) scratch_ = shared::take_huge_pages(shared::huge_page);
   for (int64_t at = 0; at < n; at += width) {
     const int64_t part = std::min(width, n - at);

@@ -118,7 +118,7 @@ bool Comm::words_have_come() {
 void Comm::move_on(std::vector<MPI_Request>& moving, std::optional<orr::Error>& failure) {
   if (moving.empty() || failure) return family_->listen();
   try {
-    test(moving);
+    test(moving.data(), moving.size());
   } catch (const orr::Error& e) {
     failure = e;
   }

@@ -57,16 +57,14 @@ std::unique_ptr<Comm> Comm::split(int32_t color, int32_t key) {
 }
 
 // REQUIRES: inside.
-bool Comm::test(std::vector<MPI_Request>& requests) {
+bool Comm::test(MPI_Request* requests, size_t n) {
   int done = 0;
-  check_mpi(
-      MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE),
-      "MPI_Testall");
+  check_mpi(MPI_Testall(static_cast<int>(n), requests, &done, MPI_STATUSES_IGNORE), "MPI_Testall");
   return done != 0;
 }
 
 void Comm::finish(std::vector<MPI_Request>& requests, int64_t bytes) {
-  await(bytes, [&] { return test(requests); });
+  await(bytes, [&] { return test(requests.data(), requests.size()); });
 }
 
 // Once a millisecond of waiting: has somebody ended the world, is a peer gone, is it too late?

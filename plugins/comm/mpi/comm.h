@@ -26,6 +26,7 @@
 #include "../shared/operation.h"
 #include "family.h"
 #include "heads.h"
+#include "pair.h"
 
 namespace mpi {
 
@@ -51,7 +52,7 @@ class Comm : public orr::exchange::Messenger {
   template <class F>
   void await(int64_t bytes, F&& done);
   void finish(std::vector<MPI_Request>& requests, int64_t bytes);
-  static bool test(std::vector<MPI_Request>& requests);
+  static bool test(MPI_Request* requests, size_t n);
   void look_around(int64_t waited, int64_t deadline, int64_t& asked_at);
   void blame(int64_t deadline);
 
@@ -78,21 +79,16 @@ class Comm : public orr::exchange::Messenger {
   void all_to_all(const orr_coll& c);
   void reduce(const orr_coll& c);
 
-  struct Transfer;
-  // A head that came before its receive was posted.
-  struct Early {
-    int source;
-    Head head;
-  };
   void transfer(const orr_coll* ops, int n);
   int64_t write_head(const Transfer& t, Head& h);
   void begin_send(Transfer& t);
   void begin_recv(Transfer& t);
   void open_head(Transfer& t, int source, const Head& head);
-  void deliver(int source, std::vector<Transfer>& all);
-  void move_heads(std::vector<Transfer>& all);
+  void deliver(int source);
+  void move_heads();
   void test_head(Transfer& t);
-  Transfer* advance_all(std::vector<Transfer>& all);
+  Transfer* advance_all();
+  MPI_Request* move_pieces(bool sends, const orr::exchange::Message& m, int tag, MPI_Request* to);
 
   std::shared_ptr<Family> family_;
   MPI_Comm main_ =
@@ -110,8 +106,9 @@ class Comm : public orr::exchange::Messenger {
   std::vector<MPI_Request> telling_;
   Heads heads_;
   std::list<Early> early_;
-  // Of an exchange; kept, for memory of the heap costs small ones much.
+  // Of what is under way; kept, for memory of the heap costs short operations much.
   std::vector<MPI_Request> requests_;
+  std::vector<Transfer> transfers_;
   std::vector<orr::exchange::Message> sends_, recvs_;
 };
 
@@ -126,5 +123,8 @@ enum Tag : int {
 
 // Above this many bytes a message travels in pieces: MPI counts in ints.
 constexpr int64_t most_bytes = int64_t{1} << 30;
+constexpr int pieces_of(int64_t bytes) {
+  return static_cast<int>((bytes + most_bytes - 1) / most_bytes);
+}
 
 }  // namespace mpi

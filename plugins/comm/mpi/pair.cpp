@@ -13,43 +13,38 @@
 
 namespace mpi {
 
-struct Comm::Transfer {
-  const orr_coll* coll;
-  int64_t bytes;
-  bool begun = false, head_done = false, done = false;
-  std::unique_ptr<Head> head = {};  // that the library carries
-  MPI_Request head_request = MPI_REQUEST_NULL;
-  std::vector<MPI_Request> body = {};
+namespace {
 
-  bool sends() const { return coll->op == ORR_COLL_SEND; }
-  int peer() const { return coll->root_or_peer; }
-  bool is_short() const { return bytes <= Head::inline_bytes; }
-  bool wants(int source, const Head& h) const {
-    return !sends() && !head_done && (peer() < 0 || peer() == source) && coll->tag == h.tag;
+// Goes with its head.
+bool is_short(int64_t bytes) { return bytes <= Head::inline_bytes; }
+
+}  // namespace
+
+// Returns where the next request goes. REQUIRES: inside; room for pieces_of(bytes).
+MPI_Request* Comm::move_pieces(bool sends, const orr::exchange::Message& m, int tag,
+                               MPI_Request* to) {
+  for (int64_t at = 0; at < m.bytes; at += most_bytes) {
+    const int bytes = static_cast<int>(std::min(most_bytes, m.bytes - at));
+    if (sends)
+      check_mpi(MPI_Isend(m.data + at, bytes, MPI_BYTE, m.peer, tag, main_, to++), "MPI_Isend");
+    else
+      check_mpi(MPI_Irecv(m.data + at, bytes, MPI_BYTE, m.peer, tag, main_, to++), "MPI_Irecv");
   }
-  char* data() const {
-    return bytes > 0 ? orr::data<char>(sends() ? coll->send : coll->recv) : nullptr;
-  }
-};
+  return to;
+}
 
 void Comm::exchange(const std::vector<orr::exchange::Message>& sends,
                     const std::vector<orr::exchange::Message>& recvs) {
-  requests_.clear();
+  int pieces = 0;
   int64_t bytes = 0;
+  for (const orr::exchange::Message& m : recvs) pieces += pieces_of(m.bytes);
+  for (const orr::exchange::Message& m : sends) pieces += pieces_of(m.bytes), bytes += m.bytes;
+  requests_.assign(pieces, MPI_REQUEST_NULL);
   {
     std::lock_guard lock(family_->inside());
-    for (const orr::exchange::Message& m : recvs)
-      for (int64_t at = 0; at < m.bytes; at += most_bytes)
-        check_mpi(MPI_Irecv(m.data + at, static_cast<int>(std::min(most_bytes, m.bytes - at)),
-                            MPI_BYTE, m.peer, tag_of_exchange, main_, &requests_.emplace_back()),
-                  "MPI_Irecv");
-    for (const orr::exchange::Message& m : sends) {
-      bytes += m.bytes;
-      for (int64_t at = 0; at < m.bytes; at += most_bytes)
-        check_mpi(MPI_Isend(m.data + at, static_cast<int>(std::min(most_bytes, m.bytes - at)),
-                            MPI_BYTE, m.peer, tag_of_exchange, main_, &requests_.emplace_back()),
-                  "MPI_Isend");
-    }
+    MPI_Request* to = requests_.data();
+    for (const orr::exchange::Message& m : recvs) to = move_pieces(false, m, tag_of_exchange, to);
+    for (const orr::exchange::Message& m : sends) to = move_pieces(true, m, tag_of_exchange, to);
   }
   end_agreement(requests_);
   finish(requests_, bytes);
@@ -64,7 +59,7 @@ int64_t Comm::write_head(const Transfer& t, Head& h) {
   h.tag = t.coll->tag;
   h.serial = serial;
   shared::write_label(*t.coll, h.label);
-  const int64_t inlined = t.is_short() ? t.bytes : 0;
+  const int64_t inlined = is_short(t.bytes) ? t.bytes : 0;
   if (inlined > 0) std::memcpy(h.data, t.data(), inlined);
   return static_cast<int64_t>(offsetof(Head, data)) + inlined;
 }
@@ -84,10 +79,8 @@ void Comm::begin_send(Transfer& t) {
     t.head_done = true;
   }
   t.begun = true;
-  for (int64_t at = 0; !t.is_short() && at < t.bytes; at += most_bytes)
-    check_mpi(MPI_Isend(t.data() + at, static_cast<int>(std::min(most_bytes, t.bytes - at)),
-                        MPI_BYTE, t.peer(), serial_[t.peer()], main_, &t.body.emplace_back()),
-              "MPI_Isend");
+  if (!is_short(t.bytes))
+    move_pieces(true, {t.peer(), t.data(), t.bytes}, serial_[t.peer()], &requests_[t.first]);
 }
 
 void Comm::begin_recv(Transfer& t) {
@@ -118,23 +111,19 @@ void Comm::open_head(Transfer& t, int source, const Head& head) {
             world_of_[source], shared::end_of_message(head.count, head.dtype, head.label),
             world_of_[rank_], shared::end_of_message(c.count, c.dtype, shared::label_of(c))));
   if (c.size >= offsetof(orr_coll, source) + sizeof c.source && c.source) *c.source = source;
-  if (t.is_short()) {
-    if (t.bytes > 0) std::memcpy(t.data(), head.data, t.bytes);
-    return;
-  }
-  for (int64_t at = 0; at < t.bytes; at += most_bytes)
-    check_mpi(MPI_Irecv(t.data() + at, static_cast<int>(std::min(most_bytes, t.bytes - at)),
-                        MPI_BYTE, source, head.serial, main_, &t.body.emplace_back()),
-              "MPI_Irecv");
+  if (!is_short(t.bytes))
+    move_pieces(false, {source, t.data(), t.bytes}, head.serial, &requests_[t.first]);
+  else if (t.bytes > 0)
+    std::memcpy(t.data(), head.data, t.bytes);
 }
 
 // Heads from a rank that one of these receives waits for. Each goes to the first that wants it,
 // whichever waited; one that nobody wants yet is kept.
-void Comm::deliver(int source, std::vector<Transfer>& all) {
+void Comm::deliver(int source) {
   while (const Head* head = heads_.find(source)) {
-    const auto taker = std::find_if(all.begin(), all.end(),
+    const auto taker = std::find_if(transfers_.begin(), transfers_.end(),
                                     [&](const Transfer& t) { return t.wants(source, *head); });
-    if (taker != all.end())
+    if (taker != transfers_.end())
       open_head(*taker, source, *head);
     else
       early_.push_back({source, *head});
@@ -144,20 +133,20 @@ void Comm::deliver(int source, std::vector<Transfer>& all) {
 
 // Through memory: what a peer had no room for before, and what has come since. Messages to one peer
 // leave in order.
-void Comm::move_heads(std::vector<Transfer>& all) {
-  for (auto t = all.begin(); t != all.end(); ++t) {
+void Comm::move_heads() {
+  for (auto t = transfers_.begin(); t != transfers_.end(); ++t) {
     if (t->begun) continue;
     const int peer = t->peer();
-    const bool blocked = std::any_of(all.begin(), t, [&](const Transfer& before) {
+    const bool blocked = std::any_of(transfers_.begin(), t, [&](const Transfer& before) {
       return !before.begun && before.peer() == peer;
     });
     if (!blocked) begin_send(*t);
   }
-  for (const Transfer& t : all) {
+  for (const Transfer& t : transfers_) {
     if (t.sends()) continue;
     const bool any = t.peer() < 0;
     const int first = any ? 0 : t.peer(), end = any ? size_ : first + 1;
-    for (int r = first; r < end && !t.head_done; ++r) deliver(r, all);
+    for (int r = first; r < end && !t.head_done; ++r) deliver(r);
   }
 }
 
@@ -173,16 +162,16 @@ void Comm::test_head(Transfer& t) {
 
 // The first that is not done yet, or null. The library moves all bodies when it is called for one,
 // and must be called when none is there: on CPUs that ranks share, each call may give them away.
-Comm::Transfer* Comm::advance_all(std::vector<Transfer>& all) {
+Transfer* Comm::advance_all() {
   if (heads_) {
-    move_heads(all);
+    move_heads();
   } else {
-    for (Transfer& t : all)
+    for (Transfer& t : transfers_)
       if (!t.head_done) test_head(t);
   }
-  for (Transfer& t : all) {
+  for (Transfer& t : transfers_) {
     if (t.done) continue;
-    t.done = t.head_done && (t.body.empty() || test(t.body));
+    t.done = t.head_done && (t.pieces == 0 || test(&requests_[t.first], t.pieces));
     if (t.done) continue;
     if (heads_ && !t.head_done) family_->listen();
     return &t;
@@ -191,23 +180,27 @@ Comm::Transfer* Comm::advance_all(std::vector<Transfer>& all) {
 }
 
 void Comm::transfer(const orr_coll* ops, int n) {
-  std::vector<Transfer> all;
+  transfers_.clear();
   int64_t bytes = 0;
+  int pieces = 0;
   for (int i = 0; i < n; ++i) {
     if (!shared::paired(ops[i])) continue;
-    all.push_back({&ops[i], ops[i].count * orr_dtype_bytes(ops[i].dtype)});
-    bytes += all.back().bytes;
+    const int64_t own = ops[i].count * orr_dtype_bytes(ops[i].dtype);
+    const int cut = is_short(own) ? 0 : pieces_of(own);
+    transfers_.push_back({&ops[i], own, pieces, cut});
+    bytes += own, pieces += cut;
   }
-  if (all.empty()) return;
+  if (transfers_.empty()) return;
+  requests_.assign(pieces, MPI_REQUEST_NULL);
   {
     std::lock_guard lock(family_->inside());
-    for (Transfer& t : all)
+    for (Transfer& t : transfers_)
       if (!t.sends()) begin_recv(t);
-    for (Transfer& t : all)
+    for (Transfer& t : transfers_)
       if (t.sends() && !heads_) begin_send(t);
   }
   await(bytes, [&] {
-    const Transfer* waits = advance_all(all);
+    const Transfer* waits = advance_all();
     if (waits) current_ = waits->coll;
     return waits == nullptr;
   });

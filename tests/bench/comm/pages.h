@@ -13,21 +13,26 @@
 
 class Pages {
  public:
-  // A page more: caches that look lines up by a hash of their addresses (AMD's first level) take
-  // buffers that lie a multiple of 256 MB from each other for one, and lose each line to the other.
-  explicit Pages(size_t bytes) : bytes_(bytes + (2 << 20)) {
-    void* at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) throw std::bad_alloc();
-    madvise(at, bytes_, MADV_HUGEPAGE);
-    std::memset(at, 0, bytes);
-    data_ = static_cast<float*>(at);
+  // Begins a huge page. One more: caches that look lines up by a hash of their addresses (AMD's
+  // first level) take buffers that lie a multiple of 256 MB from each other for one, and lose each
+  // line to the other.
+  explicit Pages(size_t bytes) : bytes_(bytes + 2 * huge) {
+    mapped_ = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped_ == MAP_FAILED) throw std::bad_alloc();
+    madvise(mapped_, bytes_, MADV_HUGEPAGE);
+    const size_t past = reinterpret_cast<size_t>(mapped_) % huge;
+    data_ = reinterpret_cast<float*>(static_cast<char*>(mapped_) + (huge - past) % huge);
+    std::memset(data_, 0, bytes);
   }
-  ~Pages() { munmap(data_, bytes_); }
+  ~Pages() { munmap(mapped_, bytes_); }
   Pages(const Pages&) = delete;
 
   float* data() const { return data_; }
 
  private:
+  static constexpr size_t huge = 2 << 20;
+
   size_t bytes_;
+  void* mapped_;
   float* data_;
 };

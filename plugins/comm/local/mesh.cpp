@@ -107,7 +107,7 @@ void Mesh::run(std::vector<Parcel>& all, const std::function<void()>& check) {
       continue;
     }
     if (++idle < patience) {
-      if (!family_.spin) sched_yield();
+      sched_yield();  // to ranks of other hosts too, which may be namespaces of this machine
       last = shared::now_ns();
       continue;
     }

@@ -3,7 +3,8 @@
 calls of Open MPI, MPICH and Gloo in a plain loop, each library at its best. Run by scripts/bench comm.
 
 Microseconds are medians of all turns; a ratio is the median of neighbouring turns, with its spread: how many
-times `local` is faster than the better of the MPI libraries in the same round, and so on. "barrier" is one of
+times `local` is faster than the best MPI library, which is the setting with the least median, for the least of
+several in each round would be the least of their noise; and so on. "barrier" is one of
 `local`, beside each row: a host that moves virtual CPUs makes them near or far without notice.
 """
 import argparse
@@ -105,11 +106,12 @@ def ratio(slow, fast):
 
 
 def report(field, turns):
-    bare = [min(round_) for round_ in zip(*(turns[n] for n in field.libraries() if n in turns))]
+    libraries = [turns[n] for n in field.libraries() if n in turns]
     found = {"us": {name: statistics.median(t) for name, t in turns.items()}, "ratios": {}}
-    if bare:
+    if libraries:
+        best = min(libraries, key=statistics.median)
         for memory in ("registered", "private"):
-            found["ratios"][f"MPI / {memory}"] = ratio(bare, turns[f"local {memory}"])
+            found["ratios"][f"MPI / {memory}"] = ratio(best, turns[f"local {memory}"])
         found["ratios"]["bare / plugin"] = ratio(turns["Open MPI"], turns["mpi plugin"])
     if "Gloo" in turns:
         found["ratios"]["Gloo / tcp"] = ratio(turns["Gloo"], turns["local tcp"])

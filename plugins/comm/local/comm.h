@@ -52,11 +52,11 @@ class Comm : public Group {
   // waiting.cpp
   void poison(int32_t code, const std::string& text);
   template <class F>
-  bool spin(F&& missing, bool together) const;
+  bool spin(F&& missing, bool heard) const;
   template <class F>
   void await(F&& missing);
   bool all_far(const Missing& missing, int first) const;
-  void await_slowly(const Missing& missing, bool together);
+  void await_slowly(const Missing& missing);
   void blame_dead(const Missing& missing, int first);
   void look_beyond(const Missing& missing, int who, int64_t waited, int64_t& asked_at);
   [[noreturn]] void blame_silent(int first, int64_t deadline_ns);
@@ -158,10 +158,10 @@ inline bool Comm::all_far(const Missing& missing, int first) const {
 
 // Looks again before the CPU is given away: for some 25 us where every rank has its own, which it
 // may share with its compute thread. Where ranks share CPUs, for some 1.5 us, about a switch of
-// ranks, when `together` all wait for each other and those of this CPU have come.
+// ranks, when those of this CPU are `heard`: they have come to the collective, or have just had it.
 template <class F>
-bool Comm::spin(F&& missing, bool together) const {
-  const int looks = family_->spin ? 2000 : together ? 50 : 0;
+bool Comm::spin(F&& missing, bool heard) const {
+  const int looks = family_->spin ? 2000 : heard ? 50 : 0;
   for (int i = 0;; ++i) {
     const int first = missing(0);
     if (first < 0) return true;
@@ -172,7 +172,7 @@ bool Comm::spin(F&& missing, bool together) const {
 
 template <class F>
 void Comm::await(F&& missing) {
-  if (!spin(missing, true)) await_slowly(missing, true);
+  if (!spin(missing, true)) await_slowly(missing);
 }
 
 }  // namespace local

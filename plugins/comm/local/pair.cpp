@@ -54,7 +54,7 @@ void Comm::transfer(const orr_coll* ops, int n) {
   while (std::any_of(all.begin(), all.end(), open)) {
     if (spin(missing, false)) continue;
     ring_bells();
-    await_slowly(missing_aloud, false);
+    await_slowly(missing_aloud);
   }
   ring_bells();
   for (const Transfer& t : all)

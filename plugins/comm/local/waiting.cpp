@@ -120,10 +120,10 @@ void Comm::look_beyond(const Missing& missing, int who, int64_t waited, int64_t&
 }
 
 // Counts its own looking time only: a pause of this very process is no sign against its peers.
-void Comm::await_slowly(const Missing& missing, bool together) {
+void Comm::await_slowly(const Missing& missing) {
   for (const int64_t begin = now_ns(); now_ns() - begin < time_to_yield_ns;) {
     sched_yield();
-    if (family_->spin ? missing(0) < 0 : spin(missing, together)) return;
+    if (family_->spin ? missing(0) < 0 : spin(missing, true)) return;
   }
   Member& me = segment_.member(rank_);
   const int64_t deadline = family_->deadline_of(current_);

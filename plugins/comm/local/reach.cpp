@@ -74,8 +74,8 @@ void Comm::blame_copy(const char* what, int peer, uint64_t bytes) {
                                ": " + std::strerror(error) + here());
 }
 
-// Pieces of a sum that is not all at once in the caches: as large as a call of the kernel, which is
-// paid for each, takes to be cheap beside what it copies, as small as their operands may stay near.
+// Bytes of a peer's operand at a time: so many that the kernel's call for them is cheap beside what
+// it copies, and no more, for pieces are to be folded and delivered while a cache has them.
 int64_t Comm::choose_piece(int peer, uint64_t address) const {
   using Clock = std::chrono::steady_clock;
   constexpr int64_t least = 256 << 10, most = 1 << 20, bytes_for_each_ns = 768;

@@ -13,13 +13,6 @@
 
 namespace mpi {
 
-namespace {
-
-// Goes with its head.
-bool is_short(int64_t bytes) { return bytes <= Head::inline_bytes; }
-
-}  // namespace
-
 // Returns where the next request goes. REQUIRES: inside; room for pieces_of(bytes).
 MPI_Request* Comm::move_pieces(bool sends, const orr::exchange::Message& m, int tag,
                                MPI_Request* to) {
@@ -59,7 +52,7 @@ int64_t Comm::write_head(const Transfer& t, Head& h) {
   h.tag = t.coll->tag;
   h.serial = serial;
   shared::write_label(*t.coll, h.label);
-  const int64_t inlined = is_short(t.bytes) ? t.bytes : 0;
+  const int64_t inlined = t.pieces == 0 ? t.bytes : 0;
   if (inlined > 0) std::memcpy(h.data, t.data(), inlined);
   return static_cast<int64_t>(offsetof(Head, data)) + inlined;
 }
@@ -79,7 +72,7 @@ void Comm::begin_send(Transfer& t) {
     t.head_done = true;
   }
   t.begun = true;
-  if (!is_short(t.bytes))
+  if (t.pieces > 0)
     move_pieces(true, {t.peer(), t.data(), t.bytes}, serial_[t.peer()], &requests_[t.first]);
 }
 
@@ -111,7 +104,7 @@ void Comm::open_head(Transfer& t, int source, const Head& head) {
             world_of_[source], shared::end_of_message(head.count, head.dtype, head.label),
             world_of_[rank_], shared::end_of_message(c.count, c.dtype, shared::label_of(c))));
   if (c.size >= offsetof(orr_coll, source) + sizeof c.source && c.source) *c.source = source;
-  if (!is_short(t.bytes))
+  if (t.pieces > 0)
     move_pieces(false, {source, t.data(), t.bytes}, head.serial, &requests_[t.first]);
   else if (t.bytes > 0)
     std::memcpy(t.data(), head.data, t.bytes);
@@ -186,7 +179,7 @@ void Comm::transfer(const orr_coll* ops, int n) {
   for (int i = 0; i < n; ++i) {
     if (!shared::paired(ops[i])) continue;
     const int64_t own = ops[i].count * orr_dtype_bytes(ops[i].dtype);
-    const int cut = is_short(own) ? 0 : pieces_of(own);
+    const int cut = own <= Head::inline_bytes ? 0 : pieces_of(own);
     transfers_.push_back({&ops[i], own, pieces, cut});
     bytes += own, pieces += cut;
   }

@@ -17,7 +17,7 @@ namespace mpi {
 struct Transfer {
   const orr_coll* coll;
   int64_t bytes;
-  int first, pieces;  // of the group's requests: the body's
+  int first, pieces;  // of the group's requests: the body's; none if it goes with its head
   bool begun = false, head_done = false, done = false;
   std::unique_ptr<Head> head = {};  // that the library carries
   MPI_Request head_request = MPI_REQUEST_NULL;

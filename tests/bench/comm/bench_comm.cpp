@@ -14,7 +14,6 @@
 
 #include <chrono>
 #include <functional>
-#include <list>
 #include <vector>
 
 #include "base/error.h"
@@ -71,8 +70,8 @@ class Bench {
   }
   void own_memory() {
     for (int i : {0, 1}) {
-      const Pages& pages = pages_.emplace_back(static_cast<size_t>(most_));
-      own_[i].bytes = static_cast<uint64_t>(most_), own_[i].host = pages.data();
+      pages_[i] = private_memory(static_cast<size_t>(most_));
+      own_[i].bytes = static_cast<uint64_t>(most_), own_[i].host = pages_[i].get();
       memory_[i] = &own_[i];
     }
   }
@@ -130,7 +129,7 @@ class Bench {
   orr_comm* comm_ = nullptr;
   const orr_memory* memory_[2] = {};
   orr_memory own_[2] = {};
-  std::list<Pages> pages_;
+  shared::Pages pages_[2];
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 
 class Bench {
  public:
-  explicit Bench(size_t most) : a_(most), b_(most) {
+  explicit Bench(size_t most) : a_(private_memory(most)), b_(private_memory(most)) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
   }
@@ -39,20 +39,20 @@ class Bench {
  private:
   void call(const std::string& op, int n) {
     if (op == "all_reduce")
-      MPI_Allreduce(MPI_IN_PLACE, a_.data(), n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+      MPI_Allreduce(MPI_IN_PLACE, a_.get(), n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     else if (op == "reduce_scatter")
-      MPI_Reduce_scatter(MPI_IN_PLACE, a_.data(), counts_.data(), MPI_FLOAT, MPI_SUM,
+      MPI_Reduce_scatter(MPI_IN_PLACE, a_.get(), counts_.data(), MPI_FLOAT, MPI_SUM,
                          MPI_COMM_WORLD);
     else if (op == "all_gather")
-      MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_FLOAT, a_.data(), counts_.data(), begins_.data(),
+      MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_FLOAT, a_.get(), counts_.data(), begins_.data(),
                      MPI_FLOAT, MPI_COMM_WORLD);
     else
-      MPI_Sendrecv(a_.data(), n, MPI_FLOAT, (rank_ + 1) % ranks_, 0, b_.data(), n, MPI_FLOAT,
+      MPI_Sendrecv(a_.get(), n, MPI_FLOAT, (rank_ + 1) % ranks_, 0, b_.get(), n, MPI_FLOAT,
                    (rank_ + ranks_ - 1) % ranks_, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
 
   int rank_ = 0, ranks_ = 1;
-  Pages a_, b_;
+  shared::Pages a_, b_;
   std::vector<int> counts_, begins_;
 };
 

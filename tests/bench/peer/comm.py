@@ -3,9 +3,9 @@
 calls of Open MPI, MPICH and Gloo in a plain loop, each library at its best. Run by scripts/bench comm.
 
 Microseconds are medians of all turns; a ratio is the median of neighbouring turns, with its spread: how many
-times `local` is faster than the best MPI library, which is the setting with the least median, for the least of
-several in each round would be the least of their noise; and so on. "barrier" is one of
-`local`, beside each row: a host that moves virtual CPUs makes them near or far without notice.
+times `local` is faster than the best MPI library, and so on. The best is the library and setting with the least
+median: the least of several in each round would be the luckiest. "barrier" is one of `local`, beside each row: a
+host that moves virtual CPUs makes them near or far without notice.
 """
 import argparse
 import json

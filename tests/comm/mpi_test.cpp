@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is comm `mpi`'s own: where its agreement travels, and whom it blames when several are
-// silent.
+// What is comm `mpi`'s own: where its agreement travels, who moves what is long, and whom it blames
+// when several are silent.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <fstream>
+#include <thread>
 
+#include "check/comm/model.h"
 #include "check/comm/peer.h"
 #include "settings.h"
 
@@ -32,6 +35,101 @@ const Body maps_notices("maps notices", [](const std::string& backend, const std
 
 TEST_P(Mpi, RanksOfOneHostAgreeThroughMemory) {
   const auto outcome = run(GetParam(), 4, "maps notices", GetParam().hosts.empty() ? "2" : "1");
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+}
+
+// The libraries end a job where they find out too late that they may not read.
+const std::vector<std::string> without_reading = {"OMPI_MCA_btl_vader_single_copy_mechanism=none",
+                                                  "UCX_TLS=self,posix", "ORRERY_DEADLINE=10"};
+
+TEST_P(Mpi, WhereNoRankMayReadTheLibraryMovesAll) {
+  Setting apart = GetParam();
+  apart.apart = true;
+  for (const char* body : {"pairs", "splits"}) {
+    const auto outcome = run(apart, 4, body, "", without_reading);
+    EXPECT_EQ(outcome.code, 0) << body << ": " << outcome.output;
+  }
+}
+
+const Body forbids_later("forbids reading later",
+                         [](const std::string& backend, const std::string&) {
+                           constexpr int64_t most = 1 << 20;
+                           Peer peer(backend);
+                           const int P = peer.size();
+                           peer.barrier();
+                           if (peer.rank() > 0) forbid_reading_peers();
+                           Slab slab(peer, false, most * (P + 1));
+                           for (int64_t n : {300, 20000, 5000, 1 << 18}) {
+                             const uint64_t bytes = n * sizeof(float), to = most;
+                             const std::vector<char> mine = numbers(ORR_F32, peer.rank(), n);
+                             const std::vector<int64_t> counts(P, n);
+                             orr_coll c = Peer::make(ORR_COLL_ALL_GATHER);
+                             c.send = slab.part(0, bytes);
+                             c.recv = slab.part(to, bytes * P);
+                             c.counts = counts.data();
+                             for (int again = 0; again < 20; ++again) {
+                               std::copy(mine.begin(), mine.end(), slab.at(0));
+                               peer.post(c);
+                               for (int r = 0; r < P; ++r) {
+                                 const std::vector<char> want = numbers(ORR_F32, r, n);
+                                 if (!std::equal(want.begin(), want.end(), slab.at(to + r * bytes)))
+                                   fail(ORR_FAILED, "{} elements of rank {} arrived altered", n, r);
+                               }
+                               std::memset(slab.at(0), again, bytes);
+                             }
+                           }
+                           return 0;
+                         });
+
+TEST_P(Mpi, WhatCannotBeReadTheLibraryMoves) {
+  const auto outcome = run(GetParam(), 3, "forbids reading later", "", without_reading);
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+}
+
+orr_coll message(int op, int tag, const orr_buffer& b, int64_t n) {
+  orr_coll c = Peer::make(op, ORR_I32);
+  c.root_or_peer = op == ORR_COLL_SEND ? 1 : 0;
+  c.tag = tag;
+  (op == ORR_COLL_SEND ? c.send : c.recv) = b;
+  c.count = n;
+  return c;
+}
+
+// Rank 0 sends more than it can lend at a time, and looks at nothing while rank 1 reads.
+const Body lends_more("lends more", [](const std::string& backend, const std::string&) {
+  constexpr int messages = 40, n = 5000;
+  Peer peer(backend);
+  Slab slab(peer, false, (messages + 1) * n * sizeof(int32_t));
+  int32_t* const words = reinterpret_cast<int32_t*>(slab.at(0));
+  const auto group = [&](int op, int from, int to) {
+    std::vector<orr_coll> ops;
+    for (int i = from; i < to; ++i)
+      ops.push_back(message(op, i, slab.part(i * n * sizeof *words, n * sizeof *words), n));
+    return ops;
+  };
+  if (peer.rank() == 0) {
+    words[0] = getpid();
+    for (int i = n; i < (messages + 1) * n; ++i) words[i] = i;
+    peer.post(group(ORR_COLL_SEND, 0, messages + 1));
+  } else {
+    peer.post(group(ORR_COLL_RECV, messages, messages + 1));
+    peer.post(group(ORR_COLL_RECV, 0, 1));
+    kill(words[0], SIGSTOP);
+    std::thread later([pid = words[0]] {
+      usleep(200000);
+      kill(pid, SIGCONT);
+    });
+    peer.post(group(ORR_COLL_RECV, 1, messages));
+    later.join();
+    for (int i = n; i < (messages + 1) * n; ++i)
+      if (words[i] != i) fail(ORR_FAILED, "word {} is {}", i, words[i]);
+  }
+  peer.barrier();
+  return 0;
+});
+
+TEST_P(Mpi, MoreIsLentThanThereAreSlots) {
+  const auto outcome = run(GetParam(), 2, "lends more", "", {"ORRERY_DEADLINE=5"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
 }
 

@@ -64,19 +64,6 @@ constexpr const char* library_variables[] = {"ORRERY_CUDA_LIBRARY", "ORRERY_NCCL
 
 constexpr const char *bare_variable = "COMM_TEST_BARE", *apart_variable = "COMM_TEST_APART";
 
-// As kernels do that restrict ptrace.
-void forbid_reading_peers() {
-  sock_filter code[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog filter{sizeof code / sizeof *code, code};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
-    fail(ORR_FAILED, "cannot forbid process_vm_readv: {}", std::strerror(errno));
-}
-
 // The launcher as a child in place of ours; the ranks are this program again.
 [[noreturn]] void become(const Launcher& launcher, int n, const std::string& body,
                          const std::string& argument, const std::vector<std::string>& env) {
@@ -194,6 +181,19 @@ ranks::Outcome run(const Setting& s, int n, const std::string& body, const std::
   if (s.bare) env.push_back(std::string(bare_variable) + "=1");
   if (s.launcher == "orrery") return ranks::run(n, body, words, env);
   return run_under(find(s.launcher), n, body, words, env);
+}
+
+void forbid_reading_peers() {
+  sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{sizeof code / sizeof *code, code};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+      syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter))
+    fail(ORR_FAILED, "cannot forbid process_vm_readv: {}", std::strerror(errno));
 }
 
 Body::Body(const char* name, int (*run)(const std::string&, const std::string&)) {

@@ -42,6 +42,10 @@ bool is_main(const Setting& s);
 ranks::Outcome run(const Setting& s, int n, const std::string& body,
                    const std::string& argument = "", const std::vector<std::string>& env = {});
 
+// From here on the kernel lets no thread of this process read another one's memory, as kernels do
+// that restrict ptrace.
+void forbid_reading_peers();
+
 // A body gets the backend, then its argument.
 struct Body {
   Body(const char* name, int (*run)(const std::string& backend, const std::string& argument));

@@ -43,24 +43,27 @@ void shift_around(Peer& peer, Slab& slab, int64_t n) {
   expect(slab, to, (me + P - 1) % P, n);
 }
 
-// Rank 0 sends tags 1, 2, 3 to rank 1, which wants 3, 1, 2, each by itself; in the order of sending
-// where the backend asks for that.
-void tags(Peer& peer, Slab& slab, int64_t n) {
-  const std::vector<int> wanted =
-      peer.has(ORR_COMM_PAIR_ORDER) ? std::vector<int>{1, 2, 3} : std::vector<int>{3, 1, 2};
+// Rank 0 sends tags 1 to `last` to rank 1, which wants the last by itself and then the others
+// together; in the order of sending where the backend asks for that.
+void tags(Peer& peer, Slab& slab, int last, int64_t n) {
   const uint64_t bytes = static_cast<uint64_t>(n) * 4;
-  if (peer.rank() == 0) {
+  const auto ops = [&](int op, int other, int from, int to) {
     std::vector<orr_coll> group;
-    for (int tag = 1; tag <= 3; ++tag) {
-      fill(slab, tag * bytes, tag, n);
-      group.push_back(pair_op(ORR_COLL_SEND, 1, tag, slab.part(tag * bytes, bytes), n));
-    }
-    peer.post(group);
+    for (int tag = from; tag <= to; ++tag)
+      group.push_back(pair_op(op, other, tag, slab.part(tag * bytes, bytes), n));
+    return group;
+  };
+  const auto receive = [&](int from, int to) {
+    peer.post(ops(ORR_COLL_RECV, 0, from, to));
+    for (int tag = from; tag <= to; ++tag) expect(slab, tag * bytes, tag, n);
+  };
+  if (peer.rank() == 0) {
+    for (int tag = 1; tag <= last; ++tag) fill(slab, tag * bytes, tag, n);
+    peer.post(ops(ORR_COLL_SEND, 1, 1, last));
   } else if (peer.rank() == 1) {
-    for (int tag : wanted) {
-      peer.post(pair_op(ORR_COLL_RECV, 0, tag, slab.part(0, bytes), n));
-      expect(slab, 0, tag, n);
-    }
+    const bool ordered = peer.has(ORR_COMM_PAIR_ORDER);
+    if (!ordered) receive(last, last);
+    receive(1, ordered ? last : last - 1);
   }
   peer.barrier();
 }
@@ -95,7 +98,8 @@ int pairs(const std::string& backend, const std::string&) {
   for (bool registered : peer.places()) {
     Slab slab(peer, registered, 8 << 20);
     for (int64_t n : {0, 1, 1000, 8192, 16384, 300000, 1 << 20}) shift_around(peer, slab, n);
-    for (int64_t n : {10, 60000}) tags(peer, slab, n);
+    for (int64_t n : {10, 60000}) tags(peer, slab, 3, n);
+    tags(peer, slab, 50, 5000);
     flood(peer, slab);
   }
   return 0;

@@ -17,7 +17,6 @@
 #pragma once
 
 #include <orrery/comm.h>
-#include <sys/uio.h>
 
 #include <deque>
 #include <functional>
@@ -25,6 +24,8 @@
 #include <string>
 #include <vector>
 
+#include "../shared/attach.h"
+#include "../shared/claim.h"
 #include "../shared/pages.h"
 #include "brief.h"
 #include "family.h"
@@ -86,8 +87,7 @@ class Comm : public Group {
   Place place_of(const orr_buffer& b) const;
   Place source_of(const orr_buffer& b, const void* data) const;
   char* peer_address(const Place& place, int peer) const;
-  using Copy = decltype(&process_vm_readv);
-  bool copy_own(Copy copy, int peer, uint64_t address, void* here, uint64_t bytes) const;
+  bool copy_own(shared::Copy copy, int peer, uint64_t address, void* here, uint64_t bytes) const;
   void fetch(void* to, const Place& place, int peer, uint64_t bytes);
   void store(const Place& place, int peer, const void* from, uint64_t bytes);
   int64_t choose_piece(int peer, uint64_t address) const;
@@ -137,15 +137,6 @@ class Comm : public Group {
 inline void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
-#endif
-}
-
-// Brings a line that peers have read back to this CPU, ahead of the store that would wait for it.
-inline void claim(const void* line) {
-#if defined(__x86_64__)
-  asm volatile("prefetchw %0" ::"m"(*static_cast<const char*>(line)));
-#else
-  __builtin_prefetch(line, 1);
 #endif
 }
 

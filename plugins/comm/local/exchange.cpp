@@ -36,7 +36,7 @@ void Comm::meet(const orr_coll& c, const void* data, uint64_t bytes) {
   const bool met = spin(missing, true);
   ring_bells();
   if (!met) await_slowly(missing);
-  claim(&notice(rank_, step_ + 1));
+  shared::claim(&notice(rank_, step_ + 1));
   for (int r = 1; r < size_; ++r)
     if (notice(r).fingerprint != notice(0).fingerprint) tell_apart(c);
 }

@@ -59,7 +59,7 @@ void Comm::transfer(const orr_coll* ops, int n) {
   ring_bells();
   for (const Transfer& t : all)
     if (const int peer = t.coll->root_or_peer; t.sends)
-      claim(&segment_.ring(rank_, peer).cover(outbound_[peer].sent + 1));
+      shared::claim(&segment_.ring(rank_, peer).cover(outbound_[peer].sent + 1));
 }
 
 // None when something could be moved.

@@ -3,6 +3,8 @@
 // Every rank gets a word of every other that is the same where they post the same. The words travel
 // beside the data; what a collective that meets another one has moved is lost, as its ranks are.
 // Where all ranks can open one memory, a word is a store and a load there; else it is a message.
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <optional>
@@ -10,6 +12,7 @@
 
 #include <orrery/sdk/plugin.hpp>
 
+#include "../shared/attach.h"
 #include "comm.h"
 #include "wait.h"
 
@@ -21,7 +24,21 @@ struct Introduction {
   int64_t world_rank;
   uint64_t host;
   int64_t card;  // of the first rank's memory, 0 if it has none
+  int64_t process;
+  uint64_t place;  // where that process has this
 };
+
+// Whether a rank has opened the first one's memory, and can read its neighbour's own.
+struct Reach {
+  bool opens, reads;
+};
+
+bool can_read(const Introduction& theirs) {
+  Introduction seen{};
+  return shared::copy_own(process_vm_readv, static_cast<int>(theirs.process), theirs.place, &seen,
+                          sizeof seen) &&
+         seen.world_rank == theirs.world_rank && seen.host == theirs.host;
+}
 
 }  // namespace
 
@@ -40,14 +57,11 @@ Comm::Notice& Comm::notice(int rank) const {
 template <class T>
 std::vector<T> Comm::gather(const T& own) {
   std::vector<T> all(size_);
-  std::vector<MPI_Request> request(1);
-  {
-    std::lock_guard lock(family_->inside());
+  by_library(0, [&](auto& one) {
     check_mpi(MPI_Iallgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, beside_,
-                             request.data()),
+                             &one.emplace_back()),
               "MPI_Iallgather");
-  }
-  finish(request, 0);
+  });
   return all;
 }
 
@@ -55,16 +69,24 @@ void Comm::introduce() {
   const std::string host = shared::host_identity(family_->rank());
   const uint64_t notices = size_ * sizeof(Notice), bytes = notices + Heads::bytes(size_);
   if (rank_ == 0) open_common([&] { return shared::Mapping::create(bytes); });
-  const auto all = gather(Introduction{family_->rank(), shared::hash(host.data(), host.size(), 0),
-                                       common_.base() ? common_.card() : 0});
+  Introduction mine{family_->rank(), shared::hash(host.data(), host.size(), 0),
+                    common_.base() ? common_.card() : 0, getpid(), 0};
+  mine.place = reinterpret_cast<uint64_t>(&mine);
+  const auto all = gather(mine);
   bool together = all[0].card != 0;
   for (const Introduction& i : all) together = together && i.host == all[0].host;
   if (rank_ > 0 && together) open_common([&] { return shared::Mapping::open(all[0].card); });
-  for (bool opened : gather<char>(together && common_.base())) together = together && opened;
+  together = together && common_.base();
+  bool attached = together && can_read(all[(rank_ + 1) % size_]);
+  for (const Reach& r : gather(Reach{together, attached}))
+    together = together && r.opens, attached = attached && r.reads;
   common_.close_card();
   if (!together) common_ = {};
   if (together) heads_ = Heads(common_.base() + notices, rank_, size_);
-  for (const Introduction& i : all) world_of_.push_back(static_cast<int>(i.world_rank));
+  for (const Introduction& i : all) {
+    world_of_.push_back(static_cast<int>(i.world_rank));
+    if (attached) processes_.push_back(static_cast<int>(i.process));
+  }
 }
 
 // What is out of reach is done without.
@@ -114,9 +136,8 @@ bool Comm::words_have_come() {
   return true;
 }
 
-// REQUIRES: inside.
 void Comm::move_on(std::vector<MPI_Request>& moving, std::optional<orr::Error>& failure) {
-  if (moving.empty() || failure) return family_->listen();
+  if (moving.empty() || failure) return;
   try {
     test(moving.data(), moving.size());
   } catch (const orr::Error& e) {

@@ -58,17 +58,13 @@ void Comm::broadcast(const orr_coll& c) {
   char *send = address(c.send), *recv = address(c.recv);
   const int64_t bytes = c.count * orr_dtype_bytes(c.dtype);
   if (root && recv && recv != send && bytes > 0) std::memmove(recv, send, bytes);
-  std::vector<MPI_Request> pieces;
-  {
-    std::lock_guard lock(family_->inside());
+  by_library(bytes, [&](auto& pieces) {
     for (int64_t at = 0; at < bytes; at += most_bytes)
       check_mpi(
           MPI_Ibcast((root ? send : recv) + at, static_cast<int>(std::min(most_bytes, bytes - at)),
                      MPI_BYTE, c.root_or_peer, main_, &pieces.emplace_back()),
           "MPI_Ibcast");
-  }
-  end_agreement(pieces);
-  finish(pieces, bytes);
+  });
 }
 
 // An all_gather by messages, without memory of the heap.
@@ -92,15 +88,11 @@ void Comm::all_gather(const orr_coll& c) {
   if (l.at.empty()) return orr::exchange::move(c, rank_, size_, *this);
   char *send = address(c.send), *recv = address(c.recv);
   const bool in_place = recv && send == recv + l.at[rank_];
-  std::vector<MPI_Request> request(1);
-  {
-    std::lock_guard lock(family_->inside());
+  by_library(l.at.back() + l.bytes.back(), [&](auto& one) {
     check_mpi(MPI_Iallgatherv(in_place ? MPI_IN_PLACE : send, l.bytes[rank_], MPI_BYTE, recv,
-                              l.bytes.data(), l.at.data(), MPI_BYTE, main_, request.data()),
+                              l.bytes.data(), l.at.data(), MPI_BYTE, main_, &one.emplace_back()),
               "MPI_Iallgatherv");
-  }
-  end_agreement(request);
-  finish(request, l.at.back() + l.bytes.back());
+  });
 }
 
 // In place, what arrives may overwrite what is still to be sent: the messages' way keeps a copy.
@@ -110,15 +102,11 @@ void Comm::all_to_all(const orr_coll& c) {
   char *send = address(c.send), *recv = address(c.recv);
   if (out.at.empty() || in.at.empty() || c.send.memory == c.recv.memory)
     return orr::exchange::move(c, rank_, size_, *this);
-  std::vector<MPI_Request> request(1);
-  {
-    std::lock_guard lock(family_->inside());
+  by_library(out.at.back() + out.bytes.back(), [&](auto& one) {
     check_mpi(MPI_Ialltoallv(send, out.bytes.data(), out.at.data(), MPI_BYTE, recv, in.bytes.data(),
-                             in.at.data(), MPI_BYTE, main_, request.data()),
+                             in.at.data(), MPI_BYTE, main_, &one.emplace_back()),
               "MPI_Ialltoallv");
-  }
-  end_agreement(request);
-  finish(request, out.at.back() + out.bytes.back());
+  });
 }
 
 void Comm::reduce(const orr_coll& c) {

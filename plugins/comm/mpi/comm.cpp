@@ -14,7 +14,7 @@ namespace mpi {
 Comm::Comm(std::shared_ptr<Family> family, MPI_Comm parent) : family_(std::move(family)) {
   check_mpi(MPI_Comm_rank(parent, &rank_), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(parent, &size_), "MPI_Comm_size");
-  serial_.assign(size_, 0);
+  sent_.assign(size_, 0);
   fingerprints_.assign(size_, 0);
   std::vector<MPI_Request> forming(2);
   check_mpi(MPI_Comm_idup(parent, &main_, &forming[0]), "MPI_Comm_idup");
@@ -38,12 +38,8 @@ std::unique_ptr<Comm> Comm::form_world(const orr_comm_boot& boot) {
 // The library's split blocks: it is called when all ranks are known to be there.
 std::unique_ptr<Comm> Comm::split(int32_t color, int32_t key) {
   family_->check_alive();
-  std::vector<MPI_Request> here(1);
-  {
-    std::lock_guard lock(family_->inside());
-    check_mpi(MPI_Ibarrier(main_, here.data()), "MPI_Ibarrier");
-  }
-  finish(here, 0);
+  by_library(
+      0, [&](auto& one) { check_mpi(MPI_Ibarrier(main_, &one.emplace_back()), "MPI_Ibarrier"); });
   MPI_Comm part = MPI_COMM_NULL;
   {
     std::lock_guard lock(family_->inside());
@@ -56,8 +52,8 @@ std::unique_ptr<Comm> Comm::split(int32_t color, int32_t key) {
   return child;
 }
 
-// REQUIRES: inside.
 bool Comm::test(MPI_Request* requests, size_t n) {
+  std::lock_guard lock(family_->inside());
   int done = 0;
   check_mpi(MPI_Testall(static_cast<int>(n), requests, &done, MPI_STATUSES_IGNORE), "MPI_Testall");
   return done != 0;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A communicator of the MPI backend. Operations run to completion in `run`, on the caller's thread,
-// by non-blocking calls that are polled; MPI carries bytes and nothing else:
+// by non-blocking calls that are polled; MPI carries bytes and nothing else, and on one host no
+// messages, which a rank reads where they are:
 //
 //   family.cpp      the library, poison, notes
 //   comm.cpp        forming and splitting, the one wait loop, whom to blame
 //   agreement.cpp   whether all ranks post the same
 //   collective.cpp  what moves goes through the library or messages, what adds through messages
-//   pair.cpp        send and recv;  heads.cpp  what goes ahead, through memory
+//   pair.cpp        messages;  heads.cpp  what goes ahead of one;  body.cpp  what it brings
 #pragma once
 
 #include <orrery/comm.h>
@@ -48,11 +49,14 @@ class Comm : public orr::exchange::Messenger {
  private:
   Comm(std::shared_ptr<Family> family, MPI_Comm parent);
 
-  // Polls until done() says true; it is called inside MPI. `bytes` is what must move until then.
+  // Polls until done() says true. `bytes` is what must move until then.
   template <class F>
   void await(int64_t bytes, F&& done);
   void finish(std::vector<MPI_Request>& requests, int64_t bytes);
-  static bool test(MPI_Request* requests, size_t n);
+  // start(requests) begins what the library does by itself, with the agreement on it beside.
+  template <class F>
+  void by_library(int64_t bytes, F&& start);
+  bool test(MPI_Request* requests, size_t n);
   void look_around(int64_t waited, int64_t deadline, int64_t& asked_at);
   void blame(int64_t deadline);
 
@@ -80,15 +84,22 @@ class Comm : public orr::exchange::Messenger {
   void reduce(const orr_coll& c);
 
   void transfer(const orr_coll* ops, int n);
+  void add(const orr_coll& c, bool sends, int32_t tag, const orr::exchange::Message& m);
+  void begin_all();
+  void finish_all();
   int64_t write_head(const Transfer& t, Head& h);
   void begin_send(Transfer& t);
   void begin_recv(Transfer& t);
   void open_head(Transfer& t, int source, const Head& head);
   void deliver(int source);
-  void move_heads();
+  void begin_sends();
+  void take_heads();
   void test_head(Transfer& t);
+  void take_early(Transfer& t);
+  void move_body(const Transfer& t);
+  bool fetch(Transfer& t);
+  bool body_done(Transfer& t);
   Transfer* advance_all();
-  MPI_Request* move_pieces(bool sends, const orr::exchange::Message& m, int tag, MPI_Request* to);
 
   std::shared_ptr<Family> family_;
   MPI_Comm main_ =
@@ -96,7 +107,8 @@ class Comm : public orr::exchange::Messenger {
   MPI_Comm beside_ = MPI_COMM_NULL;  // heads of messages, by the user's tags; agreement
   int rank_ = 0, size_ = 0;
   std::vector<int> world_of_;
-  std::vector<int> serial_;  // of messages to each peer
+  std::vector<int> processes_;  // of the ranks, where they may read each other's own memory
+  std::vector<uint64_t> sent_;  // messages whose heads the library carries, to each peer
   std::atomic<uint64_t> bytes_sent_{0};
   const orr_coll* current_ = nullptr;
   bool agreeing_ = false;               // on the collective under way

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "heads.h"
 
+#include "../shared/claim.h"
+
 namespace mpi {
 namespace {
-
-constexpr uint64_t slots = 16;
 
 struct alignas(128) Slot {
   std::atomic<uint64_t> number;  // of the head, from 1; written last
   Head head;
+  alignas(128) std::atomic<uint64_t> back;  // twice the last loan's number that came, + 1 unread
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
@@ -38,9 +39,22 @@ Head* Heads::place(int peer) {
   return &to.slot(end.sent + 1).head;
 }
 
-void Heads::send(int peer) {
+bool Heads::may_lend(int peer) const {
+  const uint64_t last = ends_[peer].loans[next(peer) % slots];
+  return last == 0 || back(peer, last) != Back::no;
+}
+
+void Heads::send(int peer, bool lends) {
   const uint64_t number = ++ends_[peer].sent;
+  if (lends) ends_[peer].loans[number % slots] = number;
   lane(rank_, peer).slot(number).number.store(number, std::memory_order_release);
+  shared::claim(&lane(rank_, peer).slot(number + 1));
+}
+
+Back Heads::back(int peer, uint64_t number) const {
+  const uint64_t last = lane(rank_, peer).slot(number).back.load(std::memory_order_acquire);
+  if (last / 2 != number) return Back::no;
+  return last % 2 == 0 ? Back::read : Back::unread;
 }
 
 const Head* Heads::find(int peer) const {
@@ -51,6 +65,10 @@ const Head* Heads::find(int peer) const {
 
 void Heads::take(int peer) {
   lane(peer, rank_).taken.store(++ends_[peer].taken, std::memory_order_release);
+}
+
+void Heads::give_back(int peer, uint64_t number, bool was_read) {
+  lane(peer, rank_).slot(number).back.store(2 * number + !was_read, std::memory_order_release);
 }
 
 }  // namespace mpi

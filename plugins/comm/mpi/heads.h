@@ -2,7 +2,8 @@
 //
 // What goes ahead of a message: what follows, how it is called, and the message itself if it is
 // short. Where all ranks can open one memory, heads go through it, a few slots for each ordered
-// pair; else the library carries them.
+// pair; else the library carries them. Through memory a sender may lend what a head announces: the
+// peer fetches it from where it is, and gives it back.
 #pragma once
 
 #include <atomic>
@@ -15,13 +16,18 @@ namespace mpi {
 
 // Read by other processes: fixed-width fields only.
 struct Head {
-  static constexpr int64_t inline_bytes = 2 << 10;
+  static constexpr int64_t inline_bytes = 4 << 10;
 
   int64_t count;
-  int32_t dtype, tag, serial;
+  uint64_t number;  // of the message, from 1
+  uint64_t lent;    // where it lies in the sender's own memory, or 0
+  int32_t dtype, tag;
   shared::Label label;
   char data[inline_bytes];
 };
+
+// What has become of a loan.
+enum class Back { no, read, unread };
 
 // A rank's ends of the lanes that heads take through memory, each in order.
 class Heads {
@@ -35,17 +41,24 @@ class Heads {
 
   // Where to write the next head to `peer`, or null while there is no room; send shows it.
   Head* place(int peer);
-  void send(int peer);
+  uint64_t next(int peer) const { return ends_[peer].sent + 1; }
+  // Whether that head may lend: its slot's last loan has come back.
+  bool may_lend(int peer) const;
+  void send(int peer, bool lends);
+  Back back(int peer, uint64_t number) const;
 
   // The next head from `peer`, or null; good until it is taken.
   const Head* find(int peer) const;
   void take(int peer);
+  void give_back(int peer, uint64_t number, bool was_read);
 
  private:
+  static constexpr uint64_t slots = 16;
   struct Lane;
   struct End {
     uint64_t sent = 0, seen = 0;  // heads to the peer, and how many it was last seen to have taken
     uint64_t taken = 0;           // heads from the peer
+    uint64_t loans[slots] = {};   // the last of each slot
   };
   Lane& lane(int from, int to) const;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Messages between two ranks. A head goes first: through memory, where it is matched here, or as a
-// message under the user's tag, where the library does. A body follows under its own serial number,
-// so that it never meets another head's receive, whatever order the heads were taken in.
+// message under the user's tag, where the library does. Messages of a collective, whose ranks know
+// what comes, have heads only where these are no messages themselves.
 #include <algorithm>
 #include <cstring>
 
@@ -12,102 +12,120 @@
 #include "wait.h"
 
 namespace mpi {
+namespace {
 
-// Returns where the next request goes. REQUIRES: inside; room for pieces_of(bytes).
-MPI_Request* Comm::move_pieces(bool sends, const orr::exchange::Message& m, int tag,
-                               MPI_Request* to) {
-  for (int64_t at = 0; at < m.bytes; at += most_bytes) {
-    const int bytes = static_cast<int>(std::min(most_bytes, m.bytes - at));
-    if (sends)
-      check_mpi(MPI_Isend(m.data + at, bytes, MPI_BYTE, m.peer, tag, main_, to++), "MPI_Isend");
-    else
-      check_mpi(MPI_Irecv(m.data + at, bytes, MPI_BYTE, m.peer, tag, main_, to++), "MPI_Irecv");
-  }
-  return to;
-}
+constexpr int32_t tag_within = -1;  // of a collective's messages; users' are from 0
+
+}  // namespace
 
 void Comm::exchange(const std::vector<orr::exchange::Message>& sends,
                     const std::vector<orr::exchange::Message>& recvs) {
-  int pieces = 0;
-  int64_t bytes = 0;
-  for (const orr::exchange::Message& m : recvs) pieces += pieces_of(m.bytes);
-  for (const orr::exchange::Message& m : sends) pieces += pieces_of(m.bytes), bytes += m.bytes;
-  requests_.assign(pieces, MPI_REQUEST_NULL);
-  {
-    std::lock_guard lock(family_->inside());
-    MPI_Request* to = requests_.data();
-    for (const orr::exchange::Message& m : recvs) to = move_pieces(false, m, tag_of_exchange, to);
-    for (const orr::exchange::Message& m : sends) to = move_pieces(true, m, tag_of_exchange, to);
-  }
+  transfers_.clear();
+  for (const orr::exchange::Message& m : sends) add(*current_, true, tag_within, m);
+  for (const orr::exchange::Message& m : recvs) add(*current_, false, tag_within, m);
+  begin_all();
   end_agreement(requests_);
-  finish(requests_, bytes);
+  finish_all();
+}
+
+void Comm::transfer(const orr_coll* ops, int n) {
+  transfers_.clear();
+  for (int i = 0; i < n; ++i) {
+    const orr_coll& c = ops[i];
+    if (!shared::paired(c)) continue;
+    const bool sends = c.op == ORR_COLL_SEND;
+    const int64_t bytes = c.count * orr_dtype_bytes(c.dtype);
+    const orr_buffer& buffer = sends ? c.send : c.recv;
+    add(c, sends, c.tag, {c.root_or_peer, bytes > 0 ? orr::data<char>(buffer) : nullptr, bytes});
+  }
+  if (transfers_.empty()) return;
+  begin_all();
+  finish_all();
+}
+
+void Comm::add(const orr_coll& c, bool sends, int32_t tag, const orr::exchange::Message& m) {
+  const int first = transfers_.empty() ? 0 : transfers_.back().first + transfers_.back().pieces;
+  const bool has_head = heads_ || tag != tag_within;
+  const int cut = has_head && m.bytes <= Head::inline_bytes ? 0 : pieces_of(m.bytes);
+  transfers_.push_back({&c, sends, tag, m, first, cut});
+  transfers_.back().head_done = !has_head;
 }
 
 // Returns the bytes of the head that count.
 int64_t Comm::write_head(const Transfer& t, Head& h) {
-  int& serial = serial_[t.peer()];
-  serial = serial % last_serial + 1;
-  h.count = t.coll->count;
+  h.count = t.count();
+  h.number = t.number;
+  h.lent = t.lent;
   h.dtype = t.coll->dtype;
-  h.tag = t.coll->tag;
-  h.serial = serial;
+  h.tag = t.tag;
   shared::write_label(*t.coll, h.label);
-  const int64_t inlined = t.pieces == 0 ? t.bytes : 0;
-  if (inlined > 0) std::memcpy(h.data, t.data(), inlined);
+  const int64_t inlined = t.pieces == 0 ? t.message.bytes : 0;
+  if (inlined > 0) std::memcpy(h.data, t.message.data, inlined);
   return static_cast<int64_t>(offsetof(Head, data)) + inlined;
 }
 
 void Comm::begin_send(Transfer& t) {
-  if (!heads_) {
+  if (!heads_ && !t.head_done) {
+    t.number = ++sent_[t.peer()];
     t.head = std::make_unique<Head>();
     const int64_t bytes = write_head(t, *t.head);
-    check_mpi(MPI_Isend(t.head.get(), static_cast<int>(bytes), MPI_BYTE, t.peer(), t.coll->tag,
-                        beside_, &t.head_request),
+    std::lock_guard lock(family_->inside());
+    check_mpi(MPI_Isend(t.head.get(), static_cast<int>(bytes), MPI_BYTE, t.peer(), t.tag, beside_,
+                        &t.head_request),
               "MPI_Isend");
-  } else {
+  } else if (heads_) {
     Head* const place = heads_.place(t.peer());
     if (!place) return;
+    t.number = heads_.next(t.peer());
+    if (t.pieces > 0 && !processes_.empty() && heads_.may_lend(t.peer()))
+      t.lent = reinterpret_cast<uint64_t>(t.message.data);
     write_head(t, *place);
-    heads_.send(t.peer());
+    heads_.send(t.peer(), t.lent != 0);
     t.head_done = true;
   }
   t.begun = true;
-  if (t.pieces > 0)
-    move_pieces(true, {t.peer(), t.data(), t.bytes}, serial_[t.peer()], &requests_[t.first]);
+  if (t.by_library()) move_body(t);
 }
 
 void Comm::begin_recv(Transfer& t) {
   t.begun = true;
-  if (!heads_) {
-    t.head = std::make_unique<Head>();
-    check_mpi(
-        MPI_Irecv(t.head.get(), sizeof(Head), MPI_BYTE, t.peer() < 0 ? MPI_ANY_SOURCE : t.peer(),
-                  t.coll->tag, beside_, &t.head_request),
-        "MPI_Irecv");
-    return;
-  }
-  const auto early = std::find_if(early_.begin(), early_.end(),
-                                  [&](const Early& e) { return t.wants(e.source, e.head); });
-  if (early == early_.end()) return;
-  open_head(t, early->source, early->head);
-  early_.erase(early);
+  if (t.head_done) return move_body(t);
+  if (heads_) return;
+  t.head = std::make_unique<Head>();
+  std::lock_guard lock(family_->inside());
+  check_mpi(MPI_Irecv(t.head.get(), sizeof(Head), MPI_BYTE,
+                      t.peer() < 0 ? MPI_ANY_SOURCE : t.peer(), t.tag, beside_, &t.head_request),
+            "MPI_Irecv");
 }
 
 // The head of a message has come: is it the one that is wanted? Then its body is.
 void Comm::open_head(Transfer& t, int source, const Head& head) {
   const orr_coll& c = *t.coll;
   t.head_done = true;
-  if (head.count != c.count || head.dtype != c.dtype)
+  if (head.count != t.count() || head.dtype != c.dtype)
     throw orr::Error(
         ORR_FAILED,
         shared::unequal_ends(
             world_of_[source], shared::end_of_message(head.count, head.dtype, head.label),
-            world_of_[rank_], shared::end_of_message(c.count, c.dtype, shared::label_of(c))));
-  if (c.size >= offsetof(orr_coll, source) + sizeof c.source && c.source) *c.source = source;
-  if (t.pieces > 0)
-    move_pieces(false, {source, t.data(), t.bytes}, head.serial, &requests_[t.first]);
-  else if (t.bytes > 0)
-    std::memcpy(t.data(), head.data, t.bytes);
+            world_of_[rank_], shared::end_of_message(t.count(), c.dtype, shared::label_of(c))));
+  if (shared::paired(c) && c.size >= offsetof(orr_coll, source) + sizeof c.source && c.source)
+    *c.source = source;
+  t.message.peer = source;
+  t.number = head.number;
+  t.lent = head.lent;
+  if (t.by_library())
+    move_body(t);
+  else if (t.pieces == 0 && t.message.bytes > 0)
+    std::memcpy(t.message.data, head.data, t.message.bytes);
+}
+
+// One that came before.
+void Comm::take_early(Transfer& t) {
+  const auto early = std::find_if(early_.begin(), early_.end(),
+                                  [&](const Early& e) { return t.wants(e.source, e.head); });
+  if (early == early_.end()) return;
+  open_head(t, early->source, early->head);
+  early_.erase(early);
 }
 
 // Heads from a rank that one of these receives waits for. Each goes to the first that wants it,
@@ -124,9 +142,8 @@ void Comm::deliver(int source) {
   }
 }
 
-// Through memory: what a peer had no room for before, and what has come since. Messages to one peer
-// leave in order.
-void Comm::move_heads() {
+// Through memory, what a peer had no room for before. Messages to one peer leave in order.
+void Comm::begin_sends() {
   for (auto t = transfers_.begin(); t != transfers_.end(); ++t) {
     if (t->begun) continue;
     const int peer = t->peer();
@@ -135,8 +152,13 @@ void Comm::move_heads() {
     });
     if (!blocked) begin_send(*t);
   }
-  for (const Transfer& t : transfers_) {
-    if (t.sends()) continue;
+}
+
+// Through memory, what has come since.
+void Comm::take_heads() {
+  for (Transfer& t : transfers_) {
+    if (t.sends || t.head_done) continue;
+    take_early(t);
     const bool any = t.peer() < 0;
     const int first = any ? 0 : t.peer(), end = any ? size_ : first + 1;
     for (int r = first; r < end && !t.head_done; ++r) deliver(r);
@@ -147,51 +169,48 @@ void Comm::move_heads() {
 void Comm::test_head(Transfer& t) {
   int done = 0;
   MPI_Status status;
-  check_mpi(MPI_Test(&t.head_request, &done, &status), "MPI_Test");
+  {
+    std::lock_guard lock(family_->inside());
+    check_mpi(MPI_Test(&t.head_request, &done, &status), "MPI_Test");
+  }
   if (!done) return;
   t.head_done = true;
-  if (!t.sends()) open_head(t, status.MPI_SOURCE, *t.head);
+  if (!t.sends) open_head(t, status.MPI_SOURCE, *t.head);
 }
 
-// The first that is not done yet, or null. The library moves all bodies when it is called for one,
-// and must be called when none is there: on CPUs that ranks share, each call may give them away.
+// The first that is not done yet, or null. The library moves all bodies when it is called for one:
+// on CPUs that ranks share, each call may give them away.
 Transfer* Comm::advance_all() {
   if (heads_) {
-    move_heads();
+    begin_sends();
+    take_heads();
   } else {
     for (Transfer& t : transfers_)
       if (!t.head_done) test_head(t);
   }
+  Transfer* waits = nullptr;
+  bool asked = false;
   for (Transfer& t : transfers_) {
+    if (t.done || (asked && t.by_library())) continue;
+    t.done = t.head_done && body_done(t);
     if (t.done) continue;
-    t.done = t.head_done && (t.pieces == 0 || test(&requests_[t.first], t.pieces));
-    if (t.done) continue;
-    if (heads_ && !t.head_done) family_->listen();
-    return &t;
+    asked |= t.head_done && t.by_library();
+    if (!waits) waits = &t;
   }
-  return nullptr;
+  return waits;
 }
 
-void Comm::transfer(const orr_coll* ops, int n) {
-  transfers_.clear();
+void Comm::begin_all() {
+  requests_.assign(transfers_.empty() ? 0 : transfers_.back().first + transfers_.back().pieces,
+                   MPI_REQUEST_NULL);
+  for (Transfer& t : transfers_)
+    if (!t.sends) begin_recv(t);
+  begin_sends();
+}
+
+void Comm::finish_all() {
   int64_t bytes = 0;
-  int pieces = 0;
-  for (int i = 0; i < n; ++i) {
-    if (!shared::paired(ops[i])) continue;
-    const int64_t own = ops[i].count * orr_dtype_bytes(ops[i].dtype);
-    const int cut = own <= Head::inline_bytes ? 0 : pieces_of(own);
-    transfers_.push_back({&ops[i], own, pieces, cut});
-    bytes += own, pieces += cut;
-  }
-  if (transfers_.empty()) return;
-  requests_.assign(pieces, MPI_REQUEST_NULL);
-  {
-    std::lock_guard lock(family_->inside());
-    for (Transfer& t : transfers_)
-      if (!t.sends()) begin_recv(t);
-    for (Transfer& t : transfers_)
-      if (t.sends() && !heads_) begin_send(t);
-  }
+  for (const Transfer& t : transfers_) bytes += t.message.bytes;
   await(bytes, [&] {
     const Transfer* waits = advance_all();
     if (waits) current_ = waits->coll;

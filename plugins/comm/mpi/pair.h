@@ -6,30 +6,32 @@
 #include <memory>
 
 #include <orrery/comm.h>
-#include <orrery/sdk/plugin.hpp>
+#include <orrery/sdk/exchange.hpp>
 
 #include "heads.h"
 #include "mpi_header.h"
 
 namespace mpi {
 
-// One end of a message in the present group.
+// One end of a message under way.
 struct Transfer {
-  const orr_coll* coll;
-  int64_t bytes;
-  int first, pieces;  // of the group's requests: the body's; none if it goes with its head
+  const orr_coll* coll;  // that it is, or is part of
+  bool sends;
+  int32_t tag;
+  orr::exchange::Message message;  // from peer -1: from whoever sends one
+  int first, pieces;               // of the requests: the body's; none if it goes with its head
   bool begun = false, head_done = false, done = false;
+  uint64_t number = 0, lent = 0;    // as its head says
+  int64_t fetched = 0;              // bytes of what is lent
   std::unique_ptr<Head> head = {};  // that the library carries
   MPI_Request head_request = MPI_REQUEST_NULL;
 
-  bool sends() const { return coll->op == ORR_COLL_SEND; }
-  int peer() const { return coll->root_or_peer; }
+  int peer() const { return message.peer; }
+  int64_t count() const { return message.bytes / orr_dtype_bytes(coll->dtype); }
   bool wants(int source, const Head& h) const {
-    return !sends() && !head_done && (peer() < 0 || peer() == source) && coll->tag == h.tag;
+    return !sends && !head_done && (peer() < 0 || peer() == source) && tag == h.tag;
   }
-  char* data() const {
-    return bytes > 0 ? orr::data<char>(sends() ? coll->send : coll->recv) : nullptr;
-  }
+  bool by_library() const { return pieces > 0 && lent == 0; }
 };
 
 // A head that came before its receive was posted.

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a message brings beyond its head: the peer fetches it from where it is, as the libraries do
+// on one host, or they move it, under a tag of its own, so that it never meets another head's
+// receive, whatever order the heads were taken in.
+#include <algorithm>
+
+#include <orrery/sdk/plugin.hpp>
+
+#include "../shared/attach.h"
+#include "comm.h"
+
+namespace mpi {
+
+// By the library.
+void Comm::move_body(const Transfer& t) {
+  const int tag = t.number == 0 ? tag_of_exchange : static_cast<int>(t.number % last_serial) + 1;
+  MPI_Request* to = &requests_[t.first];
+  std::lock_guard lock(family_->inside());
+  for (int64_t at = 0; at < t.message.bytes; at += most_bytes) {
+    char* const data = t.message.data + at;
+    const int bytes = static_cast<int>(std::min(most_bytes, t.message.bytes - at));
+    if (t.sends)
+      check_mpi(MPI_Isend(data, bytes, MPI_BYTE, t.peer(), tag, main_, to++), "MPI_Isend");
+    else
+      check_mpi(MPI_Irecv(data, bytes, MPI_BYTE, t.peer(), tag, main_, to++), "MPI_Irecv");
+  }
+}
+
+// Some of what a peer lends, for others wait, too; says whether that was the last. What cannot be
+// read the library shall bring: that of a rank that has ended or failed, which is noticed there.
+bool Comm::fetch(Transfer& t) {
+  constexpr int64_t at_once = 16 << 20;
+  const int64_t bytes = std::min(at_once, t.message.bytes - t.fetched);
+  if (!shared::copy_own(process_vm_readv, processes_[t.peer()],
+                        t.lent + static_cast<uint64_t>(t.fetched), t.message.data + t.fetched,
+                        static_cast<uint64_t>(bytes))) {
+    heads_.give_back(t.peer(), t.number, false);
+    t.lent = 0;
+    move_body(t);
+    return false;
+  }
+  t.fetched += bytes;
+  if (t.fetched < t.message.bytes) return false;
+  heads_.give_back(t.peer(), t.number, true);
+  return true;
+}
+
+bool Comm::body_done(Transfer& t) {
+  if (t.pieces == 0) return true;
+  if (t.by_library()) return test(&requests_[t.first], t.pieces);
+  if (!t.sends) return fetch(t);
+  const Back back = heads_.back(t.peer(), t.number);
+  if (back == Back::unread) {
+    t.lent = 0;
+    move_body(t);
+  }
+  return back == Back::read;
+}
+
+}  // namespace mpi

@@ -4,8 +4,9 @@ calls of Open MPI, MPICH and Gloo in a plain loop, each library at its best. Run
 
 Microseconds are medians of all turns; a ratio is the median of neighbouring turns, with its spread: how many
 times `local` is faster than the best MPI library, and so on. The best is the library and setting with the least
-median: the least of several in each round would be the luckiest. "barrier" is one of `local`, beside each row: a
-host that moves virtual CPUs makes them near or far without notice.
+median: the least of several in each round would be the luckiest. All start anew several times, for where the
+memory of a start lies is luck, too. "barrier" is one of `local`, beside each row: a host that moves virtual CPUs
+makes them near or far without notice.
 """
 import argparse
 import json
@@ -69,9 +70,6 @@ class Field:
             return ["--map-by", "core", "--bind-to", "core:overload-allowed"]
         return ["--bind-to", "none"]
 
-    def libraries(self):
-        return [name for name in self.all if name.startswith(("Open MPI", "MPICH"))]
-
     def names(self, op, size):
         """Who plays: an algorithm of all_reduce has nothing to say elsewhere, Gloo has small buffers."""
         names = [n for n in self.all if op == "all_reduce" or n == STAGED or not n.startswith("Open MPI ")]
@@ -86,14 +84,14 @@ class Field:
         slow = 8 if (crowded or name in ("Gloo", "local tcp")) and size < 1 << 20 else 1
         return self.all[who].ask(what, size, max(3, calls // slow))[0]
 
-    def measure(self, op, size):
+    def measure(self, op, size, turns):
         names = self.names(op, size)
-        turns = {name: [] for name in [*names, "barrier"]}
+        for name in [*names, "barrier"]:
+            turns.setdefault(name, [])
         for _ in range(self.rounds):
             for name in names:
                 turns[name].append(self.turn(name, op, size))
             turns["barrier"].append(self.all["local private"].ask("barrier", 0, 200)[0])
-        return turns
 
     def close(self):
         for contestant in self.all.values():
@@ -105,8 +103,8 @@ def ratio(slow, fast):
     return {"median": statistics.median(pairs), "min": min(pairs), "max": max(pairs)}
 
 
-def report(field, turns):
-    libraries = [turns[n] for n in field.libraries() if n in turns]
+def report(turns):
+    libraries = [t for name, t in turns.items() if name.startswith(("Open MPI", "MPICH"))]
     found = {"us": {name: statistics.median(t) for name, t in turns.items()}, "ratios": {}}
     if libraries:
         best = min(libraries, key=statistics.median)
@@ -135,10 +133,27 @@ def options():
     parser.add_argument("--only", metavar="OPERATION,...", default=",".join(OPERATIONS))
     parser.add_argument("--sizes", default="8,512,4096,32768,262144,2097152,16777216,67108864,268435456",
                         help="bytes")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--starts", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=2, help="of each start")
     parser.add_argument("--build", type=pathlib.Path, default=HERE.parents[2] / "build")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write the figures here")
     return parser.parse_args()
+
+
+def play(field, turns):
+    """One start of all; adds to the turns, and shows what they come to so far."""
+    try:
+        field.invite()
+        (op, size), *_ = turns
+        for name in field.all:
+            field.turn(name, op, size)  # all have started and sleep
+        for (op, size), taken in turns.items():
+            field.measure(op, size, taken)
+            show(op, size, report(taken))
+    except Failed as failure:
+        sys.exit(f"error: {failure}")
+    finally:
+        field.close()
 
 
 def main():
@@ -149,21 +164,12 @@ def main():
     figures = {"machine": machine.describe(), "ranks": {}}
     print(", ".join(f"{key}: {value}" for key, value in figures["machine"].items()))
     for ranks in map(int, chosen.ranks.split(",")):
-        field = Field(chosen.build.resolve(), ranks, chosen.rounds, max(sizes))
-        results = figures["ranks"][ranks] = {}
-        try:
-            field.invite()
-            for name in field.all:
-                field.turn(name, OPERATIONS[0], sizes[0])  # all have started and sleep
-            print(f"\n{ranks} ranks, microseconds; others used {machine.busy_share(0.5):.0%} of the CPUs")
-            for op in chosen.only.split(","):
-                for size in sizes:
-                    results[f"{op} {size}"] = report(field, field.measure(op, size))
-                    show(op, size, results[f"{op} {size}"])
-        except Failed as failure:
-            sys.exit(f"error: {failure}")
-        finally:
-            field.close()
+        turns = {(op, size): {} for op in chosen.only.split(",") for size in sizes}
+        for start in range(1, chosen.starts + 1):
+            print(f"\n{ranks} ranks, microseconds, start {start} of {chosen.starts}; "
+                  f"others used {machine.busy_share(0.5):.0%} of the CPUs")
+            play(Field(chosen.build.resolve(), ranks, chosen.rounds, max(sizes)), turns)
+        figures["ranks"][ranks] = {f"{op} {size}": report(taken) for (op, size), taken in turns.items()}
     if chosen.json:
         chosen.json.write_text(json.dumps(figures, indent=1) + "\n")
 

@@ -183,23 +183,25 @@ ranks::Outcome run(const Setting& s, int n, const std::string& body, const std::
   return run_under(find(s.launcher), n, body, words, env);
 }
 
-void forbid_reading_peers() {
+void forbid_reaching_peers() {
   sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   const sock_fprog filter{sizeof code / sizeof *code, code};
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
       syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter))
-    fail(ORR_FAILED, "cannot forbid process_vm_readv: {}", std::strerror(errno));
+    fail(ORR_FAILED, "cannot forbid process_vm_readv and process_vm_writev: {}",
+         std::strerror(errno));
 }
 
 Body::Body(const char* name, int (*run)(const std::string&, const std::string&)) {
   const ranks::Body body(name, [run](const std::string& words) {
     Peer::only_messages = std::getenv(bare_variable);
-    if (std::getenv(apart_variable)) forbid_reading_peers();
+    if (std::getenv(apart_variable)) forbid_reaching_peers();
     const size_t blank = words.find(' ');
     return run(words.substr(0, blank), words.substr(blank + 1));
   });

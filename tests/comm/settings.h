@@ -24,7 +24,7 @@ struct Setting {
   std::string backend, launcher;
   std::string hosts = "";  // "aabb": ranks 0, 1 and 4 believe to be on one host, 2 and 3 on another
   std::string fake = "";   // the library that stands for the one the backend opens
-  bool apart = false;      // the kernel lets no rank read another's memory
+  bool apart = false;      // the kernel lets no rank reach another's memory
   bool bare = false;  // of the backend only sends and receives are used: the core composes the rest
 };
 std::ostream& operator<<(std::ostream& out, const Setting& s);
@@ -42,9 +42,9 @@ bool is_main(const Setting& s);
 ranks::Outcome run(const Setting& s, int n, const std::string& body,
                    const std::string& argument = "", const std::vector<std::string>& env = {});
 
-// From here on the kernel lets no thread of this process read another one's memory, as kernels do
-// that restrict ptrace.
-void forbid_reading_peers();
+// From here on the kernel lets no thread of this process read or write another one's memory, as
+// kernels do that restrict ptrace.
+void forbid_reaching_peers();
 
 // A body gets the backend, then its argument.
 struct Body {

@@ -28,16 +28,17 @@ struct Introduction {
   uint64_t place;  // where that process has this
 };
 
-// Whether a rank has opened the first one's memory, and can read its neighbour's own.
+// Whether a rank has opened the first one's memory, and can reach its neighbour's own.
 struct Reach {
-  bool opens, reads;
+  bool opens, reaches;
 };
 
-bool can_read(const Introduction& theirs) {
+bool can_reach(const Introduction& theirs) {
   Introduction seen{};
-  return shared::copy_own(process_vm_readv, static_cast<int>(theirs.process), theirs.place, &seen,
-                          sizeof seen) &&
-         seen.world_rank == theirs.world_rank && seen.host == theirs.host;
+  const int process = static_cast<int>(theirs.process);
+  return shared::copy_own(process_vm_readv, process, theirs.place, &seen, sizeof seen) &&
+         seen.world_rank == theirs.world_rank && seen.host == theirs.host &&
+         shared::copy_own(process_vm_writev, process, theirs.place, &seen, sizeof seen);
 }
 
 }  // namespace
@@ -77,9 +78,9 @@ void Comm::introduce() {
   for (const Introduction& i : all) together = together && i.host == all[0].host;
   if (rank_ > 0 && together) open_common([&] { return shared::Mapping::open(all[0].card); });
   together = together && common_.base();
-  bool attached = together && can_read(all[(rank_ + 1) % size_]);
+  bool attached = together && can_reach(all[(rank_ + 1) % size_]);
   for (const Reach& r : gather(Reach{together, attached}))
-    together = together && r.opens, attached = attached && r.reads;
+    together = together && r.opens, attached = attached && r.reaches;
   common_.close_card();
   if (!together) common_ = {};
   if (together) heads_ = Heads(common_.base() + notices, rank_, size_);

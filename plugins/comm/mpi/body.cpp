@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a message brings beyond its head: the peer fetches it from where it is, as the libraries do
-// on one host, or they move it, under a tag of its own, so that it never meets another head's
-// receive, whatever order the heads were taken in.
+// What a message brings beyond its head: one end copies it from or to where the other has it, as
+// the libraries do on one host, or they move it, under a tag of its own, so that it never meets
+// another head's receive, whatever order the heads were taken in.
 #include <algorithm>
 
 #include <orrery/sdk/plugin.hpp>
@@ -27,21 +27,23 @@ void Comm::move_body(const Transfer& t) {
   }
 }
 
-// Some of what a peer lends, for others wait, too; says whether that was the last. What cannot be
-// read the library shall bring: that of a rank that has ended or failed, which is noticed there.
-bool Comm::fetch(Transfer& t) {
+// Some of what a peer lends, or to it, for others wait, too; says whether that was the last. What
+// cannot be reached the library shall move: that of a rank that has ended or failed, which is
+// noticed there.
+bool Comm::copy(Transfer& t) {
   constexpr int64_t at_once = 16 << 20;
-  const int64_t bytes = std::min(at_once, t.message.bytes - t.fetched);
-  if (!shared::copy_own(process_vm_readv, processes_[t.peer()],
-                        t.lent + static_cast<uint64_t>(t.fetched), t.message.data + t.fetched,
+  const int64_t bytes = std::min(at_once, t.message.bytes - t.copied);
+  if (heads_.is_closed(t.peer()) ||
+      !shared::copy_own(t.sends ? process_vm_writev : process_vm_readv, processes_[t.peer()],
+                        t.lent + static_cast<uint64_t>(t.copied), t.message.data + t.copied,
                         static_cast<uint64_t>(bytes))) {
     heads_.give_back(t.peer(), t.number, false);
     t.lent = 0;
     move_body(t);
     return false;
   }
-  t.fetched += bytes;
-  if (t.fetched < t.message.bytes) return false;
+  t.copied += bytes;
+  if (t.copied < t.message.bytes) return false;
   heads_.give_back(t.peer(), t.number, true);
   return true;
 }
@@ -49,13 +51,13 @@ bool Comm::fetch(Transfer& t) {
 bool Comm::body_done(Transfer& t) {
   if (t.pieces == 0) return true;
   if (t.by_library()) return test(&requests_[t.first], t.pieces);
-  if (!t.sends) return fetch(t);
+  if (!t.lends) return copy(t);
   const Back back = heads_.back(t.peer(), t.number);
-  if (back == Back::unread) {
+  if (back == Back::unused) {
     t.lent = 0;
     move_body(t);
   }
-  return back == Back::read;
+  return back == Back::used;
 }
 
 }  // namespace mpi

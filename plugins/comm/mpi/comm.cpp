@@ -115,6 +115,7 @@ void Comm::run(const orr_coll* ops, int n) {
     for (int i = 0; i < n; ++i)
       if (!shared::paired(ops[i])) collective(ops[i]);
   } catch (const orr::Error& e) {
+    heads_.close();
     family_->die(e.code, e.what());  // what was under way is lost for all
   }
   current_ = nullptr;

@@ -88,16 +88,16 @@ class Comm : public orr::exchange::Messenger {
   void begin_all();
   void finish_all();
   int64_t write_head(const Transfer& t, Head& h);
-  void begin_send(Transfer& t);
-  void begin_recv(Transfer& t);
+  void send_head(Transfer& t);
+  void await_head(Transfer& t);
   void open_head(Transfer& t, int source, const Head& head);
   void deliver(int source);
-  void begin_sends();
+  void send_heads();
   void take_heads();
   void test_head(Transfer& t);
   void take_early(Transfer& t);
   void move_body(const Transfer& t);
-  bool fetch(Transfer& t);
+  bool copy(Transfer& t);
   bool body_done(Transfer& t);
   Transfer* advance_all();
 
@@ -107,7 +107,7 @@ class Comm : public orr::exchange::Messenger {
   MPI_Comm beside_ = MPI_COMM_NULL;  // heads of messages, by the user's tags; agreement
   int rank_ = 0, size_ = 0;
   std::vector<int> world_of_;
-  std::vector<int> processes_;  // of the ranks, where they may read each other's own memory
+  std::vector<int> processes_;  // of the ranks, where each may reach the others' own memory
   std::vector<uint64_t> sent_;  // messages whose heads the library carries, to each peer
   std::atomic<uint64_t> bytes_sent_{0};
   const orr_coll* current_ = nullptr;

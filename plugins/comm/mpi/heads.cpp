@@ -9,7 +9,7 @@ namespace {
 struct alignas(128) Slot {
   std::atomic<uint64_t> number;  // of the head, from 1; written last
   Head head;
-  alignas(128) std::atomic<uint64_t> back;  // twice the last loan's number that came, + 1 unread
+  alignas(128) std::atomic<uint64_t> back;  // twice the last loan's number that came, + 1 unused
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
@@ -17,6 +17,7 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 struct Heads::Lane {
   alignas(128) std::atomic<uint64_t> taken;  // heads
+  alignas(128) std::atomic<bool> closed;
   Slot ring[slots];
 
   Slot& slot(uint64_t number) { return ring[number % slots]; }
@@ -54,7 +55,11 @@ void Heads::send(int peer, bool lends) {
 Back Heads::back(int peer, uint64_t number) const {
   const uint64_t last = lane(rank_, peer).slot(number).back.load(std::memory_order_acquire);
   if (last / 2 != number) return Back::no;
-  return last % 2 == 0 ? Back::read : Back::unread;
+  return last % 2 == 0 ? Back::used : Back::unused;
+}
+
+void Heads::close() {
+  for (size_t r = 0; r < ends_.size(); ++r) lane(rank_, static_cast<int>(r)).closed = true;
 }
 
 const Head* Heads::find(int peer) const {
@@ -67,8 +72,12 @@ void Heads::take(int peer) {
   lane(peer, rank_).taken.store(++ends_[peer].taken, std::memory_order_release);
 }
 
-void Heads::give_back(int peer, uint64_t number, bool was_read) {
-  lane(peer, rank_).slot(number).back.store(2 * number + !was_read, std::memory_order_release);
+bool Heads::is_closed(int peer) const {
+  return lane(peer, rank_).closed.load(std::memory_order_acquire);
+}
+
+void Heads::give_back(int peer, uint64_t number, bool was_used) {
+  lane(peer, rank_).slot(number).back.store(2 * number + !was_used, std::memory_order_release);
 }
 
 }  // namespace mpi

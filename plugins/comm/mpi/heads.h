@@ -2,8 +2,8 @@
 //
 // What goes ahead of a message: what follows, how it is called, and the message itself if it is
 // short. Where all ranks can open one memory, heads go through it, a few slots for each ordered
-// pair; else the library carries them. Through memory a sender may lend what a head announces: the
-// peer fetches it from where it is, and gives it back.
+// pair; else the library carries them. Through memory a rank may lend what a head announces: the
+// peer copies from there, or to there, and gives it back.
 #pragma once
 
 #include <atomic>
@@ -20,14 +20,14 @@ struct Head {
 
   int64_t count;
   uint64_t number;  // of the message, from 1
-  uint64_t lent;    // where it lies in the sender's own memory, or 0
+  uint64_t lent;    // where its data or its room lies in the own memory of who writes this, or 0
   int32_t dtype, tag;
   shared::Label label;
   char data[inline_bytes];
 };
 
 // What has become of a loan.
-enum class Back { no, read, unread };
+enum class Back { no, used, unused };
 
 // A rank's ends of the lanes that heads take through memory, each in order.
 class Heads {
@@ -46,11 +46,14 @@ class Heads {
   bool may_lend(int peer) const;
   void send(int peer, bool lends);
   Back back(int peer, uint64_t number) const;
+  // What was lent is not to be touched any more.
+  void close();
 
   // The next head from `peer`, or null; good until it is taken.
   const Head* find(int peer) const;
   void take(int peer);
-  void give_back(int peer, uint64_t number, bool was_read);
+  bool is_closed(int peer) const;
+  void give_back(int peer, uint64_t number, bool was_used);
 
  private:
   static constexpr uint64_t slots = 16;

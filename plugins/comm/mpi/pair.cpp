@@ -14,15 +14,16 @@
 namespace mpi {
 namespace {
 
-constexpr int32_t tag_within = -1;  // of a collective's messages; users' are from 0
+// Of a collective's messages, whose data or whose room is lent; users' tags are from 0.
+constexpr int32_t tag_of_data = -1, tag_of_room = -2;
 
 }  // namespace
 
 void Comm::exchange(const std::vector<orr::exchange::Message>& sends,
                     const std::vector<orr::exchange::Message>& recvs) {
   transfers_.clear();
-  for (const orr::exchange::Message& m : sends) add(*current_, true, tag_within, m);
-  for (const orr::exchange::Message& m : recvs) add(*current_, false, tag_within, m);
+  for (const orr::exchange::Message& m : sends) add(*current_, true, tag_of_data, m);
+  for (const orr::exchange::Message& m : recvs) add(*current_, false, tag_of_data, m);
   begin_all();
   end_agreement(requests_);
   finish_all();
@@ -45,9 +46,11 @@ void Comm::transfer(const orr_coll* ops, int n) {
 
 void Comm::add(const orr_coll& c, bool sends, int32_t tag, const orr::exchange::Message& m) {
   const int first = transfers_.empty() ? 0 : transfers_.back().first + transfers_.back().pieces;
-  const bool has_head = heads_ || tag != tag_within;
+  const bool has_head = heads_ || tag >= 0;
   const int cut = has_head && m.bytes <= Head::inline_bytes ? 0 : pieces_of(m.bytes);
-  transfers_.push_back({&c, sends, tag, m, first, cut});
+  const bool delivers = m.fresh && cut > 0 && !processes_.empty();
+  if (delivers) tag = tag_of_room;
+  transfers_.push_back({&c, sends, sends != delivers, tag, m, first, cut});
   transfers_.back().head_done = !has_head;
 }
 
@@ -64,7 +67,7 @@ int64_t Comm::write_head(const Transfer& t, Head& h) {
   return static_cast<int64_t>(offsetof(Head, data)) + inlined;
 }
 
-void Comm::begin_send(Transfer& t) {
+void Comm::send_head(Transfer& t) {
   if (!heads_ && !t.head_done) {
     t.number = ++sent_[t.peer()];
     t.head = std::make_unique<Head>();
@@ -87,7 +90,7 @@ void Comm::begin_send(Transfer& t) {
   if (t.by_library()) move_body(t);
 }
 
-void Comm::begin_recv(Transfer& t) {
+void Comm::await_head(Transfer& t) {
   t.begun = true;
   if (t.head_done) return move_body(t);
   if (heads_) return;
@@ -128,7 +131,7 @@ void Comm::take_early(Transfer& t) {
   early_.erase(early);
 }
 
-// Heads from a rank that one of these receives waits for. Each goes to the first that wants it,
+// Heads from a rank that one of these ends waits for. Each goes to the first that wants it,
 // whichever waited; one that nobody wants yet is kept.
 void Comm::deliver(int source) {
   while (const Head* head = heads_.find(source)) {
@@ -143,21 +146,21 @@ void Comm::deliver(int source) {
 }
 
 // Through memory, what a peer had no room for before. Messages to one peer leave in order.
-void Comm::begin_sends() {
+void Comm::send_heads() {
   for (auto t = transfers_.begin(); t != transfers_.end(); ++t) {
     if (t->begun) continue;
     const int peer = t->peer();
     const bool blocked = std::any_of(transfers_.begin(), t, [&](const Transfer& before) {
       return !before.begun && before.peer() == peer;
     });
-    if (!blocked) begin_send(*t);
+    if (!blocked) send_head(*t);
   }
 }
 
 // Through memory, what has come since.
 void Comm::take_heads() {
   for (Transfer& t : transfers_) {
-    if (t.sends || t.head_done) continue;
+    if (t.lends || t.head_done) continue;
     take_early(t);
     const bool any = t.peer() < 0;
     const int first = any ? 0 : t.peer(), end = any ? size_ : first + 1;
@@ -175,14 +178,14 @@ void Comm::test_head(Transfer& t) {
   }
   if (!done) return;
   t.head_done = true;
-  if (!t.sends) open_head(t, status.MPI_SOURCE, *t.head);
+  if (!t.lends) open_head(t, status.MPI_SOURCE, *t.head);
 }
 
 // The first that is not done yet, or null. The library moves all bodies when it is called for one:
 // on CPUs that ranks share, each call may give them away.
 Transfer* Comm::advance_all() {
   if (heads_) {
-    begin_sends();
+    send_heads();
     take_heads();
   } else {
     for (Transfer& t : transfers_)
@@ -204,8 +207,8 @@ void Comm::begin_all() {
   requests_.assign(transfers_.empty() ? 0 : transfers_.back().first + transfers_.back().pieces,
                    MPI_REQUEST_NULL);
   for (Transfer& t : transfers_)
-    if (!t.sends) begin_recv(t);
-  begin_sends();
+    if (!t.lends) await_head(t);
+  send_heads();
 }
 
 void Comm::finish_all() {

@@ -17,19 +17,20 @@ namespace mpi {
 struct Transfer {
   const orr_coll* coll;  // that it is, or is part of
   bool sends;
+  bool lends;  // writes the head: the sender, or the receiver of what its sender delivers
   int32_t tag;
   orr::exchange::Message message;  // from peer -1: from whoever sends one
   int first, pieces;               // of the requests: the body's; none if it goes with its head
   bool begun = false, head_done = false, done = false;
   uint64_t number = 0, lent = 0;    // as its head says
-  int64_t fetched = 0;              // bytes of what is lent
+  int64_t copied = 0;               // bytes to or from what is lent
   std::unique_ptr<Head> head = {};  // that the library carries
   MPI_Request head_request = MPI_REQUEST_NULL;
 
   int peer() const { return message.peer; }
   int64_t count() const { return message.bytes / orr_dtype_bytes(coll->dtype); }
   bool wants(int source, const Head& h) const {
-    return !sends && !head_done && (peer() < 0 || peer() == source) && tag == h.tag;
+    return !lends && !head_done && (peer() < 0 || peer() == source) && tag == h.tag;
   }
   bool by_library() const { return pieces > 0 && lent == 0; }
 };

@@ -23,6 +23,7 @@ struct MessageAt {
   int peer;
   Address data;
   int64_t bytes;
+  bool fresh = false;  // its sender has just written it, and may deliver it while caches have it
 };
 using Message = MessageAt<char*>;
 
@@ -176,9 +177,10 @@ void Reduction<Hands>::round(int64_t k) {
     for (int i = order_.first(q); i < order_.first(q + 1) && mine > 0; ++i)
       recvs.push_back({q, slot(i), mine});
     if (wants(q) && part(k - 1, rank_) > 0)
-      sends.push_back({q, result(k - 1), part(k - 1, rank_) * unit_});
+      sends.push_back({q, result(k - 1), part(k - 1, rank_) * unit_, true});
     if (wants(rank_) && part(k - 1, q) > 0)
-      recvs.push_back({q, recv_ + (begin(q) + (k - 1) * width_) * unit_, part(k - 1, q) * unit_});
+      recvs.push_back(
+          {q, recv_ + (begin(q) + (k - 1) * width_) * unit_, part(k - 1, q) * unit_, true});
   }
   hands_.exchange(sends, recvs);
 }

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "check/comm/bodies.h"
 #include "check/comm/peer.h"
 #include "settings.h"
 
@@ -50,6 +51,15 @@ TEST_P(Mpi, WhereNoRankReachesAnotherTheLibraryMovesAll) {
   }
 }
 
+orr_coll message(int op, int peer, int tag, const orr_buffer& b, int64_t n) {
+  orr_coll c = Peer::make(op, ORR_I32);
+  c.root_or_peer = peer;
+  c.tag = tag;
+  (op == ORR_COLL_SEND ? c.send : c.recv) = b;
+  c.count = n;
+  return c;
+}
+
 // n words of every rank, gathered behind its own and then added up there.
 void gather_and_add(Peer& peer, Slab& slab, int n) {
   const int P = peer.size(), me = peer.rank();
@@ -76,9 +86,13 @@ const Body reach_ends("reach ends", [](const std::string& backend, const std::st
   Peer peer(backend);
   peer.barrier();
   if (peer.rank() > 0) forbid_reaching_peers();
-  Slab slab(peer, false, 4 << 20);
-  for (int n : {300, 20000, 5000, 1 << 18})
-    for (int again = 0; again < 20; ++again) gather_and_add(peer, slab, n);
+  Slab slab(peer, false, 24 << 20);
+  // Heads of one direction are one ahead of the other's, so that no numbers agree by chance.
+  const orr_buffer word = slab.part(0, sizeof(int32_t));
+  if (peer.rank() == 1) peer.post(message(ORR_COLL_SEND, 2, 0, word, 1));
+  if (peer.rank() == 2) peer.post(message(ORR_COLL_RECV, 1, 0, word, 1));
+  for (int n : {300, 20000, 5000, 3 << 19})
+    for (int again = 0; again < 5; ++again) gather_and_add(peer, slab, n);
   return 0;
 });
 
@@ -87,13 +101,18 @@ TEST_P(Mpi, WhatCannotBeReachedTheLibraryMoves) {
   EXPECT_EQ(outcome.code, 0) << outcome.output;
 }
 
-orr_coll message(int op, int tag, const orr_buffer& b, int64_t n) {
-  orr_coll c = Peer::make(op, ORR_I32);
-  c.root_or_peer = op == ORR_COLL_SEND ? 1 : 0;
-  c.tag = tag;
-  (op == ORR_COLL_SEND ? c.send : c.recv) = b;
-  c.count = n;
-  return c;
+// The judge's collectives, in whose midst it happens: other ranks than the first lose it later.
+const Body loses_reach("loses reach", [](const std::string& backend, const std::string&) {
+  const std::jthread later([rank = orrery::detect().rank] {
+    usleep(600000 + 100000 * rank);
+    if (rank > 0) forbid_reaching_peers();
+  });
+  return collective_bodies().front().run(backend, "");
+});
+
+TEST_P(Mpi, CollectivesOutliveTheLossOfReach) {
+  const auto outcome = run(GetParam(), 4, "loses reach", "", out_of_reach);
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
 }
 
 // Rank 0 sends more than it can lend at a time, and looks at nothing while rank 1 reads.
@@ -105,7 +124,8 @@ const Body lends_more("lends more", [](const std::string& backend, const std::st
   const auto group = [&](int op, int from, int to) {
     std::vector<orr_coll> ops;
     for (int i = from; i < to; ++i)
-      ops.push_back(message(op, i, slab.part(i * n * sizeof *words, n * sizeof *words), n));
+      ops.push_back(
+          message(op, 1 - peer.rank(), i, slab.part(i * n * sizeof *words, n * sizeof *words), n));
     return ops;
   };
   if (peer.rank() == 0) {

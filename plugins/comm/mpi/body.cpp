@@ -12,9 +12,21 @@
 
 namespace mpi {
 
+namespace {
+
+// Who writes the head numbers the message: the sender's numbers have one half of the tags, the
+// receiver's the other.
+int tag_of(const Transfer& t) {
+  constexpr int half = last_serial / 2;
+  if (t.number == 0) return tag_of_exchange;
+  return static_cast<int>(t.number % half) + (t.sends == t.lends ? 1 : 1 + half);
+}
+
+}  // namespace
+
 // By the library.
 void Comm::move_body(const Transfer& t) {
-  const int tag = t.number == 0 ? tag_of_exchange : static_cast<int>(t.number % last_serial) + 1;
+  const int tag = tag_of(t);
   MPI_Request* to = &requests_[t.first];
   std::lock_guard lock(family_->inside());
   for (int64_t at = 0; at < t.message.bytes; at += most_bytes) {

@@ -92,7 +92,7 @@ TEST_P(OnMain, DeadlockEndsAtTheDeadline) {
 TEST_P(OnMain, LatePeerBelowTheDeadlineIsNoFailure) {
   const auto outcome = run(GetParam(), 3, "late", "600", {"ORRERY_DEADLINE=5"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
-  const auto strict = run(GetParam(), 3, "late", "3000", deadline("0.2"));
+  const auto strict = run(GetParam(), 3, "late", "3000", operation_deadline("0.2"));
   EXPECT_GE(count(strict.output, "rank 1 has not answered for 0.2 s in all_reduce 'late'"),
             speakers(2))
       << strict.output;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A communicator of the MPI backend. Operations run to completion in `run`, on the caller's thread,
-// by non-blocking calls that are polled; MPI carries bytes and nothing else, and on one host no
-// messages, which a rank reads where they are:
+// by non-blocking calls that are polled. MPI carries bytes and nothing else; on one host ranks take
+// messages from each other's memory instead:
 //
 //   family.cpp      the library, poison, notes
 //   comm.cpp        forming and splitting, the one wait loop, whom to blame

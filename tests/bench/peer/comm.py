@@ -4,9 +4,9 @@ calls of Open MPI, MPICH and Gloo in a plain loop, each library at its best. Run
 
 Microseconds are medians of all turns; a ratio is the median of neighbouring turns, with its spread: how many
 times `local` is faster than the best MPI library, and so on. The best is the library and setting with the least
-median: the least of several in each round would be the luckiest. All start anew several times, for where the
-memory of a start lies is luck, too. "barrier" is one of `local`, beside each row: a host that moves virtual CPUs
-makes them near or far without notice.
+median: the least of several in each round would be the luckiest. All start anew several times, for a start may be
+fast or slow as long as it runs. "barrier" is one of `local`, beside each row: a host that moves virtual CPUs makes
+them near or far without notice.
 """
 import argparse
 import json

@@ -11,13 +11,12 @@
 #include "comm.h"
 
 namespace mpi {
-
 namespace {
 
 // Who writes the head numbers the message: the sender's numbers have one half of the tags, the
 // receiver's the other.
 int tag_of(const Transfer& t) {
-  constexpr int half = last_serial / 2;
+  constexpr int half = last_tag_of_bodies / 2;
   if (t.number == 0) return tag_of_exchange;
   return static_cast<int>(t.number % half) + (t.sends == t.lends ? 1 : 1 + half);
 }

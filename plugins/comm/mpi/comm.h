@@ -129,7 +129,7 @@ constexpr int few_ranks = 8;
 // Tags on main_.
 enum Tag : int {
   tag_of_exchange = 0,
-  last_serial = 32000,
+  last_tag_of_bodies = 32000,
   tag_of_agreement
 };  // every library has as many
 

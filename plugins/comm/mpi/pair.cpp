@@ -145,7 +145,8 @@ void Comm::deliver(int source) {
   }
 }
 
-// Through memory, what a peer had no room for before. Messages to one peer leave in order.
+// At first all; later, through memory, those that a peer had no room for. To one peer they leave in
+// order.
 void Comm::send_heads() {
   for (auto t = transfers_.begin(); t != transfers_.end(); ++t) {
     if (t->begun) continue;

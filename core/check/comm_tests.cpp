@@ -198,6 +198,8 @@ std::vector<Test> comm_tests() {
       {"comm.longer_structs", 10, longer_structs},
       succeeds("comm.collectives", "comm.h: operations, against one element at a time",
                "collectives", {1, 2, 3, 4, 5}),
+      succeeds("comm.empty_parts", "types.h: orr_buffer.memory, \"NULL only where bytes is 0\"",
+               "empties", {1, 2, 3}),
       succeeds("comm.splits", "comm.h: \"ranks with equal color >= 0 form one communicator\"",
                "splits", {1, 2, 3, 4, 5}),
       succeeds("comm.siblings", "comm.h: split, many communicators at once", "siblings", {4}),

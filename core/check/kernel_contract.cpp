@@ -46,12 +46,12 @@ class Prepared {
       : api_(api), device_(Device::of(api)), op_(c) {
     const std::vector<Values> inputs = make_inputs(c, false, seed);
     for (size_t i = 0; i < c.in.size(); ++i) {
-      buffers_.push_back(std::make_unique<Buffer>(device_, c.in[i], 0));
+      buffers_.push_back(std::make_unique<Buffer>(device_, c.in[i], 0, true));
       buffers_.back()->write(inputs[i]);
       in_.push_back(buffers_.back()->view());
     }
     for (const orr_tensor& t : c.out) {
-      buffers_.push_back(std::make_unique<Buffer>(device_, t, 0));
+      buffers_.push_back(std::make_unique<Buffer>(device_, t, 0, false));
       out_.push_back(buffers_.back()->view());
     }
     orr_kernel_size size{};
@@ -108,7 +108,8 @@ void open_device(const Loaded& plugin, const orr_kernel_api& kernel) {
   if (std::string(kernel.device) == "host") return;
   const void* own = plugin.get("device", 1);
   if (!own) return void(Device::of(kernel));
-  const std::unique_ptr<orr_device_api> device = complete_table<orr_device_api>(own);
+  const std::unique_ptr<orr_device_api> device =
+      complete_table<orr_device_api>(own, "the device on trial");
   check(device->open(device->self, 0, 1), fmt::format("device '{}'", kernel.device));
 }
 

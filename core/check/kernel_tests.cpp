@@ -86,7 +86,7 @@ void rows(const Subject& subject, const Case& c) {
   const std::vector<Values> inputs = inputs_of(subject, c, false);
   const RunResult whole = run_clean(subject, c, inputs);
   for (const Axis& axis : c.axes)
-    for (int64_t n : {1, 3, 64, 255})
+    for (int64_t n : {1, 2, 3, 64, 255})
       for (int64_t first : {int64_t{0}, 256 - n}) {
         if (axis.prefix && first > 0) continue;
         std::vector<Values> some;
@@ -250,11 +250,11 @@ std::vector<Test> kernel_tests() {
   for (const Case& c : all_cases())
     kinds[c.kind].rows |= has_axis(c), kinds[c.kind].leaves |= has_leaves(c);
   for (const auto& [kind, has] : kinds) {
-    tests.push_back({"kernel.values." + kind, 120, over_cases(kind, any, values)});
-    tests.push_back({"kernel.bits." + kind, 120, over_cases(kind, any, bits)});
-    if (has.rows) tests.push_back({"kernel.rows." + kind, 120, over_cases(kind, has_axis, rows)});
+    tests.push_back({"kernel.values." + kind, 300, over_cases(kind, any, values)});
+    tests.push_back({"kernel.bits." + kind, 300, over_cases(kind, any, bits)});
+    if (has.rows) tests.push_back({"kernel.rows." + kind, 300, over_cases(kind, has_axis, rows)});
     if (has.leaves)
-      tests.push_back({"kernel.leaves." + kind, 120, over_cases(kind, has_leaves, leaves)});
+      tests.push_back({"kernel.leaves." + kind, 300, over_cases(kind, has_leaves, leaves)});
   }
   for (auto family : {gradient_tests, bad_data_tests})
     for (Test& test : family()) tests.push_back(std::move(test));

@@ -27,7 +27,7 @@ class Loaded {
   // The table of the kind, with its holes filled.
   template <class T>
   const T& table(uint32_t kind) {
-    if (!table_) table_ = complete_table<T>(given(kind));
+    if (!table_) table_ = complete_table<T>(given(kind), "the plugin on trial");
     return *static_cast<T*>(table_.get());
   }
 

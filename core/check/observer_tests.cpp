@@ -86,6 +86,7 @@ void orders(const Subject& subject) {
   feed.start(1, "");
   feed.send(ORR_EVENT_RUN_BEGIN, 0, 0, "");
   feed.send(ORR_EVENT_FAILURE, 0, 0, "gpt.lua:20: something went wrong: {} %s %n");
+  feed.send(ORR_EVENT_RUN_END, 0, 0, "");
   feed.stop();
 }
 

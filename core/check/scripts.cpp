@@ -78,7 +78,7 @@ std::string ScriptRun::lines(const std::string& beginning) const {
 }
 
 ScriptRun run_script(const Subject& subject, bool with_plugin, const std::string& strategies,
-                     int ranks) {
+                     int ranks, int seconds) {
   const ScratchDirectory directory;
   const std::filesystem::path file = directory.path() / "model.lua";
   std::ofstream(file) << replaced(replaced(script, "SEED", std::to_string(subject.seed)), "STACK",
@@ -86,8 +86,8 @@ ScriptRun run_script(const Subject& subject, bool with_plugin, const std::string
   const Ended ended = run_self(
       {"run", "-n", std::to_string(ranks), file.string()},
       {"ORRERY_PLUGIN_PATH=" + (with_plugin ? subject.path.string() : ""), "ORRERY_DEADLINE=10"},
-      60);
-  return {ended.late ? ORR_DEADLINE : ended.code, ended.output};
+      seconds);
+  return {ended.late ? ORR_DEADLINE : ended.code, ended.seconds, ended.output};
 }
 
 }  // namespace orrery::judge

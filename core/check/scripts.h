@@ -23,7 +23,8 @@ class ScratchDirectory {
 };
 
 struct ScriptRun {
-  int code;
+  int code;  // ORR_DEADLINE: its time was over
+  double seconds;
   std::string output;
 
   // The lines "bits ...": every loss and the digest of all parameters, the same on every rank.
@@ -36,6 +37,6 @@ struct ScriptRun {
 // Trains on n ranks under the strategies, Lua expressions with commas between ("" for none). The
 // plugin is in front of the search path, or not in it.
 ScriptRun run_script(const Subject& subject, bool with_plugin, const std::string& strategies,
-                     int ranks);
+                     int ranks, int seconds = 60);
 
 }  // namespace orrery::judge

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A strategy plugin: what it says of itself, and a small model under it, on two ranks, against the
-// same model in one process without it.
+// A strategy plugin: what it says of itself, and a small model under it, on 1 to 3 ranks, against
+// the same model in one process without it.
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
 #include <sstream>
 
 #include "base/error.h"
 #include "check/loaded.h"
+#include "check/process.h"
 #include "check/scripts.h"
+#include "lower/contract.h"
 
 namespace orrery::judge {
 namespace {
@@ -90,21 +95,94 @@ std::string stack_of(const Subject& subject) {
   return stack + call(subject.name());
 }
 
-// The stack alone, or behind an installed strategy that gives it the ranks it leaves.
-ScriptRun run_under(const Subject& subject, int ranks) {
-  const std::string stack = stack_of(subject);
-  ScriptRun alone = run_script(subject, true, stack, ranks);
-  if (alone.code == 0) return alone;
-  for (const std::string& front : Registry::get().names(ORR_KIND_STRATEGY)) {
-    if (front == subject.name() ||
-        info_of(Registry::get().strategy(front)).numeric_class != ORR_CLASS_EXACT)
-      continue;
-    ScriptRun behind = run_script(subject, true, call(front) + ", " + stack, ranks);
-    if (behind.code == 0) return behind;
-  }
-  throw Fault("strategy.h: transform",
-              fmt::format("a small model that trains under it on {} ranks", ranks), alone.output);
+bool says(const ScriptRun& run, const std::string& words) {
+  return run.output.find(words) != std::string::npos;
 }
+
+// Declared by it, one beside it or the core: these ranks or this model it does not train. All else
+// that does not train is broken.
+bool refuses(const ScriptRun& run, const std::vector<std::string>& names) {
+  if (run.code != ORR_FAILED) return false;
+  if (says(run, ranks_left_over)) return true;
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    for (const char* refusal : {": ", " cannot join ", " needs ", " leaves ", " trains "})
+      if (says(run, "strategy." + name + refusal)) return true;
+    return false;
+  });
+}
+
+std::string end_of(const ScriptRun& run) {
+  if (run.code == ORR_DEADLINE) return fmt::format("no end after {:.0f} s", run.seconds);
+  if (run.code == 0) return "an end with code 0 before the end of the script";
+  return fmt::format("{}: {}", describe_code(run.code), run.output);
+}
+
+// What a small model computes under the plugin on so many ranks, alone or behind an installed
+// strategy that gives it the ranks it leaves; or why it is not trained on them.
+struct Training {
+  std::optional<ScriptRun> run;
+  std::string refusal;
+};
+
+class Trainings {
+ public:
+  explicit Trainings(const Subject& subject)
+      : subject_(subject),
+        stack_(stack_of(subject)),
+        alone_(run_script(subject, false, "", 1)),
+        patience_(10 + static_cast<int>(20 * alone_.seconds)) {}
+
+  // One process without it.
+  const ScriptRun& alone() const { return alone_; }
+
+  Training on(int ranks) const {
+    Training training = attempt("", ranks);
+    for (const std::string& front : Registry::get().names(ORR_KIND_STRATEGY)) {
+      if (training.run) break;
+      if (front == subject_.name() ||
+          info_of(Registry::get().strategy(front)).numeric_class != ORR_CLASS_EXACT)
+        continue;
+      training.run = attempt(front, ranks).run;
+    }
+    return training;
+  }
+
+  // Those numbers of ranks, of 1 to 3, on which it trains: 1 and another.
+  std::map<int, ScriptRun> all() const {
+    std::map<int, ScriptRun> done;
+    std::string refusals;
+    for (int ranks : {1, 2, 3}) {
+      const Training training = on(ranks);
+      if (training.run)
+        done.emplace(ranks, *training.run);
+      else
+        refusals += fmt::format("on {} ranks: {}", ranks, training.refusal);
+    }
+    if (!done.count(1) || done.size() < 2)
+      throw Fault(contract_, "a small model that trains under it on 1 rank, and on 2 or 3",
+                  refusals);
+    return done;
+  }
+
+ private:
+  Training attempt(const std::string& front, int ranks) const {
+    const ScriptRun run = run_script(
+        subject_, true, (front.empty() ? "" : call(front) + ", ") + stack_, ranks, patience_);
+    if (run.code == 0 && !run.bits().empty()) return {run, ""};
+    if (refuses(run, {subject_.name(), front})) return {{}, run.output};
+    throw Fault(contract_,
+                fmt::format("on {} ranks a small model that trains under it{}, or a refusal: "
+                            "ORR_INVALID and a sentence",
+                            ranks, front.empty() ? "" : " behind strategy." + front),
+                end_of(run));
+  }
+
+  static constexpr const char* contract_ = "strategy.h: transform";
+  const Subject& subject_;
+  const std::string stack_;
+  const ScriptRun alone_;
+  const int patience_;  // seconds
+};
 
 double last_number(const std::string& text) {
   return std::atof(text.c_str() + text.rfind(' ') + 1);
@@ -112,9 +190,9 @@ double last_number(const std::string& text) {
 
 void values(const Subject& subject) {
   const int32_t numeric_class = info_of(strategy_of(subject)).numeric_class;
-  const ScriptRun alone = run_script(subject, false, "", 1);
-  for (int ranks : {1, 2}) {
-    const ScriptRun split = run_under(subject, ranks);
+  const Trainings trainings(subject);
+  const ScriptRun& alone = trainings.alone();
+  for (const auto& [ranks, split] : trainings.all()) {
     if (numeric_class == ORR_CLASS_EXACT && split.bits() != alone.bits())
       throw Fault("strategy.h: ORR_CLASS_EXACT",
                   fmt::format("on {} ranks the losses and parameters of one process: {}", ranks,
@@ -128,8 +206,8 @@ void values(const Subject& subject) {
 }
 
 void predictions(const Subject& subject) {
-  for (int ranks : {1, 2, 3}) {
-    std::istringstream all(run_under(subject, ranks).traffic());
+  for (const auto& [ranks, split] : Trainings(subject).all()) {
+    std::istringstream all(split.traffic());
     for (std::string one; std::getline(all, one, ',');) {
       int rank = 0;
       long long sent = 0, predicted = 0;

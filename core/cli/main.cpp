@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The program `orrery`: results on stdout, log and errors on stderr, exit codes of types.h.
+#include <fcntl.h>
 #include <orrery/plugin.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "base/config.h"
 #include "base/error.h"
@@ -97,14 +101,32 @@ int run(int argc, char** argv) {
   return exit_code;
 }
 
+// A standard stream that is closed would be the number of the first file that is opened, and what
+// is printed would go there.
+void open_standard_streams() {
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+      ::open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY);  // the lowest that is free
+}
+
+// What is still on its way to stdout may not arrive, as on a disk that is full.
+int flushed(int exit_code) {
+  errno = 0;
+  const bool failed = std::fflush(stdout) != 0 || std::ferror(stdout);
+  if (!failed || exit_code != ORR_OK) return exit_code;
+  fail(ORR_FAILED, "the output could not be written: {}",
+       errno ? std::strerror(errno) : "an earlier write failed");
+}
+
 }  // namespace
 }  // namespace orrery
 
 int main(int argc, char** argv) {
+  orrery::open_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // a file too large is an error of its write, with a sentence
   try {
     orrery::set_up_log();
-    return orrery::run(argc, argv);
+    return orrery::flushed(orrery::run(argc, argv));
   } catch (const orrery::Error& e) {
     std::fprintf(stderr, "error: %s\n", e.what());
     return orrery::exit_code_of(e);

@@ -12,6 +12,9 @@
 #include "base/places.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/plugin_survey.h"
+#include "lua/script.h"
+#include "plugin/registry.h"
 
 namespace orrery {
 namespace fs = std::filesystem;
@@ -35,6 +38,20 @@ void check_name(const std::string& name) {
   if (!letter_first || name.size() > 31 || !std::all_of(name.begin(), name.end(), good))
     fail(ORR_INVALID,
          "a plugin cannot be called '{}'; use up to 31 of a-z, 0-9 and _, a letter first", name);
+}
+
+// One of that name would take the place of the other, or be hidden by it.
+void check_free(const std::string& kind, const std::string& name) {
+  const auto refuse = [&](const std::string& place) {
+    fail(ORR_INVALID, "there is a {} '{}' already, in {}; choose another name", kind, name, place);
+  };
+  for (const PluginFile& file : Registry::get().files())
+    for (uint32_t bit = ORR_KIND_KERNEL; bit <= ORR_KIND_DEVICE; bit *= 2)
+      if ((file.descriptor.kinds & bit) && kind == kind_name(bit) && name == file.descriptor.name)
+        refuse(file.path.string());
+  const std::vector<std::string> scripted = scripted_strategies();
+  if (kind == "strategy" && std::count(scripted.begin(), scripted.end(), name))
+    refuse(lua_library() + "/orrery/strategy");
 }
 
 std::string read_template(const fs::path& file) {
@@ -69,6 +86,7 @@ void make_project(const std::string& kind, const std::string& name, bool c) {
     fail(ORR_INVALID, "there is no plugin kind '{}'{}; there are: {}", kind,
          did_you_mean(kind, kinds), join(kinds, ", "));
   check_name(name);
+  check_free(kind, name);
   const fs::path from = template_directory(), to = name;
   const std::string extension = c ? "c" : "cpp", source = name + "." + extension;
   std::error_code error;

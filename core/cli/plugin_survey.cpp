@@ -4,10 +4,12 @@
 #include "cli/plugin_survey.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <tuple>
 
 #include "base/error.h"
 #include "cli/trial.h"
+#include "lua/script.h"
 #include "plugin/registry.h"
 
 namespace orrery {
@@ -90,6 +92,16 @@ nlohmann::json to_json(const std::vector<PluginState>& states) {
                     {"on", s.on},
                     {"reason", s.reason}});
   return list;
+}
+
+std::vector<std::string> scripted_strategies() {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(lua_library() + "/orrery/strategy", error))
+    names.push_back(entry.path().stem());
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 }  // namespace orrery

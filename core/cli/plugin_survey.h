@@ -21,4 +21,7 @@ std::vector<PluginState> survey_plugins();
 
 nlohmann::json to_json(const std::vector<PluginState>& states);
 
+// Names of the Lua library's own strategies, sorted; scripts add theirs by strategy.define.
+std::vector<std::string> scripted_strategies();
+
 }  // namespace orrery

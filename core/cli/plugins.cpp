@@ -2,7 +2,6 @@
 //
 // `orrery plugins`: what was found, on or off, with the reason.
 #include <algorithm>
-#include <filesystem>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -26,15 +25,11 @@ void print_table(const std::vector<PluginState>& states) {
     fmt::print("no plugins found; set ORRERY_PLUGIN_PATH to the directories that hold them\n");
 }
 
-// The Lua library's own strategies; scripts add theirs by strategy.define.
 void print_scripted() {
-  const std::filesystem::path folder = std::filesystem::path(lua_library()) / "orrery" / "strategy";
-  std::vector<std::string> names;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
-    names.push_back(entry.path().stem());
-  std::sort(names.begin(), names.end());
-  if (!names.empty()) fmt::print("strategies in Lua: {}  {}\n", join(names, ", "), folder.string());
+  const std::vector<std::string> names = scripted_strategies();
+  if (!names.empty())
+    fmt::print("strategies in Lua: {}  {}\n", join(names, ", "),
+               lua_library() + "/orrery/strategy");
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // orrery run and orrery plan: the same script, trained or planned; orrery stubs for editors.
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -16,6 +18,7 @@
 #include "plugin/registry.h"
 #include "run/profile.h"
 #include "run/run.h"
+#include "run/runtime.h"
 #include "run/thread_pool.h"
 
 namespace orrery {
@@ -55,6 +58,16 @@ void check_names(const CLI::App& command, const Choice& choice) {
   if (command.count("--comm")) Registry::get().comm(choice.comm);
 }
 
+// A plugin that was found and cannot be had: another of its name comes first, or its file is not to
+// be trusted. Who starts a run is told, for nobody need have asked for it by name.
+void tell_unused() {
+  if (detect().rank > 0 || detect().source == "orrery") return;
+  for (const PluginFile& file : Registry::get().files())
+    if (file.descriptor.magic && !file.refusal.empty())
+      spdlog::warn("{} '{}' is not used: plugin {}: {}", kinds_text(file.descriptor.kinds),
+                   file.descriptor.name, file.path.string(), file.refusal);
+}
+
 void check_plan(const CLI::App& command, int ranks) {
   const RuntimeOptions& options = runtime_options();
   if (options.plan_rank < 0 || options.plan_rank >= ranks)
@@ -63,16 +76,23 @@ void check_plan(const CLI::App& command, int ranks) {
     fail(ORR_INVALID, "--fit 0: a rank needs some memory");
 }
 
-// A rank that cannot use its backend ends before it meets the others: each says so by itself, and
-// none waits for one that has gone.
-void check_backend(const Choice& choice) {
-  if (detect().size == 1) return;
+// What was asked for by name works here, whether it will be needed or not. A rank that cannot use
+// its backend ends before it meets the others: each says so by itself, and none waits for one that
+// has gone.
+void check_asked(const CLI::App& command, const Choice& choice) {
+  if (!choice.kernels.empty()) Runtime::get().kernels();
+  if (detect().size == 1 && !command.count("--comm")) return;
   const orr_comm_api& api = Registry::get().comm(choice.comm);
   orr_comm_caps caps{};
   caps.size = sizeof caps;
   char reason[256] = "";
   if (!api.probe(api.self, &caps, reason, sizeof reason))
     fail(ORR_UNAVAILABLE, "comm '{}' does not work here: {}", choice.comm, reason);
+  if (const int ranks = detect().size; caps.max_ranks > 0 && ranks > caps.max_ranks)
+    fail(ORR_INVALID,
+         "comm '{}' joins at most {} rank{}: {} would train nothing together; choose "
+         "another --comm",
+         choice.comm, caps.max_ranks, caps.max_ranks == 1 ? "" : "s", ranks);
 }
 
 void apply(const Choice& choice) {
@@ -166,6 +186,7 @@ Examples:
     }
     check_ranks(choice->ranks);
     check_names(*command, *choice);
+    tell_unused();
     if (choice->threads < 0) fail(ORR_INVALID, "--threads {}: at least 1, or 0", choice->threads);
     pinning() = {choice->pin == "cores", command->count("--pin") > 0};
     if (choice->as_host) {
@@ -182,8 +203,8 @@ Examples:
     }
     const int threads = take_share(detect());
     if (choice->threads == 0) choice->threads = threads;
-    check_backend(*choice);
     apply(*choice);
+    check_asked(*command, *choice);
     exit_code = run_words(*choice);
   });
 }
@@ -217,6 +238,7 @@ Examples:
   command->callback([choice, command, &exit_code] {
     check_ranks(choice->ranks);
     check_names(*command, *choice);
+    tell_unused();
     check_plan(*command, choice->ranks);
     apply(*choice);
     // Workspaces depend on the threads of a rank: plan with those that `run -n` would give it.
@@ -229,13 +251,14 @@ Examples:
 
 void add_stubs(CLI::App& app) {
   auto directory = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("stubs", R"(Write the declarations that Lua editors read
+  CLI::App* command =
+      app.add_subcommand("stubs", R"(Write what scripts can call, for Lua editors and to read
 Example:
   orrery stubs types)");
-  command->add_option("directory", *directory, "Where to write orrery.lua")->required();
+  command->add_option("directory", *directory, "Where to write orrery.lua and api.md")->required();
   command->callback([directory] {
     write_lua_stubs(*directory);
-    std::printf("wrote %s/orrery.lua\n", directory->c_str());
+    std::printf("wrote %s/orrery.lua and api.md\n", directory->c_str());
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -56,6 +57,8 @@ struct Child {
   bool running = true;
   int code = 0;  // once ended: exit code, or 128 + signal
   int signal = 0;
+  std::string stopped = {};  // by which signal, while it is; what it was killed for, once ended
+  std::chrono::steady_clock::time_point stopped_at{};
 };
 
 Child start_child(const ChildSpec& spec);

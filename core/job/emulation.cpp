@@ -32,8 +32,9 @@ int32_t tag_of(const orr_coll& c) {
 // What a newer host may ask for, a plugin answers.
 bool is_known(int32_t op) { return op >= ORR_COLL_BARRIER && op <= ORR_COLL_TREE_REDUCE_SCATTER; }
 
-// Memory of a device: what to do with it only the plugin knows.
-bool is_away(const orr_buffer& b) { return b.memory && !b.memory->host; }
+// Memory of a device: what to do with it only the plugin knows. Host memory without an address is
+// an empty part, which only some ranks may have: all have to decide alike.
+bool is_away(const orr_buffer& b) { return orr::lies_on_device(b) && !b.memory->host; }
 
 class Messages : public orr::exchange::Messenger {
  public:

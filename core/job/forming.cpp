@@ -8,8 +8,9 @@
 #include <cstdio>
 #include <utility>
 
-#include "base/error.h"
+#include "base/work.h"
 #include "job/environment.h"
+#include "job/quiet.h"
 
 namespace orrery {
 namespace {
@@ -17,70 +18,103 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
-constexpr int64_t ms = 1'000'000;
 // The watcher waits in these: a pause of this very process counts as two at most.
-constexpr int64_t slice = 300 * ms;
+constexpr nanoseconds slice{300'000'000};
+
+std::string seconds(int64_t ns) { return fmt::format("{:g} s", static_cast<double>(ns) * 1e-9); }
 
 }  // namespace
 
-Forming::~Forming() { stop_watching(); }
-
-void Forming::stop_watching() {
-  {
-    std::lock_guard lock(mutex_);
-    state_ = State::formed;
-  }
-  changed_.notify_one();
+Forming::~Forming() {
+  set(State::formed);
   if (watch_.joinable()) watch_.join();
 }
 
+void Forming::set(State state) {
+  {
+    std::lock_guard lock(mutex_);
+    state_ = state;
+  }
+  changed_.notify_one();
+}
+
 void Forming::run(const std::function<void()>& body) {
-  if (!rolls_.open()) return body();
-  rolls_.call_first();
-  watch_ = std::thread([this] { watch(); });
+  const Work work("forming the world", deadlines);
+  try {
+    store_.put(fmt::format("forms.{}", world_.rank), "");
+  } catch (const Error& e) {
+    if (e.code() != ORR_UNAVAILABLE) throw;
+    can_ask_ = false;
+  }
+  {
+    const AllSignalsBlocked quiet;
+    watch_ = std::thread([this] { watch(); });
+  }
   try {
     body();
   } catch (const Error& e) {
-    if (e.code() != ORR_DEADLINE) throw;
-    await_roll();
+    if (e.code() == ORR_DEADLINE) {  // the library's own, which names nobody
+      set(State::overdue);
+      watch_.join();
+      if (verdict_) throw *verdict_;
+    }
     throw;
   }
-  stop_watching();
-  rolls_.answer_later();
+  set(State::formed);
+  watch_.join();
 }
 
-// The library's own deadline has passed and names nobody: the next roll does. The watcher calls it
-// at the time that all ranks call it; a roll of this rank's own would find the others elsewhere.
-void Forming::await_roll() {
-  {
-    std::lock_guard lock(mutex_);
-    state_ = State::overdue;
+// Returns when a deadline has passed, or the state is no longer `forming`, or another rank has
+// found out whom to blame.
+Forming::State Forming::wait_a_deadline() {
+  Clock::time_point begun = Clock::now();
+  std::unique_lock lock(mutex_);
+  for (nanoseconds waited{0}; state_ == State::forming && waited.count() < deadline_ns();) {
+    if (store_.blamed()) break;
+    changed_.wait_for(lock, slice);
+    const Clock::time_point now = Clock::now();
+    waited += std::min(now - std::exchange(begun, now), 2 * slice);
   }
-  watch_.join();
-  if (verdict_) throw *verdict_;
+  return state_;
 }
 
 void Forming::watch() {
-  for (int round = 1; round <= Rolls::rounds; ++round) {
-    Clock::time_point begun = Clock::now();
-    for (nanoseconds waited{0}; waited.count() < deadline_ns() + 300 * ms;) {
-      std::unique_lock lock(mutex_);
-      const auto formed = [this] { return state_ == State::formed; };
-      if (changed_.wait_for(lock, nanoseconds(slice), formed)) return;
-      const Clock::time_point now = Clock::now();
-      waited += std::min(now - std::exchange(begun, now), nanoseconds(2 * slice));
-    }
-    try {
-      rolls_.call(round);
-    } catch (const Error& e) {
-      return give_up(e);
-    }
-    std::lock_guard lock(mutex_);
-    if (state_ == State::overdue) return;
+  for (int64_t waited = deadline_ns();; waited += deadline_ns()) {
+    const State state = wait_a_deadline();
+    if (state == State::formed) return;
+    const std::optional<Error> verdict = judge(waited);
+    if (verdict) return give_up(*verdict);
+    if (state == State::overdue) return;
   }
-  give_up(Error(ORR_DEADLINE,
-                fmt::format("the world has not formed for {:g} s, though all ranks answer",
-                            Rolls::rounds * static_cast<double>(deadline_ns()) * 1e-9)));
+}
+
+// Whom to blame: the first rank to find out tells it to all, so that they say the same.
+std::optional<Error> Forming::judge(int64_t waited_ns) {
+  std::optional<Error> verdict = store_.blamed(), late;
+  const bool too_long = waited_ns >= deadlines * deadline_ns();
+  bool is_busy = false;
+  for (int r = 0; r < world_.size && can_ask_ && !verdict; ++r) {
+    std::string what;
+    const int answer = r == world_.rank ? 1 : store_.at_work(r, waited_ns, what);
+    is_busy |= answer == 2;
+    if (answer == 0 && store_.dead(r))
+      verdict = Error(ORR_RETRY, fmt::format("rank {} died while the world was forming", r));
+    else if (answer == 0)
+      verdict = Error(ORR_DEADLINE, fmt::format("rank {} has not answered for {} while the world "
+                                                "was forming",
+                                                r, seconds(deadline_ns())));
+    else if (!what.empty())
+      late = Error(ORR_DEADLINE, fmt::format("the world has not formed for {}, though all ranks "
+                                             "answer; rank {} is {}",
+                                             seconds(waited_ns), r, what));
+  }
+  if (!verdict && too_long && !is_busy && late) verdict = late;
+  if (verdict && can_ask_) store_.blame(*verdict);
+  if (!verdict && too_long && !can_ask_)
+    verdict = Error(ORR_DEADLINE, fmt::format("rank {} is not through forming the world for {}: a "
+                                              "rank is stopped, or did not come",
+                                              world_.rank, seconds(waited_ns)));
+  return verdict;
 }
 
 // Unless the main thread awaits the verdict, it is inside of a library that does not come back.
@@ -94,7 +128,7 @@ void Forming::give_up(const Error& verdict) {
     // The launcher is gone too: the line below is what is left to say.
   }
   std::fprintf(stderr, "error: %s\n", verdict.what());
-  _exit(ORR_DEADLINE);
+  _exit(verdict.code());
 }
 
 }  // namespace orrery

@@ -12,35 +12,39 @@
 #include <thread>
 
 #include "base/error.h"
-#include "job/rolls.h"
 #include "job/store.h"
 
 namespace orrery {
 
 class Forming {
  public:
-  Forming(Store& store, const World& world) : store_(store), rolls_(store, world) {}
+  static constexpr int deadlines = 3;  // while all ranks answer: libraries take their time
+
+  Forming(Store& store, const World& world) : store_(store), world_(world) {}
   ~Forming();
   Forming(const Forming&) = delete;
 
-  // Meets all ranks in the store, then runs `body`, which forms the world. Collective. Throws
-  // Error. If `body` does not return although a rank no longer answers, the process ends with
-  // ORR_DEADLINE and a line that names the rank. Ranks without a common store only run `body`.
+  // Runs `body`, which forms the world. Collective. Throws Error. If `body` does not return
+  // although a rank no longer answers, or for too long, the process ends with ORR_DEADLINE and a
+  // line that says so. Ranks without a common store cannot ask each other: theirs names nobody.
   // [main thread]
   void run(const std::function<void()>& body);
 
  private:
+  enum class State { forming, formed, overdue };
+  State wait_a_deadline();
   void watch();
-  void await_roll();
+  std::optional<Error> judge(int64_t waited_ns);
   void give_up(const Error& verdict);
-  void stop_watching();
+  void set(State state);
 
   Store& store_;
-  Rolls rolls_;  // the watcher's while it watches
+  const World& world_;
+  bool can_ask_ = true;
   std::mutex mutex_;
   std::condition_variable changed_;
-  enum class State { forming, formed, overdue } state_ = State::forming;
-  std::optional<Error> verdict_;  // of the roll that an overdue world has awaited
+  State state_ = State::forming;
+  std::optional<Error> verdict_;  // that an overdue world has awaited
   std::thread watch_;
 };
 

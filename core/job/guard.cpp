@@ -40,6 +40,9 @@ class Guard : public Supervisor {
   // What the rank has to say of its own errors it says itself.
   int tell(size_t child) const override {
     const Child& c = children_[child];
+    if (!c.stopped.empty())
+      say(fmt::format("orrery: rank {} was stopped by {} for longer than the deadline", c.rank,
+                      c.stopped));
     if (c.signal)
       say(fmt::format("orrery: rank {} was killed by signal {} ({}){}", c.rank, c.signal,
                       strsignal(c.signal), after_signal()));

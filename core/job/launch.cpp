@@ -146,7 +146,9 @@ int Launcher::tell(size_t child) const {
   const std::string& words = server_.last_words(static_cast<int>(child));
   std::string text = fmt::format("orrery: rank {} ", c.rank);
   if (options_.part) text = fmt::format("{}{}on {} ", verdict_mark, text, options_.part->host);
-  if (c.signal)
+  if (!c.stopped.empty())
+    text += fmt::format("was stopped by {} for longer than the deadline", c.stopped);
+  else if (c.signal)
     text += fmt::format("was killed by signal {} ({})", c.signal, strsignal(c.signal));
   else
     text += fmt::format("failed with exit code {}", c.code);

@@ -35,7 +35,10 @@ class Joined : public Store {
   std::string get(const std::string& key, int64_t deadline_ns) override {
     return store_->get(key, deadline_ns);
   }
-  bool dead(int rank) const override { return store_->dead(rank); }
+  int dead(int rank) const override { return store_->dead(rank); }
+  void blame(const Error& why) override { store_->blame(why); }
+  std::optional<Error> blamed() override { return store_->blamed(); }
+  std::optional<WorkAnswer> ask(int rank) override { return store_->ask(rank); }
   void report(const std::string& error) override { store_->report(error); }
   const std::string& job() const override { return store_->job(); }
 

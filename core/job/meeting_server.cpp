@@ -2,8 +2,6 @@
 #include "job/meeting_server.h"
 
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,28 +12,20 @@
 
 #include "base/error.h"
 #include "job/local_socket.h"
+#include "job/quiet.h"
 #include "job/tcp_socket.h"
 #include "job/token.h"
 
 namespace orrery {
 namespace {
 
-constexpr size_t most_strangers = 64;  // who connects and says nothing makes room for the next
+using Clock = std::chrono::steady_clock;
+
+// Of those who connect and say nothing. When all places are taken the next waits outside, and who
+// has had his time makes room: a rank needs little of it, be the machine ever so busy.
+constexpr size_t most_strangers = 64;
+constexpr std::chrono::seconds time_in_crowd{2}, time_to_speak{30};
 constexpr size_t longest_hello = 256;
-
-// Threads inherit the mask: signals are the main thread's business.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old_);
-  }
-  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &old_, nullptr); }
-
- private:
-  sigset_t old_;
-};
 
 // The welcome of this host's ranks: the page goes with it.
 void welcome(int socket, int page) {
@@ -73,19 +63,30 @@ MeetingServer::~MeetingServer() {
 
 void MeetingServer::serve() {
   for (;;) {
-    std::vector<pollfd> fds{{stop_, POLLIN, 0}, {door_, POLLIN, 0}};
+    std::vector<pollfd> fds{{stop_, POLLIN, 0}, {is_full() ? -1 : door_, POLLIN, 0}};
     for (const Visitor& v : visitors_) fds.push_back({v.connection->socket(), POLLIN, 0});
     for (int r = 0; r < ranks_; ++r)
       if (const int end = store_.server_end(r); end >= 0)
         fds.push_back(
             {end, static_cast<short>(store_.has_unsent(r) ? POLLIN | POLLOUT : POLLIN), 0});
-    if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return;
+    const int patience = visitors_.empty() ? -1 : 200;
+    if (poll(fds.data(), fds.size(), patience) < 0 && errno != EINTR) return;
     if (fds[0].revents) return;
     if (fds[1].revents) let_in();
     std::erase_if(visitors_, [this](Visitor& v) { return hear(v); });
+    show_out();
     for (int r = 0; r < ranks_; ++r)
       if (store_.server_end(r) >= 0 && !store_.serve(r)) lose(r);
   }
+}
+
+bool MeetingServer::is_full() const {
+  return visitors_.size() >= most_strangers + static_cast<size_t>(ranks_);
+}
+
+void MeetingServer::show_out() {
+  const auto before = Clock::now() - (is_full() ? time_in_crowd : time_to_speak);
+  std::erase_if(visitors_, [before](const Visitor& v) { return v.since < before; });
 }
 
 // Said here and now: the launcher may end this process too before it comes to its own error.
@@ -99,7 +100,7 @@ void MeetingServer::lose(int rank) {
 void MeetingServer::let_in() {
   const int socket = accept4(door_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (socket < 0) return;
-  Visitor visitor{std::make_unique<Connection>(socket), ""};
+  Visitor visitor{std::make_unique<Connection>(socket), "", Clock::now()};
   if (token_.empty() && peer_user(socket) != geteuid()) return;
   visitor.connection->limit(longest_hello);
   if (!token_.empty()) {
@@ -107,8 +108,6 @@ void MeetingServer::let_in() {
     visitor.nonce = new_nonce();
     visitor.connection->send(wire::challenge, 0, "", visitor.nonce);
   }
-  if (visitors_.size() == most_strangers + static_cast<size_t>(ranks_))
-    visitors_.erase(visitors_.begin());
   visitors_.push_back(std::move(visitor));
 }
 

@@ -3,6 +3,7 @@
 // Rank 0's part of a meeting: a thread that lets the ranks in and serves their store.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
@@ -25,9 +26,12 @@ class MeetingServer {
   struct Visitor {
     std::unique_ptr<Connection> connection;
     std::string nonce;  // that it was challenged with
+    std::chrono::steady_clock::time_point since;
   };
   void serve();
   void let_in();
+  bool is_full() const;
+  void show_out();
   void lose(int rank);
   bool hear(Visitor& visitor);
   bool is_friend(const Visitor& visitor, const Message& hello) const;

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rank's side of the store: a connection to whoever serves it, and the page of the dead.
+// A rank's side of the store: a connection to whoever serves it, the page of the dead, and a thread
+// that takes what comes. It answers for the rank whatever the others of this process do: only a
+// process that is stopped, or dead, does not.
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
 
 #include "job/connection.h"
 #include "job/store.h"
@@ -25,25 +31,37 @@ class SocketStore : public Store {
 
   void put(const std::string& key, const std::string& value) override;
   std::string get(const std::string& key, int64_t deadline_ns) override;
-  bool dead(int rank) const override;
+  int dead(int rank) const override;
+  void blame(const Error& why) override;
+  std::optional<Error> blamed() override;
+  std::optional<WorkAnswer> ask(int rank) override;
   void report(const std::string& error) override;
   const std::string& job() const override { return job_; }
 
  private:
-  bool ended(int rank) const;
+  std::string await(uint32_t id, const std::string& what, int64_t deadline_ns,
+                    std::unique_lock<std::mutex>& lock);
   int first_dead() const;
+  std::string loss() const;
   uint32_t send(wire::Kind kind, const std::string& key, const std::string& value);
   void listen();
+  void handle(Message& message);
+  void answer(uint32_t id);
   const char* server_name() const;
 
   const Server server_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
   std::unique_ptr<Connection> connection_;
   int size_;
   wire::Board* board_ = nullptr;
-  uint32_t last_id_ = 0, answered_ = 0;
-  std::string answer_;
+  uint32_t last_id_ = 0;
+  std::map<uint32_t, std::optional<std::string>> asked_;  // by id, and what has come
+  std::optional<Error> blamed_;
+  std::atomic<bool> server_gone_{false};
   std::string job_;
+  int stop_ = -1;
+  std::thread listener_;
 };
 
 }  // namespace orrery

@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "job/meeting.h"
@@ -27,7 +29,8 @@ class MemoryStore : public Store {
     if (found == table_.end()) fail(ORR_DEADLINE, "no rank has put '{}' into the store", key);
     return found->second;
   }
-  bool dead(int) const override { return false; }
+  int dead(int) const override { return 0; }
+  std::optional<WorkAnswer> ask(int) override { return std::nullopt; }
   void report(const std::string&) override {}
   const std::string& job() const override { return job_; }
 
@@ -68,7 +71,10 @@ class ReportingStore : public Store {
   std::string get(const std::string& key, int64_t deadline_ns) override {
     return store_->get(key, deadline_ns);
   }
-  bool dead(int rank) const override { return store_->dead(rank); }
+  int dead(int rank) const override { return store_->dead(rank); }
+  void blame(const Error& why) override { store_->blame(why); }
+  std::optional<Error> blamed() override { return store_->blamed(); }
+  std::optional<WorkAnswer> ask(int rank) override { return store_->ask(rank); }
   void report(const std::string& error) override { launcher_->report(error); }
   const std::string& job() const override { return store_->job(); }
 
@@ -114,7 +120,50 @@ std::unique_ptr<Store> Store::open(const World& world) {
   return meet(world, deadline_ns());
 }
 
+// The rank itself says how long its work may take; it is mentioned after one deadline, two, four.
+int Store::at_work(int rank, int64_t waited_ns, std::string& what) {
+  const std::optional<WorkAnswer> answer = ask(rank);
+  if (!answer) return 0;
+  what = answer->text;
+  if (waited_ns >= answer->deadlines * deadline_ns()) return 1;
+  if (waited_ns < deadline_ns()) return 2;
+  int64_t last = said_after_;
+  if (waited_ns < last) last = 0;  // another wait
+  if (waited_ns >= 2 * last) {
+    said_after_ = waited_ns;
+    fmt::print(stderr, "orrery: waiting for rank {} for {:.0f} s: it is {}\n", rank,
+               static_cast<double>(waited_ns) * 1e-9, what);
+  }
+  return 2;
+}
+
+// While all ranks answer, and one is at work of its own, what it is to put may still come.
+std::string Store::get_patiently(const std::string& key, int64_t deadline_ns) {
+  int busy = -1;
+  for (int64_t waited = deadline_ns;; waited += deadline_ns) {
+    try {
+      return get(key, deadline_ns);
+    } catch (const Error& e) {
+      if (e.code() != ORR_DEADLINE) throw;
+      const int before = std::exchange(busy, -1);
+      std::string what, late;
+      for (int r = 0; r < world_.size; ++r) {
+        const int answer = r == world_.rank ? 1 : at_work(r, waited, what);
+        if (answer == 0) throw;
+        if (answer == 2) busy = r;
+        if (r == before) late = what;
+      }
+      if (busy >= 0) continue;
+      if (before < 0) throw;
+      fail(ORR_DEADLINE,
+           "rank {} has not answered for {:g} s while the world was forming; it is {}", before,
+           static_cast<double>(waited) * 1e-9, late);
+    }
+  }
+}
+
 orr_comm_boot Store::boot(const World& world) {
+  world_ = world;
   orr_comm_boot boot{};
   boot.size = sizeof boot;
   boot.rank = world.rank;
@@ -132,7 +181,7 @@ orr_comm_boot Store::boot(const World& world) {
   boot.get = [](void* self, const char* key, void* value, uint64_t capacity, uint64_t* bytes,
                 int64_t deadline) {
     return guarded([&] {
-      const std::string got = static_cast<Store*>(self)->get(key, deadline);
+      const std::string got = static_cast<Store*>(self)->get_patiently(key, deadline);
       if (got.size() > capacity)
         fail(ORR_INVALID, "store: '{}' holds {} bytes, more than the {} asked for", key, got.size(),
              capacity);
@@ -142,6 +191,12 @@ orr_comm_boot Store::boot(const World& world) {
   };
   boot.dead = [](void* self, int32_t rank) {
     return int32_t{static_cast<Store*>(self)->dead(rank)};
+  };
+  boot.at_work = [](void* self, int32_t rank, int64_t waited_ns, char* what, uint64_t capacity) {
+    std::string text;
+    const int answer = static_cast<Store*>(self)->at_work(rank, waited_ns, text);
+    if (capacity > 0) what[text.copy(what, capacity - 1)] = 0;
+    return int32_t{answer};
   };
   return boot;
 }

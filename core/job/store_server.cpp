@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -61,14 +62,17 @@ void StoreServer::started() {
 }
 
 void StoreServer::mark_ended(int rank) {
-  board_->ended[rank].store(1, std::memory_order_release);
+  if (board_->ended[rank].load(std::memory_order_relaxed) != 0) return;
+  board_->ended[rank].store(++ended_, std::memory_order_release);
   for (int r = 0; r < static_cast<int>(ends_.size()); ++r) tell_ended(r, rank);
 }
 
 // Who has the page needs no telling.
 void StoreServer::tell_ended(int rank, int about) {
   Connection* to = ends_[rank].server.get();
-  if (to && to->is_stream()) to->send(wire::ended, static_cast<uint32_t>(about), "", "");
+  if (to && to->is_stream())
+    to->send(wire::ended, static_cast<uint32_t>(about), "",
+             std::to_string(board_->ended[about].load(std::memory_order_relaxed)));
 }
 
 bool StoreServer::serve(int rank) {
@@ -91,8 +95,25 @@ void StoreServer::handle(int rank, const Message& message) {
       if (words_[rank].empty()) words_[rank] = message.value;
       break;
     case wire::leave: ends_[rank].left = true; break;
+    case wire::blame:
+      if (std::exchange(blamed_, true)) break;
+      for (Ends& e : ends_)
+        if (e.server) e.server->send(wire::blame, 0, "", message.value);
+      break;
+    case wire::ask: pass_on({rank, message.frame.id}, message.key); break;
+    case wire::doing:
+      for (const Question& q : std::exchange(ends_[rank].curious, {})) answer(q, message.value);
+      break;
     default: break;
   }
+}
+
+// Who cannot be asked does not answer.
+void StoreServer::pass_on(const Question& q, const std::string& about) {
+  const size_t rank = static_cast<size_t>(std::atoi(about.c_str()));
+  if (rank >= ends_.size() || !ends_[rank].server) return;
+  ends_[rank].curious.push_back(q);
+  ends_[rank].server->send(wire::ask, 1, "", "");
 }
 
 void StoreServer::put(const std::string& key, const std::string& value) {

@@ -44,25 +44,29 @@ class StoreServer {
   bool left(int rank) const { return ends_[rank].left; }
 
  private:
+  struct Question {
+    int rank;
+    uint32_t id;
+  };
   struct Ends {
     std::unique_ptr<Connection> server;
     int client = -1;
     bool left = false;
-  };
-  struct Question {
-    int rank;
-    uint32_t id;
+    std::vector<Question> curious;  // who has asked what this rank does
   };
   void handle(int rank, const Message& message);
   void put(const std::string& key, const std::string& value);
   void answer(const Question& q, const std::string& value);
   void tell_ended(int rank, int about);
+  void pass_on(const Question& q, const std::string& about);
 
   std::vector<Ends> ends_;
   std::vector<std::string> words_;
   std::map<std::string, std::string> table_;
   std::map<std::string, std::vector<Question>> waiting_;
   int board_fd_ = -1;
+  uint16_t ended_ = 0;  // ranks
+  bool blamed_ = false;
   wire::Board* board_ = nullptr;
 };
 

@@ -72,17 +72,22 @@ void Supervisor::step() {
   for (Child& c : children_)
     for (LinePrefixer& o : c.output)
       if (c.running && !o.at_end()) fds.push_back({o.fd(), POLLIN, 0});
-  int timeout = -1;
-  if (deadline_) {
-    const auto left = std::chrono::duration_cast<milliseconds>(*deadline_ - Clock::now()).count();
-    timeout = static_cast<int>(std::clamp<int64_t>(left + 1, 0, 1000));
-  }
-  poll(fds.data(), fds.size(), timeout);
+  poll(fds.data(), fds.size(), next_look());
   look();
   for (Child& c : children_)
     for (LinePrefixer& o : c.output) o.pump();
   read_signals();
   enforce();
+  end_stopped();
+}
+
+// Milliseconds until something is to be done though nobody says so; -1: nothing is.
+int Supervisor::next_look() const {
+  for (const Child& c : children_)
+    if (c.running && !c.stopped.empty()) return 200;
+  if (!deadline_) return -1;
+  const auto left = std::chrono::duration_cast<milliseconds>(*deadline_ - Clock::now()).count();
+  return static_cast<int>(std::clamp<int64_t>(left + 1, 0, 1000));
 }
 
 void Supervisor::read_signals() {
@@ -100,10 +105,26 @@ void Supervisor::take(int signal) {
 
 void Supervisor::reap() {
   for (size_t i = 0; i < children_.size(); ++i) {
+    Child& c = children_[i];
     int status = 0;
-    if (children_[i].running && waitpid(children_[i].pid, &status, WNOHANG) == children_[i].pid)
-      ended(i, status);
+    while (c.running && waitpid(c.pid, &status, WNOHANG | WUNTRACED | WCONTINUED) == c.pid) {
+      if (WIFSTOPPED(status)) {
+        c.stopped = fmt::format("signal {} ({})", WSTOPSIG(status), strsignal(WSTOPSIG(status)));
+        c.stopped_at = Clock::now();
+      } else if (WIFCONTINUED(status)) {
+        c.stopped.clear();
+      } else {
+        ended(i, status);
+      }
+    }
   }
+}
+
+void Supervisor::end_stopped() {
+  const auto patience = nanoseconds(deadline_ns()) + milliseconds(1200);
+  for (Child& c : children_)
+    if (c.running && !c.stopped.empty() && Clock::now() - c.stopped_at > patience && !pressure_)
+      kill(c.pid, SIGKILL);
 }
 
 // Peers learn of it at once; they get the deadline and 2 s to say their own error.
@@ -111,7 +132,9 @@ void Supervisor::ended(size_t child, int status) {
   Child& c = children_[child];
   c.running = false;
   c.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  c.code = c.signal ? 128 + c.signal : WEXITSTATUS(status);
+  if (Clock::now() - c.stopped_at < nanoseconds(deadline_ns())) c.stopped.clear();
+  if (!c.stopped.empty()) c.signal = 0;  // it was killed for that
+  c.code = !c.stopped.empty() ? int{ORR_DEADLINE} : c.signal ? 128 + c.signal : WEXITSTATUS(status);
   if (!ended_badly(child) || pressure_ > 0) return;
   failures_.push_back(child);
   if (!deadline_) deadline_ = Clock::now() + nanoseconds(deadline_ns()) + milliseconds(2000);

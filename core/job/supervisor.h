@@ -22,8 +22,11 @@ class Supervisor {
   virtual ~Supervisor();  // kills
   Supervisor(const Supervisor&) = delete;
   // Starts the children, sees them to their end and returns 0, or the code of the one that failed
-  // by itself. SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGPIPE are passed on; a second SIGINT, SIGTERM
-  // or SIGPIPE kills.
+  // by itself. One that is stopped for longer than the deadline and 1.2 s is killed, with
+  // ORR_DEADLINE as its code: the others have named it by then, unless they are stopped, too, or
+  // inside of a library that lets nobody ask. All have ended 2 s after the deadline.
+  // SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGPIPE are passed on; a second SIGINT, SIGTERM or SIGPIPE
+  // kills.
   // [main thread]
   int run();
 
@@ -54,6 +57,8 @@ class Supervisor {
   void reap();
   void ended(size_t child, int status);
   void enforce();
+  void end_stopped();
+  int next_look() const;
   void send_all(int signal);
   bool any_running() const;
 

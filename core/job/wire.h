@@ -22,8 +22,11 @@ enum Kind : uint32_t {
   refuse = 7,   // server: value says why the rank may not join
   leave = 8,    // rank: ends its connection in order
   challenge =
-      9,      // server, between hosts: value is a nonce; join's key is the rank's own and its proof
-  ended = 10  // server, between hosts: rank `id` has ended
+      9,  // server, between hosts: value is a nonce; join's key is the rank's own and its proof
+  ended = 10,  // server, between hosts: rank `id` has ended
+  ask = 11,    // rank: what does the rank that key names do? server: passes it on to that rank
+  doing = 12,  // rank: its answer, with the id that the server has asked with
+  blame = 13   // rank, then server to all: value is the code and the sentence that all end with
 };
 
 struct Frame {
@@ -36,11 +39,12 @@ struct Frame {
 constexpr uint32_t max_message = 64 << 10;
 constexpr int max_ranks = 1024;
 
-// The page: ended[r] is 1 once the server has seen rank r end.
+// The page: ended[r] is 0 while rank r runs, then how many had ended when it did: the first one is
+// why the others have.
 struct Board {
-  std::atomic<uint8_t> ended[max_ranks];
+  std::atomic<uint16_t> ended[max_ranks];
 };
-static_assert(std::atomic<uint8_t>::is_always_lock_free);
+static_assert(std::atomic<uint16_t>::is_always_lock_free);
 
 // Variables that carry the two descriptors and the job's name.
 constexpr const char* store_variable = "ORRERY_STORE_FD";

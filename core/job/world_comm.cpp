@@ -50,8 +50,12 @@ void copy_to_self(const std::vector<orr_coll>& ops) {
 
 }  // namespace
 
-WorldComm::WorldComm(const World& world, const std::string& backend, uint64_t link_speed)
-    : world_(world), link_speed_(link_speed), store_(Store::open(world)), groups_(1) {
+WorldComm::WorldComm(const World& world, const std::string& backend, uint64_t link_speed,
+                     std::unique_ptr<Store> store)
+    : world_(world),
+      link_speed_(link_speed),
+      store_(store ? std::move(store) : Store::open(world)),
+      groups_(1) {
   if (world.size == 1) return;
   api_ = &Registry::get().comm(backend);
   char reason[256] = "";

@@ -35,8 +35,9 @@ class WorldComm {
 
   // Forms the world over the plugin `backend`; collective. Throws Error. [main thread]
   // `link_speed` in bytes a second, unless 0: every operation takes at least as long as over such a
-  // link.
-  WorldComm(const World& world, const std::string& backend, uint64_t link_speed = 0);
+  // link. `store`: the job's, if it is open already.
+  WorldComm(const World& world, const std::string& backend, uint64_t link_speed = 0,
+            std::unique_ptr<Store> store = nullptr);
   // Finishes what has been submitted. REQUIRES: no buffer of it is gone. [main thread]
   ~WorldComm();
   WorldComm(const WorldComm&) = delete;

@@ -23,7 +23,7 @@ void check_taken(const Spread& spread) {
     product += fmt::format("{}{} {}", product.empty() ? "" : " x ", axis.name, axis.size);
   }
   if (taken != spread.world)
-    fail(ORR_INVALID, "the strategies use {} ranks ({}) but the job has {}: change a size or -n",
+    fail(ORR_INVALID, "{} {} ranks ({}) but the job has {}: change a size or -n", ranks_left_over,
          taken, product.empty() ? "none" : product, spread.world);
 }
 
@@ -40,6 +40,12 @@ void settle_servers(Spread& spread) {
   spread.sharded.clear(), spread.reduced.clear();
 }
 
+// A plugin refuses by ORR_INVALID; what else it returns is a failure of its own.
+void check_edits(orr_status* status, const StrategyUse& use) {
+  const bool failed = status && !use.script && host_table().error_code(status) == ORR_FAILED;
+  check(status, "strategy." + use.name + (failed ? " failed" : ""));
+}
+
 // Calls one entry of every strategy's table; errors get the Lua line.
 template <class Entry>
 void call_each(Program& p, Spread& spread, const std::vector<StrategyUse>& stack, bool forward,
@@ -53,7 +59,7 @@ void call_each(Program& p, Spread& spread, const std::vector<StrategyUse>& stack
       check_contract(use, info, stack, provided);
       orr_program edited{&p, &spread, use.name, &use, forward};
       orr_options options = options_of(use);
-      check((api.*entry)(api.self, &edited, &edit_table, &options), "strategy." + use.name);
+      check_edits((api.*entry)(api.self, &edited, &edit_table, &options), use);
     } catch (const Error& e) {
       throw Error(e.code(), (use.line.empty() ? "" : use.line + ": ") + e.what());
     }

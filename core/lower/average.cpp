@@ -89,4 +89,9 @@ Program averaging_program(const Program& trained, const Spread& spread) {
   return p;
 }
 
+Spread averaging_spread(Spread spread) {
+  spread.batch_axis.clear(), spread.tensor = {};
+  return spread;
+}
+
 }  // namespace orrery

@@ -15,5 +15,7 @@ void train_alone(Program& p);
 // The program that makes the parameters, or all states, what a rank has of them, their means over
 // the ranks. `trained` is the rank's own program.
 Program averaging_program(const Program& trained, const Spread& spread);
+// The spread that it runs under.
+Spread averaging_spread(Spread spread);
 
 }  // namespace orrery

@@ -20,4 +20,7 @@ void check_contract(const StrategyUse& use, const orr_strategy_info& info,
                     const std::vector<StrategyUse>& stack,
                     std::map<std::string, std::string>& provided);
 
+// An error about the number of ranks begins, behind its line, with these words.
+inline constexpr const char* ranks_left_over = "the strategies use";
+
 }  // namespace orrery

@@ -17,6 +17,7 @@ class Localizer {
     local_.leaves = leaves;
     local_.nodes = orr_tree_nodes(leaves.first, leaves.last, leaves.total);
     rows_ = leaves.rows_per_call();
+    padded_ = (leaves.before + leaves.total) * leaves.rows > logical.batch_size();
     map_.assign(from_.values().size(), kNone);
     for (const Value& v : from_.values())
       if (v.state) local_.parts.push_back({v.state, v.part, v.tier});
@@ -29,8 +30,9 @@ class Localizer {
     for (size_t pass = 0; pass < 2; ++pass)  // the update comes after everything per sample
       for (size_t i = 0; i < from_.ops().size(); ++i)
         if (live_[i] && late_[i] == (pass == 1)) translate(from_.ops()[i], pass == 1);
-    for (auto& [state, next] : from_.updates()) to().update(value(state), own(value(next)));
-    for (auto& [name, id] : from_.outputs()) to().output(name, value(id));
+    for (auto& [state, next] : from_.updates())
+      to().mutable_updates().emplace_back(value(state), own(value(next)));
+    for (auto& [name, id] : from_.outputs()) to().output(name, own(value(id)));
     return std::move(local_);
   }
 
@@ -138,7 +140,8 @@ class Localizer {
     local_.totals.push_back(std::move(t));
   }
 
-  // A state that becomes the old value of another, which may change as well: an op reads it first.
+  // The old value of a state that may change as well, as another's new value or as a result: an op
+  // reads it first.
   ValueId own(ValueId next) {
     if (!to().value(next).state) return next;
     to().set_phase(Phase::update);
@@ -189,9 +192,77 @@ class Localizer {
     Op copy = op;
     copy.phase = to().phase();
     for (ValueId& v : copy.in) v = from_.value(v).batch == Batch::partial ? total_of(v) : value(v);
+    if (padded_ && op.phase == Phase::forward && sums_samples(op)) leave_padding_out(op, copy);
     for (ValueId& v : copy.out) v = value(v);
     fit_attributes(op, copy);
     to().append(std::move(copy));
+  }
+
+  bool sums_samples(const Op& op) const {
+    return !op.out.empty() && from_.value(op.out[0]).batch == Batch::partial &&
+           in_any(op, Batch::sharded);
+  }
+
+  // A sum over the batch that the script wrote counts samples alone: what the rows behind the last
+  // one give is multiplied by their weight, 0. In gradients they weigh nothing already.
+  void leave_padding_out(const Op& op, Op& copy) {
+    size_t last = op.in.size() - 1;
+    while (from_.value(op.in[last]).batch != Batch::sharded) --last;
+    const Value& x = from_.value(op.in[last]);
+    const Type type = to().type(copy.in[last]);
+    const size_t dim = static_cast<size_t>(x.batch_dim);
+    const int64_t per_sample = type.dims[dim] / rows_;
+    Dims shape(type.dims.size(), 1);
+    shape[dim] = type.dims[dim];
+    ValueId w = weight();
+    if (per_sample > 1) {
+      w = sharded_op("reshape", {{"dims", Dims{rows_, 1}}}, {w}, {ORR_F32, {rows_, 1}}, 0);
+      w = repeat(w, {rows_, per_sample});
+    }
+    w = sharded_op("reshape", {{"dims", shape}}, {w}, {ORR_F32, shape}, x.batch_dim);
+    Op times;
+    times.kind = "pointwise", times.in = {copy.in[last], w};
+    int32_t a = times.expr.push(ORR_FN_INPUT, type.dtype, 0),
+            b = times.expr.push(ORR_FN_INPUT, ORR_F32, 1);
+    if (type.dtype != ORR_F32) b = times.expr.push(ORR_FN_CAST, type.dtype, b);
+    times.expr.outputs = {times.expr.push(ORR_FN_MUL, type.dtype, a, b)};
+    copy.in[last] = sharded(std::move(times), type, x.batch_dim);
+  }
+
+  // Of the samples here; one that the program may not have asked for.
+  ValueId weight() {
+    for (size_t v = 0; v < from_.values().size(); ++v)
+      if (from_.values()[v].role == Role::batch && from_.values()[v].name == "$weight")
+        return value(static_cast<ValueId>(v));
+    if (weight_ == kNone) {
+      weight_ = to().new_value({ORR_F32, {rows_}}, Role::batch, "$weight");
+      to().mutable_value(weight_).batch = Batch::sharded;
+      to().mutable_value(weight_).batch_dim = 0;
+    }
+    return weight_;
+  }
+
+  ValueId repeat(ValueId x, const Dims& dims) {
+    Op op;
+    op.kind = "pointwise", op.in = {x}, op.attrs["dims"] = dims;
+    op.expr.outputs = {op.expr.push(ORR_FN_INPUT, ORR_F32, 0)};
+    return sharded(std::move(op), {ORR_F32, dims}, 0);
+  }
+
+  ValueId sharded_op(const char* kind, const Attrs& attrs, const std::vector<ValueId>& in,
+                     const Type& type, int32_t batch_dim) {
+    Op op;
+    op.kind = kind, op.attrs = attrs, op.in = in;
+    return sharded(std::move(op), type, batch_dim);
+  }
+
+  ValueId sharded(Op op, const Type& type, int32_t batch_dim) {
+    op.phase = to().phase(), op.site = to().site();
+    op.out = {to().new_value(type, Role::activation)};
+    const ValueId out = op.out[0];
+    to().mutable_value(out).batch = Batch::sharded, to().mutable_value(out).batch_dim = batch_dim;
+    to().append(std::move(op));
+    return out;
   }
 
   void fit_attributes(const Op& op, Op& copy) {
@@ -277,6 +348,8 @@ class Localizer {
   const Program& from_;
   Leaves leaves_;
   int64_t rows_ = 0;
+  bool padded_ = false;  // there are more rows than samples, on some rank
+  ValueId weight_ = kNone;
   LocalProgram local_;
   std::vector<ValueId> map_;
   std::map<ValueId, ValueId> totals_;

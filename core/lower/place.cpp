@@ -5,6 +5,7 @@
 // op and inserts copies where a kernel wants its input contiguous. Communication becomes exchanges.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "lower/exchange_of.h"
@@ -33,12 +34,14 @@ class Placer {
       is_total_[at(t.whole)] = true;
     }
     for (auto& [state, next] : p_.updates()) next_state_[next] = state;
+    for (auto& [name, id] : p_.outputs()) results_.insert(id);
     for (size_t i = 0; i < p_.ops().size(); ++i)
       for (ValueId v : p_.ops()[i].in) last_read_[at(v)] = static_cast<int>(i), ++reads_[at(v)];
     for (size_t i = p_.ops().size(); i-- > 0;)  // reading a view is reading what it shows
-      if (const Op& op = p_.ops()[i]; is_view(op.kind))
-        for (ValueId v : op.out)
-          last_read_[at(op.in[0])] = std::max(last_read_[at(op.in[0])], last_read_[at(v)]);
+      if (const Op& op = p_.ops()[i]; is_view(op.kind) || may_be_row(op))
+        for (ValueId x : op.in)
+          for (ValueId v : op.out)
+            last_read_[at(x)] = std::max(last_read_[at(x)], last_read_[at(v)]);
   }
 
   void run() {
@@ -55,6 +58,7 @@ class Placer {
       rows_.close_read(static_cast<int>(i));
     }
     for (auto& [state, next] : p_.updates()) finish_update(state, next);
+    for (auto& [whole, partial] : same_) place(whole);  // results that no op reads
   }
 
  private:
@@ -209,9 +213,13 @@ class Placer {
   }
 
   // States that lie one after another, read before anything replaces them, are their concatenation.
+  bool may_be_row(const Op& op) const {
+    return op.kind == "concat" && op.phase != Phase::update && !results_.count(op.out[0]) &&
+           !next_state_.count(op.out[0]);
+  }
   bool place_row(const Op& op) {
     Place all = place(op.in[0]);
-    if (op.phase == Phase::update || all.storage == kNone ||
+    if (!may_be_row(op) || all.storage == kNone ||
         plan_.storage(all.storage).region != Region::state)
       return false;
     uint64_t end = all.offset;
@@ -274,10 +282,12 @@ class Placer {
     return a.storage == b.storage && a.offset == b.offset;
   }
 
-  // Values that must own contiguous memory of their own, and not lie `here`.
+  // Values that must own contiguous memory of their own, and not lie `here`: a result does not
+  // change with the state that it shows.
   bool pinned(ValueId v, const Place& here) {
     auto state = next_state_.find(v);
-    return nodes_.count(v) || (state != next_state_.end() && !same(place(state->second), here));
+    return nodes_.count(v) || (state != next_state_.end() && !same(place(state->second), here)) ||
+           (results_.count(v) && plan_.storage(here.storage).region == Region::state);
   }
 
   static bool reshape_layout(const Layout& x, const Dims& dims, Layout& out) {
@@ -361,6 +371,7 @@ class Placer {
   Program& p_;
   std::map<ValueId, int64_t> nodes_;
   std::map<ValueId, ValueId> same_, next_state_;
+  std::set<ValueId> results_;
   std::map<ValueId, Inside> wanted_;
   std::vector<int> last_read_, reads_;  // by value: the last op that reads it, how many do
   std::vector<char> is_total_;          // by value

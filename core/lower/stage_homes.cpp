@@ -18,6 +18,8 @@ StageHomes::StageHomes(const Program& p, const Spread& spread)
   for (size_t v = 0; v < p.values().size(); ++v)
     if (p.values()[v].state) homes_[static_cast<ValueId>(v)] = nobody_;
   find_early();
+  for (auto& [name, v] : p.outputs())
+    if (!scalar(v)) need(v, everyone_);
   settle_update();
   for (auto& [state, next] : from_.updates())
     if (homes_[state].none()) homes_[state] = only(0);  // nobody reads it

@@ -8,7 +8,9 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "base/work.h"
 #include "lua/api_types.h"
+#include "lua/hints.h"
 
 namespace orrery::lua {
 namespace {
@@ -98,6 +100,7 @@ int dispatch(lua_State* L) {
   return guard(L, [](lua_State* state) {
     const auto* row = static_cast<const Api*>(lua_touserdata(state, lua_upvalueindex(1)));
     check_args(state, *row);
+    const Work work(row->name, Work::of_script);
     return row->body(state);
   });
 }
@@ -112,8 +115,9 @@ int class_index(lua_State* L) {
     lua_pushvalue(state, 2);
     if (lua_rawget(state, lua_upvalueindex(1)) == LUA_TFUNCTION) return 1;
     const char* name = lua_tostring(state, lua_upvalueindex(3));
-    fail(ORR_INVALID, "a {} has no method or field {}{}", name, describe(state, 2),
-         did_you_mean(key, sorted_keys(state, lua_upvalueindex(1))));
+    std::string hint = member_hint(name, key, lua_type(state, 2) == LUA_TNUMBER);
+    if (hint.empty()) hint = did_you_mean(key, sorted_keys(state, lua_upvalueindex(1)));
+    fail(ORR_INVALID, "a {} has no method or field {}{}", name, describe(state, 2), hint);
   });
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The one table of what C++ offers to scripts. A row names a function, its arguments with types and
-// defaults, its options and what it is for; from it come the argument checks at every call, the
-// LuaLS stubs and `orrery.help`. So a body finds checked arguments with defaults filled in.
+// defaults, its options and what it is for; from it come the argument checks at every call and what
+// the manual says (lua/manual.h). So a body finds checked arguments with defaults filled in.
 #pragma once
 
 #include <string>
@@ -55,12 +55,6 @@ std::vector<Api> tool_api();
 // Sets all functions of `owner` in the table on top of the stack.
 void install(lua_State* L, const std::string& owner);
 std::vector<std::string> names_of(const std::string& owner);
-
-// What `orrery.help(name)` prints; "" for an unknown name.
-std::string help_text(const std::string& name);
-// The LuaLS declarations of everything, as one file.
-std::string stubs_text();
-void write_stubs(const std::string& directory);
 
 // Reads one field of the options table at `index` (checked, defaults filled by the dispatcher).
 bool option_bool(lua_State* L, int index, const char* name);

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "store/digest.h"
 
 namespace orrery::lua {
 namespace {
@@ -76,6 +77,8 @@ std::vector<int64_t> batch_samples(const Dataset& data, const BatchOrder& order)
 
 BatchFields make_batch(const std::shared_ptr<const Dataset>& data, const BatchOrder& order) {
   auto samples = std::make_shared<const std::vector<int64_t>>(batch_samples(*data, order));
+  Digest identity;
+  identity.add(samples->data(), samples->size() * sizeof(int64_t));
   BatchFields batch;
   for (const Column& column : data->columns) {
     Type type = column.row;
@@ -83,7 +86,8 @@ BatchFields make_batch(const std::shared_ptr<const Dataset>& data, const BatchOr
     batch[column.name] = {type,
                           [data, samples, &column](int64_t begin, int64_t end, std::byte* to) {
                             load_rows(column, *samples, begin, end, to);
-                          }};
+                          },
+                          identity.number()};
   }
   return batch;
 }

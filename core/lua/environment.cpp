@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "lua/api.h"
+#include "lua/objects.h"
 
 namespace orrery::lua {
 namespace {
@@ -95,6 +96,7 @@ void define_engine(lua_State* L) {
 void open_environment(lua_State* L, const std::string& script_directory) {
   luaL_openlibs(L);
   lua_gc(L, LUA_GCINC, 0, 0, 0);
+  ordinals() = {};
   define_tensor_class(L);
   define_host_class(L);
   define_state_classes(L);

@@ -8,11 +8,17 @@
 namespace orrery::lua {
 namespace {
 
+std::vector<ValueId> results_of(const Outputs& outputs) {
+  std::vector<ValueId> results;
+  for (const auto& [name, value] : outputs) results.push_back(value);
+  return results;
+}
+
 // Traces `body` over the inputs; results are named "1", "2", ...
 Outputs trace_body(const Function& body, Program& program, const std::vector<ValueId>& inputs) {
   lua_State* L = body.state();
   const int top = lua_gettop(L);
-  Trace trace(program);
+  Trace trace(L, program);
   luaL_checkstack(L, static_cast<int>(inputs.size()) + 20, "trace");
   body.push();
   for (ValueId input : inputs) push_tensor(L, input);
@@ -22,18 +28,38 @@ Outputs trace_body(const Function& body, Program& program, const std::vector<Val
     outputs.emplace_back(std::to_string(i - top), value_at(L, i));
   }
   lua_settop(L, top);
+  refuse_unused_conditions(program, 0, results_of(outputs));
   return outputs;
 }
 
-int func(lua_State* L) {
-  auto upvalues = std::make_shared<Upvalues>();
-  upvalues->watch(L, 1);
-  auto body = [function = Function(L, 1), upvalues](Program& program,
-                                                    const std::vector<ValueId>& inputs) {
-    if (!upvalues->taken()) upvalues->take(function.state());
-    return trace_body(function, program, inputs);
+// Traces the function again, for inputs of the same shapes.
+TraceRecord::Again again(const Function& body, const Program& program,
+                         const std::vector<ValueId>& inputs) {
+  std::vector<Type> types;
+  for (ValueId input : inputs) types.push_back(program.type(input));
+  return [body, types, site = program.site(), stream = program.stream()](Program& anew) {
+    anew.set_site(site);
+    anew.set_stream(stream);
+    std::vector<ValueId> values;
+    for (const Type& type : types)
+      values.push_back(anew.input(std::to_string(values.size()), type));
+    return results_of(trace_body(body, anew, values));
   };
-  push(L, Compiled{orrery::Function::make(body, user_line(L)), upvalues});
+}
+
+int func(lua_State* L) {
+  auto record = std::make_shared<TraceRecord>();
+  const bool watched = record->watch(L, 1);
+  auto body = [function = Function(L, 1), record, watched](Program& program,
+                                                           const std::vector<ValueId>& inputs) {
+    Outputs outputs = trace_body(function, program, inputs);
+    if (watched)
+      record->keep(function.state(), program, results_of(outputs),
+                   again(function, program, inputs));
+    return outputs;
+  };
+  const std::string stream = fmt::format("func.{}/", ++ordinals().functions);
+  push(L, Compiled{orrery::Function::make(body, user_line(L), stream), record});
   return 1;
 }
 
@@ -41,7 +67,7 @@ int func(lua_State* L) {
 int call(lua_State* L) {
   require_main_thread(L);
   const auto& self = check<Compiled>(L, 1);
-  self.upvalues->check(L);
+  self.record->check(L);
   std::vector<HostTensor> inputs(lua_rawlen(L, 2));
   for (size_t i = 0; i < inputs.size(); ++i) {
     lua_rawgeti(L, 2, static_cast<lua_Integer>(i) + 1);

@@ -11,7 +11,7 @@ std::vector<ValueId> call_backward(const Function& backward, Program& program, V
                                    ValueId y, const std::vector<ValueId>& xs) {
   lua_State* L = backward.state();
   const int top = lua_gettop(L);
-  Trace trace(program);
+  Trace trace(L, program);
   luaL_checkstack(L, static_cast<int>(xs.size()) + 8, "gradient");
   backward.push();
   push_tensor(L, dy);

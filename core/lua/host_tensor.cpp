@@ -14,6 +14,9 @@ namespace {
 
 // The dims of a nested list, by its first elements; is_real turns true at the first float.
 void measure(lua_State* L, int index, Dims& dims) {
+  if (dims.size() == ORR_MAX_RANK)
+    fail(ORR_INVALID, "tensor: the list is nested deeper than {} levels, or contains itself",
+         static_cast<int>(ORR_MAX_RANK));
   dims.push_back(static_cast<int64_t>(lua_rawlen(L, index)));
   luaL_checkstack(L, 4, "tensor: too deeply nested");
   lua_rawgeti(L, index, 1);
@@ -21,12 +24,14 @@ void measure(lua_State* L, int index, Dims& dims) {
   lua_pop(L, 1);
 }
 
-bool all_integers(lua_State* L, int index) {
+// Of `depth` levels; what lies deeper is no number.
+bool all_integers(lua_State* L, int index, size_t depth) {
   const auto size = static_cast<lua_Integer>(lua_rawlen(L, index));
   bool integers = true;
   for (lua_Integer i = 1; i <= size && integers; ++i) {
     lua_rawgeti(L, index, i);
-    integers = lua_istable(L, -1) ? all_integers(L, lua_gettop(L)) : lua_isinteger(L, -1) != 0;
+    integers = depth > 1 && lua_istable(L, -1) ? all_integers(L, lua_gettop(L), depth - 1)
+                                               : lua_isinteger(L, -1) != 0;
     lua_pop(L, 1);
   }
   return integers;
@@ -138,7 +143,7 @@ HostTensor host_from_table(lua_State* L, int index, int32_t dtype) {
   index = lua_absindex(L, index);
   Type type;
   measure(L, index, type.dims);
-  type.dtype = dtype ? dtype : all_integers(L, index) ? ORR_I64 : ORR_F32;
+  type.dtype = dtype ? dtype : all_integers(L, index, type.dims.size()) ? ORR_I64 : ORR_F32;
   HostTensor x = HostTensor::make(type);
   auto* place = x.data<std::byte>();
   fill(L, index, type, 0, place);

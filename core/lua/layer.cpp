@@ -3,6 +3,7 @@
 // Errors between C++ and Lua, and where in the user's script they are.
 #include "lua/layer.h"
 
+#include "lua/hints.h"
 #include "lua/objects.h"
 
 #include <cctype>
@@ -91,7 +92,10 @@ int message_handler(lua_State* L) {
   if (is_plan_done(L, 1)) return 1;
   size_t size = 0;
   const char* text = luaL_tolstring(L, 1, &size);
-  std::string message = with_position(L, std::string(text, size));
+  std::string message(text, size);
+  const std::string hint = error_hint(message);
+  if (!hint.empty() && in_library(message)) message.erase(0, message.find(": ") + 2);
+  message = with_position(L, message) + hint;
   if (std::getenv("ORRERY_TRACEBACK")) {
     luaL_traceback(L, L, nullptr, 1);
     message += std::string("\n") + lua_tostring(L, -1);

@@ -9,8 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "lua/conditions.h"
 #include "lua/layer.h"
-#include "lua/upvalues.h"
+#include "lua/trace_record.h"
 #include "run/run.h"
 
 namespace orrery::lua {
@@ -50,9 +51,10 @@ struct Field {
 struct RunRef {
   static constexpr const char* kClass = "Run";
   std::unique_ptr<Run> run;
-  std::shared_ptr<Upvalues> upvalues;
-  bool alone;         // each rank has its own
-  std::string saved;  // the directory of the script's last save
+  std::shared_ptr<TraceRecord> record;
+  Function unchanged;  // fails if the script has replaced parts of the model
+  bool alone;          // each rank has its own
+  std::string saved;   // the directory of the script's last save
 };
 
 struct Result {
@@ -63,7 +65,7 @@ struct Result {
 struct Compiled {
   static constexpr const char* kClass = "Program";
   std::shared_ptr<orrery::Function> function;
-  std::shared_ptr<Upvalues> upvalues;
+  std::shared_ptr<TraceRecord> record;
 };
 
 // A program while a strategy of the script's own edits it; closed afterwards.
@@ -90,7 +92,7 @@ struct Region {
 // While it lives, ops go to `program`. Traces may nest; each has regions of its own.
 class Trace {
  public:
-  explicit Trace(Program& program);
+  Trace(lua_State* L, Program& program);
   ~Trace();
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
@@ -104,6 +106,7 @@ class Trace {
   Program& program_;
   uint64_t serial_;
   std::vector<std::string> outer_regions_;
+  ConditionWatch conditions_;
   Trace* outer_;
 };
 
@@ -129,6 +132,20 @@ std::map<std::string, double> scalar_values();
 
 // The states in a State, a list of them, or a module's list: {State, ...}.
 std::vector<std::shared_ptr<State>> states_at(lua_State* L, int index);
+
+// What the script has made so far of things that are told apart by the order in which they are
+// made, which is the same on all ranks. Begins anew with each script.
+struct Ordinals {
+  int64_t unnamed = 0;  // states
+  // Things that draw random numbers, counted since orrery.seed.
+  int64_t drawn = 0;  // states with random initial values
+  int64_t runs = 0, runs_alone = 0, functions = 0;
+  void begin_anew() { drawn = runs = runs_alone = functions = 0; }
+};
+Ordinals& ordinals();
+
+// The buffers that the script has made and can still reach, in the order of their making.
+std::vector<std::shared_ptr<State>> script_buffers(lua_State* L);
 
 // Throws inside a coroutine: traces run on the main thread of the state.
 void require_main_thread(lua_State* L);

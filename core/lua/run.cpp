@@ -3,11 +3,15 @@
 // Compiled steps in Lua: a Run from a loss function, its steps and their results.
 #include <cstring>
 
+#include "base/text.h"
+#include "base/work.h"
 #include "lua/api.h"
 #include "lua/environment.h"
 #include "lua/objects.h"
 #include "lua/stack.h"
 #include "lua/stopping.h"
+#include "lua/traced.h"
+#include "store/digest.h"
 
 namespace orrery::lua {
 namespace {
@@ -26,6 +30,13 @@ bool has_field(lua_State* L, int index, const char* name) {
   return there;
 }
 
+std::vector<std::shared_ptr<State>> states_field(lua_State* L, int index, const char* name) {
+  lua_getfield(L, index, name);
+  std::vector<std::shared_ptr<State>> states = states_at(L, -1);
+  lua_pop(L, 1);
+  return states;
+}
+
 // {name = tensor} at `index`, in the order of names.
 Outputs outputs_at(lua_State* L, int index) {
   Outputs outputs;
@@ -42,33 +53,75 @@ Outputs outputs_at(lua_State* L, int index) {
   return outputs;
 }
 
-std::pair<ValueId, Outputs> trace_loss(const Function& loss, Upvalues& upvalues, Program& program,
-                                       const Fields& fields) {
-  lua_State* L = loss.state();
-  const int top = lua_gettop(L);
-  Trace trace(program);
-  if (!upvalues.taken()) upvalues.take(L);
-  luaL_checkstack(L, 20, "trace");
-  loss.push();
+using Traced = std::pair<ValueId, Outputs>;
+
+std::vector<ValueId> results_of(const Traced& traced) {
+  std::vector<ValueId> results = {traced.first};
+  for (const auto& [name, value] : traced.second) results.push_back(value);
+  return results;
+}
+
+int no_field(lua_State* L) {
+  return guard(L, [](lua_State* state) -> int {
+    const std::vector<std::string> known = sorted_keys(state, 1);
+    const std::string name = lua_isstring(state, 2) ? lua_tostring(state, 2) : describe(state, 2);
+    fail(ORR_INVALID, "the batch has no '{}'{}; it has {}", name, did_you_mean(name, known),
+         join(known, ", "));
+  });
+}
+
+// The batch as a loss function sees it: a table of tensors, in which other fields are errors.
+void push_batch(lua_State* L, const Fields& fields) {
   lua_createtable(L, 0, static_cast<int>(fields.size()));
   for (const auto& [name, value] : fields) {
     push_tensor(L, value);
     lua_setfield(L, -2, name.c_str());
   }
+  if (luaL_newmetatable(L, "batch")) {
+    lua_pushcfunction(L, no_field);
+    lua_setfield(L, -2, "__index");
+    lua_pushnil(L);
+    lua_setfield(L, -2, "__name");
+  }
+  lua_setmetatable(L, -2);
+}
+
+Traced trace_loss(const Function& loss, Program& program, const Fields& fields) {
+  lua_State* L = loss.state();
+  const int top = lua_gettop(L);
+  Trace trace(L, program);
+  luaL_checkstack(L, 20, "trace");
+  loss.push();
+  push_batch(L, fields);
   protected_call(L, 1, 2);
   if (!is_tensor(L, top + 1)) {
     fail(ORR_INVALID, "the loss function returned {}, expected a tensor", describe(L, top + 1));
   }
   const ValueId value = value_at(L, top + 1);
-  Outputs outputs = outputs_at(L, top + 2);
+  Traced traced{value, outputs_at(L, top + 2)};
   lua_settop(L, top);
-  return {value, std::move(outputs)};
+  refuse_unused_conditions(program, 0, results_of(traced));
+  return traced;
+}
+
+// Traces the loss again, for batches of the same shapes.
+TraceRecord::Again again(const Function& loss, const Program& program, const Fields& fields) {
+  std::map<std::string, Type> types;
+  for (const auto& [name, value] : fields) types[name] = program.type(value);
+  return [loss, types, site = program.site(), stream = program.stream()](Program& anew) {
+    anew.set_site(site);
+    anew.set_stream(stream);
+    Fields inputs;
+    for (const auto& [name, type] : types) inputs[name] = anew.batch_input(name, type);
+    return results_of(trace_loss(loss, anew, inputs));
+  };
 }
 
 ValueId trace_update(const Function& update, Program& program, const std::shared_ptr<State>& param,
                      ValueId value, ValueId gradient) {
   lua_State* L = update.state();
-  Trace trace(program);
+  const size_t first = program.ops().size();
+  Trace trace(L, program);
   luaL_checkstack(L, 20, "trace");
   update.push();
   push(L, StateRef{param});
@@ -77,6 +130,7 @@ ValueId trace_update(const Function& update, Program& program, const std::shared
   protected_call(L, 3, 1);
   const ValueId result = value_at(L, lua_gettop(L));
   lua_pop(L, 1);
+  refuse_unused_conditions(program, first, {result});
   return result;
 }
 
@@ -94,30 +148,32 @@ std::map<std::string, double> step_scalars(const Function& scalars, int64_t step
   return values;
 }
 
-std::shared_ptr<Upvalues> watch_functions(lua_State* L, int index) {
-  auto upvalues = std::make_shared<Upvalues>();
+std::shared_ptr<TraceRecord> watch_functions(lua_State* L, int index) {
+  auto record = std::make_shared<TraceRecord>();
   lua_getfield(L, index, "loss");
-  upvalues->watch(L, -1);
+  record->watch(L, -1);
   lua_getfield(L, index, "watched");
   for (lua_Integer i = 1; lua_rawgeti(L, -1, i) != LUA_TNIL; ++i) {
-    upvalues->watch(L, -1);
+    record->watch(L, -1);
     lua_pop(L, 1);
   }
   lua_pop(L, 3);
-  return upvalues;
+  return record;
 }
 
-RunSpec spec_at(lua_State* L, int index, const std::shared_ptr<Upvalues>& upvalues) {
+RunSpec spec_at(lua_State* L, int index, const std::shared_ptr<TraceRecord>& record) {
   RunSpec spec;
-  spec.loss = [loss = function_field(L, index, "loss"), upvalues](Program& program,
-                                                                  const Fields& fields) {
-    return trace_loss(loss, *upvalues, program, fields);
+  spec.loss = [loss = function_field(L, index, "loss"), record,
+               model = states_field(L, index, "states")](Program& program, const Fields& fields) {
+    Traced traced = trace_loss(loss, program, fields);
+    if (tracing_training()) refuse_untrained(program, traced.first, model);
+    record->keep(loss.state(), program, results_of(traced), again(loss, program, fields));
+    return traced;
   };
-  lua_getfield(L, index, "params");
-  spec.params = states_at(L, -1);
-  lua_getfield(L, index, "gradients");
-  spec.gradients = states_at(L, -1);
-  lua_pop(L, 2);
+  spec.params = states_field(L, index, "params");
+  spec.states = states_field(L, index, "states");
+  spec.gradients = states_field(L, index, "gradients");
+  spec.buffers = [L] { return script_buffers(L); };
   if (has_field(L, index, "update")) {
     spec.update = [update = function_field(L, index, "update")](Program& program,
                                                                 const std::shared_ptr<State>& param,
@@ -133,16 +189,19 @@ RunSpec spec_at(lua_State* L, int index, const std::shared_ptr<Upvalues>& upvalu
   spec.local = option_bool(L, index, "alone");
   spec.fast = option_bool(L, index, "fast");
   spec.strategies = strategies_at(L, index);
+  // Each kind has its own count: what one rank makes for itself does not shift the others'.
+  spec.stream = spec.local ? fmt::format("alone.{}/", ++ordinals().runs_alone)
+                           : fmt::format("run.{}/", ++ordinals().runs);
   spec.line = user_line(L);
   return spec;
 }
 
 int make_run(lua_State* L) {
-  auto upvalues = watch_functions(L, 1);
+  auto record = watch_functions(L, 1);
   refuse_unread_arguments();
-  RunSpec spec = spec_at(L, 1, upvalues);
+  RunSpec spec = spec_at(L, 1, record);
   const bool alone = spec.local;
-  push(L, RunRef{Run::make(std::move(spec)), upvalues, alone, ""});
+  push(L, RunRef{Run::make(std::move(spec)), record, function_field(L, 1, "unchanged"), alone, ""});
   return 1;
 }
 
@@ -150,10 +209,14 @@ BatchField whole(const HostTensor& tensor) {
   if (tensor.type.dims.empty()) fail(ORR_INVALID, "a batch field needs a first dim, the batch dim");
   const auto row =
       static_cast<int64_t>(tensor.type.bytes()) / std::max<int64_t>(tensor.type.dims[0], 1);
-  return {tensor.type, [tensor, row](int64_t begin, int64_t end, std::byte* to) {
+  Digest identity;
+  identity.add(tensor.bytes->data(), tensor.bytes->size());
+  return {tensor.type,
+          [tensor, row](int64_t begin, int64_t end, std::byte* to) {
             std::memcpy(to, tensor.data<std::byte>() + begin * row,
                         static_cast<size_t>((end - begin) * row));
-          }};
+          },
+          identity.number()};
 }
 
 BatchFields batch_at(lua_State* L, int index) {
@@ -171,7 +234,9 @@ BatchFields batch_at(lua_State* L, int index) {
 RunRef& run_here(lua_State* L) {
   require_main_thread(L);
   auto& self = check<RunRef>(L, 1);
-  self.upvalues->check(L);
+  self.unchanged.push();
+  lua_call(L, 0, 0);
+  self.record->check(L);
   return self;
 }
 
@@ -195,12 +260,14 @@ int plan(lua_State* L) {
 int save(lua_State* L) {
   auto& self = check<RunRef>(L, 1);
   self.saved = to_text(L, 2, "directory");
+  const Work work("saving a checkpoint", Work::of_engine);
   self.run->save(self.saved, to_text(L, 3, "extra"));
   return 0;
 }
 
 int load(lua_State* L) {
   auto& self = check<RunRef>(L, 1);
+  const Work work("loading a checkpoint", Work::of_engine);
   const std::string extra = self.run->load(to_text(L, 2, "directory"));
   lua_pushinteger(L, self.run->steps_done());
   push_text(L, extra);
@@ -236,12 +303,19 @@ int mean(lua_State* L) {
 }
 
 int get(lua_State* L) {
-  lua_pushnumber(L, check<Result>(L, 1).result->get(to_text(L, 2, "name")));
+  StepResult& result = *check<Result>(L, 1).result;
+  const std::string name = to_text(L, 2, "name");
+  if (auto tensor = result.tensors.find(name); tensor != result.tensors.end())
+    push(L, Host{tensor->second});
+  else
+    lua_pushnumber(L, result.get(name));
   return 1;
 }
 
 int names(lua_State* L) {
-  const std::vector<std::string> list = check<Result>(L, 1).result->names();
+  StepResult& result = *check<Result>(L, 1).result;
+  std::vector<std::string> list = result.names();
+  for (const auto& [name, tensor] : result.tensors) list.push_back(name);
   lua_createtable(L, static_cast<int>(list.size()), 0);
   for (size_t i = 0; i < list.size(); ++i) {
     push_text(L, list[i]);
@@ -336,7 +410,7 @@ std::vector<Api> run_api() {
        {}},
       {"StepResult",
        "get",
-       "number",
+       "number | orrery.HostTensor",
        "An output by name: 'loss', 'grad_norm', the loss function's own.",
        get,
        {{"self", "StepResult"}, {"name", "string"}},

@@ -4,10 +4,13 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 
 #include "base/text.h"
 #include "lua/api.h"
 #include "lua/environment.h"
+#include "lua/manual.h"
+#include "lua/whereabouts.h"
 #include "run/runtime.h"
 
 namespace fs = std::filesystem;
@@ -45,6 +48,7 @@ int report(int code, const std::string& message) {
 void run_in_new_state(const std::string& path) {
   const std::unique_ptr<lua_State, Closer> state(luaL_newstate());
   lua_State* L = state.get();
+  const lua::Whereabouts whereabouts(L);
   const fs::path directory = fs::path(path).parent_path();
   lua::open_environment(L, directory.empty() ? "." : directory.string());
   lua::load_chunk(L, lua::read_script(path), "@" + path);
@@ -58,6 +62,7 @@ void run_in_new_state(const std::string& path) {
 int run_script(const std::string& path, const std::vector<std::string>& args) {
   lua::set_script_arguments(args);
   try {
+    Runtime::get().meet();
     run_in_new_state(path);
     if (Runtime::get().has_comm())
       Runtime::get().comm().drain();  // async words that nobody waited for
@@ -70,13 +75,24 @@ int run_script(const std::string& path, const std::vector<std::string>& args) {
   }
 }
 
-void write_lua_stubs(const std::string& directory) { lua::write_stubs(directory); }
+void write_lua_stubs(const std::string& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  for (const auto& [name, text] :
+       {std::pair{"orrery.lua", lua::stubs_text()}, std::pair{"api.md", lua::page_text()}}) {
+    const std::string path = directory + "/" + name;
+    std::ofstream file(path);
+    file << text;
+    file.flush();
+    if (!file) fail(ORR_FAILED, "{}: cannot write", path);
+  }
+}
 
 std::string lua_help(const std::string& name) {
   const std::string text = lua::help_text(name);
   if (!text.empty()) return text;
   std::vector<std::string> names;
-  for (const lua::Api& row : lua::api()) names.push_back(fmt::format("{}.{}", row.owner, row.name));
+  for (const lua::Entry& entry : lua::manual()) names.push_back(entry.full());
   fail(ORR_INVALID, "there is no help on '{}'{}", name, did_you_mean(name, names));
 }
 

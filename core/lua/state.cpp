@@ -5,6 +5,7 @@
 
 #include "lua/api.h"
 #include "lua/objects.h"
+#include "run/replicas.h"
 
 namespace orrery::lua {
 namespace {
@@ -42,11 +43,12 @@ Initial initial_at(lua_State* L, int index, const Type& type) {
                                     : Initial::constant;
   initial.a = option_real(L, index, "a");
   initial.b = option_real(L, index, "b");
+  if (initial.is_random()) initial.ordinal = ++ordinals().drawn;
+  initial.seed = runtime_options().seed;
   return initial;
 }
 
 int make_state(lua_State* L, Role role) {
-  static int unnamed = 0;  // states are made in the same order on every rank
   auto state = std::make_shared<State>();
   state->type = {ORR_F32, to_integers(L, 1, "dims")};
   for (int64_t dim : state->type.dims) {
@@ -56,7 +58,7 @@ int make_state(lua_State* L, Role role) {
   state->type.dtype = to_dtype(L, -1);
   lua_getfield(L, 2, "name");
   state->name = to_text(L, -1, "name");
-  if (state->name.empty()) state->name = fmt::format("unnamed.{}", ++unnamed);
+  if (state->name.empty()) state->name = fmt::format("unnamed.{}", ++ordinals().unnamed);
   lua_getfield(L, 2, "init");
   state->initial = initial_at(L, lua_gettop(L), state->type);
   state->role = role;
@@ -65,8 +67,18 @@ int make_state(lua_State* L, Role role) {
   return 1;
 }
 
+std::vector<std::weak_ptr<State>>& buffers() {
+  static std::vector<std::weak_ptr<State>> made;
+  return made;
+}
+
 int parameter(lua_State* L) { return make_state(L, Role::param); }
-int buffer(lua_State* L) { return make_state(L, Role::state); }
+int own_buffer(lua_State* L) { return make_state(L, Role::state); }
+int buffer(lua_State* L) {
+  make_state(L, Role::state);
+  buffers().push_back(check<StateRef>(L, -1).state);
+  return 1;
+}
 
 int read(lua_State* L) {
   const auto& state = check<StateRef>(L, 1).state;
@@ -84,7 +96,7 @@ int write(lua_State* L) {
          to_string(value.type));
   }
   materialize({state});
-  write_state(*state, value);
+  give_state(state, value, user_line(L));
   return 0;
 }
 
@@ -154,6 +166,23 @@ bool scalar_properties(lua_State* L, const std::string& key) {
 
 }  // namespace
 
+std::vector<std::shared_ptr<State>> script_buffers(lua_State* L) {
+  // What a program holds that is collected goes with the next collection.
+  for (size_t before = SIZE_MAX; before != buffers().size();) {
+    before = buffers().size();
+    for (int i = 0; i < 2; ++i) lua_gc(L, LUA_GCCOLLECT);
+    std::erase_if(buffers(), [](auto& each) { return each.expired(); });
+  }
+  std::vector<std::shared_ptr<State>> found;
+  for (auto& each : buffers()) found.push_back(each.lock());
+  return found;
+}
+
+Ordinals& ordinals() {
+  static Ordinals made;
+  return made;
+}
+
 std::map<std::string, double> scalar_values() {
   std::map<std::string, double> values;
   for (const auto& [name, value] : inputs()) values[name] = *value;
@@ -169,6 +198,8 @@ std::vector<Api> state_api() {
       {"orrery", "parameter", "orrery.State", "A trained tensor.", parameter, making, options},
       {"orrery", "buffer", "orrery.State", "A tensor that lives from step to step, not trained.",
        buffer, making, options},
+      {"engine", "buffer", "orrery.State", "A buffer of the library's own, of one program.",
+       own_buffer, making, options},
       {"State",
        "read",
        "orrery.HostTensor",

@@ -1,153 +1,185 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Texts made from the API table: LuaLS declarations and help.
+// Texts made from the manual: LuaLS declarations, the API page and help.
 #include <algorithm>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 
-#include "lua/api.h"
-#include "lua/api_types.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "lua/manual.h"
 
 namespace orrery::lua {
 namespace {
 
-struct Operator {
-  const char* method;
-  const char* luals;
+// What can be read of our objects besides calling their methods.
+struct Field {
+  const char *owner, *name, *type;
 };
-constexpr Operator kOperators[] = {{"__add", "add"}, {"__sub", "sub"}, {"__mul", "mul"},
-                                   {"__div", "div"}, {"__mod", "mod"}, {"__pow", "pow"}};
+constexpr Field kFields[] = {
+    {"Tensor", "shape", "integer[]"},
+    {"Tensor", "dtype", "orrery.DType"},
+    {"HostTensor", "shape", "integer[]"},
+    {"HostTensor", "dtype", "orrery.DType"},
+    {"State", "shape", "integer[]"},
+    {"State", "dtype", "orrery.DType"},
+    {"State", "name", "string"},
+    {"State", "frozen", "boolean"},
+    {"State", "trained", "boolean"},
+    {"Field", "shape", "integer[]"},
+    {"Field", "dtype", "orrery.DType"},
+    {"Scalar", "value", "number"},
+    {"Run", "steps", "integer"},
+    {"StepResult", "step", "integer"},
+    {"Dataset", "samples", "integer"},
+    {"Dataset", "vocab", "integer"},
+    {"World", "rank", "integer"},
+    {"World", "size", "integer"},
+    {"World", "local_rank", "integer"},
+    {"World", "local_size", "integer"},
+    {"orrery", "nn", "orrery.nn"},
+    {"orrery", "optim", "orrery.optim"},
+    {"orrery", "strategy", "orrery.strategy"},
+    {"orrery", "data", "orrery.data"},
+    {"orrery", "world", "orrery.World"},
+    {"nn", "init", "orrery.nn.init"},
+    {"strategy", "traffic", "orrery.strategy.traffic"},
+};
 
-bool is_method(const Api& row) {
-  return !row.args.empty() && std::strcmp(row.args[0].name, "self") == 0;
-}
+constexpr const char* kOperators[] = {"add", "sub", "mul", "div", "mod", "pow"};
 
 bool is_class(const std::string& owner) { return owner[0] >= 'A' && owner[0] <= 'Z'; }
+
+bool is_meta(const Entry& entry) { return entry.name.compare(0, 2, "__") == 0; }
 
 std::string luals_name(const std::string& owner) {
   return owner == "orrery" ? owner : "orrery." + owner;
 }
 
-std::string class_of_options(const Api& row) {
-  return fmt::format("{}.{}.Options", luals_name(row.owner), row.name);
+// Owners in the order of their first entries.
+std::vector<std::string> owners() {
+  std::vector<std::string> found;
+  for (const Entry& entry : manual())
+    if (std::find(found.begin(), found.end(), entry.owner) == found.end())
+      found.push_back(entry.owner);
+  return found;
 }
 
-std::string parameter_type(const Api& row, const Arg& arg) {
-  if (std::strcmp(arg.type, "options") == 0) return class_of_options(row);
-  return api_type(arg.type).luals;
+// What the parameter is for and its default, after `before`; "" if there is neither.
+std::string about(const Parameter& parameter, const char* before) {
+  std::string text = parameter.doc;
+  const std::string fallback = "default " + parameter.fallback;
+  if (!parameter.fallback.empty()) text = text.empty() ? fallback : text + " (" + fallback + ")";
+  return text.empty() ? "" : before + text;
 }
 
-std::string option_class(const Api& row) {
-  std::string text = fmt::format("\n---@class {}\n", class_of_options(row));
-  for (const Arg& option : row.options) {
-    text += fmt::format("---@field {}{} {} {}", option.name, option.fallback ? "?" : "",
-                        api_type(option.type).luals, option.doc);
-    if (option.fallback && std::strcmp(option.fallback, "nil") != 0) {
-      text += fmt::format(" (default {})", option.fallback);
-    }
-    text += "\n";
+std::string options_class(const Entry& entry) {
+  return fmt::format("{}.{}.Options", luals_name(entry.owner), entry.name);
+}
+
+std::string option_class(const Entry& entry) {
+  std::string text = fmt::format("\n---@class {}\n", options_class(entry));
+  for (const Parameter& option : entry.options) {
+    text += fmt::format("---@field {}{} {}{}\n", option.name, option.optional ? "?" : "",
+                        option.type, about(option, " "));
   }
   return text;
 }
 
-std::string function_stub(const Api& row) {
-  std::string text = row.options.empty() ? "" : option_class(row);
-  text += fmt::format("\n---{}\n", row.doc);
+std::string function_stub(const Entry& entry) {
+  std::string text = entry.options.empty() ? "" : option_class(entry);
+  text += fmt::format("\n---{}\n", entry.doc);
   std::string names;
-  for (const Arg& arg : row.args) {
-    if (std::strcmp(arg.name, "self") == 0) continue;
-    const bool rest = std::strcmp(arg.type, "rest") == 0;
-    names += (names.empty() ? "" : ", ") + std::string(rest ? "..." : arg.name);
-    text += fmt::format("---@param {}{} {}\n", rest ? "..." : arg.name,
-                        arg.fallback && !rest ? "?" : "", parameter_type(row, arg));
+  for (size_t i = 0; i < entry.parameters.size(); ++i) {
+    const Parameter& parameter = entry.parameters[i];
+    const bool options = !entry.options.empty() && i + 1 == entry.parameters.size();
+    names += (i ? ", " : "") + parameter.name;
+    text += fmt::format("---@param {}{} {}{}\n", parameter.name, parameter.optional ? "?" : "",
+                        options ? options_class(entry) : parameter.type,
+                        parameter.doc.empty() ? "" : " " + parameter.doc);
   }
-  if (*row.returns) text += fmt::format("---@return {}\n", row.returns);
+  if (!entry.returns.empty()) text += fmt::format("---@return {}\n", entry.returns);
   return text + fmt::format("function {}{}{}({}) end\n",
-                            luals_name(row.owner) == "orrery" ? "orrery" : row.owner,
-                            is_method(row) ? ":" : ".", row.name, names);
+                            is_class(entry.owner) ? entry.owner : luals_name(entry.owner),
+                            entry.method ? ":" : ".", entry.name, names);
 }
 
 std::string class_stub(const std::string& owner) {
   std::string text = fmt::format("\n---@class {}\n", luals_name(owner));
-  if (owner == "Tensor" || owner == "HostTensor" || owner == "State" || owner == "Field") {
-    text += "---@field shape integer[]\n---@field dtype orrery.DType\n";
-  }
-  if (owner == "State") text += "---@field name string\n---@field frozen boolean\n";
-  if (owner == "World") {
-    text +=
-        "---@field rank integer\n---@field size integer\n---@field local_rank integer\n"
-        "---@field local_size integer\n";
-  }
+  for (const Field& field : kFields)
+    if (owner == field.owner) text += fmt::format("---@field {} {}\n", field.name, field.type);
   if (owner == "Tensor") {
-    for (const Operator& row : kOperators) {
-      text += fmt::format("---@operator {}(orrery.Tensor|number): orrery.Tensor\n", row.luals);
-    }
+    for (const char* name : kOperators)
+      text += fmt::format("---@operator {}(orrery.Tensor|number): orrery.Tensor\n", name);
     text += "---@operator unm: orrery.Tensor\n";
   }
-  return text + fmt::format("local {} = {{}}\n", owner);
-}
-
-std::string signature(const Api& row) {
-  std::string names;
-  for (const Arg& arg : row.args) {
-    if (std::strcmp(arg.name, "self") == 0) continue;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", arg.name);
-    if (arg.fallback && std::strcmp(arg.type, "options") != 0)
-      names += fmt::format(" = {}", arg.fallback);
-  }
-  return fmt::format("{}{}{}({}){}{}", row.owner, is_method(row) ? ":" : ".", row.name, names,
-                     *row.returns ? " -> " : "", row.returns);
+  if (owner == "orrery" || is_class(owner)) return text + fmt::format("local {} = {{}}\n", owner);
+  return text + fmt::format("orrery.{} = {{}}\n", owner);
 }
 
 }  // namespace
 
 std::string stubs_text() {
   std::string text =
-      "---@meta\n-- Made by `orrery stubs` from the API table; do not edit.\n"
+      "---@meta\n-- Made by `orrery stubs`; do not edit.\n"
       "error('this file is for editors; write require \"orrery\"')\n\n"
       "---@alias orrery.DType 'f32'|'f64'|'bf16'|'f16'|'i32'|'i64'|'u8'|'bool'\n"
       "---@alias orrery.Value {id: integer, name: string, dims: integer[], dtype: orrery.DType, "
       "bytes: integer, "
-      "region: string, line: string, op: string, phase: string}\n";
-  std::vector<std::string> owners;
-  for (const Api& row : api()) {
-    if (std::find(owners.begin(), owners.end(), row.owner) == owners.end())
-      owners.push_back(row.owner);
-  }
-  for (const std::string& owner : owners) {
+      "region: string, line: string, op: string, phase: string}\n"
+      "---@alias orrery.Schedule fun(step: integer): number\n"
+      "---@alias orrery.Initial number|orrery.HostTensor|table\n\n"
+      "---@class orrery.Module: {[string|integer]: any}\n"
+      "---@overload fun(...): orrery.Tensor ...\n\n"
+      "---@class orrery.Strategy\n";
+  std::vector<std::string> order = owners();
+  std::stable_partition(order.begin(), order.end(), [](auto& o) { return o == "orrery"; });
+  for (const std::string& owner : order) {
     text += class_stub(owner);
-    for (const Api& row : api()) {
-      const bool meta = std::strncmp(row.name, "__", 2) == 0;
-      if (row.owner == owner && !meta) text += function_stub(row);
-    }
-    if (!is_class(owner) && owner != "orrery")
-      text += fmt::format("orrery.{} = {}\n", owner, owner);
+    for (const Entry& entry : manual())
+      if (entry.owner == owner && !is_meta(entry)) text += function_stub(entry);
   }
   return text + "\nreturn orrery\n";
 }
 
-void write_stubs(const std::string& directory) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  const std::string path = directory + "/orrery.lua";
-  std::ofstream file(path);
-  file << stubs_text();
-  file.flush();
-  if (!file) fail(ORR_FAILED, "{}: cannot write", path);
+std::string page_text() {
+  std::string text =
+      "# API\n\nEverything a script can call, after `local orrery = require \"orrery\"`; `nn`, "
+      "`optim`, "
+      "`strategy` and `data`\nare tables of it, classes have capitals. A name with `?` may be left "
+      "out. Made by `orrery stubs`, as are the\ndeclarations for editors; "
+      "`orrery.help \"name\"` prints the same.\n";
+  for (const std::string& owner : owners()) {
+    if (owner == "engine" || owner == "Region" || owner == "Program")
+      continue;  // the library's own
+    text += fmt::format("\n## {}\n\n", owner);
+    for (const Field& field : kFields)
+      if (owner == field.owner && is_class(owner))
+        text += fmt::format("- **`{}.{}`** `{}`\n", owner, field.name, field.type);
+    for (const Entry& entry : manual()) {
+      if (entry.owner != owner || is_meta(entry)) continue;
+      text += fmt::format("- **`{}{}`**: {}\n", entry.call(),
+                          entry.returns.empty() ? "" : " -> " + entry.returns, entry.doc);
+      for (const Parameter& parameter : entry.parameters)
+        if (!about(parameter, "").empty())
+          text += fmt::format("  - `{}` `{}`{}\n", parameter.name, parameter.type,
+                              about(parameter, ": "));
+      for (const Parameter& option : entry.options)
+        text += fmt::format("  - `{{{} = {}}}`{}{}\n", option.name, option.type,
+                            option.optional ? "" : ", required", about(option, ": "));
+    }
+  }
+  return text;
 }
 
 std::string help_text(const std::string& name) {
   std::string text;
-  for (const Api& row : api()) {
-    const std::string full = fmt::format("{}.{}", row.owner, row.name);
-    if (name != full && name != row.name) continue;
-    text += fmt::format("{}\n  {}\n", signature(row), row.doc);
-    for (const Arg& option : row.options) {
-      text += fmt::format("  {} ({}{}): {}\n", option.name, api_type(option.type).words,
-                          option.fallback ? fmt::format(", default {}", option.fallback) : "",
-                          option.doc);
-    }
+  for (const Entry& entry : manual()) {
+    if (name != entry.full() && name != "orrery." + entry.full() && name != entry.name) continue;
+    text += fmt::format("{}{}\n  {}\n", entry.call(),
+                        entry.returns.empty() ? "" : " -> " + entry.returns, entry.doc);
+    for (const Parameter& parameter : entry.parameters)
+      text += fmt::format("  {}: {}{}\n", parameter.name, parameter.type, about(parameter, ", "));
+    for (const Parameter& option : entry.options)
+      text += fmt::format("  {{{} = {}}}{}\n", option.name, option.type, about(option, ": "));
   }
   return text;
 }

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "lua/api.h"
 #include "lua/environment.h"
+#include "lua/manual.h"
 #include "lua/objects.h"
 #include "lua/script.h"
 #include "plugin/registry.h"
@@ -137,6 +138,15 @@ int help(lua_State* L) {
   return 0;
 }
 
+int manual_names(lua_State* L) {
+  lua_newtable(L);
+  for (const Entry& entry : manual()) {
+    push_text(L, entry.full());
+    lua_rawseti(L, -2, static_cast<lua_Integer>(lua_rawlen(L, -2)) + 1);
+  }
+  return 1;
+}
+
 int library(lua_State* L) {
   push_text(L, lua_library());
   return 1;
@@ -144,6 +154,18 @@ int library(lua_State* L) {
 
 int type_name(lua_State* L) {
   if (luaL_getmetafield(L, 1, "__name") == LUA_TNIL) lua_pushstring(L, luaL_typename(L, 1));
+  return 1;
+}
+
+int call_kept(lua_State* L) {
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_insert(L, 1);
+  lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+  return lua_gettop(L);
+}
+
+int keep_frame(lua_State* L) {
+  lua_pushcclosure(L, call_kept, 1);
   return 1;
 }
 
@@ -208,6 +230,14 @@ std::vector<Api> tool_api() {
       {"engine", "strategies", "string[]", "Names of the strategy plugins.", strategies, {}, {}},
       {"engine", "here", "string", "The user's file:line.", here, {}, {}},
       {"engine",
+       "keep_frame",
+       "function",
+       "The function, called through C: a script's `return f(x)` is no tail call then, which would "
+       "lose its line.",
+       keep_frame,
+       {{"f", "function"}},
+       {}},
+      {"engine",
        "digest",
        "string",
        "Hash of the bytes of states.",
@@ -220,6 +250,13 @@ std::vector<Api> tool_api() {
        "One line on stdout, from rank 0.",
        print_line,
        {{"line", "string"}},
+       {}},
+      {"engine",
+       "manual",
+       "string[]",
+       "Names of all that orrery.help knows.",
+       manual_names,
+       {},
        {}},
       {"engine", "library", "string", "The Lua library's directory.", library, {}, {}},
       {"engine",

@@ -6,6 +6,7 @@
 
 #include "lua/api.h"
 #include "lua/objects.h"
+#include "store/digest.h"
 
 namespace orrery::lua {
 namespace {
@@ -13,19 +14,23 @@ namespace {
 Trace* active = nullptr;
 uint64_t traces_begun = 0;
 
-// A HostTensor used in a trace is a state that nobody updates; one per tensor.
+// A HostTensor used in a trace is a state that nobody updates, one for all programs in use. It is
+// named for its type and bytes: ranks, or traces, that have other bytes have another program.
 std::shared_ptr<State> constant_state(lua_State* L, const HostTensor& tensor) {
-  static std::map<const void*, std::shared_ptr<State>> made;
-  std::shared_ptr<State>& state = made[tensor.bytes.get()];
-  if (!state) {
-    state = std::make_shared<State>();
-    state->name = fmt::format("constant.{}", made.size());
-    state->type = tensor.type;
-    state->role = Role::state;
-    state->initial.kind = Initial::data;
-    state->initial.tensor = tensor;
-    state->site.line = user_line(L);
-  }
+  static std::map<std::string, std::weak_ptr<State>> made;
+  Digest digest;
+  digest.add(tensor.bytes->data(), tensor.type.bytes());
+  const std::string name = fmt::format("constant.{} {}", digest.text(), to_string(tensor.type));
+  if (auto known = made[name].lock()) return known;
+  auto state = std::make_shared<State>();
+  state->name = name;
+  state->type = tensor.type;
+  state->role = Role::state;
+  state->initial.kind = Initial::data;
+  state->initial.tensor = tensor;
+  state->site.line = user_line(L);
+  state->constant = true;
+  made[name] = state;
   return state;
 }
 
@@ -38,7 +43,8 @@ bool tensor_properties(lua_State* L, const std::string& key) {
 
 }  // namespace
 
-Trace::Trace(Program& program) : program_(program), serial_(++traces_begun), outer_(active) {
+Trace::Trace(lua_State* L, Program& program)
+    : program_(program), serial_(++traces_begun), conditions_(L), outer_(active) {
   outer_regions_.swap(regions());
   active = this;
 }

@@ -72,15 +72,30 @@ Route route_at(lua_State* L, const char* peer) {
           world_at(L).group, user_line(L)};
 }
 
+// What one rank can read of itself: the value of argument 2, a parameter's among them.
+HostTensor own_value(lua_State* L) {
+  const auto* ref = test<StateRef>(L, 2);
+  if (!ref) return host_at(L, 2);
+  materialize({ref->state});
+  if (!ref->state->parts.empty())
+    fail(
+        ORR_INVALID,
+        "send: '{}' is held in parts by the ranks, which only all of them can read together: write "
+        "local w = p:read() on all ranks, and send w",
+        ref->state->name);
+  return read_state(*ref->state);
+}
+
 int send(lua_State* L) {
   const Route to = route_at(L, "to");
-  if (!runtime_options().plan_only) send_word(comm(), host_at(L, 2), to);
+  if (!runtime_options().plan_only) send_word(comm(), own_value(L), to);
   return 0;
 }
 
 int recv(lua_State* L) {
   const Route from = route_at(L, "from");
-  const HostTensor like = host_at(L, 2);
+  const auto* ref = test<StateRef>(L, 2);
+  const HostTensor like = ref ? HostTensor::make(ref->state->type) : host_at(L, 2);
   push(L, Host{runtime_options().plan_only ? like : recv_word(comm(), like.type, from)});
   return 1;
 }
@@ -125,6 +140,7 @@ int init(lua_State* L) {
 int seed(lua_State* L) {
   const lua_Integer seed = lua_tointeger(L, 1);
   runtime_options().seed = static_cast<uint64_t>(seed);
+  ordinals().begin_anew();
   lua_getglobal(L, "math");
   lua_getfield(L, -1, "randomseed");
   lua_pushinteger(L, seed);
@@ -167,7 +183,9 @@ std::vector<Api> world_api() {
       {"orrery",
        "seed",
        "",
-       "Seeds initial values, dropout, sampling, data order and math.random.",
+       "Seeds data order, math.random, and the random numbers of parameters, runs and functions "
+       "made "
+       "after it: the n-th of them draws alike whenever the seed is the same.",
        seed,
        {{"seed", "integer"}},
        {}},

@@ -6,6 +6,7 @@
 #include "lua/api.h"
 #include "lua/objects.h"
 #include "lua/world.h"
+#include "run/replicas.h"
 #include "run/runtime.h"
 
 namespace orrery::lua {
@@ -14,11 +15,15 @@ namespace {
 bool changes_states(Word word) { return word == Word::allreduce || word == Word::broadcast; }
 
 // Whether a table is a nested list of numbers, which is a tensor.
-bool is_numbers(lua_State* L, int index) {
+bool is_numbers(lua_State* L, int index, int depth = 1) {
+  if (depth > ORR_MAX_RANK)
+    fail(ORR_INVALID, "a list is nested deeper than {} levels, or contains itself",
+         static_cast<int>(ORR_MAX_RANK));
   index = lua_absindex(L, index);
   luaL_checkstack(L, 4, "too deeply nested");
   lua_rawgeti(L, index, 1);
-  const bool numbers = lua_istable(L, -1) ? is_numbers(L, -1) : lua_type(L, -1) == LUA_TNUMBER;
+  const bool numbers =
+      lua_istable(L, -1) ? is_numbers(L, -1, depth + 1) : lua_type(L, -1) == LUA_TNUMBER;
   lua_pop(L, 1);
   return numbers;
 }
@@ -74,7 +79,7 @@ void put_back(lua_State* L, Word word, const std::vector<HostTensor>& tensors, s
   }
   const HostTensor& value = tensors[next++];
   const auto* ref = test<StateRef>(L, index);
-  if (ref && changes_states(word)) return write_state(*ref->state, value);
+  if (ref && changes_states(word)) return give_state(ref->state, value, user_line(L));
   push(L, Host{value});
   lua_replace(L, index);
 }

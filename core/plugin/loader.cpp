@@ -12,6 +12,7 @@
 #include <string>
 
 #include "plugin/host.h"
+#include "plugin/inside.h"
 
 namespace orrery {
 namespace fs = std::filesystem;
@@ -115,9 +116,21 @@ orr_exports open_plugin(const fs::path& file, const orr_plugin& expected) {
 
 void open_plugin(const fs::path& file, const orr_plugin& expected, const orr_bootstrap& boot,
                  orr_exports& out) {
-  const orr_plugin& plugin = symbol(load(file), file, expected);
-  check(plugin.entry(&boot, &out), "plugin " + file.string() + ": entry");
+  watch_for_sudden_ends();
+  const char* words = kept_text("plugin " + file.string());
+  const orr_plugin& plugin = [&]() -> const orr_plugin& {
+    const Inside inside({words, "static objects"});
+    return symbol(load(file), file, expected);
+  }();
+  const Inside inside({words, "entry"});
+  check(caught([&] { return plugin.entry(&boot, &out); }), "plugin " + file.string() + ": entry");
   if (!out.get) refuse(file, "entry", "it gave no 'get'; set orr_exports.get in its entry");
+}
+
+const void* ask(const orr_exports& exports, const char* id, uint32_t version,
+                const std::string& plugin) {
+  const Inside inside({kept_text(plugin), "get"});
+  return exports.get(exports.self, id, version);
 }
 
 }  // namespace orrery

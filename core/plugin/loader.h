@@ -22,5 +22,8 @@ orr_exports open_plugin(const std::filesystem::path& file, const orr_plugin& exp
 // The same with the caller's own structs, such as an older or a newer host would give.
 void open_plugin(const std::filesystem::path& file, const orr_plugin& expected,
                  const orr_bootstrap& boot, orr_exports& out);
+// What its `get` answers; `plugin` names it, should it end the process.
+const void* ask(const orr_exports& exports, const char* id, uint32_t version,
+                const std::string& plugin);
 
 }  // namespace orrery

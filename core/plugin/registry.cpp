@@ -225,13 +225,15 @@ const T& Registry::table(uint32_t kind, const PluginFile& file) {
   if (opened == opened_.end())
     opened = opened_.emplace(file.path, open_plugin(file.path, file.descriptor)).first;
   const orr_exports& exports = opened->second;
-  const void* given = exports.get(exports.self, kind_name(kind), version);
+  const std::string plugin =
+      fmt::format("{} '{}' ({})", kind_name(kind), file.descriptor.name, file.path.string());
+  const void* given = ask(exports, kind_name(kind), version, plugin);
   if (!given)
     fail(ORR_UNAVAILABLE,
          "plugin {}: interface: it gave no table for {}/{} that its descriptor lists",
          file.path.string(), kind_name(kind), version);
   try {
-    kept = complete_table<T>(given);
+    kept = complete_table<T>(given, plugin);
   } catch (const Error& e) {
     fail(e.code(), "plugin {}: interface: {}", file.path.string(), e.what());
   }

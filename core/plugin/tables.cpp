@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The trampolines. Each hole is a function generated from the type of its slot and its name.
+// The ways into plugins, and what fills holes: functions generated from the type of a slot and its
+// name.
 #include "plugin/tables.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "plugin/host.h"
+#include "plugin/inside.h"
 
 namespace orrery {
 namespace {
@@ -32,9 +36,52 @@ R hole(A...) {
   }
 }
 
+// The tables that were completed, each with a number, for their functions know nothing else.
+constexpr size_t most_tables = 32;  // of a kind
+template <class T>
+struct Given {
+  T table;
+  const char* plugin;
+};
+template <class T>
+Given<T> given[most_tables];
+
+// The way into a function of table number n. Where no status can say so, a throw ends the process.
+template <Text name, auto slot, size_t n, class T, class R, class... A>
+R enter(A... arguments) noexcept {
+  const Inside inside({given<T>[n].plugin, name.value});
+  const auto call = [&] { return (given<T>[n].table.*slot)(arguments...); };
+  if constexpr (std::is_same_v<R, orr_status*>)
+    return caught(call);
+  else
+    return call();
+}
+
+template <Text name, auto slot, class T, class R, class... A, size_t... n>
+R (*entrance(R (*T::*)(A...), size_t number, std::index_sequence<n...>))
+(A...) {
+  static constexpr std::array<R (*)(A...), sizeof...(n)> all = {
+      enter<name, slot, n, T, R, A...>...};
+  return all[number];
+}
+
 template <Text name, class T, class R, class... A>
-void fill(T& table, R (*T::*slot)(A...)) {
-  if (!(table.*slot)) table.*slot = hole<name, R, A...>;
+R (*hole_of(R (*T::*)(A...)))
+(A...) {
+  return hole<name, R, A...>;
+}
+
+// A table with its holes filled, and the one that is handed out, whose functions lead into it.
+template <class T>
+struct Made {
+  T &own, &out;
+  size_t number;
+};
+
+template <Text name, auto slot, class T>
+void fill(Made<T>& m) {
+  if (!(m.own.*slot)) m.own.*slot = hole_of<name>(slot);
+  m.out.*slot = entrance<name, slot>(slot, m.number, std::make_index_sequence<most_tables>{});
 }
 
 constexpr const char* no_probe = "this plugin does not implement 'probe'";
@@ -55,92 +102,102 @@ void kernel_supports(void*, const orr_op*, orr_support* out) {
 }
 
 // Slots of the type that `table` has but `fill_holes` forgets would stay NULL: one line each.
-void fill_holes(orr_kernel_api& t) {
+void fill_holes(Made<orr_kernel_api> m) {
   using T = orr_kernel_api;
-  if (!t.probe) t.probe = kernel_probe;
-  if (!t.supports) t.supports = kernel_supports;
-  fill<"measure">(t, &T::measure);
-  fill<"prepare">(t, &T::prepare);
-  fill<"release">(t, &T::release);
-  fill<"launch">(t, &T::launch);
+  if (!m.own.probe) m.own.probe = kernel_probe;
+  if (!m.own.supports) m.own.supports = kernel_supports;
+  fill<"probe", &T::probe>(m);
+  fill<"supports", &T::supports>(m);
+  fill<"measure", &T::measure>(m);
+  fill<"prepare", &T::prepare>(m);
+  fill<"release", &T::release>(m);
+  fill<"launch", &T::launch>(m);
 }
 
-void fill_holes(orr_comm_api& t) {
+void fill_holes(Made<orr_comm_api> m) {
   using T = orr_comm_api;
-  if (!t.probe) t.probe = comm_probe;
-  fill<"world">(t, &T::world);
-  fill<"split">(t, &T::split);
-  fill<"rank">(t, &T::rank);
-  fill<"world_size">(t, &T::world_size);
-  fill<"post">(t, &T::post);
-  fill<"wait">(t, &T::wait);
-  fill<"allocate">(t, &T::allocate);
-  fill<"free">(t, &T::free);
-  fill<"abort">(t, &T::abort);
-  fill<"async_error">(t, &T::async_error);
-  fill<"destroy">(t, &T::destroy);
-  fill<"bytes_sent">(t, &T::bytes_sent);
-  fill<"allocate_shared">(t, &T::allocate_shared);
+  if (!m.own.probe) m.own.probe = comm_probe;
+  fill<"probe", &T::probe>(m);
+  fill<"world", &T::world>(m);
+  fill<"split", &T::split>(m);
+  fill<"rank", &T::rank>(m);
+  fill<"world_size", &T::world_size>(m);
+  fill<"post", &T::post>(m);
+  fill<"wait", &T::wait>(m);
+  fill<"allocate", &T::allocate>(m);
+  fill<"free", &T::free>(m);
+  fill<"abort", &T::abort>(m);
+  fill<"async_error", &T::async_error>(m);
+  fill<"destroy", &T::destroy>(m);
+  fill<"bytes_sent", &T::bytes_sent>(m);
+  fill<"allocate_shared", &T::allocate_shared>(m);
 }
 
-void fill_holes(orr_strategy_api& t) {
+void fill_holes(Made<orr_strategy_api> m) {
   using T = orr_strategy_api;
-  fill<"describe">(t, &T::describe);
-  fill<"transform">(t, &T::transform);
-  fill<"predict">(t, &T::predict);
-  fill<"schedule">(t, &T::schedule);
-  if (!t.transform_forward)
-    t.transform_forward = [](void*, orr_program*, const orr_edit*,
-                             const orr_options*) -> orr_status* { return nullptr; };
+  fill<"describe", &T::describe>(m);
+  fill<"transform", &T::transform>(m);
+  fill<"predict", &T::predict>(m);
+  fill<"schedule", &T::schedule>(m);
+  if (!m.own.transform_forward)
+    m.own.transform_forward = [](void*, orr_program*, const orr_edit*,
+                                 const orr_options*) -> orr_status* { return nullptr; };
+  fill<"transform_forward", &T::transform_forward>(m);
 }
 
-void fill_holes(orr_observer_api& t) {
+void fill_holes(Made<orr_observer_api> m) {
   using T = orr_observer_api;
-  fill<"start">(t, &T::start);
-  fill<"observe">(t, &T::observe);
-  fill<"stop">(t, &T::stop);
+  fill<"start", &T::start>(m);
+  fill<"observe", &T::observe>(m);
+  fill<"stop", &T::stop>(m);
 }
 
-void fill_holes(orr_device_api& t) {
+void fill_holes(Made<orr_device_api> m) {
   using T = orr_device_api;
-  fill<"facts">(t, &T::facts);
-  fill<"allocate">(t, &T::allocate);
-  fill<"free">(t, &T::free);
-  fill<"copy">(t, &T::copy);
-  fill<"stream_create">(t, &T::stream_create);
-  fill<"stream_destroy">(t, &T::stream_destroy);
-  fill<"event_create">(t, &T::event_create);
-  fill<"event_destroy">(t, &T::event_destroy);
-  fill<"event_record">(t, &T::event_record);
-  fill<"stream_wait">(t, &T::stream_wait);
-  fill<"event_sync">(t, &T::event_sync);
-  fill<"open">(t, &T::open);
-  fill<"capture_begin">(t, &T::capture_begin);
-  fill<"capture_end">(t, &T::capture_end);
-  fill<"graph_launch">(t, &T::graph_launch);
-  fill<"graph_destroy">(t, &T::graph_destroy);
+  fill<"facts", &T::facts>(m);
+  fill<"allocate", &T::allocate>(m);
+  fill<"free", &T::free>(m);
+  fill<"copy", &T::copy>(m);
+  fill<"stream_create", &T::stream_create>(m);
+  fill<"stream_destroy", &T::stream_destroy>(m);
+  fill<"event_create", &T::event_create>(m);
+  fill<"event_destroy", &T::event_destroy>(m);
+  fill<"event_record", &T::event_record>(m);
+  fill<"stream_wait", &T::stream_wait>(m);
+  fill<"event_sync", &T::event_sync>(m);
+  fill<"open", &T::open>(m);
+  fill<"capture_begin", &T::capture_begin>(m);
+  fill<"capture_end", &T::capture_end>(m);
+  fill<"graph_launch", &T::graph_launch>(m);
+  fill<"graph_destroy", &T::graph_destroy>(m);
 }
 
 }  // namespace
 
 template <class T>
-std::unique_ptr<T> complete_table(const void* table) {
+std::unique_ptr<T> complete_table(const void* table, const std::string& plugin) {
   uint32_t size;
   std::memcpy(&size, table, sizeof size);
   // Every table begins with its size and `self`; one larger than ours is from newer headers.
   if (size < 2 * sizeof(void*) || size > 64 * 1024)
     fail(ORR_UNAVAILABLE, "its table says it has {} bytes; set size = sizeof the table", size);
-  auto copy = std::make_unique<T>();
-  std::memcpy(copy.get(), table, std::min<size_t>(size, sizeof(T)));
-  copy->size = sizeof(T);
-  fill_holes(*copy);
-  return copy;
+  static size_t tables = 0;
+  if (tables == most_tables)
+    fail(ORR_UNAVAILABLE, "{} plugins of its kind are loaded already, which is the most",
+         most_tables);
+  Given<T>& kept = given<T>[tables];
+  kept.plugin = kept_text(plugin);
+  std::memcpy(&kept.table, table, std::min<size_t>(size, sizeof(T)));
+  kept.table.size = sizeof(T);
+  auto out = std::make_unique<T>(kept.table);
+  fill_holes(Made<T>{kept.table, *out, tables++});
+  return out;
 }
 
-template std::unique_ptr<orr_kernel_api> complete_table(const void*);
-template std::unique_ptr<orr_comm_api> complete_table(const void*);
-template std::unique_ptr<orr_strategy_api> complete_table(const void*);
-template std::unique_ptr<orr_observer_api> complete_table(const void*);
-template std::unique_ptr<orr_device_api> complete_table(const void*);
+template std::unique_ptr<orr_kernel_api> complete_table(const void*, const std::string&);
+template std::unique_ptr<orr_comm_api> complete_table(const void*, const std::string&);
+template std::unique_ptr<orr_strategy_api> complete_table(const void*, const std::string&);
+template std::unique_ptr<orr_observer_api> complete_table(const void*, const std::string&);
+template std::unique_ptr<orr_device_api> complete_table(const void*, const std::string&);
 
 }  // namespace orrery

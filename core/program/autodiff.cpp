@@ -6,9 +6,24 @@
 
 #include "base/error.h"
 #include "program/op.h"
+#include "program/relate.h"
 
 namespace orrery {
 namespace {
+
+// The weight of a mean that has dims of its own is repeated to them.
+ValueId unrepeated(const Program& p, ValueId weight) {
+  for (OpId maker = p.value(weight).producer; maker != kNone; maker = p.value(weight).producer) {
+    const Op& op = p.ops()[static_cast<size_t>(maker)];
+    if (op.kind != "pointwise" || op.expr.instrs.back().fn != ORR_FN_INPUT) break;
+    weight = op.in[0];
+  }
+  return weight;
+}
+
+// Which cotangents a pass takes from a loss of means and other terms: all of them as they are
+// written, those of its means as sums over the batch, or those of the others with means held fixed.
+enum class Pass { all, means, others };
 
 // Cotangents of activations are summed where they meet; those of leaves (wrt) stay apart by use.
 class Reverse : public Gradient {
@@ -17,13 +32,13 @@ class Reverse : public Gradient {
     for (ValueId v : wrt) needed_[static_cast<size_t>(v)] = leaf_[v] = true;
     for (const Op& op : p.ops()) {
       if (op.kind == "stop_gradient" || op.kind == "total") continue;
-      bool any = std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return wanted(v); });
+      bool any = std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return depends(v); });
       for (ValueId v : op.out) needed_[static_cast<size_t>(v)] = any && is_real(p.type(v).dtype);
     }
   }
 
   bool wanted(ValueId x) override {
-    return static_cast<size_t>(x) < needed_.size() && needed_[static_cast<size_t>(x)];
+    return depends(x) && !(above_means_ && p.value(x).batch != Batch::mean);
   }
 
   ValueId dy(int j) override { return get(op_->out[static_cast<size_t>(j)]); }
@@ -38,22 +53,26 @@ class Reverse : public Gradient {
     if (!fresh) at->second = p.pointwise(ORR_FN_ADD, {at->second, dx});
   }
 
-  // `through`: whether to pass batch_mean ops (else they are constants).
-  void run(size_t n_ops, bool through) {
+  void run(size_t n_ops, Pass pass) {
     Site before = p.site();
     for (size_t i = n_ops; i-- > 0;) {
       Op op = p.ops()[i];  // a copy: gradients append ops
       bool reached =
           std::any_of(op.out.begin(), op.out.end(), [&](ValueId v) { return get(v) != kNone; });
-      if (!reached || (op.kind == "batch_mean" && !through)) continue;
+      if (!reached || (op.kind == "batch_mean" && pass == Pass::others)) continue;
       const OpDef& def = op_def(op.kind);
       if (!def.gradient) continue;
-      if (op.kind == "batch_mean") weights_.push_back({op.in[1], op.site});
+      const bool of_means =
+          p.value(op.out[0]).batch == Batch::mean && op.kind != "batch_mean" && pass != Pass::all;
+      if (of_means) check_terms(op);
+      above_means_ = of_means && pass == Pass::means;
+      if (op.kind == "batch_mean") weights_.push_back({unrepeated(p, op.in[1]), op.site});
       op_ = &op;
       p.set_site(op.site);
       p.set_twin(static_cast<OpId>(i));
       def.gradient(*this, op);
     }
+    above_means_ = false;
     p.set_twin(kNone);
     p.set_site(before);
   }
@@ -72,12 +91,23 @@ class Reverse : public Gradient {
     return at == cotangent_.end() ? kNone : at->second;
   }
 
+  bool depends(ValueId x) const {
+    return static_cast<size_t>(x) < needed_.size() && needed_[static_cast<size_t>(x)];
+  }
+
+  void check_terms(const Op& op) const {
+    for (ValueId v : op.in)
+      if (const std::string why = depends(v) ? blocks_gradient(p, op, v) : ""; !why.empty())
+        fail(ORR_FAILED, "{}{}", op.site.prefix(), why);
+  }
+
   std::vector<char> needed_;
   std::map<ValueId, bool> leaf_;
   std::map<ValueId, ValueId> cotangent_;
   std::map<ValueId, std::vector<ValueId>> uses_;
   std::vector<std::pair<ValueId, Site>> weights_;
   const Op* op_ = nullptr;
+  bool above_means_ = false;  // the op at hand lies between the loss and its means
 };
 
 ValueId sum(Program& p, const std::vector<ValueId>& terms) {
@@ -94,7 +124,7 @@ std::vector<ValueId> pull_back(Program& p, const std::vector<ValueId>& outputs,
   size_t n = p.ops().size();
   Reverse reverse(p, wrt);
   for (size_t i = 0; i < outputs.size(); ++i) reverse.add(outputs[i], cotangents[i]);
-  reverse.run(n, true);
+  reverse.run(n, Pass::all);
   std::vector<ValueId> found;
   for (ValueId v : wrt) found.push_back(sum(p, reverse.uses(v)));
   return found;
@@ -117,9 +147,9 @@ Differentiated differentiate(Program& p, ValueId loss, const std::vector<ValueId
   Reverse penalty(p, wrt);
   penalty.add(loss, one);
   bool is_mean = p.value(loss).batch == Batch::mean;
-  if (is_mean) batch.run(n, true);
+  if (is_mean) batch.run(n, Pass::means);
   p.set_phase(Phase::update);
-  penalty.run(n, false);
+  penalty.run(n, Pass::others);
   p.set_phase(Phase::forward);
   for (auto& [weight, site] : batch.weights()) {
     if (result.weight != kNone && weight != result.weight)

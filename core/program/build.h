@@ -13,8 +13,10 @@
 
 namespace orrery::build {
 
+// Leading dims of extent 1, or that one side lacks, are repeated to the other side's.
 ValueId matmul(Program& p, ValueId a, ValueId b, bool transpose_a = false,
                bool transpose_b = false);
+ValueId swap_last(Program& p, ValueId x);           // the last two dims
 ValueId reshape(Program& p, ValueId x, Dims dims);  // one dim may be -1
 ValueId transpose(Program& p, ValueId x, Dims permutation);
 ValueId slice(Program& p, ValueId x, int64_t dim, int64_t begin, int64_t end);

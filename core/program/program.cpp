@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "program/op.h"
+#include "program/relate.h"
 #include "program/state.h"
 
 namespace orrery {
@@ -92,7 +93,7 @@ ValueId Program::step() { return scalar_input("$step", ORR_I64); }
 
 int64_t Program::next_rng_id() {
   int64_t ordinal = rng_ordinals_[site_.region]++;
-  return hash_id(site_.region + "#" + std::to_string(ordinal));
+  return hash_id(stream_ + site_.region + "#" + std::to_string(ordinal));
 }
 
 std::vector<ValueId> Program::add(const std::string& kind, const std::vector<ValueId>& in,
@@ -117,6 +118,7 @@ Program Program::without_ops(const std::function<bool(ValueId)>& keep) const {
   for (size_t v = 0; v < values_.size(); ++v)
     if (keep(static_cast<ValueId>(v))) p.values_[v] = values_[v];
   p.updates_ = updates_, p.outputs_ = outputs_, p.rng_ordinals_ = rng_ordinals_;
+  p.stream_ = stream_;
   p.user_gradients_ = user_gradients_, p.site_ = site_, p.phase_ = phase_,
   p.batch_size_ = batch_size_;
   for (Value& v : p.values_) v.producer = kNone;
@@ -144,130 +146,7 @@ void Program::append(Op op) {
   ops_.push_back(std::move(op));
 }
 
-// A partial or mean operand needs a linear op; `total` and `batch_mean` are where partials end.
-static void check_linear(const Program& p, const Op& op, Batch kind) {
-  const char* what = kind == Batch::mean ? "a mean over the batch" : "a sum over the batch";
-  auto refuse = [&](const std::string& name) {
-    p.fail_here(
-        fmt::format("{}: {} is known only after all microbatches, so only sums and multiples "
-                    "of it can be formed, not a nonlinear function; apply '{}' to each "
-                    "sample before the mean, or to the result of the step",
-                    name, what, name));
-  };
-  if (op.kind == "pointwise") {
-    int32_t fn = op.expr.instrs.back().fn;
-    int varying = 0;
-    for (ValueId v : op.in) varying += p.value(v).batch == kind;
-    const orr_instr& last = op.expr.instrs.back();
-    auto varies = [&](int32_t r) {
-      const orr_instr& i = op.expr.instrs[static_cast<size_t>(r)];
-      return i.fn == ORR_FN_INPUT && p.value(op.in[static_cast<size_t>(i.a)]).batch == kind;
-    };
-    bool scaled = fn == ORR_FN_INPUT || (fn == ORR_FN_MUL && varies(last.a) != varies(last.b)) ||
-                  (fn == ORR_FN_DIV && varies(last.a) && !varies(last.b));
-    bool sum = scalar_fn(fn).linear && is_real(op.expr.instrs.back().dtype) &&
-               (kind == Batch::mean || varying == static_cast<int>(op.in.size()));
-    bool constants = std::any_of(op.expr.instrs.begin(), op.expr.instrs.end(),
-                                 [](const orr_instr& i) { return i.fn == ORR_FN_CONST; });
-    if (kind == Batch::partial && sum && constants) sum = false;
-    if (!scaled && !sum) refuse(scalar_fn(fn).name);
-  } else if (is_exchange(op.kind)) {
-    return;  // moves or sums
-  } else if (op.kind == "reduce" && attr_text(op.attrs, "fn", "") != "sum") {
-    refuse(attr_text(op.attrs, "fn", ""));
-  } else if (op.kind != "reduce" && op.kind != "reshape" && op.kind != "transpose" &&
-             op.kind != "split" && op.kind != "concat" && op.kind != "stop_gradient") {
-    refuse(op.kind);
-  }
-}
-
-// Leaves are consecutive pieces of what a kernel sums over, so nothing may lie outside the batch.
-static void check_sum(const Program& p, const Op& op) {
-  for (size_t i = 0; i < op.in.size(); ++i) {
-    const Value& v = p.value(op.in[i]);
-    if (v.batch != Batch::sharded) continue;
-    size_t outside = static_cast<size_t>(v.batch_dim);
-    if (op.kind == "matmul") {
-      bool merged = p.type(op.in[1]).dims.size() == 2 && !attr_int(op.attrs, "ta", 0);
-      outside = merged ? 0 : v.type.dims.size() - 2;
-    }
-    for (size_t d = 0; d < outside; ++d)
-      if (v.type.dims[d] > 1)
-        p.fail_here(fmt::format("{}: cannot sum dim {} of {} over the batch: put the batch first",
-                                op.kind, v.batch_dim + 1, to_string(v.type.dims)));
-  }
-}
-
-void Program::relate_to_batch(Op& op) {
-  auto all_outputs = [&](Batch batch) {
-    for (ValueId v : op.out) mutable_value(v).batch = batch;
-  };
-  bool sharded = false, partial = false, mean = false;
-  for (ValueId v : op.in) {
-    sharded |= value(v).batch == Batch::sharded;
-    partial |= value(v).batch == Batch::partial;
-    mean |= value(v).batch == Batch::mean;
-  }
-  if (op.kind == "batch_mean") return all_outputs(Batch::mean);
-  if (op.kind == "user_gradient") {
-    Value& out = mutable_value(op.out[0]);
-    out.batch = value(op.in[0]).batch, out.batch_dim = value(op.in[0]).batch_dim;
-    return;
-  }
-  if (op.kind == "total" || !(sharded || partial || mean)) return;
-  if ((sharded || partial) && mean)
-    fail_here(op.kind +
-              ": a mean over the batch is known only after all microbatches and cannot "
-              "meet values of single samples");
-  if (partial && sharded)
-    fail_here(op.kind + ": a sum over the batch cannot meet values of single samples");
-  if (mean || partial) {
-    // Backward ops are linear in their cotangents, whatever their kind.
-    if (op.phase != Phase::backward) check_linear(*this, op, mean ? Batch::mean : Batch::partial);
-    return all_outputs(mean ? Batch::mean : Batch::partial);
-  }
-  Sharding s = op_def(op.kind).sharding(args_of(*this, op), out_types(*this, op));
-  int factor = kNone;
-  for (size_t i = 0; i < op.in.size(); ++i) {
-    const Value& v = value(op.in[i]);
-    if (v.batch != Batch::sharded) continue;
-    int f = s.in[i][static_cast<size_t>(v.batch_dim)];
-    if (f == kNone || (factor != kNone && f != factor))
-      fail_here(
-          fmt::format("{}: works across the samples of a batch along dim {} of {}; every "
-                      "microbatch must be computable alone",
-                      op.kind, v.batch_dim + 1, to_string(v.type.dims)));
-    factor = f;
-  }
-  for (size_t i = 0; i < op.in.size(); ++i) {
-    const Value& v = value(op.in[i]);
-    if (v.batch == Batch::sharded) continue;
-    for (size_t d = 0; d < s.in[i].size(); ++d)
-      if (s.in[i][d] == factor && v.type.dims[d] > 1)
-        fail_here(
-            fmt::format("{}: operand {} {} does not depend on the batch but has the batch's "
-                        "extent in dim {}; build it from a value of the batch",
-                        op.kind, i + 1, to_string(v.type), d + 1));
-  }
-  for (size_t j = 0; j < op.out.size(); ++j) {
-    Value& v = mutable_value(op.out[j]);
-    auto at = std::find(s.out[j].begin(), s.out[j].end(), factor);
-    if (at != s.out[j].end()) {
-      v.batch = Batch::sharded;
-      v.batch_dim = static_cast<int32_t>(at - s.out[j].begin());
-      if (v.type.dims[static_cast<size_t>(v.batch_dim)] % std::max<int64_t>(batch_size_, 1))
-        fail_here(op.kind + ": cuts the batch dim into pieces: " + to_string(v.type.dims));
-    } else if (op.kind == "reduce" && attr_text(op.attrs, "fn", "") != "sum" &&
-               attr_text(op.attrs, "fn", "") != "sumsq") {
-      fail_here(
-          "the " + attr_text(op.attrs, "fn", "") +
-          " over the batch is known only after all microbatches and cannot be used in a model");
-    } else {
-      check_sum(*this, op);
-      v.batch = Batch::partial;
-    }
-  }
-}
+void Program::relate_to_batch(Op& op) { orrery::relate_to_batch(*this, op); }
 
 ValueId Program::pointwise(int32_t fn, const std::vector<Operand>& operands) {
   const ScalarFn& row = scalar_fn(fn);
@@ -368,6 +247,13 @@ void Program::update(ValueId state, ValueId next) {
   if (type(state) != type(next))
     fail_here(fmt::format("state '{}' is {}, its new value {}", value(state).name,
                           to_string(type(state)), to_string(type(next))));
+  if (value(next).batch == Batch::sharded)
+    fail_here(
+        fmt::format("state '{}' is one for all samples, its new value {} has one for each: "
+                    "reduce it over dim {}, such as with :mean({})",
+                    value(state).name, to_string(type(next)), value(next).batch_dim + 1,
+                    value(next).batch_dim + 1));
+  if (value(next).batch == Batch::partial) next = add1("total", {next});
   for (auto& [old, now] : updates_)
     if (old == state) {
       now = next;

@@ -133,8 +133,11 @@ class Program {
   int64_t batch_size() const { return batch_size_; }  // 0 before the first batch_input
   // The weight of every sample: f32 [batch], 1, or 0 for padding. Made on first use.
   ValueId batch_weight();
-  // The next RNG id of this region: hash of module path and ordinal (design section 4).
+  // The next RNG id of this region: hash of stream, module path and ordinal (design section 4).
   int64_t next_rng_id();
+  // Programs of different streams draw different numbers, variants of one program the same.
+  void set_stream(const std::string& stream) { stream_ = stream; }
+  const std::string& stream() const { return stream_; }
   ValueId seed();  // i64 scalars given at run time
   ValueId step();
 
@@ -170,6 +173,7 @@ class Program {
   std::vector<Together> together_;
   std::vector<std::pair<std::string, ValueId>> outputs_;
   std::map<std::string, int64_t> rng_ordinals_;
+  std::string stream_;
   std::vector<UserGradient> user_gradients_;
   Site site_;
   Phase phase_ = Phase::forward;

@@ -31,12 +31,18 @@ struct HostTensor {
   }
 };
 
-// How a state begins. `uniform` is [a, b); `normal` has mean a and deviation b; both are keyed by
-// the job's seed and the state's name, so that neither order nor ranks matter.
+// How a state begins. `uniform` is [a, b); `normal` has mean a and deviation b.
 struct Initial {
   enum Kind { zeros, constant, uniform, normal, data } kind = zeros;
   double a = 0, b = 0;
   HostTensor tensor;  // kind data
+  // What random numbers are keyed by, both fixed when the state is made: the job's seed, and how
+  // many states with random numbers the script has made with it. Names, ranks and the moment of the
+  // first read do not matter.
+  uint64_t seed = 1;
+  int64_t ordinal = 0;
+
+  bool is_random() const { return kind == uniform || kind == normal; }
 };
 
 // The part's elements out of the whole tensor, and back into it.
@@ -48,7 +54,9 @@ struct State {
   Type type;
   Role role = Role::param;  // param or state
   Initial initial;
-  bool frozen = false;  // params: no gradient, no update
+  bool frozen = false;    // params: no gradient, no update
+  bool trained = false;   // params: some program of the script trains it
+  bool constant = false;  // a tensor of the script's: belongs to no checkpoint
   Site site;
 
   // What this rank holds, and every rank of the world, by rank; `parts` is empty while all hold the

@@ -46,6 +46,11 @@ void reread(Program& p, ValueId cast) {
 void store_in(Program& p, ValueId sum, int32_t dtype, const std::string& param) {
   static const std::set<std::string> sums = {"matmul", "reduce", "norm_param_grad", "scatter_add"};
   Op& op = p.mutable_ops()[static_cast<size_t>(p.value(sum).producer)];
+  if (op.kind == "concat") {
+    for (ValueId part : Op(op).in) store_in(p, part, dtype, param);
+    p.mutable_value(sum).type.dtype = dtype;
+    return;
+  }
   bool is_sum = sums.count(op.kind) && reads_samples(p, op);
   bool plain_cast = is_cast(op) && op.expr.instrs.size() == 2;
   bool scatters = op.kind == "scatter_add" && !is_sum;

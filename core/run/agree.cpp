@@ -2,9 +2,14 @@
 #include "run/agree.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/error.h"
+#include "job/words.h"
+#include "program/state.h"
+#include "run/runtime.h"
+#include "store/digest.h"
 
 namespace orrery {
 
@@ -15,41 +20,98 @@ uint64_t program_digest(const Blueprint& b) {
   return h;
 }
 
-void compare_across_ranks(const Blueprint& b, const std::string& line) {
-  HostTensor mine = HostTensor::make({ORR_I64, {1}});
-  uint64_t h = program_digest(b);
-  std::memcpy(mine.bytes->data(), &h, sizeof h);
-  HostTensor all = world_allgather(mine, line);
-  std::string differ;
+// Of what the states begin with: the keys of random numbers, and the bytes of given tensors; of
+// those that the script has changed since, only that.
+static uint64_t initial_digest(const Program& p) {
+  Digest digest;
+  for (const auto& s : states_of(p)) {
+    const Initial& initial = s->initial;
+    const bool changed = s->version > 0;
+    digest.add(&changed, sizeof changed);
+    if (changed) continue;
+    digest.add(&initial.kind, sizeof initial.kind);
+    if (initial.is_random()) digest.add(&initial.seed, sizeof initial.seed);
+    if (initial.is_random()) digest.add(&initial.ordinal, sizeof initial.ordinal);
+    if (initial.tensor.bytes)
+      digest.add(initial.tensor.bytes->data(), initial.tensor.bytes->size());
+  }
+  return digest.number();
+}
+
+// The ranks whose number `at` of `each` differs from that of rank 0, "" if none does.
+static std::string differing(const HostTensor& all, int64_t at, int64_t each) {
+  std::string found;
   for (int r = 1; r < world_info().size; ++r)
-    if (all.data<int64_t>()[r] != all.data<int64_t>()[0])
-      differ += fmt::format("{}{}", differ.empty() ? "" : ", ", r);
-  if (!differ.empty())
+    if (all.data<int64_t>()[r * each + at] != all.data<int64_t>()[at])
+      found += fmt::format("{}{}", found.empty() ? "" : ", ", r);
+  return found;
+}
+
+void compare_across_ranks(const Blueprint& b, const std::string& line) {
+  const uint64_t digests[] = {program_digest(b), initial_digest(b.program)};
+  HostTensor mine = HostTensor::make({ORR_I64, {2}});
+  std::memcpy(mine.bytes->data(), digests, sizeof digests);
+  HostTensor all = world_allgather(mine, line);
+  if (std::string differ = differing(all, 0, 2); !differ.empty())
     fail(ORR_FAILED,
          "{}: the ranks have traced different programs: rank {} differs from rank 0; a "
          "script must build the same model on all ranks (does it branch on world.rank?)",
          line, differ);
+  if (std::string differ = differing(all, 1, 2); !differ.empty())
+    fail(ORR_FAILED,
+         "{}: the parameters of rank {} begin with other values than those of rank 0: give "
+         "orrery.seed the same number and make the same parameters, in the same order, on all "
+         "ranks",
+         line, differ);
 }
 
-std::map<std::string, double> numbers_of_rank_0(std::map<std::string, double> numbers,
-                                                const std::string& line) {
-  HostTensor all = HostTensor::make({ORR_F64, {static_cast<int64_t>(numbers.size())}});
-  double* x = all.data<double>();
-  for (auto& [name, value] : numbers) *x++ = value;
-  all = world_broadcast(all, 0, line + ", scalars of the step");
-  x = all.data<double>();
-  for (auto& [name, value] : numbers) value = *x++;
-  return numbers;
+void meet(Meeting& m, const std::string& line) {
+  // One maximum: of rank 0's numbers, bit by bit, since the others give the least; and of x and ~x,
+  // which are each other's complement afterwards only if all ranks have given the same x.
+  const int64_t alike[] = {m.step, static_cast<int64_t>(m.seed), static_cast<int64_t>(m.batch)};
+  std::vector<int64_t> words = {m.written, m.spoilt};
+  for (int64_t x : alike) words.insert(words.end(), {x, ~x});
+  for (auto& [name, value] : m.numbers)
+    words.push_back(world_info().rank == 0 ? std::bit_cast<int64_t>(value) : INT64_MIN);
+  HostTensor all = HostTensor::make({ORR_I64, {static_cast<int64_t>(words.size())}});
+  std::copy(words.begin(), words.end(), all.data<int64_t>());
+  all = world_allreduce(all, "max", line + ", scalars of the step");
+  const int64_t* x = all.data<int64_t>();
+  m.written = *x++ != 0, m.spoilt = *x++ != 0;
+  for (const char* what :
+       {"are at different steps: all must load and train alike",
+        "have different seeds: all must load the same checkpoint",
+        "were given different batches: every rank names the whole batch, from the same shard, seed "
+        "and step of data:batches, and loads its own rows of it"}) {
+    if (!m.spoilt && x[0] != ~x[1])
+      fail(ORR_FAILED, "{}: step {}: the ranks {}", line, m.step, what);
+    x += 2;
+  }
+  for (auto& [name, value] : m.numbers) value = std::bit_cast<double>(*x++);
 }
 
-std::string text_of_rank_0(const std::string& text, const std::string& line) {
-  HostTensor size = HostTensor::make({ORR_I64, {1}});
-  size.data<int64_t>()[0] = static_cast<int64_t>(text.size());
-  size = world_broadcast(size, 0, line);
-  HostTensor bytes = HostTensor::make({ORR_U8, {size.data<int64_t>()[0]}});
-  if (world_info().rank == 0) std::copy(text.begin(), text.end(), bytes.data<char>());
-  if (!bytes.bytes->empty()) bytes = world_broadcast(bytes, 0, line);
-  return {reinterpret_cast<const char*>(bytes.bytes->data()), bytes.bytes->size()};
+void fail_together(const std::string& error, const std::string& what, const std::string& line) {
+  const std::vector<uint64_t> sizes = numbers_of_all({error.size()}, what, line);
+  const auto first = std::find_if(sizes.begin(), sizes.end(), [](uint64_t n) { return n > 0; });
+  if (first == sizes.end()) return;
+  const int rank = static_cast<int>(first - sizes.begin());
+  HostTensor text = HostTensor::make({ORR_U8, {static_cast<int64_t>(*first)}});
+  if (world_info().rank == rank) std::copy(error.begin(), error.end(), text.data<char>());
+  text = world_broadcast(text, rank, line);
+  const std::string said(text.data<char>(), text.bytes->size());
+  if (world_info().rank == rank) throw Error(ORR_FAILED, error);
+  throw Error(ORR_FAILED, fmt::format("rank {}: {}", rank, said));
+}
+
+std::vector<uint64_t> numbers_of_all(const std::vector<uint64_t>& mine, const std::string& what,
+                                     const std::string& line) {
+  WordCall call;
+  call.word = Word::allgather, call.name = what, call.line = line;
+  call.tensors = {HostTensor::make({ORR_I64, {static_cast<int64_t>(mine.size())}})};
+  std::copy(mine.begin(), mine.end(), call.tensors[0].data<uint64_t>());
+  const PostedWord posted = post(Runtime::get().comm(), std::move(call));
+  const HostTensor& all = posted.wait().tensors.front();
+  return {all.data<uint64_t>(), all.data<uint64_t>() + all.type.elements()};
 }
 
 }  // namespace orrery

@@ -2,6 +2,7 @@
 #include "run/drawing.h"
 
 #include "base/error.h"
+#include "program/build.h"
 #include "run/profile.h"
 
 namespace orrery {
@@ -13,16 +14,46 @@ void allow_fast_products(Program& p) {
     if (op.kind == "matmul") op.attrs.insert_or_assign("numerics", std::string("fast"));
 }
 
-// Auxiliary outputs are sums or means over the batch, or do not depend on it.
-ValueId whole(Program& p, const std::string& name, ValueId id) {
-  const Value& v = p.value(id);
-  if (v.batch == Batch::sharded || !v.type.dims.empty())
-    p.fail_here(fmt::format("auxiliary output '{}' is {}: reduce it with :mean() or :sum()", name,
-                            to_string(v.type)));
-  return v.batch == Batch::partial ? p.add1("total", {id}) : id;
+// A value of single samples as one that every rank has whole: the sum over the batch of each
+// sample's row in its place among zeros. Integers travel as f64.
+ValueId gathered(Program& p, ValueId x) {
+  const int32_t dtype = p.type(x).dtype;
+  const int64_t batch_dim = p.value(x).batch_dim, batch = p.batch_size();
+  x = build::batch_first(p, p.cast(x, is_real(dtype) ? dtype : int32_t{ORR_F64}));
+  const Dims dims = p.type(x).dims;
+  x = build::reshape(p, x, {batch, -1});
+  ValueId counts = p.pointwise(ORR_FN_NE, {p.batch_weight(), Operand::number(0)});
+  x = p.pointwise(ORR_FN_SELECT,
+                  {build::reshape(p, counts, {batch, 1}), x, Operand::number(0)});  // no padding
+  const ValueId place = p.batch_input("$place", {ORR_I64, {batch}});
+  x = p.add1("total", {p.add1("scatter_add", {place, x}, {{"rows", batch}})});
+  x = p.cast(build::reshape(p, x, dims), dtype);
+  Dims back;
+  for (int64_t d = 0; d < static_cast<int64_t>(dims.size()); ++d)
+    back.push_back(d == batch_dim ? 0 : d + (d < batch_dim));
+  return batch_dim > 0 ? build::transpose(p, x, back) : x;
+}
+
+// Auxiliary outputs are the same on all ranks, and tensors have memory of their own.
+ValueId whole(Program& p, ValueId x) {
+  if (p.value(x).batch == Batch::sharded)
+    x = gathered(p, x);
+  else if (p.value(x).batch == Batch::partial)
+    x = p.add1("total", {x});
+  return p.type(x).dims.empty() ? x : p.pointwise(ORR_FN_INPUT, {x});
 }
 
 }  // namespace
+
+// A pipeline's stages have only what they make or get of others, which are values of samples.
+void Drawing::check_outputs(const Blueprint& b) const {
+  if (b.spread.pipe_axis.empty()) return;
+  for (const std::string& name : unbatched_)
+    fail(ORR_INVALID,
+         "{}: the second result '{}' does not depend on the batch, and the stages of strategy.{} "
+         "have only their own of it: compute it with orrery.func",
+         spec_.line, name, b.spread.scheduler);
+}
 
 Blueprint Drawing::draw(const BatchFields& batch, bool training, int world,
                         const std::vector<StrategyUse>& stack, int64_t microbatches) {
@@ -31,6 +62,7 @@ Blueprint Drawing::draw(const BatchFields& batch, bool training, int world,
   Blueprint b;
   Program& p = b.program;
   p.set_site({"", spec_.line});
+  p.set_stream(spec_.stream);
   Fields fields;
   for (auto& [name, field] : batch) fields[name] = p.batch_input(name, field.type);
   {
@@ -40,10 +72,15 @@ Blueprint Drawing::draw(const BatchFields& batch, bool training, int world,
     const Asked asked = apply_forward(p, stack);
     if (asked.loss_scale.initial > 0 && !loss_scale_) loss_scale_.emplace(asked.loss_scale);
     finish(b, loss, training, asked.wire);
-    for (auto& [name, id] : extra) p.output(name, whole(p, name, id));
+    unbatched_.clear();
+    for (auto& [name, id] : extra) {
+      if (p.value(id).batch == Batch::none && !p.type(id).dims.empty()) unbatched_.push_back(name);
+      p.output(name, whole(p, id));
+    }
   }
   if (spec_.fast) allow_fast_products(p);
   b.spread = apply_strategies(p, stack, world);
+  check_outputs(b);
   if (loss_scale_ && (b.spread.averaging.every > 0 || b.spread.serving.on()))
     fail(ORR_INVALID,
          "{}: strategy.{} lets ranks train alone, which would each need another loss scale: leave "
@@ -59,6 +96,7 @@ void Drawing::finish(Blueprint& b, ValueId loss, bool training, int32_t wire) {
   Program& p = b.program;
   for (auto& s : spec_.params) p.state_value(s);  // every program cuts the same parameters
   if (!training) {
+    p.mutable_updates().clear();  // what the model keeps of its batches is not kept of this one
     p.output("loss", loss);
     return;
   }
@@ -68,8 +106,10 @@ void Drawing::finish(Blueprint& b, ValueId loss, bool training, int32_t wire) {
   for (size_t i = 0; i < spec_.params.size(); ++i) {
     if (spec_.params[i]->frozen) continue;
     trained.push_back(spec_.params[i]);
-    if (!spec_.update) parts.gradients.push_back(gradient_of(*spec_.params[i]));
+    if (!spec_.update) parts.gradients.push_back(spec_.gradients.at(i));
   }
+  if (trained.empty() && !spec_.states.empty())
+    fail(ORR_INVALID, "{}: params has no parameter to train: all in it are frozen", spec_.line);
   build_training(p, loss, trained, parts);
 }
 
@@ -84,12 +124,6 @@ decltype(RunSpec::update) Drawing::noting(Updating& note) const {
       note.of[p.value(p.updates()[i].first).name] = param->name;
     return next;
   };
-}
-
-const std::shared_ptr<State>& Drawing::gradient_of(const State& param) const {
-  for (auto& g : spec_.gradients)
-    if (g->name == "grad." + param.name) return g;
-  fail(ORR_FAILED, "there is no gradient tensor for '{}'", param.name);
 }
 
 }  // namespace orrery

@@ -29,10 +29,11 @@ class Drawing {
  private:
   void finish(Blueprint& b, ValueId loss, bool training, int32_t wire);
   decltype(RunSpec::update) noting(Updating& note) const;
-  const std::shared_ptr<State>& gradient_of(const State& param) const;
+  void check_outputs(const Blueprint& b) const;
 
   const RunSpec& spec_;
   std::optional<LossScale> loss_scale_;
+  std::vector<std::string> unbatched_;  // tensors among the second results of the last draw
 };
 
 }  // namespace orrery

@@ -4,6 +4,7 @@
 // are read from a whole copy, which is brought up to date together by all ranks before a call.
 #include "base/error.h"
 #include "program/build.h"
+#include "run/replicas.h"
 #include "run/variant.h"
 
 namespace orrery {
@@ -12,8 +13,8 @@ namespace {
 class CompiledFunction : public Function {
  public:
   CompiledFunction(std::function<Outputs(Program&, const std::vector<ValueId>&)> body,
-                   std::string line)
-      : body_(std::move(body)), line_(std::move(line)) {}
+                   std::string line, std::string stream)
+      : body_(std::move(body)), line_(std::move(line)), stream_(std::move(stream)) {}
 
   std::vector<HostTensor> call(const std::vector<HostTensor>& inputs,
                                const std::map<std::string, double>& scalars) override {
@@ -23,7 +24,11 @@ class CompiledFunction : public Function {
     variant.set_scalars(scalars, ++calls_);
     variant.set_inputs(inputs);
     variant.run();
-    return variant.fetch_tensors();
+    for (auto& [state, next] : variant.plan().local.program.updates())
+      note_written(variant.plan().local.program.value(state).state, line_);
+    std::vector<HostTensor> results;
+    for (auto& [name, tensor] : variant.fetch_tensors(true)) results.push_back(tensor);
+    return results;
   }
 
  private:
@@ -34,6 +39,7 @@ class CompiledFunction : public Function {
     if (found) return *found;
     Blueprint b;
     b.program.set_site({"", line_});
+    b.program.set_stream(stream_);
     std::vector<ValueId> values;
     for (size_t i = 0; i < inputs.size(); ++i)
       values.push_back(b.program.input(std::to_string(i), inputs[i].type));
@@ -81,7 +87,7 @@ class CompiledFunction : public Function {
   static ValueId own(Program& p, ValueId id) { return p.pointwise(ORR_FN_INPUT, {id}); }
 
   std::function<Outputs(Program&, const std::vector<ValueId>&)> body_;
-  std::string line_;
+  std::string line_, stream_;
   std::map<std::string, std::unique_ptr<Variant>> variants_;
   std::vector<Copy> copies_;
   int64_t calls_ = 0;
@@ -90,8 +96,9 @@ class CompiledFunction : public Function {
 }  // namespace
 
 std::unique_ptr<Function> Function::make(
-    std::function<Outputs(Program&, const std::vector<ValueId>&)> body, std::string line) {
-  return std::make_unique<CompiledFunction>(std::move(body), std::move(line));
+    std::function<Outputs(Program&, const std::vector<ValueId>&)> body, std::string line,
+    std::string stream) {
+  return std::make_unique<CompiledFunction>(std::move(body), std::move(line), std::move(stream));
 }
 
 }  // namespace orrery

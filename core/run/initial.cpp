@@ -18,7 +18,7 @@ namespace orrery {
 namespace {
 
 ValueId initial_value(Program& p, const State& s) {
-  p.set_site({"initial " + s.name, s.site.line});
+  p.set_site({"initial", s.site.line});
   const Initial& init = s.initial;
   int32_t dtype = s.type.dtype == ORR_F64 ? ORR_F64 : ORR_F32;
   Type type{dtype, s.type.dims};
@@ -44,10 +44,12 @@ void draw(const std::shared_ptr<State>& state) {
   LowerRequest request{&p, &alone, 1, 0, Runtime::get().kernels()};
   Executor executor(lower(request), Runtime::get());
   const Program& local = executor.plan().local.program;
+  const Initial& initial = state->initial;
   for (size_t v = 0; v < local.values().size(); ++v) {
     if (local.values()[v].role != Role::scalar) continue;
+    // The ordinal takes the place of the step, so that no two states share a key.
     int64_t x =
-        local.values()[v].name == "$seed" ? static_cast<int64_t>(runtime_options().seed) : 0;
+        local.values()[v].name == "$seed" ? static_cast<int64_t>(initial.seed) : initial.ordinal;
     std::memcpy(executor.address(static_cast<ValueId>(v)), &x, sizeof x);
   }
   Profile::Timer timer(Profile::get().once("initial values"));

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <exception>
 
+#include "base/error.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
 
@@ -30,8 +32,15 @@ void Observers::send(orr_event_record event) {
   event.time =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   if (!event.text) event.text = "";
-  for (Active& observer : active_)
-    check(observer.api->observe(observer.api->self, &event), "observer " + observer.name);
+  std::exception_ptr error;  // the first, thrown when all have been told
+  for (Active& observer : active_) {
+    try {
+      check(observer.api->observe(observer.api->self, &event), "observer " + observer.name);
+    } catch (const Error&) {
+      if (!error) error = std::current_exception();
+    }
+  }
+  if (error) std::rethrow_exception(error);
 }
 
 void Observers::begin(int64_t planned_steps) {
@@ -59,18 +68,32 @@ void Observers::log(const std::string& line) {
   send(e);
 }
 
+// An error, and the end that follows every run.
 void Observers::failure(const std::string& error) {
   orr_event_record e{};
   e.kind = ORR_EVENT_FAILURE, e.text = error.c_str();
-  send(e);
+  try {
+    send(e);
+  } catch (const Error&) {
+    stop();
+    throw;
+  }
+  stop();
 }
 
 void Observers::stop() {
+  const std::vector<Active> all = active_;
   orr_event_record e{};
   e.kind = ORR_EVENT_RUN_END;
-  send(e);
-  for (Active& observer : active_) observer.api->stop(observer.api->self);
+  std::exception_ptr error;
+  try {
+    send(e);
+  } catch (const Error&) {
+    error = std::current_exception();
+  }
   active_.clear();
+  for (const Active& observer : all) observer.api->stop(observer.api->self);
+  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace orrery

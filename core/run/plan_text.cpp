@@ -3,9 +3,15 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/in_parallel.h"
+#include "base/text.h"
+#include "lower/average.h"
+#include "lower/kernel_choice.h"
 #include "lower/lower.h"
 #include "run/ledger.h"
 #include "run/plan_fit.h"
@@ -44,14 +50,43 @@ std::string head_text(const Blueprint& b) {
   return text + "\n";
 }
 
+// "kernels cpu 60: matmul, reduce; reference 1: topk": which plugin computes an op, by its score.
+std::string kernels_text(const RankPlan& plan, const std::vector<std::string>& kernels) {
+  const KernelChoice choice(kernels);
+  std::map<std::pair<int, int>, std::set<std::string>> ops;  // of a plugin and score
+  for (const Launch& l : plan.launches) ops[{l.kernels, -choice.best(l).score}].insert(l.op.kind);
+  std::string text;
+  for (const auto& [by, kinds] : ops)
+    text += fmt::format("{}{} {}: {}", text.empty() ? "  kernels " : "; ",
+                        kernels[static_cast<size_t>(by.first)], -by.second,
+                        join({kinds.begin(), kinds.end()}, ", "));
+  return text + "\n";
+}
+
 // What ranks do whose plans are alike.
 std::string kind_text(const RankPlan& plan, const std::vector<int>& who,
-                      const std::vector<StrategyUse>& stack) {
+                      const std::vector<StrategyUse>& stack,
+                      const std::vector<std::string>& kernels) {
   std::string text = ranks_text(who) + "\n" + memory_text(plan) + ledger_text(plan) +
                      traffic_text(plan, who, stack);
-  return text + fmt::format("  compute {:.4g} GFLOP a step in {} launches\n", plan.flops() * 1e-9,
-                            std::count_if(plan.schedule.begin(), plan.schedule.end(),
-                                          [](const Step& s) { return s.kind == Step::launch; }));
+  text += fmt::format("  compute {:.4g} GFLOP a step in {} launches\n", plan.flops() * 1e-9,
+                      std::count_if(plan.schedule.begin(), plan.schedule.end(),
+                                    [](const Step& s) { return s.kind == Step::launch; }));
+  return text + kernels_text(plan, kernels);
+}
+
+// What ranks that train alone send when they meet, which is no part of a step.
+std::string average_text(const Spread& spread, const RankPlan& step, const std::vector<int>& who,
+                         const std::vector<StrategyUse>& stack,
+                         const std::vector<std::string>& kernels) {
+  const int every = spread.averaging.every;
+  if (every == 0) return "";
+  const Program program = averaging_program(step.local.program, spread);
+  const Spread meeting = averaging_spread(spread);
+  const RankPlan plan = lower({&program, &meeting, 1, who.front(), kernels});
+  const std::string what =
+      every == 1 ? "more after each step" : fmt::format("more after every {} steps", every);
+  return traffic_text(plan, who, stack, what.c_str());
 }
 
 // Plans every distinct rank.
@@ -70,7 +105,9 @@ std::string step_plan(const Blueprint& b, const std::vector<StrategyUse>& stack,
     for (size_t kind : groups[g]) {
       const std::vector<int>& who = kinds.alike()[kind];
       turn_into(plan, who.front());
-      found.push_back({kind_text(plan, who, stack), timeline_of(plan, kinds, machine)});
+      found.push_back(
+          {kind_text(plan, who, stack, kernels) + average_text(b.spread, plan, who, stack, kernels),
+           timeline_of(plan, kinds, machine)});
     }
     return found;
   });

@@ -24,24 +24,27 @@ uint64_t sent_by(const RankPlan& plan, const std::map<int, int64_t>& times, int 
 }
 
 std::string sends_text(const RankPlan& plan, const std::map<int, int64_t>& times,
-                       const std::vector<int>& ranks) {
+                       const std::vector<int>& ranks, const char* what) {
   std::map<uint64_t, std::vector<int>> by_bytes;
   for (int rank : ranks) by_bytes[sent_by(plan, times, rank)].push_back(rank);
   int64_t posts = 0;
   for (auto& [index, n] : times) posts += n;
   std::string text;
   for (auto& [bytes, who] : by_bytes)
-    text += fmt::format("  sends   {:>14} bytes a step in {} operation{}{}\n", bytes, posts,
+    text += fmt::format("  sends   {:>14} bytes {} in {} operation{}{}\n", bytes, what, posts,
                         posts == 1 ? "" : "s", by_bytes.size() == 1 ? "" : ", " + ranks_text(who));
   return text;
 }
 
-std::string collectives_text(const RankPlan& plan, const std::vector<int>& ranks) {
+std::string collectives_text(const RankPlan& plan, const std::vector<int>& ranks,
+                             const char* what) {
   std::map<int, int64_t> times = times_posted(plan);
   std::erase_if(times,
                 [&](auto& t) { return plan.exchanges[static_cast<size_t>(t.first)].is_copy(); });
+  if (const Serving& own = plan.spread.serving; times.empty() && own.on())
+    return fmt::format("  sends   what strategy.{} says above, at times of its own\n", own.cause);
   if (times.empty()) return "  sends nothing\n";
-  std::string text = sends_text(plan, times, ranks);
+  std::string text = sends_text(plan, times, ranks, what);
   for (auto& [index, n] : times) {
     const Exchange& e = plan.exchanges[static_cast<size_t>(index)];
     text += fmt::format("    {:<12} {}{}  {} x {}", e.name, n == 1 ? "" : fmt::format("{} x ", n),
@@ -89,8 +92,8 @@ std::string predicted_text(const RankPlan& plan, const std::vector<StrategyUse>&
 }  // namespace
 
 std::string traffic_text(const RankPlan& plan, const std::vector<int>& ranks,
-                         const std::vector<StrategyUse>& stack) {
-  std::string text = collectives_text(plan, ranks) + copies_text(plan);
+                         const std::vector<StrategyUse>& stack, const char* what) {
+  std::string text = collectives_text(plan, ranks, what) + copies_text(plan);
   return plan.bytes_sent() ? text + predicted_text(plan, stack, ranks.front()) : text;
 }
 

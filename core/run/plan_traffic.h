@@ -11,9 +11,9 @@
 
 namespace orrery {
 
-// REQUIRES: the plan is that of every rank in `ranks`.
+// Of what the plan does: "a step". REQUIRES: the plan is that of every rank in `ranks`.
 std::string traffic_text(const RankPlan& plan, const std::vector<int>& ranks,
-                         const std::vector<StrategyUse>& stack);
+                         const std::vector<StrategyUse>& stack, const char* what = "a step");
 
 const char* collective_name(int32_t op);
 

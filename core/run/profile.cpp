@@ -7,6 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "lower/kernel_choice.h"
+#include "run/runtime.h"
+
 namespace orrery {
 namespace {
 
@@ -46,7 +49,13 @@ Profile& Profile::get() {
   return profile;
 }
 
-Profile::Row& Profile::row(const Launch& launch) { return rows_[label(launch)]; }
+// The op, and who computes it.
+Profile::Row& Profile::row(const Launch& launch) {
+  const std::vector<std::string>& kernels = Runtime::get().kernels();
+  return rows_[fmt::format("{}  by {} ({})", label(launch),
+                           kernels[static_cast<size_t>(launch.kernels)],
+                           KernelChoice(kernels).best(launch).score)];
+}
 
 std::string Profile::text() const {
   std::string text;

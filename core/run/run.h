@@ -27,6 +27,7 @@ using Outputs = std::vector<std::pair<std::string, ValueId>>;
 struct BatchField {
   Type type;
   std::function<void(int64_t begin, int64_t end, std::byte* to)> load;
+  uint64_t identity = 0;  // of the samples that it names: the same on all ranks
 };
 using BatchFields = std::map<std::string, BatchField>;
 
@@ -34,6 +35,9 @@ struct RunSpec {
   // Builds the loss (a mean over the batch) and auxiliary outputs from the batch's values.
   std::function<std::pair<ValueId, Outputs>(Program&, const Fields&)> loss;
   std::vector<std::shared_ptr<State>> params;  // trained ones; visited in natural order of names
+  std::vector<std::shared_ptr<State>> states;  // of the model, trained or not
+  // Buffers of the script's own that are in use. A checkpoint has those that were changed.
+  std::function<std::vector<std::shared_ptr<State>>()> buffers;
   // Builds the update of one parameter: returns its new value, declares new optimizer states with
   // Program::update. Empty: no update; gradients stay in `gradients`.
   std::function<ValueId(Program&, const std::shared_ptr<State>&, ValueId value, ValueId gradient)>
@@ -46,16 +50,18 @@ struct RunSpec {
   bool local = false;        // this rank alone, whatever the world (value_and_grad)
   bool fast = false;         // matrix products in any order of sums and in TF32
   std::vector<StrategyUse> strategies;
-  std::string line;  // Lua file:line of the compile call
+  std::string stream;  // of its random numbers: what other programs of the script do not have
+  std::string line;    // Lua file:line of the compile call
 };
 
-// The outcome of a step: scalars that the program already made equal on all ranks. "loss" and, with
-// clipping or on request, "grad_norm"; auxiliary outputs by name. Reading waits for the step.
+// The outcome of a step: numbers and tensors that the program already made equal on all ranks.
+// "loss" and, with clipping or on request, "grad_norm"; auxiliary outputs by name.
 class StepResult {
  public:
   virtual ~StepResult() = default;
   virtual double get(const std::string& name) = 0;  // throws Error with the step and Lua line
   virtual std::vector<std::string> names() const = 0;
+  std::map<std::string, HostTensor> tensors;  // outputs that have dims
   int64_t step = 0;
 };
 
@@ -98,8 +104,10 @@ class Function {
  public:
   virtual ~Function() = default;
   // `body` gets the inputs' values in order and returns named outputs; it may declare updates.
+  // `stream`: of its random numbers (RunSpec).
   static std::unique_ptr<Function> make(
-      std::function<Outputs(Program&, const std::vector<ValueId>&)> body, std::string line);
+      std::function<Outputs(Program&, const std::vector<ValueId>&)> body, std::string line,
+      std::string stream);
   virtual std::vector<HostTensor> call(const std::vector<HostTensor>& inputs,
                                        const std::map<std::string, double>& scalars = {}) = 0;
 };

@@ -2,6 +2,7 @@
 #include "run/runtime.h"
 
 #include <filesystem>
+#include <utility>
 
 #include "base/error.h"
 #include "plugin/host.h"
@@ -106,9 +107,16 @@ const World& Runtime::world() {
 
 WorldComm& Runtime::comm() {
   if (!comm_)
-    comm_ =
-        std::make_unique<WorldComm>(world(), runtime_options().comm, runtime_options().link_speed);
+    comm_ = std::make_unique<WorldComm>(world(), runtime_options().comm,
+                                        runtime_options().link_speed, std::move(store_));
   return *comm_;
+}
+
+// Ranks that cannot meet may not have to: it is the comm that says so.
+void Runtime::meet() try {
+  if (!runtime_options().plan_only) store_ = Store::open(world());
+} catch (const Error& e) {
+  if (e.code() != ORR_UNAVAILABLE) throw;
 }
 
 int Runtime::group(const Spread& spread, const std::string& axis) {
@@ -182,17 +190,18 @@ void Runtime::settle(const AtWork* but) {
 void Runtime::report(const std::string& error) {
   for (auto& work : at_work_) work->abandon(error);
   at_work_.clear();
-  if (begun_) observers_.failure(error);
-  if (comm_) comm_->store().report(error);
+  if (comm_ || store_) (comm_ ? comm_->store() : *store_).report(error);
+  if (std::exchange(begun_, false)) observers_.failure(error);
 }
 
 void Runtime::close() {
-  if (begun_) observers_.stop();
-  begun_ = false, planned_steps_ = 0;
+  if (std::exchange(begun_, false)) observers_.stop();
+  planned_steps_ = 0;
   if (const std::string names = comm_ ? comm_->composed() : ""; !names.empty())
     Profile::get().note(fmt::format("comm '{}' has no {}: composed of its messages",
                                     runtime_options().comm, names));
   comm_.reset();
+  store_.reset();
   groups_.clear();
 }
 

@@ -60,6 +60,9 @@ class Runtime {
   int group(const Spread& spread, const std::string& axis);
   // All of them, in one order on all ranks, whatever each will use.
   void form_groups(const Spread& spread);
+  // Opens the job's store, so that this rank answers those who form the world while its script
+  // does something else first. Collective.
+  void meet();
   bool has_comm() const { return comm_ != nullptr; }
   // Plugins that work here, by name, all on one device. For a plan alone the device may be absent.
   const std::vector<std::string>& kernels();
@@ -102,6 +105,7 @@ class Runtime {
   std::vector<std::shared_ptr<AtWork>> at_work_;
   int64_t planned_steps_ = 0;
   bool begun_ = false;
+  std::unique_ptr<Store> store_;  // until there is a comm, which takes it
 };
 
 }  // namespace orrery

@@ -178,7 +178,8 @@ void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int
           const RowMemory& allocate, const std::string& directory) {
   States states, fresh, joining;
   for (const Neighbours& row : neighbours)
-    if (!row.seated()) joining.insert(joining.end(), row.states.begin(), row.states.end());
+    if (!row.states.front()->bound || !row.seated())  // alike on all ranks
+      joining.insert(joining.end(), row.states.begin(), row.states.end());
   std::vector<std::pair<std::shared_ptr<State>, HostTensor>> moving;
   for (auto& [s, part, tier] : parts) {
     Part wanted = plain(part, s->type);

@@ -2,18 +2,23 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
+#include <optional>
 
 #include "base/error.h"
+#include "base/work.h"
 #include "lower/average.h"
 #include "lower/lower.h"
 #include "run/agree.h"
 #include "run/drawing.h"
+#include "run/finite.h"
 #include "run/plan_text.h"
 #include "run/predict.h"
 #include "run/profile.h"
+#include "run/replicas.h"
+#include "run/run_states.h"
 #include "run/served.h"
 #include "run/variant.h"
-#include "store/checkpoint.h"
 
 namespace orrery {
 namespace {
@@ -29,7 +34,8 @@ class Result : public StepResult {
     if (at != values_.end()) return at->second;
     std::string known;
     for (auto& [each, value] : values_) known += (known.empty() ? "" : ", ") + each;
-    fail(ORR_INVALID, "step {} has no value '{}'; it has {}", step, name, known);
+    fail(ORR_INVALID, "step {} has no value '{}'; it has {}{}", step, name, known,
+         name == "grad_norm" ? "; compile with grad_norm = true" : "");
   }
   std::vector<std::string> names() const override {
     std::vector<std::string> found;
@@ -43,12 +49,30 @@ class Result : public StepResult {
 
 constexpr int kMostSkipped = 50;  // one after another
 
+// Parameters by their names, each with its gradient.
+void in_order_of_names(RunSpec& spec) {
+  refuse_equal_names(spec.params, spec.line, "params has",
+                     "put their modules into a table, params = {a = ..., b = ...}");
+  std::vector<size_t> order(spec.params.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return natural_less(spec.params[a]->name, spec.params[b]->name);
+  });
+  StateList params, gradients;
+  for (size_t i : order) {
+    params.push_back(spec.params[i]);
+    if (!spec.gradients.empty()) gradients.push_back(spec.gradients[i]);
+  }
+  spec.params = std::move(params), spec.gradients = std::move(gradients);
+}
+
 class TrainRun : public Run {
  public:
   explicit TrainRun(RunSpec spec)
       : spec_(std::move(spec)), drawing_(spec_), runtime_(Runtime::get()) {
-    std::sort(spec_.params.begin(), spec_.params.end(),
-              [](auto& a, auto& b) { return natural_less(a->name, b->name); });
+    in_order_of_names(spec_);
+    for (auto& s : spec_.params) s->trained = true;
+    states_.emplace(spec_, ranks());
   }
 
   std::shared_ptr<StepResult> step(const BatchFields& batch) override {
@@ -73,7 +97,7 @@ class TrainRun : public Run {
   std::shared_ptr<StepResult> evaluate(const BatchFields& batch) override {
     runtime_.settle();
     Variant& variant = *variant_for(batch, false);
-    return run_variant(variant, batch, scalars_of(steps_), steps_, true);
+    return run_variant(variant, batch, scalars_of(steps_, batch), steps_, true);
   }
 
   int64_t steps_done() const override { return steps_; }
@@ -87,59 +111,25 @@ class TrainRun : public Run {
     return now;
   }
 
-  // Rank 0 writes, one tensor at a time; the others give it their parts, then wait for the outcome.
   void save(const std::string& directory, const std::string& extra) override {
     runtime_.settle();
     if (averaging_.every > 0 && steps_ % averaging_.every)
       fail(ORR_INVALID,
            "step {} lies between two averages of strategy.{}: save after a multiple of {} steps",
            steps_, averaging_.cause, averaging_.every);
-    std::string error;
-    size_t read = 0;
-    std::vector<NamedTensor> tensors;
-    for (auto& s : all_states())
-      tensors.push_back({s->name, s->role == Role::param, {s->type, [&read, s] {
-                                                             ++read;
-                                                             return read_state(*s);
-                                                           }}});
-    sort_for_checkpoint(tensors);
-    if (rank() == 0) {
-      try {
-        save_checkpoint(directory, {steps_, microbatches_, runtime_options().seed, extra}, tensors);
-      } catch (const Error& e) {
-        error = e.what();
-      }
-    }
-    if (ranks() > 1)  // all that rank 0 could not write, too: the others are waiting
-      while (read < tensors.size()) tensors[read].tensor.read();
-    if (ranks() > 1) error = text_of_rank_0(error, spec_.line);
-    if (!error.empty()) throw Error(ORR_FAILED, error);
+    states_->throw_together(spoilt_, "run:save");
+    if (ranks() > 1 && !served_) compare_replicas(alike(states_->all()), spec_.line);
+    states_->save(directory, {steps_, microbatches_, runtime_options().seed, extra});
   }
 
   std::string load(const std::string& directory) override {
     runtime_.settle();
-    LoadedCheckpoint c = load_checkpoint(directory);
-    for (auto& s : spec_.params) remember(s);
-    for (auto& s : known_states_) {
-      auto found = c.tensors.find(s->name);
-      if (found == c.tensors.end())
-        fail(ORR_FAILED, "checkpoint '{}' has no tensor '{}' {}", directory, s->name,
-             to_string(s->type));
-      if (found->second.type != s->type)
-        fail(ORR_FAILED,
-             "checkpoint '{}': '{}' is {}, but {} here; load it into the model that was saved",
-             directory, s->name, to_string(found->second.type), to_string(s->type));
-    }
-    for (auto& s : known_states_) {
-      auto found = c.tensors.find(s->name);
-      s->lies_somewhere() ? write_state(*s, found->second) : begin_with(s, found->second);
-      c.tensors.erase(found);
-    }
-    pending_ = std::move(c.tensors);  // optimizer states, until the first step makes them
-    steps_ = c.facts.step, saved_microbatches_ = c.facts.microbatches;
+    const CheckpointFacts facts = states_->load(directory);
+    steps_ = facts.step, saved_microbatches_ = facts.microbatches;
     skipped_ = HUGE_VAL;  // the next step tells
-    runtime_options().seed = c.facts.seed;
-    return c.facts.extra;
+    spoilt_.clear(), compared_ = false;
+    runtime_options().seed = facts.seed;
+    return facts.extra;
   }
 
   std::string plan(const BatchFields& batch) override {
@@ -157,8 +147,15 @@ class TrainRun : public Run {
   int rank() const { return spec_.local ? 0 : runtime_.world().rank; }
   uint64_t sent_so_far() const { return runtime_.has_comm() ? runtime_.comm().bytes_sent() : 0; }
 
+  // States of which every rank has the same: with averages in between only what is averaged.
+  std::vector<std::shared_ptr<State>> alike(std::vector<std::shared_ptr<State>> states) const {
+    if (averaging_.every > 0 && !averaging_.states)
+      std::erase_if(states, [](auto& s) { return s->role != Role::param; });
+    return states;
+  }
+
   std::shared_ptr<StepResult> train(Variant& variant, const BatchFields& batch) {
-    const auto scalars = scalars_of(steps_ + 1);
+    const auto scalars = scalars_of(steps_ + 1, batch);
     const uint64_t sent = sent_so_far(), copied = runtime_.copies().bytes_moved();
     auto result = run_variant(variant, batch, scalars, steps_ + 1, false);
     ++steps_, ++counters_.steps;
@@ -193,11 +190,25 @@ class TrainRun : public Run {
   }
 
   // Collective, unless ranks train alone and meet only now and then.
-  std::map<std::string, double> scalars_of(int64_t step) const {
-    std::map<std::string, double> own =
-        spec_.scalars ? spec_.scalars(step) : std::map<std::string, double>{};
-    const bool together = ranks() > 1 && averaging_.every == 0;
-    return together && !own.empty() ? numbers_of_rank_0(std::move(own), spec_.line) : own;
+  std::map<std::string, double> scalars_of(int64_t step, const BatchFields& batch) {
+    Meeting meeting;
+    if (spec_.scalars) meeting.numbers = spec_.scalars(step);
+    if (ranks() > 1 && averaging_.every == 0) {
+      meeting.written = !compared_ || any_written(states_->known());
+      meeting.spoilt = !spoilt_.empty();
+      meeting.step = step, meeting.seed = runtime_options().seed;
+      for (auto& [name, field] : batch) meeting.batch = meeting.batch * 31 + field.identity;
+      meet(meeting, spec_.line);
+      if (meeting.spoilt) fail_together(spoilt_, "a step", spec_.line);
+      if (meeting.written) compare_all();
+    }
+    if (!spoilt_.empty()) throw Error(ORR_FAILED, spoilt_);
+    return meeting.numbers;
+  }
+
+  void compare_all() {
+    compare_replicas(alike(states_->known()), spec_.line);
+    compared_ = true;
   }
 
   std::shared_ptr<StepResult> run_variant(Variant& variant, const BatchFields& batch,
@@ -205,8 +216,47 @@ class TrainRun : public Run {
                                           int64_t step, bool evaluation) {
     variant.set_scalars(scalars, step);
     variant.set_batch(batch);
-    variant.run();
-    return result_of(variant.fetch_scalars(), step, evaluation);
+    if (evaluation) {
+      variant.run();
+      return fetched(variant, step, true);
+    }
+    try {
+      variant.run();
+      auto result = fetched(variant, step, false);
+      if (!has_finite_norm(*result)) check_parameters(variant, step);
+      return result;
+    } catch (const std::exception& e) {
+      spoilt_ = fmt::format(
+          "step {} has failed ({}), and the parameters may hold half of it: run:load a checkpoint "
+          "before going on",
+          step, e.what());
+      throw;
+    }
+  }
+
+  std::shared_ptr<StepResult> fetched(Variant& variant, int64_t step, bool evaluation) {
+    auto result = result_of(variant.fetch_scalars(), step, evaluation);
+    for (auto& [name, tensor] : variant.fetch_tensors(false)) result->tensors[name] = tensor;
+    return result;
+  }
+
+  // Of all gradients: then each is finite. With a scaled loss the step itself has looked.
+  bool has_finite_norm(StepResult& result) const {
+    if (drawing_.scales_loss()) return true;
+    const std::vector<std::string> names = result.names();
+    return std::count(names.begin(), names.end(), "grad_norm") > 0 &&
+           std::isfinite(result.get("grad_norm"));
+  }
+
+  void check_parameters(Variant& variant, int64_t step) {
+    auto& check = checks_[&variant];
+    if (!check) check = std::make_unique<FiniteCheck>(variant, rank(), runtime_);
+    if (const std::string complaint = check->complaint(); !complaint.empty())
+      fail(ORR_FAILED,
+           "{}after step {} {}, of a gradient that was not finite or too large a step: lower the "
+           "learning rate, clip gradients, or look for a division by zero or a root of zero in the "
+           "model",
+           spec_.line.empty() ? "" : spec_.line + ": ", step, complaint);
   }
 
   std::shared_ptr<StepResult> result_of(std::map<std::string, double> values, int64_t step,
@@ -246,6 +296,7 @@ class TrainRun : public Run {
 
   Blueprint draw(const BatchFields& batch, bool training, int world,
                  const std::vector<StrategyUse>& stack) {
+    const Work work("compiling", Work::of_engine);
     Blueprint b = drawing_.draw(batch, training, world, stack, saved_microbatches_);
     b.spread.one_memory = runtime_.shares_memory(world);
     microbatches_ = b.microbatches;
@@ -269,19 +320,28 @@ class TrainRun : public Run {
     if (found) return found.get();
     Blueprint b = draw(batch, training, ranks(), strategies());
     if (ranks() > 1) compare_across_ranks(b, spec_.line);
-    for (auto& s : states_of(b.program)) remember(s);
+    states_->remember_buffers();
+    for (auto& s : states_of(b.program)) states_->remember(s);
     if (training && b.spread.serving.on()) {
       make_served(b, key);
       return nullptr;
     }
     found = std::make_unique<Variant>(b, rank(), runtime_);
-    forget_loaded();
+    states_->forget_loaded();
+    const bool together = averaging_.every == 0 || steps_ % averaging_.every == 0;
+    if (ranks() > 1 && training && together) compare_all();
     predict(*found);
     if (training && b.spread.averaging.every > 0 && !average_) make_average(*found, b.spread);
     return found.get();
   }
 
   void make_served(const Blueprint& b, const std::string& key) {
+    for (auto& [name, id] : b.program.outputs())
+      if (!b.program.type(id).dims.empty())
+        fail(ORR_INVALID,
+             "{}: strategy.{} lets each rank take its own steps, which have only numbers as second "
+             "results: '{}' is {}; reduce it, or take it from run:eval",
+             spec_.line, b.spread.serving.cause, name, to_string(b.program.type(id)));
     std::vector<std::string> scalars;
     for (auto& [name, value] : spec_.scalars(steps_ + 1)) scalars.push_back(name);
     const Serving& how = b.spread.serving;
@@ -291,7 +351,7 @@ class TrainRun : public Run {
         how.bound);
     served_ = std::make_shared<Served>(b, std::move(scalars), heading, runtime_);
     served_->add(key, b);
-    forget_loaded();
+    states_->forget_loaded();
   }
 
   void predict(const Variant& variant) {
@@ -312,40 +372,9 @@ class TrainRun : public Run {
     averaging_ = spread.averaging;
     Blueprint b;
     b.program = averaging_program(trained.plan().local.program, spread);
-    b.spread = spread, b.spread.batch_axis.clear(), b.spread.tensor = {};
+    b.spread = averaging_spread(spread);
     average_ = std::make_unique<Variant>(b, rank(), runtime_);
     predict(*average_);
-  }
-
-  void remember(const std::shared_ptr<State>& s) {
-    if (std::find(known_states_.begin(), known_states_.end(), s) != known_states_.end()) return;
-    known_states_.push_back(s);
-    auto loaded = pending_.find(s->name);
-    if (loaded == pending_.end()) return;
-    if (loaded->second.type != s->type)
-      fail(ORR_FAILED, "the checkpoint's '{}' is {}, this run wants {}", s->name,
-           to_string(loaded->second.type), to_string(s->type));
-    begin_with(s, loaded->second);
-    pending_.erase(loaded);
-  }
-
-  // Its part is not known yet.
-  void begin_with(const std::shared_ptr<State>& s, const HostTensor& value) {
-    s->initial = {Initial::data, 0, 0, value};
-    loaded_.push_back(s);
-  }
-
-  // What a checkpoint gave lies in the states' memory now.
-  void forget_loaded() {
-    for (auto& s : loaded_)
-      if (s->lies_somewhere()) s->initial.tensor = {};
-    std::erase_if(loaded_, [](auto& s) { return s->lies_somewhere(); });
-  }
-
-  std::vector<std::shared_ptr<State>> all_states() {
-    for (auto& s : spec_.params) remember(s);
-    materialize(known_states_);
-    return known_states_;
   }
 
   RunSpec spec_;
@@ -355,11 +384,13 @@ class TrainRun : public Run {
   std::unique_ptr<Variant> average_;
   std::shared_ptr<Served> served_;
   Averaging averaging_;
-  std::vector<std::shared_ptr<State>> known_states_, loaded_;
-  std::map<std::string, HostTensor> pending_;
+  std::optional<RunStates> states_;
   int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;
   double skipped_ = 0;  // steps that changed nothing, in all
   int in_a_row_ = 0;
+  std::string spoilt_;     // why the states are not what steps have made of them
+  bool compared_ = false;  // the ranks' states, since they began or were loaded
+  std::map<const Variant*, std::unique_ptr<FiniteCheck>> checks_;
   Counters counters_;
   std::map<const Variant*, uint64_t> predicted_;  // bytes a step
 };

@@ -108,19 +108,23 @@ void Variant::load_field(const BatchField& field, ValueId v) {
   int64_t begin = std::min(batch, leaves.first_row());
   int64_t end = std::min(batch, leaves.first_row() + leaves.count() * leaves.rows);
   uint64_t row = field.type.bytes() / static_cast<uint64_t>(batch);
+  // What is behind the last sample weighs nothing, but must be something to compute with: the last
+  // sample again.
+  if (begin == end) field.load(batch - 1, batch, to);
   if (begin < end) field.load(begin, end, to);
-  uint64_t used = static_cast<uint64_t>(end - begin) * row;
+  uint64_t used = static_cast<uint64_t>(std::max<int64_t>(end - begin, 1)) * row;
   uint64_t all = plan().local.program.type(v).bytes() * static_cast<uint64_t>(leaves.slices());
-  std::memset(to + used, 0, all - used);
+  for (; used < all; used += row) std::memcpy(to + used, to + used - row, row);
 }
 
-// 1 for every sample, 0 for the padding of the last leaf.
-void Variant::load_weight(ValueId v, int64_t batch) {
-  auto* to = reinterpret_cast<float*>(executor_.address(v));
+// What `of` says of each sample, those of the padding of the last leaf among them.
+template <class T>
+void Variant::load_each(ValueId v, const std::function<T(int64_t sample)>& of) {
+  auto* to = reinterpret_cast<T*>(executor_.address(v));
   if (!to) return;
   const Leaves& leaves = plan().local.leaves;
   int64_t begin = leaves.first_row(), n = leaves.count() * leaves.rows;
-  for (int64_t i = 0; i < n; ++i) to[i] = begin + i < batch ? 1.0f : 0.0f;
+  for (int64_t i = 0; i < n; ++i) to[i] = of(begin + i);
 }
 
 void Variant::set_batch(const BatchFields& batch) {
@@ -128,8 +132,13 @@ void Variant::set_batch(const BatchFields& batch) {
   for (size_t i = 0; i < p.values().size(); ++i) {
     const Value& v = p.values()[i];
     if (v.role != Role::batch) continue;
+    const int64_t samples = batch.begin()->second.type.dims[0];
     if (v.name == "$weight")
-      load_weight(static_cast<ValueId>(i), batch.begin()->second.type.dims[0]);
+      load_each<float>(static_cast<ValueId>(i),
+                       [&](int64_t sample) { return sample < samples ? 1.0f : 0.0f; });
+    else if (v.name == "$place")
+      load_each<int64_t>(static_cast<ValueId>(i),
+                         [&](int64_t sample) { return sample < samples ? sample : 0; });
     else
       load_field(batch.at(v.name), static_cast<ValueId>(i));
   }
@@ -148,18 +157,20 @@ void Variant::set_inputs(const std::vector<HostTensor>& inputs) {
 
 std::map<std::string, double> Variant::fetch_scalars() const {
   std::map<std::string, double> found;
-  for (auto& [name, id] : plan().local.program.outputs()) found[name] = executor_.scalar(id);
+  for (auto& [name, id] : plan().local.program.outputs())
+    if (plan().local.program.type(id).dims.empty()) found[name] = executor_.scalar(id);
   return found;
 }
 
-std::vector<HostTensor> Variant::fetch_tensors() const {
-  std::vector<HostTensor> found;
+std::vector<std::pair<std::string, HostTensor>> Variant::fetch_tensors(bool with_scalars) const {
+  std::vector<std::pair<std::string, HostTensor>> found;
   for (auto& [name, id] : plan().local.program.outputs()) {
+    if (!with_scalars && plan().local.program.type(id).dims.empty()) continue;
     const Place& at = plan().places[static_cast<size_t>(id)];
     HostTensor t = HostTensor::make(plan().local.program.type(id));
     if (!at.layout.is_contiguous()) fail(ORR_FAILED, "output '{}' is not contiguous", name);
     std::memcpy(t.bytes->data(), executor_.address(id), t.type.bytes());
-    found.push_back(t);
+    found.emplace_back(name, t);
   }
   return found;
 }

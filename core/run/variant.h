@@ -4,9 +4,11 @@
 // evaluation and every shape of a batch are variants.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lower/serve.h"
@@ -35,13 +37,15 @@ class Variant {
   void set_inputs(const std::vector<HostTensor>& inputs);
   void run();
   std::map<std::string, double> fetch_scalars() const;
-  std::vector<HostTensor> fetch_tensors() const;
+  // Outputs in their order, but for scalars if `with_scalars` is false.
+  std::vector<std::pair<std::string, HostTensor>> fetch_tensors(bool with_scalars) const;
   const RankPlan& plan() const { return executor_.plan(); }
 
  private:
   void set_rows(int64_t* to);
   void load_field(const BatchField& field, ValueId v);
-  void load_weight(ValueId v, int64_t batch);
+  template <class T>
+  void load_each(ValueId v, const std::function<T(int64_t sample)>& of);
   Executor executor_;
   std::vector<std::shared_ptr<State>> updated_;
 };

@@ -10,49 +10,20 @@
 #include <utility>
 
 #include "base/error.h"
+#include "store/checkpoint_directory.h"
+#include "store/digest.h"
 #include "store/file.h"
 #include "store/manifest.h"
-#include "store/staged_directory.h"
 
 namespace orrery {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kMostManifestBytes = 64 << 20;
 constexpr const char* kRemedy = "; restore the checkpoint from a copy or load an earlier one";
 
 std::string label_of(const std::string& directory, const std::string& file) {
   return fmt::format("checkpoint '{}': {}", directory, file);
-}
-
-std::string read_manifest_text(const File& file) {
-  if (file.size() > kMostManifestBytes)
-    fail(ORR_FAILED, "{} has {} bytes, more than any manifest{}", file.label(), file.size(),
-         kRemedy);
-  std::string text(file.size(), '\0');
-  file.read(text.data(), text.size(), 0);
-  return text;
-}
-
-// What a save may delete: nothing, an empty directory, or a checkpoint and only that.
-void check_replaceable(const std::string& directory, const fs::path& path) {
-  if (!fs::exists(fs::symlink_status(path))) return;
-  auto refuse = [&](const std::string& why) {
-    fail(ORR_INVALID, "checkpoint '{}': {}; save under another name", directory, why);
-  };
-  if (!fs::is_directory(path)) refuse("there is something else of that name");
-  static const std::set<std::string> ours = {kManifestFile, kModelFile, kOptimizerFile};
-  for (const auto& entry : fs::directory_iterator(path))
-    if (!ours.contains(entry.path().filename()))
-      refuse(fmt::format("the directory holds '{}', which is not of a checkpoint",
-                         entry.path().filename().string()));
-  if (fs::is_empty(path)) return;
-  if (!fs::exists(path / kManifestFile)) refuse("the directory is not a checkpoint");
-  File manifest =
-      File::open(AT_FDCWD, path / kManifestFile, label_of(directory, kManifestFile), false);
-  if (!looks_like_manifest(read_manifest_text(manifest)))
-    refuse("the directory is not a checkpoint");
 }
 
 // weakly_canonical: a checkpoint reached through a link is swapped where it lies.
@@ -69,32 +40,23 @@ void check_names(const std::vector<NamedTensor>& tensors) {
       fail(ORR_INVALID, "two tensors of a checkpoint are named '{}'; rename one of them", t.name);
 }
 
-FileFacts write_tensors(const StagedDirectory& stage, const std::string& directory,
-                        const std::string& name, NamedTensors tensors) {
-  File file = File::create(stage.path() + "/" + name, label_of(directory, name));
-  write_safetensors(file, std::move(tensors));
-  file.finish();
-  return {file.size(), file.digest()};
-}
-
 void save(const std::string& directory, const CheckpointFacts& facts,
           const std::vector<NamedTensor>& tensors) {
   check_names(tensors);
-  fs::path path = place_of(directory);
-  check_replaceable(directory, path);
-  std::map<std::string, NamedTensors> files = {{kModelFile, {}}, {kOptimizerFile, {}}};
+  std::map<std::string, NamedTensors> kinds = {{"model", {}}, {"optimizer", {}}};
   for (const NamedTensor& t : tensors)
-    files[t.parameter ? kModelFile : kOptimizerFile].emplace_back(t.name, t.tensor);
+    kinds[t.parameter ? "model" : "optimizer"].emplace_back(t.name, t.tensor);
 
-  StagedDirectory stage(path);
+  CheckpointDirectory place(place_of(directory), fmt::format("checkpoint '{}'", directory));
   Manifest manifest{facts, {}};
-  for (auto& [name, content] : files)
-    manifest.files[name] = write_tensors(stage, directory, name, std::move(content));
-  File file = File::create(stage.path() + "/" + kManifestFile, label_of(directory, kManifestFile));
-  std::string text = render_manifest(manifest);
-  file.write(text.data(), text.size());
-  file.finish();
-  stage.commit();
+  for (auto& [kind, content] : kinds) {
+    const std::string name = place.name_for(kind);
+    File file = File::create(place.path() + "/" + name, label_of(directory, name));
+    write_safetensors(file, std::move(content));
+    file.finish();
+    manifest.files[name] = {file.size(), file.digest()};
+  }
+  place.commit(render_manifest(manifest));
 }
 
 void load_tensors(const File& file, const FileFacts& expected, LoadedCheckpoint& into) {
@@ -110,11 +72,11 @@ void load_tensors(const File& file, const FileFacts& expected, LoadedCheckpoint&
          contents.digest, expected.digest, kRemedy);
   into.tensors.merge(contents.tensors);
   if (!contents.tensors.empty())
-    fail(ORR_FAILED, "{}: tensor '{}' is also in {}{}", file.label(),
-         contents.tensors.begin()->first, kModelFile, kRemedy);
+    fail(ORR_FAILED, "{}: tensor '{}' is also in another file{}", file.label(),
+         contents.tensors.begin()->first, kRemedy);
 }
 
-// The directory, held open: names inside it stay of one checkpoint while another is swapped in.
+// The directory, held open: names inside it stay of one checkpoint while it is renamed.
 class OpenDirectory {
  public:
   explicit OpenDirectory(const std::string& directory)
@@ -131,6 +93,23 @@ class OpenDirectory {
  private:
   int fd_;
 };
+
+std::string manifest_text(const OpenDirectory& at, const std::string& directory) {
+  return read_manifest_text(
+      File::open(at.fd(), kManifestFile, label_of(directory, kManifestFile), false));
+}
+
+LoadedCheckpoint load(const OpenDirectory& at, const std::string& directory,
+                      const std::string& text) {
+  const Manifest manifest = parse_manifest(text, label_of(directory, kManifestFile));
+  LoadedCheckpoint loaded{manifest.facts, {}, 0};
+  for (auto& [name, facts] : manifest.files)
+    load_tensors(File::open(at.fd(), name, label_of(directory, name), false), facts, loaded);
+  Digest digest;
+  digest.add(text.data(), text.size());
+  loaded.digest = digest.number();
+  return loaded;
+}
 
 }  // namespace
 
@@ -152,18 +131,17 @@ void save_checkpoint(const std::string& directory, const CheckpointFacts& facts,
 }
 
 LoadedCheckpoint load_checkpoint(const std::string& directory) {
-  OpenDirectory at(directory);
-  auto open = [&](const char* name) {
-    return File::open(at.fd(), name, label_of(directory, name), false);
-  };
-  // All are opened first: a writer that replaces this checkpoint removes its names, not its files.
-  File manifest_file = open(kManifestFile), model = open(kModelFile);
-  File optimizer = open(kOptimizerFile);
-  Manifest manifest = parse_manifest(read_manifest_text(manifest_file), manifest_file.label());
-  LoadedCheckpoint loaded{manifest.facts, {}};
-  load_tensors(model, manifest.files.at(kModelFile), loaded);
-  load_tensors(optimizer, manifest.files.at(kOptimizerFile), loaded);
-  return loaded;
+  constexpr int most_tries = 20;
+  const OpenDirectory at(directory);
+  for (int tries = 1;; ++tries) {
+    const std::string text = manifest_text(at, directory);
+    try {
+      return load(at, directory, text);
+    } catch (const Error&) {
+      // A writer that has replaced the checkpoint meanwhile has removed its files.
+      if (tries == most_tries || manifest_text(at, directory) == text) throw;
+    }
+  }
 }
 
 }  // namespace orrery

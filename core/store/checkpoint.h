@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A checkpoint is a directory (design section 9): model.safetensors (parameters by name),
-// optimizer.safetensors (every other state) and checkpoint.json, the manifest: step, seed,
-// microbatches, the caller's text, and the xxh3 of both files. It is written beside its final name,
-// synced, and swapped in with one rename: a crash leaves the old one or the new one.
+// A checkpoint is a directory (design section 9): safetensors files with parameters by name and
+// with every other state, and checkpoint.json, the manifest: step, seed, microbatches, the caller's
+// text, and the names and xxh3 of the files. A crash leaves the old one or the new one
+// (checkpoint_directory.h).
 #pragma once
 
 #include <map>
@@ -29,14 +29,15 @@ struct NamedTensor {
 // The order in which a save reads tensors: parameters first.
 void sort_for_checkpoint(std::vector<NamedTensor>& tensors);
 
-// Reads each tensor once, in that order. Throws Error naming file, reason and remedy; the directory
-// then holds what it held before.
+// Reads each tensor once, in that order. This process is the directory's one writer from then on.
+// Throws Error naming file, reason and remedy; the checkpoint is then what it was before.
 void save_checkpoint(const std::string& directory, const CheckpointFacts& facts,
                      const std::vector<NamedTensor>& tensors);
 
 struct LoadedCheckpoint {
   CheckpointFacts facts;
   std::map<std::string, HostTensor> tensors;
+  uint64_t digest = 0;  // of the manifest, and so of everything
 };
 
 // Verifies everything before it returns anything: manifest, file sizes, digests, headers.

@@ -19,8 +19,9 @@ class Digest {
     if (!state_ || XXH3_64bits_reset(state_.get()) != XXH_OK) throw std::bad_alloc();
   }
   void add(const void* bytes, size_t count) { XXH3_64bits_update(state_.get(), bytes, count); }
-  // Of all bytes added so far, as 16 hexadecimal digits.
-  std::string text() const { return fmt::format("{:016x}", XXH3_64bits_digest(state_.get())); }
+  // Of all bytes added so far; `text` as 16 hexadecimal digits.
+  uint64_t number() const { return XXH3_64bits_digest(state_.get()); }
+  std::string text() const { return fmt::format("{:016x}", number()); }
 
  private:
   std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state_;

@@ -9,12 +9,12 @@
 #include <string>
 
 #include "store/checkpoint.h"
+#include "store/file.h"
 
 namespace orrery {
 
 constexpr const char* kManifestFile = "checkpoint.json";
-constexpr const char* kModelFile = "model.safetensors";
-constexpr const char* kOptimizerFile = "optimizer.safetensors";
+constexpr uint64_t kMostManifestBytes = 16 << 20;
 
 struct FileFacts {
   uint64_t bytes = 0;
@@ -23,14 +23,17 @@ struct FileFacts {
 
 struct Manifest {
   CheckpointFacts facts;
-  std::map<std::string, FileFacts> files;  // by name: kModelFile, kOptimizerFile
+  std::map<std::string, FileFacts> files;  // by name, in the manifest's directory
 };
 
-// Throws Error if the caller's text is not UTF-8, which JSON cannot hold.
+// Throws Error if the caller's text is not UTF-8, which JSON cannot hold, or too long.
 std::string render_manifest(const Manifest& manifest);
 
 // Throws Error, beginning with `label`, unless `text` is exactly what render_manifest made.
 Manifest parse_manifest(const std::string& text, const std::string& label);
+
+// All of an open file; throws Error if it is larger than any manifest.
+std::string read_manifest_text(const File& file);
 
 // Whether `text` says that it is a manifest, of any version, damaged or not.
 bool looks_like_manifest(const std::string& text);

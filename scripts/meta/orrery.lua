@@ -1,9 +1,294 @@
 ---@meta
--- Made by `orrery stubs` from the API table; do not edit.
+-- Made by `orrery stubs`; do not edit.
 error('this file is for editors; write require "orrery"')
 
 ---@alias orrery.DType 'f32'|'f64'|'bf16'|'f16'|'i32'|'i64'|'u8'|'bool'
 ---@alias orrery.Value {id: integer, name: string, dims: integer[], dtype: orrery.DType, bytes: integer, region: string, line: string, op: string, phase: string}
+---@alias orrery.Schedule fun(step: integer): number
+---@alias orrery.Initial number|orrery.HostTensor|table
+
+---@class orrery.Module: {[string|integer]: any}
+---@overload fun(...): orrery.Tensor ...
+
+---@class orrery.Strategy
+
+---@class orrery
+---@field nn orrery.nn
+---@field optim orrery.optim
+---@field strategy orrery.strategy
+---@field data orrery.data
+---@field world orrery.World
+local orrery = {}
+
+---Elementwise choice: condition ? yes : no.
+---@param condition orrery.Tensor
+---@param yes orrery.Tensor|number
+---@param no orrery.Tensor|number
+---@return orrery.Tensor
+function orrery.where(condition, yes, no) end
+
+---Joins tensors along a dim.
+---@param tensors table
+---@param dim? integer
+---@return orrery.Tensor
+function orrery.concat(tensors, dim) end
+
+---The same values; no gradient flows back.
+---@param tensor orrery.Tensor
+---@return orrery.Tensor
+function orrery.stop_gradient(tensor) end
+
+---Normalises the last dim to mean 0 and variance 1, then w*x + b.
+---@param x orrery.Tensor
+---@param weight orrery.Tensor
+---@param bias orrery.Tensor
+---@param eps? number
+---@return orrery.Tensor
+function orrery.layernorm(x, weight, bias, eps) end
+
+---Divides the last dim by its root mean square, times w.
+---@param x orrery.Tensor
+---@param weight orrery.Tensor
+---@param eps? number
+---@return orrery.Tensor
+function orrery.rmsnorm(x, weight, eps) end
+
+---@class orrery.attention.Options
+---@field heads integer how many heads share the last dim
+---@field causal? boolean a position sees itself and earlier ones only (default false)
+---@field scale? number factor of the scores; 1/sqrt(d) if left out
+---@field dropout? number in training, the probability of leaving a weight out (default 0)
+
+---Scaled dot-product attention of [B,T,heads*d] tensors.
+---@param q orrery.Tensor
+---@param k orrery.Tensor
+---@param v orrery.Tensor
+---@param options orrery.attention.Options
+---@return orrery.Tensor
+function orrery.attention(q, k, v, options) end
+
+---@class orrery.cross_entropy.Options
+---@field weights? orrery.Tensor weight of each position
+---@field ignore? integer positions with this label do not count
+
+---Mean cross-entropy of logits [...,V] and 0-based labels [...].
+---@param logits orrery.Tensor
+---@param labels orrery.Tensor
+---@param options? orrery.cross_entropy.Options
+---@return orrery.Tensor
+function orrery.cross_entropy(logits, labels, options) end
+
+---In training, zeroes elements with probability `rate`, scales the rest.
+---@param x orrery.Tensor
+---@param rate number
+---@return orrery.Tensor
+function orrery.dropout(x, rate) end
+
+---Draws a 0-based class from each row of logits [R,C].
+---@param logits orrery.Tensor
+---@return orrery.Tensor
+function orrery.categorical(logits) end
+
+---Whether the function being traced is a training step.
+---@return boolean
+function orrery.training() end
+
+---0, 1, ... n-1.
+---@param n integer
+---@param dtype? orrery.DType
+---@return orrery.Tensor
+function orrery.iota(n, dtype) end
+
+---A tensor of zeros.
+---@param dims integer|integer[]
+---@param dtype? orrery.DType
+---@return orrery.Tensor
+function orrery.zeros(dims, dtype) end
+
+---A tensor of ones.
+---@param dims integer|integer[]
+---@param dtype? orrery.DType
+---@return orrery.Tensor
+function orrery.ones(dims, dtype) end
+
+---A tensor of one value.
+---@param dims integer|integer[]
+---@param value number
+---@param dtype? orrery.DType
+---@return orrery.Tensor
+function orrery.full(dims, value, dtype) end
+
+---Zeros in the type of another tensor.
+---@param tensor orrery.Tensor
+---@return orrery.Tensor
+function orrery.zeros_like(tensor) end
+
+---Ones in the type of another tensor.
+---@param tensor orrery.Tensor
+---@return orrery.Tensor
+function orrery.ones_like(tensor) end
+
+---New uniform numbers in [0,1) at every step: of these dims, or shaped like a tensor.
+---@param dims_or_tensor any
+---@return orrery.Tensor
+function orrery.uniform(dims_or_tensor) end
+
+---A concrete tensor from a number or nested lists; integers give i64, other numbers f32.
+---@param values any
+---@param dtype? orrery.DType
+---@return orrery.HostTensor
+function orrery.tensor(values, dtype) end
+
+---Reads a .npy file.
+---@param path string
+---@return orrery.HostTensor
+function orrery.load(path) end
+
+---@class orrery.parameter.Options
+---@field init? any a number, a HostTensor, or nn.init's
+---@field dtype? orrery.DType element type (default 'f32')
+---@field name? string path; modules set their own (default '')
+
+---A trained tensor.
+---@param dims integer|integer[]
+---@param options? orrery.parameter.Options
+---@return orrery.State
+function orrery.parameter(dims, options) end
+
+---@class orrery.buffer.Options
+---@field init? any a number, a HostTensor, or nn.init's
+---@field dtype? orrery.DType element type (default 'f32')
+---@field name? string path; modules set their own (default '')
+
+---A tensor that lives from step to step, not trained.
+---@param dims integer|integer[]
+---@param options? orrery.buffer.Options
+---@return orrery.State
+function orrery.buffer(dims, options) end
+
+---A number for use in traced functions that may change between steps: handle:set(x).
+---@param name string
+---@param value number
+---@return orrery.Scalar
+function orrery.input(name, value) end
+
+---@class orrery.init.Options
+---@field comm? string name of a comm plugin (default '')
+
+---Chooses the comm backend; returns the world.
+---@param options? orrery.init.Options
+---@return orrery.World
+function orrery.init(options) end
+
+---Seeds data order, math.random, and the random numbers of parameters, runs and functions made after it: the n-th of them draws alike whenever the seed is the same.
+---@param seed integer
+function orrery.seed(seed) end
+
+---Orrery's own sources and documents, as text to train on.
+---@return string[]
+function orrery.sources() end
+
+---Declares the script's key=value arguments with their defaults and returns their values. A list as default names the allowed values.
+---@param defaults table
+---@return table
+function orrery.args(defaults) end
+
+---Names the module that ops belong to until the result is closed: local r <close> = ...
+---@param path string
+---@return orrery.Region
+function orrery.region(path) end
+
+---Raises an error at the innermost line of the user's script.
+---@param message string
+function orrery.fail(message) end
+
+---Checks an option table: `defaults` with the given values; unknown names are errors.
+---@param what string
+---@param given any
+---@param defaults table
+---@return table
+function orrery.options(what, given, defaults) end
+
+---" (did you mean 'x'?)" for the nearest name, or "".
+---@param word string
+---@param known table
+---@return string
+function orrery.did_you_mean(word, known) end
+
+---Whether a path matches a pattern with '*'.
+---@param pattern string
+---@param path string
+---@return boolean
+function orrery.glob(pattern, path) end
+
+---Order of names: 'blocks.2' before 'blocks.10'.
+---@param a string
+---@param b string
+---@return boolean
+function orrery.natural_less(a, b) end
+
+---'Tensor', 'State', 'Module', ...: the class of a value, or its Lua type.
+---@param value any
+---@return string
+function orrery.type(value) end
+
+---Seconds of a clock that never goes back.
+---@return number
+function orrery.time() end
+
+---Prints what a function does and takes.
+---@param name string
+function orrery.help(name) end
+
+---@class orrery.compile.Options
+---@field params? orrery.Module|table the model whose parameters are trained; required
+---@field optimizer? orrery.Optimizer required
+---@field microbatches? integer pieces of the batch whose gradients are added in one order; 0: as many as workers (default 0)
+---@field clip? number the largest norm of all gradients together; 0: any (default 0)
+---@field grad_norm? boolean results tell the norm of all gradients, as they do with clip (default false)
+---@field numerics? string "fast": matrix products in any order, and in TF32 (default "exact")
+---@field strategy? orrery.Strategy[] how the work is spread (default {strategy.data{}})
+
+---A training step. The loss gets the batch as a table of tensors and returns the loss and, if wanted, {name = tensor} to fetch by result:get(name).
+---@param loss orrery.Module|fun(batch:table):orrery.Tensor
+---@param options orrery.compile.Options
+---@return orrery.Run
+function orrery.compile(loss, options) end
+
+---A function of a batch that returns the loss and the gradients of this rank alone, in the order of orrery.parameters(model). The next call overwrites the gradients.
+---@param loss orrery.Module|fun(batch:table):orrery.Tensor
+---@param model orrery.Module|table
+---@return fun(batch:table):number,orrery.State[]
+function orrery.value_and_grad(loss, model) end
+
+---The compiled form of a function of tensors. Called with HostTensors, numbers or lists; returns HostTensors.
+---@param fn fun(...):orrery.Tensor
+---@return fun(...):orrery.HostTensor
+function orrery.func(fn) end
+
+---@class orrery.gradient.Options
+---@field forward? fun(x,...):orrery.Tensor gives y; required
+---@field backward? fun(dy,y,x,...) gives one gradient for each x (nil: none); required
+
+---A function of tensors with a gradient of its own. Neither function may use a tensor that was not handed to it.
+---@param options orrery.gradient.Options
+---@return fun(...):orrery.Tensor
+function orrery.gradient(options) end
+
+---The trained tensors of a module or of a table of modules, in natural order of their paths.
+---@param model orrery.Module|table
+---@return orrery.State[]
+function orrery.parameters(model) end
+
+---Prints a line from rank 0, formatted as by string.format.
+---@param format string
+---@param ... any
+function orrery.log(format, ...) end
+
+---A hash of the bytes of all tensors below, parameters and buffers, in natural order of their paths.
+---@param model orrery.Module|table
+---@return string
+function orrery.digest(model) end
 
 ---@class orrery.Tensor
 ---@field shape integer[]
@@ -288,229 +573,6 @@ function Tensor:topk(k) end
 ---@return orrery.Tensor
 function Tensor:softmax() end
 
----@class orrery
-local orrery = {}
-
----Elementwise choice: condition ? yes : no.
----@param condition orrery.Tensor
----@param yes orrery.Tensor|number
----@param no orrery.Tensor|number
----@return orrery.Tensor
-function orrery.where(condition, yes, no) end
-
----Joins tensors along a dim.
----@param tensors table
----@param dim? integer
----@return orrery.Tensor
-function orrery.concat(tensors, dim) end
-
----The same values; no gradient flows back.
----@param tensor orrery.Tensor
----@return orrery.Tensor
-function orrery.stop_gradient(tensor) end
-
----Normalises the last dim to mean 0 and variance 1, then w*x + b.
----@param x orrery.Tensor
----@param weight orrery.Tensor
----@param bias orrery.Tensor
----@param eps? number
----@return orrery.Tensor
-function orrery.layernorm(x, weight, bias, eps) end
-
----Divides the last dim by its root mean square, times w.
----@param x orrery.Tensor
----@param weight orrery.Tensor
----@param eps? number
----@return orrery.Tensor
-function orrery.rmsnorm(x, weight, eps) end
-
----@class orrery.attention.Options
----@field heads integer how many heads share the last dim
----@field causal? boolean a position sees itself and earlier ones only (default false)
----@field scale? number factor of the scores; 1/sqrt(d) if left out
----@field dropout? number in training, the probability of leaving a weight out (default 0)
-
----Scaled dot-product attention of [B,T,heads*d] tensors.
----@param q orrery.Tensor
----@param k orrery.Tensor
----@param v orrery.Tensor
----@param options orrery.attention.Options
----@return orrery.Tensor
-function orrery.attention(q, k, v, options) end
-
----@class orrery.cross_entropy.Options
----@field weights? orrery.Tensor weight of each position
----@field ignore? integer positions with this label do not count
-
----Mean cross-entropy of logits [...,V] and 0-based labels [...].
----@param logits orrery.Tensor
----@param labels orrery.Tensor
----@param options? orrery.cross_entropy.Options
----@return orrery.Tensor
-function orrery.cross_entropy(logits, labels, options) end
-
----In training, zeroes elements with probability `rate`, scales the rest.
----@param x orrery.Tensor
----@param rate number
----@return orrery.Tensor
-function orrery.dropout(x, rate) end
-
----Draws a 0-based class from each row of logits [R,C].
----@param logits orrery.Tensor
----@return orrery.Tensor
-function orrery.categorical(logits) end
-
----Whether the function being traced is a training step.
----@return boolean
-function orrery.training() end
-
----0, 1, ... n-1.
----@param n integer
----@param dtype? orrery.DType
----@return orrery.Tensor
-function orrery.iota(n, dtype) end
-
----A tensor of zeros.
----@param dims integer|integer[]
----@param dtype? orrery.DType
----@return orrery.Tensor
-function orrery.zeros(dims, dtype) end
-
----A tensor of ones.
----@param dims integer|integer[]
----@param dtype? orrery.DType
----@return orrery.Tensor
-function orrery.ones(dims, dtype) end
-
----A tensor of one value.
----@param dims integer|integer[]
----@param value number
----@param dtype? orrery.DType
----@return orrery.Tensor
-function orrery.full(dims, value, dtype) end
-
----Zeros in the type of another tensor.
----@param tensor orrery.Tensor
----@return orrery.Tensor
-function orrery.zeros_like(tensor) end
-
----Ones in the type of another tensor.
----@param tensor orrery.Tensor
----@return orrery.Tensor
-function orrery.ones_like(tensor) end
-
----New uniform numbers in [0,1) at every step: of these dims, or shaped like a tensor.
----@param dims_or_tensor any
----@return orrery.Tensor
-function orrery.uniform(dims_or_tensor) end
-
----A concrete tensor from a number or nested lists; integers give i64, other numbers f32.
----@param values any
----@param dtype? orrery.DType
----@return orrery.HostTensor
-function orrery.tensor(values, dtype) end
-
----Reads a .npy file.
----@param path string
----@return orrery.HostTensor
-function orrery.load(path) end
-
----@class orrery.parameter.Options
----@field init? any a number, a HostTensor, or nn.init's
----@field dtype? orrery.DType element type (default 'f32')
----@field name? string path; modules set their own (default '')
-
----A trained tensor.
----@param dims integer|integer[]
----@param options? orrery.parameter.Options
----@return orrery.State
-function orrery.parameter(dims, options) end
-
----@class orrery.buffer.Options
----@field init? any a number, a HostTensor, or nn.init's
----@field dtype? orrery.DType element type (default 'f32')
----@field name? string path; modules set their own (default '')
-
----A tensor that lives from step to step, not trained.
----@param dims integer|integer[]
----@param options? orrery.buffer.Options
----@return orrery.State
-function orrery.buffer(dims, options) end
-
----A number for use in traced functions that may change between steps: handle:set(x).
----@param name string
----@param value number
----@return orrery.Scalar
-function orrery.input(name, value) end
-
----@class orrery.init.Options
----@field comm? string name of a comm plugin (default '')
-
----Chooses the comm backend; returns the world.
----@param options? orrery.init.Options
----@return orrery.World
-function orrery.init(options) end
-
----Seeds initial values, dropout, sampling, data order and math.random.
----@param seed integer
-function orrery.seed(seed) end
-
----Orrery's own sources and documents, as text to train on.
----@return string[]
-function orrery.sources() end
-
----Declares the script's key=value arguments with their defaults and returns their values. A list as default names the allowed values.
----@param defaults table
----@return table
-function orrery.args(defaults) end
-
----Names the module that ops belong to until the result is closed: local r <close> = ...
----@param path string
----@return orrery.Region
-function orrery.region(path) end
-
----Raises an error at the innermost line of the user's script.
----@param message string
-function orrery.fail(message) end
-
----Checks an option table: `defaults` with the given values; unknown names are errors.
----@param what string
----@param given any
----@param defaults table
----@return table
-function orrery.options(what, given, defaults) end
-
----" (did you mean 'x'?)" for the nearest name, or "".
----@param word string
----@param known table
----@return string
-function orrery.did_you_mean(word, known) end
-
----Whether a path matches a pattern with '*'.
----@param pattern string
----@param path string
----@return boolean
-function orrery.glob(pattern, path) end
-
----Order of names: 'blocks.2' before 'blocks.10'.
----@param a string
----@param b string
----@return boolean
-function orrery.natural_less(a, b) end
-
----'Tensor', 'State', 'Module', ...: the class of a value, or its Lua type.
----@param value any
----@return string
-function orrery.type(value) end
-
----Seconds of a clock that never goes back.
----@return number
-function orrery.time() end
-
----Prints what a function does and takes.
----@param name string
-function orrery.help(name) end
-
 ---@class orrery.HostTensor
 ---@field shape integer[]
 ---@field dtype orrery.DType
@@ -528,11 +590,87 @@ function HostTensor:item() end
 ---@param path string
 function HostTensor:save(path) end
 
+---@class orrery.engine
+orrery.engine = {}
+
+---@class orrery.engine.buffer.Options
+---@field init? any a number, a HostTensor, or nn.init's
+---@field dtype? orrery.DType element type (default 'f32')
+---@field name? string path; modules set their own (default '')
+
+---A buffer of the library's own, of one program.
+---@param dims integer|integer[]
+---@param options? orrery.engine.buffer.Options
+---@return orrery.State
+function orrery.engine.buffer(dims, options) end
+
+---What orrery.compile makes, from a complete specification.
+---@param spec table
+---@return orrery.Run
+function orrery.engine.run(spec) end
+
+---Traces a function of tensors, once per input shapes.
+---@param body function
+---@return orrery.Program
+function orrery.engine.func(body) end
+
+---In a trace: the run-time number of this name.
+---@param name string
+---@param dtype? orrery.DType
+---@return orrery.Tensor
+function orrery.engine.scalar(name, dtype) end
+
+---`y`, whose cotangent goes through `backward(dy, y, x...)` to the tensors `xs`.
+---@param y orrery.Tensor
+---@param xs table
+---@param backward function
+---@return orrery.Tensor
+function orrery.engine.with_gradient(y, xs, backward) end
+
+---The ranks of this job.
+---@return orrery.World
+function orrery.engine.world() end
+
+---Names of the strategy plugins.
+---@return string[]
+function orrery.engine.strategies() end
+
+---The user's file:line.
+---@return string
+function orrery.engine.here() end
+
+---The function, called through C: a script's `return f(x)` is no tail call then, which would lose its line.
+---@param f function
+---@return function
+function orrery.engine.keep_frame(f) end
+
+---Hash of the bytes of states.
+---@param states table
+---@return string
+function orrery.engine.digest(states) end
+
+---One line on stdout, from rank 0.
+---@param line string
+function orrery.engine.print(line) end
+
+---Names of all that orrery.help knows.
+---@return string[]
+function orrery.engine.manual() end
+
+---The Lua library's directory.
+---@return string
+function orrery.engine.library() end
+
+---Whether the script runs for its plan.
+---@return boolean
+function orrery.engine.plan_only() end
+
 ---@class orrery.State
 ---@field shape integer[]
 ---@field dtype orrery.DType
 ---@field name string
 ---@field frozen boolean
+---@field trained boolean
 local State = {}
 
 ---A copy of the current value.
@@ -560,69 +698,15 @@ function State:freeze(frozen) end
 function State:identity() end
 
 ---@class orrery.Scalar
+---@field value number
 local Scalar = {}
 
 ---The value from the next step on.
 ---@param value number
 function Scalar:set(value) end
 
----@class orrery.engine
-local engine = {}
-
----What orrery.compile makes, from a complete specification.
----@param spec table
----@return orrery.Run
-function engine.run(spec) end
-
----Traces a function of tensors, once per input shapes.
----@param body function
----@return orrery.Program
-function engine.func(body) end
-
----In a trace: the run-time number of this name.
----@param name string
----@param dtype? orrery.DType
----@return orrery.Tensor
-function engine.scalar(name, dtype) end
-
----`y`, whose cotangent goes through `backward(dy, y, x...)` to the tensors `xs`.
----@param y orrery.Tensor
----@param xs table
----@param backward function
----@return orrery.Tensor
-function engine.with_gradient(y, xs, backward) end
-
----The ranks of this job.
----@return orrery.World
-function engine.world() end
-
----Names of the strategy plugins.
----@return string[]
-function engine.strategies() end
-
----The user's file:line.
----@return string
-function engine.here() end
-
----Hash of the bytes of states.
----@param states table
----@return string
-function engine.digest(states) end
-
----One line on stdout, from rank 0.
----@param line string
-function engine.print(line) end
-
----The Lua library's directory.
----@return string
-function engine.library() end
-
----Whether the script runs for its plan.
----@return boolean
-function engine.plan_only() end
-orrery.engine = engine
-
 ---@class orrery.Run
+---@field steps integer
 local Run = {}
 
 ---Trains on one batch, {field = tensor}.
@@ -655,6 +739,7 @@ function Run:save(directory, extra) end
 function Run:load(directory) end
 
 ---@class orrery.StepResult
+---@field step integer
 local StepResult = {}
 
 ---The loss; waits for the step.
@@ -663,7 +748,7 @@ function StepResult:mean() end
 
 ---An output by name: 'loss', 'grad_norm', the loss function's own.
 ---@param name string
----@return number
+---@return number | orrery.HostTensor
 function StepResult:get(name) end
 
 ---The names that get() knows.
@@ -989,7 +1074,7 @@ function Handle:wait() end
 function Handle:poll() end
 
 ---@class orrery.data
-local data = {}
+orrery.data = {}
 
 ---@class orrery.data.text.Options
 ---@field ctx integer tokens in a sample
@@ -1000,21 +1085,22 @@ local data = {}
 ---@param source any
 ---@param options orrery.data.text.Options
 ---@return orrery.Dataset
-function data.text(source, options) end
+function orrery.data.text(source, options) end
 
 ---Fields from HostTensors, lists or .npy paths; the first dim counts the samples.
 ---@param fields table
 ---@return orrery.Dataset
-function data.arrays(fields) end
+function orrery.data.arrays(fields) end
 
 ---Files below a directory with these endings, sorted.
 ---@param directory string
 ---@param endings table
 ---@return string[]
-function data.files(directory, endings) end
-orrery.data = data
+function orrery.data.files(directory, endings) end
 
 ---@class orrery.Dataset
+---@field samples integer
+---@field vocab integer
 local Dataset = {}
 
 ---@class orrery.Dataset.batch.Options
@@ -1063,5 +1149,456 @@ function Dataset:decode(ids) end
 
 ---@class orrery.Region
 local Region = {}
+
+---@class orrery.nn
+---@field init orrery.nn.init
+orrery.nn = {}
+
+---Multi-head attention of [batch, time, heads * d] tensors: orrery.attention by its other name.
+---@param q orrery.Tensor
+---@param k orrery.Tensor
+---@param v orrery.Tensor
+---@param options? table {heads =, causal =, scale =, dropout =} as orrery.attention takes them
+---@return orrery.Tensor
+function orrery.nn.attention(q, k, v, options) end
+
+---The mean over all positions that count: orrery.cross_entropy by its other name.
+---@param logits orrery.Tensor
+---@param labels orrery.Tensor 0-based classes
+---@param options? table {weights =, ignore =} as orrery.cross_entropy takes them
+---@return orrery.Tensor
+function orrery.nn.cross_entropy(logits, labels, options) end
+
+---A layer that in training zeroes elements with this probability and scales the rest.
+---@param rate number
+---@return orrery.Module
+function orrery.nn.dropout(rate) end
+
+---@class orrery.nn.embedding.Options
+---@field init? orrery.Initial how the table begins (default nn.init.normal(0.02))
+---@field dtype? orrery.DType default 'f32'
+
+---Rows of a table [count, dim] by 0-based ids of any shape.
+---@param count integer
+---@param dim integer
+---@param options? orrery.nn.embedding.Options
+---@return orrery.Module
+function orrery.nn.embedding(count, dim, options) end
+
+---Excludes all parameters below from training, or includes them again; returns the model.
+---@param model orrery.Module|table
+---@param frozen? boolean
+---@return orrery.Module|table
+function orrery.nn.freeze(model, frozen) end
+
+---GELU in its tanh form, as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@return orrery.Tensor
+function orrery.nn.gelu(x) end
+
+---@class orrery.nn.layernorm.Options
+---@field eps? number default 1e-5
+---@field dtype? orrery.DType default 'f32'
+
+---The last dim with mean 0 and variance 1, scaled and shifted.
+---@param dim integer
+---@param options? orrery.nn.layernorm.Options
+---@return orrery.Module
+function orrery.nn.layernorm(dim, options) end
+
+---@class orrery.nn.linear.Options
+---@field bias? boolean default true
+---@field tie? orrery.State the weight to use, of another layer (default false)
+---@field init? orrery.Initial how the weight begins (default nn.init.fan_in)
+---@field dtype? orrery.DType default 'f32'
+
+---x W^T + b, weights [out, in].
+---@param inputs integer
+---@param outputs integer|integer[] of a list the columns come back as several tensors, of one product
+---@param options? orrery.nn.linear.Options
+---@return orrery.Module
+function orrery.nn.linear(inputs, outputs, options) end
+
+---Makes a constructor of modules. `build(m, ...)` assigns parts to `m` and returns the forward function, which closes over `m`. What is not a part of `m` is not trained.
+---@param name string
+---@param build fun(m:orrery.Module,...):function
+---@return fun(...):orrery.Module
+function orrery.nn.module(name, build) end
+
+---Mean of squared differences.
+---@param x orrery.Tensor
+---@param y orrery.Tensor
+---@return orrery.Tensor
+function orrery.nn.mse(x, y) end
+
+---@class orrery.nn.parameter.Options
+---@field init? orrery.Initial default nn.init.zeros
+---@field dtype? orrery.DType default 'f32'
+
+---A trained tensor for modules of your own.
+---@param dims integer|integer[]
+---@param options? orrery.nn.parameter.Options
+---@return orrery.State
+function orrery.nn.parameter(dims, options) end
+
+---max(x, 0), as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@return orrery.Tensor
+function orrery.nn.relu(x) end
+
+---@class orrery.nn.rmsnorm.Options
+---@field eps? number default 1e-5
+---@field dtype? orrery.DType default 'f32'
+
+---The last dim over its root mean square, scaled.
+---@param dim integer
+---@param options? orrery.nn.rmsnorm.Options
+---@return orrery.Module
+function orrery.nn.rmsnorm(dim, options) end
+
+---Each part (a module or a function) on the result of the one before.
+---@param parts table|integer a list of parts, or how many parts `make` makes
+---@param make? fun(i:integer):orrery.Module makes the i-th part
+---@return orrery.Module
+function orrery.nn.sequential(parts, make) end
+
+---1 / (1 + exp(-x)), as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@return orrery.Tensor
+function orrery.nn.sigmoid(x) end
+
+---x * sigmoid(x), as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@return orrery.Tensor
+function orrery.nn.silu(x) end
+
+---Softmax of the last dim, as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@return orrery.Tensor
+function orrery.nn.softmax(x) end
+
+---Hyperbolic tangent, as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@return orrery.Tensor
+function orrery.nn.tanh(x) end
+
+---@class orrery.nn.init
+orrery.nn.init = {}
+
+---Every element the same.
+---@param value number
+---@return orrery.Initial
+function orrery.nn.init.constant(value) end
+
+---Uniform in [low, high).
+---@param low number
+---@param high number
+---@return orrery.Initial
+function orrery.nn.init.uniform(low, high) end
+
+---Normally distributed.
+---@param deviation number
+---@param mean? number
+---@return orrery.Initial
+function orrery.nn.init.normal(deviation, mean) end
+
+---Uniform within 1/sqrt(inputs), for weights [out, in]. Layers take the function itself: {init = nn.init.fan_in}.
+---@param dims integer[]
+---@return orrery.Initial
+function orrery.nn.init.fan_in(dims) end
+
+---Glorot and Bengio's uniform, for weights [out, in]. Layers take the function itself: {init = nn.init.xavier}.
+---@param dims integer[]
+---@return orrery.Initial
+function orrery.nn.init.xavier(dims) end
+
+---He's normal for layers before a relu, for weights [out, in]. Layers take the function itself: {init = nn.init.kaiming}.
+---@param dims integer[]
+---@return orrery.Initial
+function orrery.nn.init.kaiming(dims) end
+
+---The initialiser for these dims, of one or of a function that makes one.
+---@param given orrery.Initial|function
+---@param dims integer[]
+---@return orrery.Initial
+function orrery.nn.init.resolve(given, dims) end
+
+---@class orrery.optim
+orrery.optim = {}
+
+---@class orrery.optim.adagrad.Options
+---@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.01)
+---@field decay? number default 0
+---@field eps? number default 1e-10
+---@field groups? table {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts (default {})
+
+---Adagrad (Duchi, Hazan and Singer, 2011): each weight's own rate falls with the squares of all its gradients so far.
+---@param options? orrery.optim.adagrad.Options
+---@return orrery.Optimizer
+function orrery.optim.adagrad(options) end
+
+---@class orrery.optim.adam.Options
+---@field lr? number|orrery.Schedule the rate, or a function of the step (default 1e-3)
+---@field b1? number default 0.9
+---@field b2? number default 0.999
+---@field eps? number default 1e-8
+---@field decay? number default 0
+---@field groups? table {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts (default {})
+
+---Adam (Kingma and Ba, 2015); decay is added to the gradient.
+---@param options? orrery.optim.adam.Options
+---@return orrery.Optimizer
+function orrery.optim.adam(options) end
+
+---@class orrery.optim.adamw.Options
+---@field lr? number|orrery.Schedule the rate, or a function of the step (default 1e-3)
+---@field b1? number default 0.9
+---@field b2? number default 0.999
+---@field eps? number default 1e-8
+---@field decay? number default 0.01
+---@field groups? table {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts (default {})
+
+---AdamW (Loshchilov and Hutter, 2019): Adam with decay applied to the weights themselves.
+---@param options? orrery.optim.adamw.Options
+---@return orrery.Optimizer
+function orrery.optim.adamw(options) end
+
+---@class orrery.optim.constant.Options
+---@field peak? number the rate after the warm-up
+---@field warmup? integer steps in which the rate grows from 0 (default 0)
+---@field steps? integer has no effect here (default false)
+
+---A linear warm-up, then always the peak.
+---@param options orrery.optim.constant.Options
+---@return orrery.Schedule
+function orrery.optim.constant(options) end
+
+---@class orrery.optim.cosine.Options
+---@field peak? number the rate after the warm-up
+---@field warmup? integer steps in which the rate grows from 0 (default 0)
+---@field steps? integer the last step
+---@field floor? number the last rate (default 0)
+
+---A warm-up, then half a cosine down to the floor.
+---@param options orrery.optim.cosine.Options
+---@return orrery.Schedule
+function orrery.optim.cosine(options) end
+
+---@class orrery.optim.define.Options
+---@field options? table {name = default}; lr, and what is given as a function of the step, reaches the update as a run-time scalar, of which every rank takes rank 0's; the others as numbers (default {})
+---@field states? string[] names of tensors like the parameter, zero at first (default {})
+---@field scalars? fun(step,o):table further numbers for a step, from options that are numbers here (default false)
+---@field update? fun(p,g,s,o) returns the new p and a table of new states; required
+
+---An optimizer in Lua. Its update is traced once for each parameter and becomes part of the step's program.
+---@param name string
+---@param definition orrery.optim.define.Options
+---@return fun(options:table):orrery.Optimizer
+function orrery.optim.define(name, definition) end
+
+---@class orrery.optim.linear.Options
+---@field peak? number the rate after the warm-up
+---@field warmup? integer steps in which the rate grows from 0 (default 0)
+---@field steps? integer the last step
+---@field floor? number the last rate (default 0)
+
+---A warm-up, then straight down to the floor.
+---@param options orrery.optim.linear.Options
+---@return orrery.Schedule
+function orrery.optim.linear(options) end
+
+---@class orrery.optim.momentum.Options
+---@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.01)
+---@field momentum? number default 0.9
+---@field decay? number default 0
+---@field nesterov? boolean default false
+---@field groups? table {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts (default {})
+
+---Gradient descent with momentum: v = momentum * v + g; p - lr * v.
+---@param options? orrery.optim.momentum.Options
+---@return orrery.Optimizer
+function orrery.optim.momentum(options) end
+
+---A constructor of learning-rate schedules with a linear warm-up. shape(t, o) is the rate after the warm-up, t in [0, 1] being the way from there to `steps`.
+---@param name string
+---@param defaults table its options, {peak = false, warmup = 0, steps = false, ...}
+---@param shape fun(t:number,o:table):number
+---@return fun(options:table):orrery.Schedule
+function orrery.optim.schedule(name, defaults, shape) end
+
+---@class orrery.optim.sgd.Options
+---@field lr? number|orrery.Schedule the rate, or a function of the step (default 0.01)
+---@field decay? number default 0
+---@field groups? table {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts (default {})
+
+---Stochastic gradient descent: p - lr * (g + decay * p).
+---@param options? orrery.optim.sgd.Options
+---@return orrery.Optimizer
+function orrery.optim.sgd(options) end
+
+---@class orrery.Optimizer
+local Optimizer = {}
+
+---For own loops: an object whose update(gradients) changes the model's parameters. Words of the world take it for the list of its states.
+---@param model orrery.Module|table
+---@return orrery.Attached
+function Optimizer:attach(model) end
+
+---@class orrery.Attached
+local Attached = {}
+
+---Changes the parameters by these gradients, one for each, in the order of orrery.parameters(model).
+---@param gradients (orrery.State|orrery.HostTensor)[]
+function Attached:update(gradients) end
+
+---@class orrery.strategy
+---@field traffic orrery.strategy.traffic
+orrery.strategy = {}
+
+---Gradient accumulation: a rank computes its microbatches one after another, forward and backward, and adds their gradients, so that the activations of one are alive at a time. EXACT: gradients are added in the canonical tree, at the price of one accumulator for every level of it that waits.
+---@return orrery.Strategy
+function orrery.strategy.accumulate() end
+
+---@class orrery.strategy.average.Options
+---@field every? integer steps between two averages (default 1)
+---@field states? boolean optimizer states are averaged as well (default false)
+---@field size? integer ranks that share the batch; 0: all that are left (default 0)
+
+---Local SGD: ranks share the batch but train alone, each on gradients of its own part, and every few steps their weights become the mean. APPROX: with every = 1, plain SGD and even parts it is data parallelism up to rounding.
+---@param options? orrery.strategy.average.Options
+---@return orrery.Strategy
+function orrery.strategy.average(options) end
+
+---@class orrery.strategy.place.Options
+---@field modules? table the modules of each part: {"a", {"b", "c"}}; required
+---@field ranks? integer[] the rank of each part; left out, one after another (default false)
+
+---Modules placed on ranks by hand: whole layers on one rank after another, or the halves of a layer on two ranks that meet where the model says (Krizhevsky et al., NIPS 2012). EXACT. Microbatches go one at a time; strategy.pipeline keeps several on their way.
+---@param options orrery.strategy.place.Options
+---@return orrery.Strategy
+function orrery.strategy.place(options) end
+
+---Fully sharded data parallelism by its own name: zero's stage 3.
+---@param options? table those of strategy.zero but `stage`
+---@return orrery.Strategy
+function orrery.strategy.fsdp(options) end
+
+---@class orrery.strategy.define.Options
+---@field name? string required
+---@field class? string "exact", "stale" or "approx"; required
+---@field options? table {name = default} (default {})
+---@field provides? string words, with commas between, that other strategies may require (default "")
+---@field requires? string words that another strategy of the stack must provide (default "")
+---@field conflicts? string words that none may provide (default "")
+---@field transform? fun(draft:orrery.Draft,options:table) edits the differentiated program (default nil)
+---@field transform_forward? fun(draft:orrery.Draft,options:table) edits the forward ops (default nil)
+---@field predict? fun(query:table,options:table):integer bytes that a rank sends (default nil)
+---@field schedule? fun(stage,stages,leaves,options):string[] {"F0", "B0", ...} (default nil)
+
+---A strategy of the script's own, called as those of plugins are. docs/strategies/README.md has an example.
+---@param definition orrery.strategy.define.Options
+---@return fun(options?:table):orrery.Strategy
+function orrery.strategy.define(definition) end
+
+---@class orrery.strategy.data.Options
+---@field size? integer ranks that share the batch; 0: all that are left (default 0)
+---@field bucket? integer bytes of gradients that travel together (default 26214400)
+
+---The strategy plugin of this name.
+---@param options? orrery.strategy.data.Options
+---@return orrery.Strategy
+function orrery.strategy.data(options) end
+
+---@class orrery.strategy.pipeline.Options
+---@field size? integer stages, one a rank; 0: as many as `stages` lists, else all ranks that are left (default 0)
+---@field stages? any modules of each chunk: "tok,pos,blocks.1-6;blocks.7-12,norm,head"; or auto (default auto)
+---@field schedule? any gpipe, 1f1b, interleaved, looped, zb1, zbv, or a function that orders the cells of a stage (default 1f1b)
+---@field chunks? integer chunks of the model on each rank: interleaved and looped; 0: 2 there, else 1 (default 0)
+
+---The strategy plugin of this name.
+---@param options? orrery.strategy.pipeline.Options
+---@return orrery.Strategy
+function orrery.strategy.pipeline(options) end
+
+---@class orrery.strategy.precision.Options
+---@field compute? any what modules compute in: bf16, f16 or f32 (default bf16)
+---@field keep? any modules that stay in f32, such as norm
+---@field wire? any what gradients are added and sent in: bf16, f16 or f32
+---@field loss_scale? any dynamic, or a power of two; f16: dynamic
+---@field growth_interval? integer good steps before a dynamic loss scale doubles (default 2000)
+
+---The strategy plugin of this name.
+---@param options? orrery.strategy.precision.Options
+---@return orrery.Strategy
+function orrery.strategy.precision(options) end
+
+---@class orrery.strategy.recompute.Options
+---@field mode? any full: all but its inputs; selective: what is cheap (default full)
+---@field path? any regions such as blocks.*; left out: elements of lists
+---@field offload? any host or disk: nothing is repeated, activations wait there (default none)
+
+---The strategy plugin of this name.
+---@param options? orrery.strategy.recompute.Options
+---@return orrery.Strategy
+function orrery.strategy.recompute(options) end
+
+---@class orrery.strategy.server.Options
+---@field mode? any sync: every step waits for all gradients; async: none does; stale: up to a bound (default sync)
+---@field servers? integer ranks that hold parameters' optimizer state and step them (default 1)
+---@field dedicated? integer 1: servers get no share of the batch, they only serve (default 0)
+---@field push? integer async: steps whose gradients are pushed together, added (default 1)
+---@field pull? integer async: steps between two pulls of the weights (default 1)
+---@field bound? integer stale: steps that a worker may be ahead of the weights it reads (default 0)
+---@field log? any async, stale: file that the order of arrivals is written to
+---@field replay? any async, stale: such a file, to be followed
+---@field size? integer ranks that share the batch; 0: all that are left (default 0)
+---@field bucket? integer bytes of parameters that travel together (default 26214400)
+
+---The strategy plugin of this name.
+---@param options? orrery.strategy.server.Options
+---@return orrery.Strategy
+function orrery.strategy.server(options) end
+
+---@class orrery.strategy.tensor.Options
+---@field size? integer ranks that share every sample; 0: all that are left (default 0)
+---@field column? any linear layers cut by outputs; with row left out: found
+---@field row? any linear layers cut by inputs
+---@field sequence? integer whether norms and dropouts work on parts of the sequence (default 0)
+---@field vocab? integer whether embedding and loss are cut by the vocabulary (default 1)
+---@field chunks? integer partial sums of every sum over a cut dim; 0: one a rank (default 0)
+
+---The strategy plugin of this name.
+---@param options? orrery.strategy.tensor.Options
+---@return orrery.Strategy
+function orrery.strategy.tensor(options) end
+
+---@class orrery.strategy.zero.Options
+---@field stage? integer what lies in pieces: 1 optimizer state, 2 gradients too, 3 parameters too (default 1)
+---@field group? integer ranks that hold one set of pieces; every group has one; 0: all that share the batch (default 0)
+---@field cut? any flat: even pieces; tensor: whole tensors, dealt by size, for any optimizer (default flat)
+---@field bucket? integer bytes of parameters that travel together, stages 1 and 2 (default 26214400)
+---@field units? any modules that are gathered as one, stage 3: "blocks.*"; auto: elements of lists (default auto)
+---@field reshard? integer stage 3: 1 gathers again for backward, 0 keeps what forward gathered (default 1)
+---@field prefetch? integer stage 3: units gathered ahead of the one in use (default 1)
+---@field offload? any where what lies in pieces is kept between uses: host memory or disk (default none)
+---@field directory? any of the files of offload = "disk"; left out: the run's, or the system's
+
+---The strategy plugin of this name.
+---@param options? orrery.strategy.zero.Options
+---@return orrery.Strategy
+function orrery.strategy.zero(options) end
+
+---@class orrery.strategy.traffic
+orrery.strategy.traffic = {}
+
+---What a rank sends, in bytes, in a sum over the batch that all get; for a strategy's predict.
+---@param query table
+---@return integer
+function orrery.strategy.traffic.sum(query) end
+
+---What a rank sends, in bytes, in an exchange of pieces; for a strategy's predict.
+---@param query table
+---@return integer
+function orrery.strategy.traffic.pieces(query) end
 
 return orrery

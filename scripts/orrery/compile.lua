@@ -27,24 +27,39 @@ local function strategies(given)
   return list
 end
 
--- Parameters that the optimizer changes, and how it does.
-local function trained(model, optimizer)
-  local list = {}
-  for _, parameter in ipairs(tree.parameters(model)) do
+-- The parameters that are trained: what is not frozen, by itself or by the optimizer.
+local function trained(what, model, optimizer)
+  local list, all = {}, tree.parameters(model)
+  for _, parameter in ipairs(all) do
     if not parameter.frozen and not (optimizer and optimizer:freezes(parameter)) then
       list[#list + 1] = parameter
     end
+  end
+  if #all == 0 then
+    orrery.fail(what .. ": the model has no parameters: parts that are kept in m.name = ... count")
   end
   return list
 end
 
 local M = {}
 
--- orrery.compile(loss, {params =, optimizer =, ...}): a training step. The loss function gets the
--- batch as a table of tensors and returns the loss and, if wanted, {name = tensor} to fetch.
+--- orrery.compile(loss, options)
+--- A training step. The loss gets the batch as a table of tensors and returns the loss and, if wanted,
+--- {name = tensor} to fetch by result:get(name).
+---@param loss orrery.Module|fun(batch:table):orrery.Tensor
+---@param options table
+---@option params orrery.Module|table the model whose parameters are trained; required
+---@option optimizer orrery.Optimizer required
+---@option microbatches integer=0 pieces of the batch whose gradients are added in one order; 0: as many as workers
+---@option clip number=0 the largest norm of all gradients together; 0: any
+---@option grad_norm boolean=false results tell the norm of all gradients, as they do with clip
+---@option numerics string="exact" "fast": matrix products in any order, and in TF32
+---@option strategy orrery.Strategy[]={strategy.data{}} how the work is spread
+---@return orrery.Run
 function M.compile(loss, options)
   local o = orrery.options("compile", options, {
     params = false, optimizer = false, microbatches = 0, clip = 0,
+    grad_norm = false, -- also where nothing is clipped
     numerics = "exact", -- "fast": kernels may compute matrix products in any order, and in TF32
     strategy = { orrery.strategy.data {} },
   })
@@ -63,14 +78,21 @@ function M.compile(loss, options)
     orrery.fail(("compile: optimizer is %s; write optim.adamw{lr = 1e-3}"):format(
       orrery.type(optimizer)))
   end
+  local params = trained("compile", o.params, optimizer)
+  optimizer = optimizer:bound(params, engine.buffer)
+  -- To clip at infinity is to multiply by exactly 1.
+  local clip = o.clip or 0
+  if o.grad_norm and clip == 0 then clip = math.huge end
   return engine.run {
     loss = loss,
-    params = trained(o.params, optimizer),
+    params = params,
+    states = tree.states(o.params),
+    unchanged = tree.watch(o.params),
     gradients = {},
     update = function(...) return optimizer:trace(...) end,
     scalars = function(step) return optimizer:scalars(step) end,
     microbatches = o.microbatches,
-    clip = o.clip or 0,
+    clip = clip,
     alone = false,
     fast = o.numerics == "fast",
     strategies = strategies(o.strategy),
@@ -78,18 +100,22 @@ function M.compile(loss, options)
   }
 end
 
--- orrery.value_and_grad(loss, model): a function of a batch that returns the loss and the gradients
--- of this rank alone, in the order of orrery.parameters(model). The next call
--- overwrites the gradients.
+--- orrery.value_and_grad(loss, model)
+--- A function of a batch that returns the loss and the gradients of this rank alone, in the order of
+--- orrery.parameters(model). The next call overwrites the gradients.
+---@param loss orrery.Module|fun(batch:table):orrery.Tensor
+---@param model orrery.Module|table
+---@return fun(batch:table):number,orrery.State[]
 function M.value_and_grad(loss, model)
-  local params, gradients = trained(model), {}
+  local params, gradients = trained("value_and_grad", model), {}
   for i, parameter in ipairs(params) do
-    gradients[i] = orrery.buffer(parameter.shape, {
+    gradients[i] = engine.buffer(parameter.shape, {
       dtype = parameter.dtype, name = "grad." .. parameter.name,
     })
   end
   local run = engine.run {
     loss = check_loss("value_and_grad", loss), params = params, gradients = gradients,
+    states = tree.states(model), unchanged = tree.watch(model),
     scalars = no_scalars, microbatches = 1, clip = 0, alone = true, fast = false,
     strategies = {},
     watched = tree.functions(model),
@@ -97,8 +123,11 @@ function M.value_and_grad(loss, model)
   return function(batch) return run:step(batch):mean(), gradients end
 end
 
--- orrery.func(fn): the compiled form of a function of tensors. Called with HostTensors, numbers or
--- lists; returns HostTensors.
+--- orrery.func(fn)
+--- The compiled form of a function of tensors. Called with HostTensors, numbers or lists; returns
+--- HostTensors.
+---@param fn fun(...):orrery.Tensor
+---@return fun(...):orrery.HostTensor
 function M.func(fn)
   if type(fn) ~= "function" then
     orrery.fail(("func: %s given, expected a function"):format(orrery.type(fn)))

@@ -1,8 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- orrery.gradient{forward = f, backward = g}: a function of tensors with a gradient of its own.
--- f(x, ...) gives y; g(dy, y, x, ...) gives one gradient for each x (nil: none). Neither may use a
--- tensor that was not handed to it.
+--- orrery.gradient(options)
+--- A function of tensors with a gradient of its own. Neither function may use a tensor that was not
+--- handed to it.
+---@param options table
+---@option forward fun(x,...):orrery.Tensor gives y; required
+---@option backward fun(dy,y,x,...) gives one gradient for each x (nil: none); required
+---@return fun(...):orrery.Tensor
 local _, orrery = ...
 local engine = orrery.engine
 

@@ -15,6 +15,7 @@ local function shelf(directory, what)
         names[#names + 1] = path:match "([^/]+)%.lua$"
         if names[#names] == name then
           local value = require("orrery." .. directory .. "." .. name)
+          if type(value) == "function" then value = engine.keep_frame(value) end
           rawset(shelved, name, value)
           return value
         end
@@ -36,17 +37,35 @@ orrery.value_and_grad = compile.value_and_grad
 
 orrery.gradient = require "orrery.gradient"
 
+--- orrery.parameters(model)
+--- The trained tensors of a module or of a table of modules, in natural order of their paths.
+---@param model orrery.Module|table
+---@return orrery.State[]
 local module = require "orrery.nn.module_tree"
 orrery.parameters = module.parameters
 
--- Prints a line from rank 0, formatted as by string.format.
+--- orrery.log(format, ...)
+--- Prints a line from rank 0, formatted as by string.format.
+---@param format string
+---@param ... any
 function orrery.log(format, ...)
   engine.print(format:format(...))
 end
 
--- A hash of all parameters' bytes in natural order of their paths.
+--- orrery.digest(model)
+--- A hash of the bytes of all tensors below, parameters and buffers, in natural order of their paths.
+---@param model orrery.Module|table
+---@return string
 function orrery.digest(model)
-  return engine.digest(module.parameters(model))
+  local states = module.states(model)
+  if #states == 0 then
+    orrery.fail(("digest: %s holds no parameter and no buffer"):format(orrery.type(model)))
+  end
+  return engine.digest(states)
+end
+
+for _, name in ipairs { "compile", "func", "value_and_grad", "gradient", "parameters", "log", "digest" } do
+  orrery[name] = engine.keep_frame(orrery[name])
 end
 
 local names = {}

@@ -26,7 +26,10 @@ end
 
 local M = {}
 
--- Fully sharded data parallelism by its own name: zero's stage 3.
+--- strategy.fsdp(options)
+--- Fully sharded data parallelism by its own name: zero's stage 3.
+---@param options? table those of strategy.zero but `stage`
+---@return orrery.Strategy
 function M.fsdp(options)
   local given = flat(options)
   if given.stage then orrery.fail("strategy.fsdp is stage 3 of strategy.zero: it has no option 'stage'") end
@@ -39,6 +42,10 @@ end
 -- nodes of what others own or its own piece to all others (orrery/sdk/traffic.hpp has the formulas).
 M.traffic = {}
 
+--- strategy.traffic.sum(query)
+--- What a rank sends, in bytes, in a sum over the batch that all get; for a strategy's predict.
+---@param query table
+---@return integer
 function M.traffic.sum(q)
   if q.ranks == 1 then return 0 end
   local function cut(rank)
@@ -48,6 +55,10 @@ function M.traffic.sum(q)
   return (q.nodes * (q.elements - share) + share * (q.ranks - 1)) * q.element_bytes
 end
 
+--- strategy.traffic.pieces(query)
+--- What a rank sends, in bytes, in an exchange of pieces; for a strategy's predict.
+---@param query table
+---@return integer
 function M.traffic.pieces(q)
   local all, own = 0, q.counts[q.rank + 1]
   for _, count in ipairs(q.counts) do all = all + count end
@@ -85,13 +96,24 @@ local function checked_options(d, given)
   return o
 end
 
--- strategy.define{name =, class = "exact" | "stale" | "approx", options = {size = 0, ...}, provides =, requires =,
--- conflicts = "words, with commas", transform = function(draft, options), transform_forward =,
--- predict = function(query, options) -> bytes, schedule = function(stage, stages, leaves, options) -> {"F0", "B0"}}:
--- a strategy of the script's own, called as those of plugins are. docs/strategies/README.md has an example.
+--- strategy.define(definition)
+--- A strategy of the script's own, called as those of plugins are. docs/strategies/README.md has an
+--- example.
+---@param definition table
+---@option name string required
+---@option class string "exact", "stale" or "approx"; required
+---@option options table={} {name = default}
+---@option provides string="" words, with commas between, that other strategies may require
+---@option requires string="" words that another strategy of the stack must provide
+---@option conflicts string="" words that none may provide
+---@option transform fun(draft:orrery.Draft,options:table)=nil edits the differentiated program
+---@option transform_forward fun(draft:orrery.Draft,options:table)=nil edits the forward ops
+---@option predict fun(query:table,options:table):integer=nil bytes that a rank sends
+---@option schedule fun(stage,stages,leaves,options):string[]=nil {"F0", "B0", ...}
+---@return fun(options?:table):orrery.Strategy
 function M.define(d)
   check_definition(d)
-  return function(given)
+  return engine.keep_frame(function(given)
     local o = checked_options(d, given)
     local function with_options(f)
       return f and function(...)
@@ -109,7 +131,7 @@ function M.define(d)
         predict = with_options(d.predict), schedule = with_options(d.schedule),
       },
     }
-  end
+  end)
 end
 
 -- Names of the strategies in strategy/.
@@ -121,14 +143,27 @@ local function scripted()
   return names
 end
 
+-- A plugin may have the name of one of them; it is taken, and said once.
+local said = {}
+local function tell_if_hidden(name)
+  if said[name] then return end
+  said[name] = true
+  for _, script in ipairs(scripted()) do
+    if script == name then
+      orrery.log("strategy.%s is a plugin's, and hides %s/orrery/strategy/%s.lua", name, engine.library(), name)
+    end
+  end
+end
+
 return setmetatable(M, {
   __index = function(_, name)
     local known = engine.strategies()
     for _, plugin in ipairs(known) do
       if plugin == name then
-        return function(options)
+        tell_if_hidden(name)
+        return engine.keep_frame(function(options)
           return { name = name, options = flat(options), line = engine.here() }
-        end
+        end)
       end
     end
     for _, script in ipairs(scripted()) do

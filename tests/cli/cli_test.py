@@ -37,6 +37,27 @@ class Usage(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (2, ""), words)
             self.assertNotEqual(done.stderr, "")
 
+    def test_closed_streams_are_no_files_of_the_script(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder) / "notes.lua"
+            script.write_text("""local file = io.open("notes", "w")
+for i = 1, 3 do require "orrery".log("noise") io.stderr:write "noise" end
+file:write(io.read "a" or "") file:write "mine" file:close()""")
+            for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
+                with self.subTest(closed=closed):
+                    done = subprocess.run(["sh", "-c", f"exec {BUILD}/orrery run notes.lua {closed}"], cwd=folder,
+                                          env=ENVIRONMENT, capture_output=True, stdin=subprocess.DEVNULL)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertEqual((pathlib.Path(folder) / "notes").read_text(), "mine")
+
+    def test_output_that_a_full_disk_did_not_take_is_an_error(self):
+        for words in (["plugins"], ["--help"], ["doctor"]):
+            with self.subTest(words=words), open("/dev/full", "w") as full:
+                done = subprocess.run([BUILD / "orrery", *words], stdout=full, stderr=subprocess.PIPE, text=True,
+                                      env=ENVIRONMENT)
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn("the output could not be written: No space left on device", done.stderr)
+
     def test_unknown_subcommand_offers_the_nearest(self):
         done = orrery("plugin")
         self.assertEqual(done.returncode, 2)
@@ -104,6 +125,88 @@ class Plugins(unittest.TestCase):
             self.assertTrue(found[("observer", "progress")]["on"])
             for plugin in found.values():
                 self.assertTrue(plugin["path"].startswith(os.path.realpath(folder)), plugin["path"])
+
+
+TRAIN = """
+local orrery = require "orrery"
+local nn, optim = orrery.nn, orrery.optim
+local model = nn.linear(1, 1)
+local run = orrery.compile(function(b) return nn.mse(model(b.x), b.y) end,
+  { params = model, optimizer = optim.sgd { lr = 0.1 } })
+run:step { x = orrery.tensor({ { 1.0 } }, "f32"), y = orrery.tensor({ { 2.0 } }, "f32") }
+"""
+ABSENT = BUILD / "tests/plugin/orrery-test-absent.so"
+FAULTY = BUILD / "tests/plugin/orrery-test-faulty.so"
+
+
+def train(*words, script=TRAIN, command="run", **variables):
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "train.lua").write_text(script)
+        return orrery(command, *words, f"{folder}/train.lua", **variables)
+
+
+class Asked(unittest.TestCase):
+    """What is asked for by name is what one gets, or an error."""
+
+    def test_what_is_not_here_on_any_number_of_ranks(self):
+        for ranks, words in (("1", ("--comm", "absent")), ("2", ("--comm", "absent")), ("1", ("--kernels", "absent"))):
+            done = train("-n", ranks, *words, script="", ORRERY_PLUGIN_PATH=str(ABSENT))
+            self.assertEqual(done.returncode, 69, done.stderr)
+            self.assertRegex(done.stderr, f"{words[0][2:]} 'absent' .* here: there is no such machine")
+
+    def test_several_ranks_of_a_backend_that_joins_nobody(self):
+        done = train("-n", "2", "--comm", "null")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("comm 'null' joins at most 1 rank: 2 would train nothing together", done.stderr)
+        self.assertNotIn("train.lua", done.stderr)
+        self.assertEqual(train("--comm", "null").returncode, 0)
+
+    def test_the_plugin_of_a_name_that_two_have_is_said(self):
+        with tempfile.TemporaryDirectory() as folder:
+            copy = pathlib.Path(folder) / "mine.so"
+            copy.write_bytes((BUILD / "plugins/orrery-observer-progress.so").read_bytes())
+            done = train("-n", "2", ORRERY_PLUGIN_PATH=folder)
+        self.assertEqual(done.stderr.count("observer 'progress' is not used: plugin "), 1, done.stderr)
+        self.assertIn(f"hidden by {copy}, which comes first", done.stderr)
+        self.assertNotIn("is not used", train().stderr)
+
+    def test_a_new_plugin_has_a_name_of_its_own(self):
+        for kind, name in (("strategy", "data"), ("strategy", "average"), ("comm", "local"), ("kernel", "cpu")):
+            with tempfile.TemporaryDirectory() as folder:
+                done = subprocess.run([BUILD / "orrery", "new", "plugin", kind, name], cwd=folder, env=ENVIRONMENT,
+                                      capture_output=True, text=True)
+                self.assertEqual((done.returncode, os.listdir(folder)), (2, []), name)
+                self.assertIn(f"there is a {kind} '{name}' already, in /", done.stderr)
+
+    def test_who_computes_an_op_is_said(self):
+        plan = train(command="plan").stdout
+        self.assertRegex(plan, r"(?m)^  kernels cpu \d+: .*pointwise")
+        table = train("--profile", script=TRAIN + TRAIN.splitlines()[-1]).stdout
+        self.assertRegex(table, r"(?m)  by cpu \(\d+\)$")
+
+
+class Faults(unittest.TestCase):
+    """Of a plugin: it is named, and the run has not succeeded."""
+
+    def test_exit_is_no_success(self):
+        for ranks in ("1", "2"):
+            done = train("-n", ranks, ORRERY_PLUGIN_PATH=str(FAULTY), ORRERY_TEST_FAULT="exit")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(f"observer 'faulty' ({FAULTY}) has called exit() in its 'start'", done.stderr)
+
+    def test_observers_get_their_end_after_an_error_of_the_script(self):
+        done = train(script=TRAIN + "error 'cheese'", ORRERY_PLUGIN_PATH=str(FAULTY), ORRERY_TEST_EVENTS="1")
+        self.assertEqual(done.returncode, 1)
+        told = [line for line in done.stdout.splitlines() if line.startswith(("event 5", "event 6", "stopped"))]
+        self.assertEqual(len(told), 3, done.stdout)
+        self.assertIn("cheese", told[0])
+        self.assertEqual(told[1:], ["event 6 ", "stopped"])
+
+    def test_and_after_an_error_of_their_own(self):
+        done = train(ORRERY_PLUGIN_PATH=str(FAULTY), ORRERY_TEST_EVENTS="1", ORRERY_TEST_EVENTS_FAIL="1")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("observer faulty: no more", done.stderr)
+        self.assertEqual(done.stdout.splitlines()[-2:], ["event 6 ", "stopped"])
 
 
 if __name__ == "__main__":

@@ -18,6 +18,13 @@ TEST_P(Composed, CollectivesEqualTheScalarModel) {
   }
 }
 
+TEST_P(Composed, EmptyPartsAreTheSameOperationOnAllRanks) {
+  for (int n : {2, 3}) {
+    const auto outcome = run(GetParam(), n, "empties", "", {"ORRERY_DEADLINE=20"});
+    EXPECT_EQ(outcome.code, 0) << n << " ranks: " << outcome.output;
+  }
+}
+
 TEST_P(Composed, SplitsWork) {
   const auto outcome = run(GetParam(), 4, "splits", "", {"ORRERY_DEADLINE=20"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;

@@ -24,7 +24,7 @@ int leftovers() {
 
 // MPICH's mpiexec kills the others in the same moment: it may be the last to speak, and names no
 // rank.
-TEST_P(OnMain, DeadPeerIsNamedBySurvivors) {
+TEST_P(Failing, DeadPeerIsNamedBySurvivors) {
   const int before = leftovers();
   for (int n : {2, 3, 4}) {
     const auto outcome = run(GetParam(), n, "falls", "9 100000", {"ORRERY_DEADLINE=20"});
@@ -44,7 +44,7 @@ TEST_P(OnMain, DeadPeerIsNamedBySurvivors) {
   EXPECT_EQ(leftovers(), before);
 }
 
-TEST_P(OnMain, FrozenPeerIsNamedBySurvivors) {
+TEST_P(Failing, FrozenPeerIsNamedBySurvivors) {
   const auto outcome = run(GetParam(), 3, "falls", std::to_string(SIGSTOP) + " 100", deadline("1"));
   // MPICH's mpiexec has to kill the frozen one, and may take that for the job's end.
   const bool killed = GetParam().launcher == "mpiexec.mpich" && outcome.code == SIGKILL;
@@ -56,7 +56,7 @@ TEST_P(OnMain, FrozenPeerIsNamedBySurvivors) {
 }
 
 // Some wait for it, others for those who do, each in its own way.
-TEST_P(OnMain, PeerThatFreezesInALargeTreeIsNamedBySurvivors) {
+TEST_P(Failing, PeerThatFreezesInALargeTreeIsNamedBySurvivors) {
   const auto outcome =
       run(GetParam(), 4, "falls in a tree", std::to_string(SIGSTOP) + " 100000", deadline("1"));
   EXPECT_GE(count(outcome.output, "rank 3 has not answered for 1 s in tree_all_reduce 'bucket 3'"),
@@ -65,7 +65,7 @@ TEST_P(OnMain, PeerThatFreezesInALargeTreeIsNamedBySurvivors) {
   EXPECT_LT(outcome.seconds, 6 + patience());
 }
 
-TEST_P(OnMain, PeerThatDiesInALargeTreeIsNamedBySurvivors) {
+TEST_P(Failing, PeerThatDiesInALargeTreeIsNamedBySurvivors) {
   const auto outcome = run(GetParam(), 4, "falls in a tree", "9 100000", {"ORRERY_DEADLINE=20"});
   const bool silenced =
       GetParam().launcher == "mpiexec.mpich" && count(outcome.output, "Killed (signal 9)");
@@ -73,14 +73,14 @@ TEST_P(OnMain, PeerThatDiesInALargeTreeIsNamedBySurvivors) {
   EXPECT_LT(outcome.seconds, patience());
 }
 
-TEST_P(OnMain, BlamePassesThroughThoseWhoWait) {
+TEST_P(Failing, BlamePassesThroughThoseWhoWait) {
   const auto outcome = run(GetParam(), 3, "chain", "", deadline("1"));
   EXPECT_GE(count(outcome.output, "rank 2 has not answered for 1 s in recv 'activation'"),
             speakers(2))
       << outcome.output;
 }
 
-TEST_P(OnMain, DeadlockEndsAtTheDeadline) {
+TEST_P(Failing, DeadlockEndsAtTheDeadline) {
   const auto outcome = run(GetParam(), 2, "embrace", "", deadline("1"));
   EXPECT_EQ(outcome.code, ORR_DEADLINE) << outcome.output;
   EXPECT_GE(count(outcome.output, "wait for each other since 1 s in recv 'activation'"),
@@ -89,7 +89,7 @@ TEST_P(OnMain, DeadlockEndsAtTheDeadline) {
   EXPECT_LT(outcome.seconds, 2 + patience());
 }
 
-TEST_P(OnMain, LatePeerBelowTheDeadlineIsNoFailure) {
+TEST_P(Failing, LatePeerBelowTheDeadlineIsNoFailure) {
   const auto outcome = run(GetParam(), 3, "late", "600", {"ORRERY_DEADLINE=5"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   const auto strict = run(GetParam(), 3, "late", "3000", operation_deadline("0.2"));
@@ -98,7 +98,7 @@ TEST_P(OnMain, LatePeerBelowTheDeadlineIsNoFailure) {
       << strict.output;
 }
 
-TEST_P(OnMain, DisagreementNamesBothSides) {
+TEST_P(Failing, DisagreementNamesBothSides) {
   const std::string one = "rank 0 all_reduce 'gradients' (train.lua:12) of 100000 f32";
   const std::pair<const char*, const char*> cases[] = {
       {"count", "rank 1 all_reduce 'gradients' (train.lua:12) of 50000 f32"},
@@ -114,7 +114,7 @@ TEST_P(OnMain, DisagreementNamesBothSides) {
   }
 }
 
-TEST_P(OnMain, UnequalEndsOfAMessageAreNamed) {
+TEST_P(Failing, UnequalEndsOfAMessageAreNamed) {
   const auto outcome = run(GetParam(), 2, "unequal", "", {"ORRERY_DEADLINE=10"});
   EXPECT_GE(count(outcome.output,
                   "rank 0 sends 5 f32 'logits' to rank 1, which receives 4 f32 'activation'"),
@@ -122,7 +122,7 @@ TEST_P(OnMain, UnequalEndsOfAMessageAreNamed) {
       << outcome.output;
 }
 
-TEST_P(OnMain, AbortReachesPeersInFlight) {
+TEST_P(Failing, AbortReachesPeersInFlight) {
   const auto outcome = run(GetParam(), 3, "gives up", "", {"ORRERY_DEADLINE=10"});
   EXPECT_GE(count(outcome.output, "rank 0 aborted: loss is not finite"), speakers(3))
       << outcome.output;
@@ -132,7 +132,7 @@ TEST_P(OnMain, AbortReachesPeersInFlight) {
   EXPECT_LT(outcome.seconds, patience());
 }
 
-TEST_P(OnMain, InvalidDescriptorsAreRefusedAndHarmless) {
+TEST_P(BesidesTheJudge, InvalidDescriptorsAreRefusedAndHarmless) {
   const auto outcome = run(GetParam(), 2, "refused", "", {"ORRERY_DEADLINE=10"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
 }

@@ -166,10 +166,10 @@ const Body freeze("freeze", [](const std::string& backend, const std::string& fi
   return 0;
 });
 
-TEST_P(Mpi, AllSilentRanksAreNamed) {
+// Rank 1 may be mute in the library's queue of a frozen one: its process answers.
+TEST_P(Mpi, OnlyFrozenRanksAreNamed) {
   const auto outcome = run(GetParam(), 4, "freeze", "2", {"ORRERY_DEADLINE=20"});
-  EXPECT_GE(
-      count(outcome.output, "rank 2 and rank 3 have not answered for 1 s in barrier 'meeting'"), 1)
+  EXPECT_GE(count(outcome.output, "rank 2 has not answered for 1 s in barrier 'meeting'"), 1)
       << outcome.output;
   EXPECT_NE(outcome.code, 0);
 }

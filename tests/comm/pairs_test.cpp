@@ -8,7 +8,7 @@
 namespace comm_suite {
 namespace {
 
-TEST_P(OnMain, ReceivesFromAnySource) {
+TEST_P(BesidesTheJudge, ReceivesFromAnySource) {
   for (int n = 2; n <= 4; ++n) {
     const auto outcome = run(GetParam(), n, "any source", "", {"ORRERY_DEADLINE=10"});
     EXPECT_EQ(outcome.code, 0) << n << " ranks: " << outcome.output;

@@ -183,6 +183,23 @@ ranks::Outcome run(const Setting& s, int n, const std::string& body, const std::
   return run_under(find(s.launcher), n, body, words, env);
 }
 
+void BesidesTheJudge::SetUp() {
+  OnMain::SetUp();
+  const Setting& s = GetParam();
+  if (!IsSkipped() && name_of(s) == name_of({.backend = s.backend, .launcher = "orrery"}))
+    GTEST_SKIP() << "the judge of plugins asks";
+}
+
+std::vector<int> sizes(const Setting& s, int fewest) {
+  std::vector<int> all;
+  for (int n = 1; n <= 5; ++n) {
+    const std::string hosts = s.hosts.substr(0, static_cast<size_t>(n));
+    if (n >= fewest && (hosts.empty() || hosts.find_first_not_of(hosts[0]) != std::string::npos))
+      all.push_back(n);
+  }
+  return all;
+}
+
 void forbid_reaching_peers() {
   sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -217,5 +234,7 @@ const std::vector<Body> judged = [] {
 const auto names = [](const testing::TestParamInfo<Setting>& info) { return name_of(info.param); };
 INSTANTIATE_TEST_SUITE_P(Backends, Everywhere, testing::ValuesIn(settings()), names);
 INSTANTIATE_TEST_SUITE_P(Backends, OnMain, testing::ValuesIn(settings()), names);
+INSTANTIATE_TEST_SUITE_P(Backends, BesidesTheJudge, testing::ValuesIn(settings()), names);
+INSTANTIATE_TEST_SUITE_P(Backends, Failing, testing::ValuesIn(settings()), names);
 
 }  // namespace comm_suite

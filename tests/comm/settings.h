@@ -84,6 +84,18 @@ class OnMain : public Everywhere {
   // Seconds, fewer than any deadline that is not to be waited for; foreign launchers start slowly.
   double patience() const { return all_speak() ? 2 * slowness : 20; }
 };
+// What `orrery check` runs on a backend among ranks that our launcher starts (tests/check): here it
+// is run where the judge does not come.
+class BesidesTheJudge : public OnMain {
+ protected:
+  void SetUp() override;
+};
+
+// What survivors say; most of the time somebody waits.
+class Failing : public OnMain {};
+
 std::string name_of(const Setting& s);
+// Numbers of ranks up to 5 that no other setting has in the same way.
+std::vector<int> sizes(const Setting& s, int fewest = 1);
 
 }  // namespace comm_suite

@@ -17,7 +17,8 @@ ALONE = "{ strategy.average{ every = %d, states = %s } }"
 
 def tensors(folder, file="model"):
     """{name: floats} of a checkpoint's safetensors."""
-    data = (folder / f"{file}.safetensors").read_bytes()
+    [path] = folder.glob(f"{file}.*.safetensors")
+    data = path.read_bytes()
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8:8 + size])
     header.pop("__metadata__")

@@ -187,7 +187,7 @@ class Checkpoints(unittest.TestCase):
             self.assertIn(text, done.err)
 
     def test_each_file_truncated_or_altered(self):
-        for name in ("checkpoint.json", "model.safetensors", "optimizer.safetensors"):
+        for name in ("checkpoint.json", "model.1.safetensors", "optimizer.1.safetensors"):
             path = self.saved / name
             whole = path.read_bytes()
             for how, damaged in (("truncated", whole[:len(whole) // 2]),
@@ -198,8 +198,8 @@ class Checkpoints(unittest.TestCase):
             path.write_bytes(whole)
 
     def test_a_file_or_all_of_it_missing(self):
-        (self.saved / "model.safetensors").unlink()
-        self.refused("model.safetensors")
+        (self.saved / "model.1.safetensors").unlink()
+        self.refused("model.1.safetensors")
         shutil.rmtree(self.saved)
         self.refused("No such file")
 

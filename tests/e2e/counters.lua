@@ -4,7 +4,7 @@
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args { steps = 3, dim = 24, ctx = 8, batch = 24, microbatches = 12,
-  stack = "data", stage = 1, group = 0, bucket = 8000, servers = 2, sequence = false }
+  stack = "data", stage = 1, group = 0, bucket = 8000, servers = 2, sequence = false, every = 1 }
 orrery.seed(1)
 
 local data = orrery.data.text("counters.lua", { ctx = args.ctx, tokens = "bytes" })
@@ -25,6 +25,9 @@ local stacks = {
   data = function() return { strategy.data {} } end,
   zero = function() return { strategy.data {}, strategy.zero(zero) } end,
   server = function() return { strategy.server { servers = args.servers, bucket = args.bucket } } end,
+  async = function() return { strategy.server { mode = "async" } } end,
+  average = function() return { strategy.average { every = args.every } } end,
+  pipeline = function() return { strategy.pipeline { size = 2 }, strategy.data {} } end,
   tensor = function()
     local half = strategy.tensor { size = 2, sequence = args.sequence }
     return { strategy.data { size = orrery.world.size // 2 }, half }

@@ -118,12 +118,13 @@ class Device(unittest.TestCase):
         return {name: int(n) for name, n in zip(numbers[::2], numbers[1::2])}
 
     def test_steps_are_recorded(self):
-        """From the third step on a step is graphs, one wait, and what cannot be recorded."""
+        """From the third step on a step is graphs, a wait, and what cannot be recorded."""
         few, many, more = (self.counts("examples/mlp.lua", f"steps={steps}") for steps in (10, 20, 30))
         for name in ("launches", "recorded", "allocations"):
             self.assertEqual(many[name], few[name], name)
-        self.assertEqual(more["graphs"] - many["graphs"], 10)
-        self.assertEqual(more["syncs"] - many["syncs"], 10)
+        # One of the step, one of the look at its parameters, which a known norm of gradients spares (below).
+        self.assertEqual(more["graphs"] - many["graphs"], 20)
+        self.assertEqual(more["syncs"] - many["syncs"], 20)
         gpt = [word for word in GPT if not word.startswith(("steps", "sample", "eval"))] + ["sample=0", "eval=0"]
         few, many = (self.counts(*gpt, f"steps={steps}") for steps in (10, 20))
         # scatter_add, which may not be recorded there, for positions and tokens, and the one launch between.
@@ -158,7 +159,7 @@ class Device(unittest.TestCase):
 
     def test_refusals(self):
         done = orrery("run", "--kernels", "strict,reference", *MLP, **STRICT)
-        self.assertEqual(done.code, 1, done.err)
+        self.assertEqual(done.code, 2, done.err)
         self.assertIn("kernels 'strict' work on device 'strict' and 'reference' on 'host': choose plugins of one device",
                       done.err)
         done = run("strict", 2, self.script('{ strategy.server{ mode = "async" } }', "served.lua"))

@@ -9,7 +9,7 @@ import signal
 import sys
 import unittest
 
-from program import HERE, Job
+from program import HERE, Job, orrery
 
 DEADLINE = 2
 RANKS = 3
@@ -36,6 +36,19 @@ class Failures(unittest.TestCase):
                 job.process.send_signal(number)
                 self.check_end(job, 128 + number)
                 self.assertIn(f"after signal {int(number)} to the launcher", job.err)
+
+    # Liveness is not progress: a rank that lives is waited for past the deadline, and they say for what.
+    def test_work_of_one_rank_alone_is_waited_for(self):
+        job = orrery("run", "-n", 2, "alone.lua", "seconds=3", cwd=HERE / "bad", ORRERY_DEADLINE="1")
+        self.assertEqual(job.code, 0, job.err)
+        self.assertIn("together", job.out)
+        self.assertRegex(job.err, r"orrery: waiting for rank 0 for \d+ s: it is in the script at alone\.lua:8")
+
+    # But not for ever: ten deadlines.
+    def test_a_rank_that_loops_for_ever_is_named_with_its_line(self):
+        job = orrery("run", "-n", 2, "alone.lua", "seconds=1e9", cwd=HERE / "bad", ORRERY_DEADLINE="0.5")
+        self.assertEqual(job.code, 124, job.err)
+        self.assertRegex(job.err, r"error: .*rank 0 has not answered .*; it is in the script at alone\.lua:8")
 
     def test_killed_launcher(self):
         job = self.start()

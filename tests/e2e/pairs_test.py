@@ -4,7 +4,6 @@ runs with an error that names both and the line of the script. There is no third
 
 Arguments: the build tree; --write writes docs/strategies/pairs.md instead of testing.
 """
-import concurrent.futures
 import pathlib
 import re
 import sys
@@ -13,6 +12,7 @@ import unittest
 from dataclasses import dataclass
 
 from program import HERE, SCHEDULES, SOURCE, orrery, sampled
+from sweep import Sweep, Training
 
 PAGE = SOURCE / "docs" / "strategies" / "pairs.md"
 
@@ -77,56 +77,56 @@ def oracle_of(first, second):
     return "{ " + ", ".join(e.arithmetic for e in other) + " }" if other else "nil", ranks
 
 
+def training(stack, ranks):
+    return Training(stack, ranks, script="pairs.lua", may_refuse=True)
+
+
 class Pairs:
+    """Outcomes of pairs, whose trainings share jobs (sweep.py)."""
+
     def __init__(self, folder):
         self.folder = folder
-        self.template = (HERE / "pairs.lua").read_text()
-        self.oracles = {}
+        self.sweep = Sweep(folder)
 
-    def run(self, stack, ranks, number):
-        script = self.folder / str(number) / "pairs.lua"
-        script.parent.mkdir(exist_ok=True)
-        script.write_text(self.template.replace("STACK", stack))
-        return orrery("run", "-n", ranks, script)
-
-    @staticmethod
-    def results(done):
-        lines = re.findall(r"^(?:step \d+ loss|digest) .*$", done.out, re.MULTILINE)
-        return [re.sub(r"  [\d.]+ ms$", "", line) for line in lines]
-
-    def expected(self, first, second):
-        stack, ranks = oracle_of(first, second)
-        if stack not in self.oracles:
-            self.oracles[stack] = self.run(stack, ranks, "oracle")
-        return self.oracles[stack]
-
-    def outcome(self, first, second, number):
+    def outcome(self, first, second):
         """"ok", or why the pair is refused; AssertionError for anything else."""
-        stack, ranks = stack_of(first, second)
-        done = self.run(stack, ranks, number)
-        what = f"{stack} on {ranks} ranks: {done.out}{done.err}"
-        if done.code == 0:
-            oracle = self.expected(first, second)
-            assert oracle.code == 0 and len(self.results(oracle)) == 5, oracle.err
-            assert self.results(done) == self.results(oracle), f"{what}\none process: {oracle.out}"
+        pair, oracle = training(*stack_of(first, second)), training(*oracle_of(first, second))
+        done = self.sweep.run([pair])[pair]
+        what = f"{pair}: {done}"
+        assert not done.error, what
+        if not done.refusals:
+            expected = self.sweep.lines(oracle)
+            assert len(expected) == 5, oracle
+            assert done.lines == expected, f"{what}\none process: {expected}"
             return "ok"
-        assert done.code == 1 and not self.results(done), what
-        errors = {re.sub(r".*?pairs\.lua", "pairs.lua", line)
-                  for line in re.findall(r"^(?:\[rank \d+\] )?error: (.*)$", done.err, re.MULTILINE)}
+        assert not done.lines and sorted(done.refusals) == list(range(pair.ranks)), what
+        errors = {self.reason(text) for text in done.refusals.values()}
         assert len(errors) == 1, what
         error = errors.pop()
-        assert re.match(r"pairs\.lua:\d+: ", error), what
         for entry in (first, second):
             assert entry.name in error, f"{what}\nthe error does not name {entry.name}"
-        return re.sub(r"^pairs\.lua:\d+: ", "", error)
+        return error
+
+    @staticmethod
+    def reason(text):
+        found = re.fullmatch(r"(?:.*?/)?pairs\.lua:\d+: (.*)", text)
+        assert found, text
+        return found[1]
 
     def matrix(self):
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            pairs = sampled((a, b) for a in ENTRIES for b in ENTRIES)
-            for a, b in pairs:
-                self.expected(a, b)
-            return {(a.title, b.title): pool.submit(self.outcome, a, b, number)
-                    for number, (a, b) in enumerate(pairs)}
+        pairs = sampled((a, b) for a in ENTRIES for b in ENTRIES)
+        self.sweep.run(training(*how(*pair)) for pair in pairs for how in (oracle_of, stack_of))
+        return pairs
+
+    def refused_at_start(self, first, second):
+        """Why, in a job of its own."""
+        stack, ranks = stack_of(first, second)
+        script = self.folder / "pairs.lua"
+        script.write_text((HERE / "pairs.lua").read_text().replace("STACK", stack))
+        done = orrery("run", "-n", ranks, script)
+        assert (done.code, done.out) == (1, ""), f"{done.code}: {done.out}{done.err}"
+        [error] = {self.reason(line) for line in re.findall(r"^(?:\[rank \d+\] )?error: (.*)$", done.err, re.MULTILINE)}
+        return error
 
 
 def page_of(outcomes):
@@ -153,10 +153,15 @@ reason below. The model is `tests/e2e/pairs.lua`, on 1, 2 or 4 ranks; strategies
 class Test(unittest.TestCase):
     def test_every_pair(self):
         with tempfile.TemporaryDirectory() as folder:
-            outcomes = {}
-            for pair, future in Pairs(pathlib.Path(folder)).matrix().items():
-                with self.subTest(pair=pair):
-                    outcomes[pair] = future.result()
+            pairs, outcomes, reasons = Pairs(pathlib.Path(folder)), {}, {}
+            for a, b in pairs.matrix():
+                with self.subTest(first=a.title, second=b.title):
+                    outcomes[a.title, b.title] = reason = pairs.outcome(a, b)
+                    reasons.setdefault(reason, (a, b))
+            reasons.pop("ok")
+            for reason, pair in reasons.items():
+                with self.subTest(reason=reason):
+                    self.assertEqual(pairs.refused_at_start(*pair), reason)
         if len(outcomes) == len(ENTRIES) ** 2:
             page = page_of(outcomes)
             print(page[len(HEAD):])

@@ -32,6 +32,9 @@ def planned(text):
         for sent, some in re.findall(r"^  sends +(\d+) bytes a step in \d+ operations?(.*)$", part,
                                      re.MULTILINE):
             found |= {rank: (arena, int(sent)) for rank in ranks_in(some) or who}
+        more = r"^  sends +(\d+) bytes more after each step in \d+ operations?(.*)$"
+        for sent, some in re.findall(more, part, re.MULTILINE):
+            found |= {rank: (arena, found[rank][1] + int(sent)) for rank in ranks_in(some) or who}
     return found
 
 
@@ -68,6 +71,20 @@ class PlanIsTruth(unittest.TestCase):
             self.check(4, "stack=zero", f"stage={stage}", "group=2")
         self.check(3, "stack=server")
         self.check(4, "stack=server", "servers=1")
+
+    def test_ranks_that_train_alone_and_their_averages(self):
+        for ranks in (2, 3, 4):
+            self.check(ranks, "stack=average")
+
+    def test_servers_of_their_own_time_do_send(self):
+        plan = orrery("plan", "-n", 2, "counters.lua", "stack=async", cwd=HERE)
+        self.assertEqual((plan.code, plan.err), (0, ""))
+        self.assertRegex(plan.out, r"(?m)^  server: a worker pushes gradients of \d+ bytes")
+        self.assertRegex(plan.out, r"(?m)^  sends   what strategy.server says above")
+
+    def test_stages(self):
+        self.check(2, "stack=pipeline")
+        self.check(4, "stack=pipeline")
 
     def test_cut_layers(self):
         for words in (["stack=tensor"], ["stack=tensor", "sequence=true"]):

@@ -11,6 +11,7 @@ import tempfile
 import unittest
 
 from program import HERE, orrery, sampled
+from sweep import Sweep, Training
 
 LOW = "strategy.precision{}"
 F16 = 'strategy.precision{ compute = "f16", loss_scale = 1024 }'
@@ -32,6 +33,7 @@ class Precision(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
+        cls.sweep = Sweep(pathlib.Path(cls.folder.name))
 
     def start(self, command, stack, ranks, *words):
         script = pathlib.Path(self.folder.name) / "strategies.lua"
@@ -40,9 +42,8 @@ class Precision(unittest.TestCase):
         self.assertEqual(done.code, 0, done.err)
         return done.out
 
-    def run_stack(self, stack, ranks, *words):
-        return re.findall(r"^((?:step \d+ loss|eval|digest) .*?)(?:  [\d.]+ ms)?$",
-                          self.start("run", stack, ranks, *words), re.MULTILINE)
+    def run_stack(self, stack, ranks):
+        return self.sweep.lines(Training(stack, ranks))
 
     def test_is_near_f32_but_not_it(self):
         full = self.run_stack("nil", 1)
@@ -50,17 +51,17 @@ class Precision(unittest.TestCase):
             low = self.run_stack(stack, 1)
             self.assertEqual(len(low), len(full))
             self.assertNotEqual(low, full)
-            for got, want in zip(low[:-1], full[:-1]):
+            for got, want in zip(low[:11], full[:11]):
                 x, y = (float(re.search(r"(?:loss|eval) (\S+)", line)[1]) for line in (got, want))
                 self.assertLess(abs(x - y), bound * y)
 
     def test_has_the_same_bits_on_any_ranks(self):
-        for how in (LOW, F16, WIDE, NARROW):
-            alone = self.run_stack(how, 1)
-            for ranks, stack in sampled(STACKS):
-                stack = stack.replace(LOW, how)
-                with self.subTest(ranks=ranks, stack=stack):
-                    self.assertEqual(self.run_stack(stack, ranks), alone)
+        cases = [(how, ranks, stack.replace(LOW, how)) for how in (LOW, F16, WIDE, NARROW)
+                 for ranks, stack in sampled(STACKS)]
+        self.sweep.run(Training(stack, ranks) for _, ranks, stack in cases)
+        for how, ranks, stack in cases:
+            with self.subTest(ranks=ranks, stack=stack):
+                self.assertEqual(self.run_stack(stack, ranks), self.run_stack(how, 1))
 
     def ledger(self, stack, *words):
         line = re.search(r"^  ledger  (.*) = ([\d.]+) bytes for each of (\d+) parameters$",

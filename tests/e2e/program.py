@@ -65,11 +65,11 @@ def as_at_a_terminal(limit):
 class Job:
     """A running `orrery WORDS...`, behind a launcher if there is one."""
 
-    def __init__(self, *words, cwd=SOURCE, limit=None, launcher=(), **variables):
+    def __init__(self, *words, cwd=SOURCE, limit=None, launcher=(), stdin=False, **variables):
         kept = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
         self.process = subprocess.Popen(
             [*map(str, launcher), BUILD / "orrery", *map(str, words)], cwd=cwd, env=kept | variables, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             start_new_session=True, preexec_fn=lambda: as_at_a_terminal(limit))
 
     def finish(self, timeout=PATIENCE):

@@ -2,7 +2,8 @@
 """Every EXACT strategy and stack gives the bits of one process: losses, gradient norms, parameters.
 
 A row is a stack and the ranks it runs on; it is held against one process for both models and three
-optimizers. The GPT has tied embeddings, dropout and clipping; the last batches are ragged.
+optimizers. The GPT has tied embeddings, dropout and clipping; the last batches are ragged. Trainings of one
+number of ranks share a job (sweep.py); each strategy has one of its own, too.
 
 Arguments: the build tree; --write-costs writes docs/strategies/costs.md instead of testing.
 """
@@ -14,6 +15,7 @@ import unittest
 
 import costs
 from program import HERE, SCHEDULES, orrery, sampled
+from sweep import Sweep, Training
 
 MODELS = ("gpt", "mlp")
 OPTIMIZERS = ("sgd", "adamw", "lua")
@@ -104,12 +106,30 @@ for schedule in SCHEDULES:
     ]
 
 
+# Started as a user starts them, one for each strategy: (stack, ranks, model).
+STARTED = [
+    ("nil", 1, "gpt"),
+    ("{ strategy.data{} }", 3, "gpt"),
+    ("{ own{} }", 2, "mlp"),
+    ("{ strategy.accumulate{} }", 1, "gpt"),
+    ("{ strategy.data{}, strategy.recompute{} }", 2, "gpt"),
+    ("{ strategy.pipeline{} }", 2, "gpt"),
+    (f"{{ strategy.place{{ {GPT_STAGES.replace('stages', 'modules')} }} }}", 2, "gpt"),
+    ("{ strategy.data{}, strategy.zero{} }", 2, "gpt"),
+    ("{ strategy.data{}, strategy.zero{ stage = 2 } }", 3, "mlp"),
+    ("{ strategy.data{}, strategy.fsdp{} }", 3, "gpt"),
+    ('{ strategy.data{}, strategy.zero{ stage = 3, offload = "disk" } }', 2, "mlp"),
+    ("{ strategy.server{ dedicated = 1 } }", 3, "gpt"),
+    ("{ strategy.pipeline{ size = 2 }, strategy.data{}, strategy.fsdp{ group = 2 } }", 8, "gpt"),
+]
+
+
 class Equality(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
+        cls.sweep = Sweep(pathlib.Path(cls.folder.name))
         cls.template = (HERE / "strategies.lua").read_text()
-        cls.expected = {}
 
     @classmethod
     def tearDownClass(cls):
@@ -118,53 +138,59 @@ class Equality(unittest.TestCase):
     def orrery(self, command, stack, ranks, *words, options=()):
         script = pathlib.Path(self.folder.name) / "strategies.lua"
         script.write_text(self.template.replace("strategy = STACK", f"strategy = {stack}"))
-        done = orrery(command, "-n", ranks, *options, script, *words)
+        return orrery(command, "-n", ranks, *options, script, *words)
+
+    def plan(self, stack, ranks, *words, **how):
+        done = self.orrery("plan", stack, ranks, *words, **how)
         self.assertEqual(done.code, 0, done.err)
-        return done
+        return done.out
 
     def costs(self):
-        return costs.page(ROWS, lambda stack, ranks, model: self.orrery("plan", stack, ranks, f"model={model}").out)
+        return costs.page(ROWS, lambda stack, ranks, model: self.plan(stack, ranks, f"model={model}"))
 
     def test_page_of_costs(self):
         page = self.costs()
         print(page[page.index("| Stack"):])
         self.assertEqual(page, costs.PAGE.read_text(), "run this test with --write-costs")
 
-    def run_stack(self, stack, ranks, *words, **how):
-        done = self.orrery("run", stack, ranks, *words, **how)
-        found = re.findall(r"^(?:step \d+ loss|eval|outside|digest) .*$", done.out, re.MULTILINE)
-        return [re.sub(r"  [\d.]+ ms$", "", line) for line in found]
-
     def one_process(self, *words):
-        if words not in self.expected:
-            self.expected[words] = self.run_stack("nil", 1, *words)
-            self.assertEqual(len(self.expected[words]), 13)
-        return self.expected[words]
+        return self.sweep.lines(Training("nil", 1, words))
+
+    def assert_as_one_process(self, trainings):
+        self.sweep.run([*(Training("nil", 1, t.words) for t in trainings), *trainings])
+        for training in trainings:
+            with self.subTest(training=training):
+                expected = self.one_process(*training.words)
+                self.assertEqual(len(expected), 13)
+                self.assertEqual(self.sweep.lines(training), expected)
 
     def test_every_row(self):
-        cases = [(stack, ranks, (f"model={model}", f"optimizer={optimizer}"))
-                 for stack, worlds, models in ROWS for ranks in worlds for model in models
-                 for optimizer in (OPTIMIZERS if ranks == worlds[0] else ("adamw",))]
-        for stack, ranks, words in sampled(cases):
-            with self.subTest(stack=stack, ranks=ranks, words=words):
-                self.assertEqual(self.run_stack(stack, ranks, *words), self.one_process(*words))
+        self.assert_as_one_process(sampled(
+            Training(stack, ranks, (f"model={model}", f"optimizer={optimizer}"))
+            for stack, worlds, models in ROWS for ranks in worlds for model in models
+            for optimizer in (OPTIMIZERS if ranks == worlds[0] else ("adamw",))))
+
+    def test_as_a_user_starts_them(self):
+        for stack, ranks, model in sampled(STARTED):
+            with self.subTest(stack=stack, ranks=ranks):
+                done = self.orrery("run", stack, ranks, f"model={model}")
+                self.assertEqual(done.code, 0, done.err)
+                self.assertEqual(done.out.splitlines(), self.one_process(f"model={model}", "optimizer=adamw"))
 
     def test_weights_that_are_gathered(self):
         """Over links that are pretended nothing is shared in memory."""
-        fast = ("--link-speed", 10**12)
-        for ranks, zero in ((2, ""), (3, ", reshard = false"), (3, ", prefetch = 0"), (2, ", prefetch = 2"),
-                            (4, ", group = 2, prefetch = 9"), (3, ', cut = "tensor"')):
-            stack = f"{{ strategy.data{{}}, strategy.zero{{ stage = 3{zero} }} }}"
-            words = ("model=gpt", "optimizer=adamw")
-            with self.subTest(stack=stack, ranks=ranks):
-                self.assertEqual(self.run_stack(stack, ranks, *words, options=fast), self.one_process(*words))
+        self.assert_as_one_process([
+            Training(f"{{ strategy.data{{}}, strategy.zero{{ stage = 3{zero} }} }}", ranks,
+                     ("model=gpt", "optimizer=adamw"), options=("--link-speed", 10**12))
+            for ranks, zero in ((2, ""), (3, ", reshard = false"), (3, ", prefetch = 0"), (2, ", prefetch = 2"),
+                                (4, ", group = 2, prefetch = 9"), (3, ', cut = "tensor"'))])
 
     def test_prefetch_holds_as_many_units(self):
         """Planned over a backend that shares no memory, so that all are gathered."""
         def peak(prefetch):
             stack = f"{{ strategy.data{{}}, strategy.zero{{ stage = 3, prefetch = {prefetch} }} }}"
             no_memory = ("--comm", "null")
-            return int(re.search(r"arena peak +(\d+)", self.orrery("plan", stack, 4, "model=gpt", options=no_memory).out)[1])
+            return int(re.search(r"arena peak +(\d+)", self.plan(stack, 4, "model=gpt", options=no_memory))[1])
         self.assertLess(peak(0), peak(1))
         self.assertLess(peak(1), peak(2))
 
@@ -174,25 +200,19 @@ class Equality(unittest.TestCase):
                   ("{ strategy.data{}, strategy.accumulate{} }", 2), ("{ strategy.data{}, strategy.zero{} }", 2),
                   ("{ strategy.server{ dedicated = 1 } }", 3),
                   (f"{{ strategy.data{{}}, {ZERO3} }}", 3), ("{ strategy.pipeline{ size = 2 }, strategy.data{} }", 4))
-        for tie in ("true", "false"):
-            words = ("model=gpt", "optimizer=adamw", "vocab=1000", f"tie={tie}")
-            for stack, ranks in sampled(stacks):
-                with self.subTest(stack=stack, ranks=ranks, tie=tie):
-                    self.assertEqual(self.run_stack(stack, ranks, *words), self.one_process(*words))
+        self.assert_as_one_process([
+            Training(stack, ranks, ("model=gpt", "optimizer=adamw", "vocab=1000", f"tie={tie}"))
+            for tie in ("true", "false") for stack, ranks in sampled(stacks)])
 
     def test_optimizers_that_are_not_elementwise(self):
         whole = ('strategy.zero{ cut = "tensor" }', 'strategy.zero{ stage = 3, cut = "tensor" }')
-        for optimizer, stacks in (("rows", whole), ("lars", (*whole, "strategy.zero{}", ZERO3))):
-            words = ("model=mlp", f"optimizer={optimizer}")
-            for stack in stacks:
-                with self.subTest(optimizer=optimizer, stack=stack):
-                    self.assertEqual(self.run_stack(f"{{ strategy.data{{}}, {stack} }}", 3, *words),
-                                     self.one_process(*words))
+        self.assert_as_one_process([
+            Training(f"{{ strategy.data{{}}, {stack} }}", 3, ("model=mlp", f"optimizer={optimizer}"))
+            for optimizer, stacks in (("rows", whole), ("lars", (*whole, "strategy.zero{}", ZERO3)))
+            for stack in stacks])
 
     def test_pieces_refuse_an_optimizer_of_rows(self):
-        script = pathlib.Path(self.folder.name) / "strategies.lua"
-        script.write_text(self.template.replace("STACK", "{ strategy.data{}, strategy.zero{} }"))
-        done = orrery("run", "-n", 2, script, "model=mlp", "optimizer=rows")
+        done = self.orrery("run", "{ strategy.data{}, strategy.zero{} }", 2, "model=mlp", "optimizer=rows")
         self.assertEqual(done.code, 1)
         self.assertRegex(done.err, r"strategies.lua:\d+: '\w+.weight' cannot be updated in pieces: 'reduce' of its "
                                    r"update \(.*strategies.lua:\d+\) is not elementwise; give strategy.zero cut = \"tensor\"")
@@ -204,12 +224,16 @@ class Equality(unittest.TestCase):
                   (3, '{ strategy.pipeline{ schedule = "zb1" } }'),
                   (2, '{ strategy.data{}, strategy.zero{ stage = 3, offload = "disk" } }'),
                   (1, "{ strategy.accumulate{} }"), (3, '{ strategy.data{}, strategy.zero{ offload = "disk" } }'), (4, "{ strategy.pipeline{ size = 2 }, strategy.data{} }")]
+        saved = [f"{self.folder.name}/checkpoint-{i}" for i in range(len(stacks))]
+        self.sweep.run(Training(stack, ranks, ("stop=4", f"save={path}"))
+                       for path, (ranks, stack) in zip(saved, stacks))
+        loads = [Training(stack, ranks, (f"load={path}",))
+                 for path, (ranks, stack) in zip(saved, stacks[1:] + stacks[:1])]
+        self.sweep.run(loads)
         whole = self.one_process("model=gpt", "optimizer=adamw")
-        for before, after in zip(stacks, stacks[1:] + stacks[:1]):
-            saved = pathlib.Path(self.folder.name) / "checkpoint"
-            with self.subTest(before=before, after=after):
-                self.run_stack(before[1], before[0], "stop=4", f"save={saved}")
-                self.assertEqual(self.run_stack(after[1], after[0], f"load={saved}"), whole[4:])
+        for before, load in zip(stacks, loads):
+            with self.subTest(before=before, after=load):
+                self.assertEqual(self.sweep.lines(load), whole[4:])
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import tempfile
 import unittest
 
 from program import HERE, orrery, sampled
+from sweep import Sweep, Training
 
 # What follows `strategy.tensor{ size = N`, and stacks with it on N times as many ranks: (factor, stack).
 KINDS = ["", ", sequence = true", ", vocab = false", ", sequence = true, vocab = false",
@@ -50,23 +51,28 @@ class Tensor(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
-        cls.expected = {}
+        cls.sweep = Sweep(pathlib.Path(cls.folder.name))
 
     def start(self, command, stack, ranks, *words, name="strategies.lua"):
         script = pathlib.Path(self.folder.name) / name
         script.write_text((HERE / name).read_text().replace("STACK", stack))
         return orrery(command, "-n", ranks, script, *words)
 
-    def run_stack(self, stack, ranks, *words, **options):
-        done = self.start("run", stack, ranks, *words, **options)
-        self.assertEqual(done.code, 0, done.err)
-        return [re.sub(r"  [\d.]+ ms$", "", line)
-                for line in re.findall(r"^(?:step \d+ loss|eval|digest) .*$", done.out, re.MULTILINE)]
+    def run_stack(self, stack, ranks, *words, name="strategies.lua"):
+        """What it prints, but for what is computed outside of the run."""
+        lines = self.sweep.lines(Training(stack, ranks, words, name))
+        return [line for line in lines if not line.startswith("outside ")]
 
     def one_process(self, *words):
-        if words not in self.expected:
-            self.expected[words] = self.run_stack("nil", 1, *words)
-        return self.expected[words]
+        return self.run_stack("nil", 1, *words)
+
+    def assert_as(self, trainings, alone):
+        """Each training prints what its like in `alone` does."""
+        self.sweep.run([*alone, *trainings])
+        for training, other in zip(trainings, alone, strict=True):
+            with self.subTest(training=training):
+                self.assertGreater(len(self.sweep.lines(other)), 3)
+                self.assertEqual(self.sweep.lines(training), self.sweep.lines(other))
 
     def assert_close(self, lines, expected):
         self.assertEqual(len(lines), len(expected))
@@ -76,7 +82,9 @@ class Tensor(unittest.TestCase):
 
     def test_trains_as_one_process(self):
         words = ("model=gpt", "optimizer=adamw")
-        for size, kind in sampled([(2, kind) for kind in KINDS] + [(4, kind) for kind in KINDS[:2]]):
+        cases = sampled([(2, kind) for kind in KINDS] + [(4, kind) for kind in KINDS[:2]])
+        self.sweep.run(Training(f"strategy.tensor{{ size = {size}{kind} }}", size, words) for size, kind in cases)
+        for size, kind in cases:
             with self.subTest(kind=kind, size=size):
                 self.assert_close(self.run_stack(f"strategy.tensor{{ size = {size}{kind} }}", size, *words),
                                   self.one_process(*words))
@@ -100,28 +108,23 @@ class Tensor(unittest.TestCase):
                     self.assertRegex(plan.out, r"all_reduce +128 x f32 ")  # the loss' parts
 
     def test_stacks_have_the_bits_of_tensor_alone(self):
-        for kind in KINDS[:2]:
-            tensor = f"strategy.tensor{{ size = 2{kind} }}"
-            alone = self.run_stack(tensor, 2)
-            for factor, stack in sampled(STACKS):
-                with self.subTest(stack=stack, kind=kind):
-                    self.assertEqual(self.run_stack(stack.replace("TENSOR", tensor), 2 * factor), alone)
+        tensors = [f"strategy.tensor{{ size = 2{kind} }}" for kind in KINDS[:2]]
+        cases = [(tensor, factor, stack) for tensor in tensors for factor, stack in sampled(STACKS)]
+        self.assert_as([Training(stack.replace("TENSOR", tensor), 2 * factor) for tensor, factor, stack in cases],
+                       [Training(tensor, 2) for tensor, _, _ in cases])
 
     def test_chunks_have_the_bits_of_one_process(self):
-        for kind, words in sampled(CHUNKED):
-            tensor = f"strategy.tensor{{ chunks = 8, size = SIZE{kind} }}"
-            alone = self.run_stack(tensor.replace("SIZE", "1"), 1, *words, "steps=5")
-            for size in (2, 4):
-                with self.subTest(kind=kind, words=words, size=size):
-                    self.assertEqual(self.run_stack(tensor.replace("SIZE", str(size)), size, *words, "steps=5"), alone)
+        def of(size, kind, words):
+            return Training(f"strategy.tensor{{ chunks = 8, size = {size}{kind} }}", size, (*words, "steps=5"))
+        cases = [(size, *case) for case in sampled(CHUNKED) for size in (2, 4)]
+        self.assert_as([of(*case) for case in cases], [of(1, *case[1:]) for case in cases])
 
     def test_stacks_of_chunks_have_the_bits_of_one_process(self):
-        for kind in ("", ", sequence = true"):
-            tensor = f"strategy.tensor{{ chunks = 4, size = 2{kind} }}"
-            alone = self.run_stack(tensor.replace("size = 2", "size = 1"), 1)
-            for factor, stack in sampled(CHUNKED_STACKS):
-                with self.subTest(stack=stack, kind=kind):
-                    self.assertEqual(self.run_stack(stack.replace("TENSOR", tensor), 2 * factor), alone)
+        cases = [(f"strategy.tensor{{ chunks = 4, size = SIZE{kind} }}", factor, stack)
+                 for kind in ("", ", sequence = true") for factor, stack in sampled(CHUNKED_STACKS)]
+        self.assert_as([Training(stack.replace("TENSOR", tensor).replace("SIZE", "2"), 2 * factor)
+                        for tensor, factor, stack in cases],
+                       [Training(tensor.replace("SIZE", "1"), 1) for tensor, _, _ in cases])
 
     def test_saved_under_one_continued_under_another(self):
         saved = pathlib.Path(self.folder.name) / "checkpoint"

@@ -42,12 +42,12 @@ APART = {
     "group": ["world:group{0}", "world:group{1}"],
     "join": ["allgather", "join", "after a rank has joined only allreduce"],
     "join_max": ["op max", "join", "with op sum or mean"],
-    "step": ["scalars of the step", "allreduce of f32[2,3], op sum", ", operation 7"],
+    "step": ["scalars of the step", "allreduce of f32[2,3], op sum", ", operation 10"],
     "join_step": ["scalars of the step", "join"],
 }
 # Ranks that wait for each other until the deadline has passed.
 STUCK = {
-    "communicators": ["has not answered for 2 s", "rank 0 is in", "rank 1 in"],
+    "communicators": ["has not answered for 20 s", "rank 0 is in", "rank 1 in"],
     "message": ["recv", "barrier"],
 }
 # What one rank alone can see to be wrong.

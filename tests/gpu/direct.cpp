@@ -85,11 +85,11 @@ RunResult run(const Case& c, const std::vector<Values>& inputs, const RunOptions
   if (!result.unsupported.empty()) return result;
   Buffers in, out;
   for (size_t i = 0; i < c.in.size(); ++i) {
-    in.push_back(std::make_unique<Buffer>(Device::host(), c.in[i], options.misalign));
+    in.push_back(std::make_unique<Buffer>(Device::host(), c.in[i], options.misalign, true));
     in.back()->write(inputs[i]);
   }
   for (const orr_tensor& t : c.out)
-    out.push_back(std::make_unique<Buffer>(Device::host(), t, options.misalign));
+    out.push_back(std::make_unique<Buffer>(Device::host(), t, options.misalign, false));
   std::vector<CUdeviceptr> from = addresses(in), to = addresses(out);
   if (options.inplace) {
     const size_t shared = size_t(options.inplace - 1);

@@ -176,6 +176,16 @@ TEST(Launch, TheSecondInterruptKills) {
   EXPECT_EQ(ranks::finish(job).code, 137);
 }
 
+const ranks::Body frozen("frozen", [](const std::string&) { return raise(SIGSTOP); });
+
+TEST(Launch, EndsAJobAllRanksOfWhichAreStopped) {
+  const auto outcome = ranks::run(2, "frozen", "", {"ORRERY_DEADLINE=1"});
+  EXPECT_EQ(outcome.code, ORR_DEADLINE) << outcome.output;
+  EXPECT_NE(outcome.output.find("was stopped by signal 19 (Stopped (signal)) for longer"),
+            std::string::npos)
+      << outcome.output;
+}
+
 const ranks::Body pinned("pinned", [](const std::string&) {
   const World world = detect();
   auto store = Store::open(world);

@@ -16,6 +16,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/work.h"
 #include "job/connection.h"
 #include "job/local_socket.h"
 #include "job/tcp_socket.h"
@@ -186,6 +187,63 @@ TEST_P(Meeting, NoiseAtTheDoorHarmsNobody) {
   auto one = join(1, 2, "noise").get();
   one->put("key", "value");
   EXPECT_EQ(zero->get("key", 5 * second), "value");
+}
+
+// A crowd that says nothing takes no place from a rank that has yet to speak, or that is in.
+TEST_P(Meeting, ASilentCrowdPushesNobodyOut) {
+  auto others = join(1, 3, "crowd"), first = join(0, 3, "crowd");
+  auto zero = first.get(), one = others.get();
+  std::string nonce, own(nonce_bytes, 'n');
+  const int slow = visit("crowd", &nonce);
+  std::vector<int> crowd;
+  for (int i = 0; i < 64 + 3 - 1; ++i) crowd.push_back(visit("crowd"));
+  const World world = world_of(1, 3, "crowd");
+  crowd.push_back(afar() ? connect_to(Endpoint{world.address, std::stoi(world.port)}, 5000)
+                         : connect_to(meeting_place(world)));
+  const std::string key = afar() ? own + proof(token, join_text(nonce, own, 2, "3")) : "";
+  const std::string packet = packet_of(wire::join, 2, key, "3");
+  send(slow, packet.data(), packet.size(), MSG_NOSIGNAL);
+  EXPECT_EQ(answer_at(slow, 5000), wire::welcome);
+  one->put("key", "value");
+  EXPECT_EQ(zero->get("key", 5 * second), "value");
+  crowd.push_back(slow);
+  for (int fd : crowd) close(fd);
+}
+
+// Whose end came first is told, whatever its number.
+TEST_P(Meeting, TheFirstToEndIsNamed) {
+  auto last = join(2, 3, "order"), middle = join(1, 3, "order"), first = join(0, 3, "order");
+  auto zero = first.get(), one = middle.get(), two = last.get();
+  one.reset();
+  while (!zero->dead(1)) sched_yield();
+  zero.reset();
+  while (!two->dead(0)) sched_yield();
+  try {
+    two->get("never", 20 * second);
+    FAIL() << "there is no such key";
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "rank 1 died while the job was forming");
+  }
+}
+
+// The question reaches the rank's process while its main thread is elsewhere.
+TEST_P(Meeting, ARankSaysWhatItIsAt) {
+  auto others = join(1, 3, "work"), first = join(0, 3, "work");
+  auto zero = first.get(), one = others.get();
+  const Work work("saving a checkpoint", 7);
+  const auto answer = zero->ask(1);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->deadlines, 7);
+  EXPECT_EQ(answer->text.rfind("saving a checkpoint for ", 0), 0u) << answer->text;
+  EXPECT_FALSE(zero->ask(2)) << "it has not come";
+  std::string what;
+  EXPECT_EQ(zero->at_work(1, 0, what), 2);
+  EXPECT_EQ(zero->at_work(1, 7 * deadline_ns(), what), 1);
+  EXPECT_EQ(zero->at_work(2, 0, what), 0);
+  zero->blame(Error(ORR_DEADLINE, "rank 2 is late"));
+  zero->blame(Error(ORR_RETRY, "a second thought"));
+  while (!one->blamed()) sched_yield();
+  EXPECT_STREQ(one->blamed()->what(), "rank 2 is late");
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, Meeting, testing::Bool(), [](const auto& info) {

@@ -2,7 +2,7 @@
 #include "compare.h"
 
 #include "check/kernel/cases.h"
-#include "sampled.h"
+#include "plugin/registry.h"
 
 namespace kernel_suite {
 namespace {
@@ -19,19 +19,15 @@ namespace {
   return none(difference(got, expected));
 }
 
-::testing::AssertionResult near(const Case& c, const std::vector<Values>& got,
-                                const std::vector<Values>& expected) {
-  return none(distance(c, got, expected));
-}
-
 ::testing::AssertionResult clean(const RunResult& r) { return none(trouble(r)); }
 
-std::vector<Param> params(const std::vector<std::string>& plugins, bool (*wanted)(const Case&)) {
-  std::vector<Param> all;
-  for (const std::string& plugin : plugins)
-    for (const Case& c : all_cases())
-      if (wanted(c)) all.push_back({plugin, c});
-  return sampled(all);
+orr_support support_of(const std::string& plugin, const Case& c) {
+  const AbiOp op(c);
+  orr_support support{};
+  support.size = sizeof support;
+  const orr_kernel_api& api = orrery::Registry::get().kernel(plugin);
+  api.supports(api.self, &op.op, &support);
+  return support;
 }
 
 }  // namespace kernel_suite

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <string>
 
 #include "base/error.h"
@@ -51,6 +53,75 @@ TEST(Npy, NamesWhatIsWrong) {
   std::string bytes(200, ' ');
   file.read(bytes.data(), 200);
   EXPECT_NE(refusal(bytes).find("72 of 400 data bytes"), std::string::npos) << refusal(bytes);
+}
+
+// A header and 16 bytes of data.
+std::string array(const std::string& shape, char version = 1) {
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + ", }";
+  header.resize(117, ' ');
+  header += '\n';
+  const std::string size = {static_cast<char>(header.size()), 0};
+  return std::string("\x93NUMPY") + version + '\0' + size + header + std::string(16, 'x');
+}
+
+TEST(Npy, RefusesShapesThatNoMemoryHolds) {
+  for (const char* shape :
+       {"(2305843009213693952, 8)", "(4294967296, 4294967296, 4)", "(99999999999999999999,)",
+        "(-4, -1)", "(4, x)", "(4", "4,", "(1,1,1,1,1,1,1,1,1)", "(4000000000,)", "(5,)"})
+    EXPECT_NE(refusal(array(shape)), "") << shape;
+  EXPECT_NE(refusal(array("(2305843009213693952, 8)")).find("overflows 64 bits"),
+            std::string::npos);
+  EXPECT_NE(refusal(array("(4,)", 9)).find("version 9 of .npy is not known"), std::string::npos);
+  for (const char* shape : {"(4,)", "(2, 2)", "()", "(0, 5)", "(0,)", "(2,2,1)"})
+    EXPECT_EQ(refusal(array(shape)), "") << shape;
+}
+
+TEST(Npy, DoesNotWaitForAPipe) {
+  std::filesystem::remove(temporary());
+  ASSERT_EQ(::mkfifo(temporary().c_str(), 0600), 0);
+  try {
+    load_npy(temporary());
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("is not a regular file"), std::string::npos) << e.what();
+  }
+  std::filesystem::remove(temporary());
+}
+
+// Whatever a file holds is read or refused by an Error that names it; a fault, or memory out of
+// proportion, ends the test. The seed is the same every time.
+TEST(Npy, MutationsAreReadOrRefused) {
+  std::mt19937 random(5);
+  const std::string pieces[] = {"'shape': (",
+                                ")",
+                                "(",
+                                "-",
+                                "9223372036854775807",
+                                ",",
+                                "'",
+                                "<f8",
+                                std::string(3, '\0'),
+                                "\xff\xff\xff\xff"};
+  int refused = 0;
+  for (int round = 0; round < 1000; ++round) {
+    std::string bytes = array(round % 2 ? "(2, 2)" : "(4,)", round % 5 ? 1 : 2);
+    for (unsigned edits = random() % 4 + 1; edits > 0; --edits) {
+      const size_t at = random() % bytes.size();
+      const std::string& piece = pieces[random() % std::size(pieces)];
+      switch (random() % 4) {
+        case 0: bytes[at] = static_cast<char>(random()); break;
+        case 1: bytes.erase(at, random() % 9); break;
+        case 2: bytes.insert(at, piece); break;
+        default: bytes.replace(at, std::min(piece.size(), bytes.size() - at), piece);
+      }
+      if (bytes.empty()) bytes = "x";
+    }
+    const std::string why = refusal(bytes);
+    refused += !why.empty();
+    EXPECT_TRUE(why.empty() || why.starts_with(temporary())) << why;
+  }
+  EXPECT_GT(refused, 100);
+  EXPECT_LT(refused, 1000);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "lua/api.h"
+#include "lua/manual.h"
 
 namespace fs = std::filesystem;
 
@@ -106,16 +106,66 @@ TEST(Script, BytecodeIsRefused) {
   fs::remove(path);
 }
 
+// A folder of modules that is gone at the end.
+struct ModuleFolder {
+  explicit ModuleFolder(const std::string& name) : path(fs::temp_directory_path() / name) {
+    fs::remove_all(path);
+    fs::create_directories(path);
+  }
+  ~ModuleFolder() { fs::remove_all(path); }
+  void add(const std::string& file, const std::string& text) const {
+    fs::create_directories((path / file).parent_path());
+    std::ofstream(path / file) << text;
+  }
+  fs::path path;
+};
+
+TEST(Require, LooksIntoTheDirectoriesOfOrreryLuaPathInTheirOrder) {
+  const ModuleFolder script("orrery_script"), first("orrery_first"), second("orrery_second");
+  script.add("own.lua", "return 'script'");
+  script.add(
+      "main.lua",
+      "for word, want in pairs {own = 'script', both = 'first', ['deep.one'] = 'second'} do\n"
+      "  assert(require(word) == want, word)\nend\nrequire 'nowhere'");
+  first.add("own.lua", "return 'first'");
+  first.add("both.lua", "return 'first'");
+  second.add("both.lua", "return 'second'");
+  second.add("deep/one/init.lua", "return 'second'");
+  setenv("ORRERY_LUA_PATH", (first.path.string() + ":" + second.path.string()).c_str(), 1);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(run_script((script.path / "main.lua").string(), {}), 1);
+  unsetenv("ORRERY_LUA_PATH");
+  const std::string error = testing::internal::GetCapturedStderr();
+  EXPECT_NE(error.find("main.lua:4: require: there is no module 'nowhere'; tried "),
+            std::string::npos)
+      << error;
+  EXPECT_NE(error.find((second.path / "nowhere/init.lua").string()), std::string::npos) << error;
+}
+
 TEST(Stubs, TheCommittedOnesAreUpToDate) {
   const fs::path path = fs::path(lua_library()) / "meta" / "orrery.lua";
-  EXPECT_EQ(read(path), lua::stubs_text()) << "run: build/orrery stubs scripts/meta";
+  EXPECT_TRUE(read(path) == lua::stubs_text()) << "run: build/orrery stubs scripts/meta";
+}
+
+TEST(Stubs, TheCommittedPageIsUpToDate) {
+  const fs::path path = fs::path(lua_library()).parent_path() / "docs" / "api.md";
+  EXPECT_TRUE(read(path) == lua::page_text())
+      << "run: build/orrery stubs scripts/meta && mv scripts/meta/api.md docs";
 }
 
 TEST(Help, NamesArgumentsAndOptions) {
   const std::string text = lua_help("orrery.attention");
   EXPECT_NE(text.find("orrery.attention(q, k, v, options)"), std::string::npos) << text;
-  EXPECT_NE(text.find("causal (true or false, default false)"), std::string::npos) << text;
+  EXPECT_NE(text.find("{causal = boolean}: a position sees"), std::string::npos) << text;
   EXPECT_THROW(lua_help("orrery.atention"), std::exception);
+}
+
+TEST(Help, KnowsTheLuaLibrary) {
+  const std::string text = lua_help("nn.linear");
+  EXPECT_NE(text.find("nn.linear(inputs, outputs, options?) -> orrery.Module"), std::string::npos);
+  EXPECT_NE(text.find("{bias = boolean}: default true"), std::string::npos) << text;
+  EXPECT_NE(lua_help("compile").find("{clip = number}"), std::string::npos);
+  EXPECT_NE(lua_help("orrery.strategy.zero").find("{stage = integer}"), std::string::npos);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "program/autodiff.h"
 #include "program/build.h"
 #include "program/op.h"
+#include "random_training.h"
 #include "table.h"
 
 namespace program_test {
@@ -258,7 +259,8 @@ struct Batched {
   }
 };
 
-// Which dim of each of the example's inputs runs over each factor of its op.
+}  // namespace
+
 std::vector<std::vector<int>> cuts(const Entry& e) {
   if (e.like) return {{0}};
   Program p;
@@ -279,8 +281,6 @@ std::vector<std::vector<int>> cuts(const Entry& e) {
   }
   return found;
 }
-
-}  // namespace
 
 std::string check_sharding(const Entry& e) {
   std::vector<std::vector<int>> all = cuts(e);

@@ -5,8 +5,12 @@
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <csignal>
 
 #include "fixture.h"
+#include "store/digest.h"
 
 namespace orrery {
 namespace {
@@ -28,7 +32,7 @@ std::vector<NamedTensor> every_type() {
 }
 
 TEST_F(Checkpoint, KeepsEveryTypeAndFact) {
-  CheckpointFacts facts{1234567890123, -1, UINT64_MAX, std::string("a\0\"\\\n\t\x7f é", 11)};
+  CheckpointFacts facts{1234567890123, 7, UINT64_MAX, std::string("a\0\"\\\n\t\x7f é", 11)};
   save_checkpoint(path("ck"), facts, every_type());
   LoadedCheckpoint loaded = load_checkpoint(path("ck"));
   EXPECT_TRUE(holds(loaded, every_type()));
@@ -57,7 +61,7 @@ TEST_F(Checkpoint, SameContentsMakeTheSameFiles) {
   save_checkpoint(path("a"), facts_of_step(1), tensors);
   std::reverse(tensors.begin(), tensors.end());
   save_checkpoint(path("b"), facts_of_step(1), tensors);
-  for (const char* file : {"model.safetensors", "optimizer.safetensors", "checkpoint.json"})
+  for (const char* file : {"model.1.safetensors", "optimizer.1.safetensors", "checkpoint.json"})
     EXPECT_EQ(slurp(path("a/") + file), slurp(path("b/") + file)) << file;
 }
 
@@ -71,16 +75,65 @@ TEST_F(Checkpoint, ReplacesACheckpointOrAnEmptyDirectory) {
   EXPECT_EQ(leftovers(), 0);
 }
 
-TEST_F(Checkpoint, IgnoresLeftoversMakesParentsAndFollowsALinkToIt) {
-  std::filesystem::create_directory(path("ck.tmp-1-0123"));
-  spill(path("ck.tmp-1-0123/model.safetensors"), "half");
+TEST_F(Checkpoint, SweepsLeftoversMakesParentsAndFollowsALinkToIt) {
   save_checkpoint(path("ck/"), facts_of_step(1), small_tensors(1));
-  EXPECT_EQ(leftovers(), 1);
+  spill(path("ck/model.7.safetensors"), "half");
+  spill(path("ck/checkpoint.json.new"), "half");
+  save_checkpoint(path("ck/"), facts_of_step(1), small_tensors(1));
+  EXPECT_EQ(leftovers(), 0);
   save_checkpoint(path("new/deep/ck"), facts_of_step(1), small_tensors(1));
   std::filesystem::create_directory_symlink("new/deep/ck", path("latest"));
   save_checkpoint(path("latest"), facts_of_step(2), small_tensors(2));
   EXPECT_TRUE(std::filesystem::is_symlink(path("latest")));
   EXPECT_TRUE(holds(load_checkpoint(path("new/deep/ck")), small_tensors(2)));
+}
+
+// As the first version wrote it, with fixed names.
+TEST_F(Checkpoint, ReadsAndReplacesTheFirstVersion) {
+  save_checkpoint(path("ck"), facts_of_step(1), small_tensors(1));
+  std::string text = slurp(path("ck/checkpoint.json"));
+  for (const char* kind : {"model", "optimizer"}) {
+    const std::string fixed = fmt::format("{}.safetensors", kind),
+                      numbered = fmt::format("{}.1.safetensors", kind);
+    std::filesystem::rename(path("ck/" + numbered), path("ck/" + fixed));
+    text.replace(text.find(numbered), numbered.size(), fixed);
+  }
+  text.replace(text.find("\"version\": 2"), 12, "\"version\": 1");
+  text.resize(text.rfind(",\n  \"xxh3_64\""));
+  Digest digest;
+  digest.add(text.data(), text.size());
+  spill(path("ck/checkpoint.json"),
+        fmt::format("{},\n  \"xxh3_64\": \"{}\"\n}}\n", text, digest.text()));
+  EXPECT_TRUE(holds(load_checkpoint(path("ck")), small_tensors(1)));
+  save_checkpoint(path("ck"), facts_of_step(2), small_tensors(2));
+  EXPECT_TRUE(holds(load_checkpoint(path("ck")), small_tensors(2)));
+  EXPECT_EQ(leftovers(), 0);
+}
+
+TEST_F(Checkpoint, HasOneWriter) {
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t other = ::fork();
+  if (other == 0) {
+    save_checkpoint(path("ck"), facts_of_step(2), small_tensors(2));
+    ::close(ready[1]);
+    for (;;) ::pause();
+  }
+  ::close(ready[1]);
+  char byte;
+  EXPECT_EQ(::read(ready[0], &byte, 1), 0);
+  ::close(ready[0]);
+  auto save = [&] { save_checkpoint(path("ck"), facts_of_step(3), small_tensors(3)); };
+  EXPECT_THAT(error_of(save), HasSubstr(fmt::format("process {} on host", other)));
+  EXPECT_EQ(load_checkpoint(path("ck")).facts.step, 2);
+  ::kill(other, SIGKILL);
+  ::waitpid(other, nullptr, 0);
+  save();
+  EXPECT_EQ(load_checkpoint(path("ck")).facts.step, 3);
+  // As by a host whose locks this one does not see.
+  spill(path("ck/checkpoint.lock"), "process 4711\nhost far\nboot b\nstart 1\n");
+  EXPECT_THAT(error_of(save), HasSubstr("process 4711 on host far has begun to save there, too"));
+  EXPECT_EQ(load_checkpoint(path("ck")).facts.step, 3);
 }
 
 TEST_F(Checkpoint, RefusesToReplaceAnythingElse) {
@@ -97,7 +150,6 @@ TEST_F(Checkpoint, RefusesToReplaceAnythingElse) {
   spill(path("ck"), "a file");
   EXPECT_THAT(error_of(save), HasSubstr("there is something else of that name"));
   EXPECT_EQ(slurp(path("ck")), "a file");
-  EXPECT_EQ(leftovers(), 0);
 }
 
 TEST_F(Checkpoint, ReadsOneTensorAtATimeInItsOrder) {
@@ -137,7 +189,7 @@ TEST_F(Checkpoint, NamesWhatIsMissing) {
   auto load = [&] { load_checkpoint(path("ck")); };
   EXPECT_THAT(error_of(load), HasSubstr("cannot be opened: No such file or directory; check the"));
   save_checkpoint(path("ck"), {}, small_tensors(0));
-  for (const char* file : {"model.safetensors", "optimizer.safetensors", "checkpoint.json"}) {
+  for (const char* file : {"model.1.safetensors", "optimizer.1.safetensors", "checkpoint.json"}) {
     std::filesystem::rename(path("ck/") + file, path("away"));
     EXPECT_EQ(error_of(load), "checkpoint '" + path("ck") + "': " + file +
                                   " is missing; restore it from a copy or check the path");
@@ -161,8 +213,8 @@ TEST_F(Checkpoint, NamesAnotherVersionAndFormat) {
     spill(path("ck/checkpoint.json"), changed);
     return error_of([&] { load_checkpoint(path("ck")); });
   };
-  EXPECT_THAT(with("\"version\": 1", "\"version\": 2"),
-              HasSubstr("checkpoint.json: version 2 cannot be read, only 1; load it with"));
+  EXPECT_THAT(with("\"version\": 2", "\"version\": 3"),
+              HasSubstr("checkpoint.json: version 3 cannot be read, only 1 and 2; load it with"));
   EXPECT_THAT(with("orrery-checkpoint", "zip"), HasSubstr("format is not \"orrery-checkpoint\""));
   EXPECT_THAT(with("\"step\": 0", "\"step\": 1"), HasSubstr("checkpoint.json was altered"));
   EXPECT_THAT(with(text, "[1"), HasSubstr("checkpoint.json is not a JSON object"));

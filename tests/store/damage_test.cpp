@@ -3,14 +3,19 @@
 // Bit rot, truncation and mixed files: a checkpoint that is not what was saved never loads.
 #include <gmock/gmock.h>
 
+#include <random>
+
 #include "fixture.h"
+#include "store/digest.h"
+#include "store/manifest.h"
+#include "store/safetensors_header.h"
 
 namespace orrery {
 namespace {
 
 using testing::HasSubstr;
 
-const std::vector<std::string> kFiles = {"model.safetensors", "optimizer.safetensors",
+const std::vector<std::string> kFiles = {"model.1.safetensors", "optimizer.1.safetensors",
                                          "checkpoint.json"};
 
 class Damage : public StoreTest {
@@ -57,16 +62,16 @@ TEST_F(Damage, EveryTruncationIsSeen) {
 
 TEST_F(Damage, AnAlteredTensorIsNamedByFile) {
   save_checkpoint(path("ck"), facts_of_step(3), small_tensors(0));
-  std::string bytes = slurp(path("ck/optimizer.safetensors"));
+  std::string bytes = slurp(path("ck/optimizer.1.safetensors"));
   bytes.back() ^= 1;
-  spill(path("ck/optimizer.safetensors"), bytes);
-  EXPECT_THAT(load_error(), HasSubstr("': optimizer.safetensors was altered: its digest is "));
+  spill(path("ck/optimizer.1.safetensors"), bytes);
+  EXPECT_THAT(load_error(), HasSubstr("': optimizer.1.safetensors was altered: its digest is "));
 }
 
 TEST_F(Damage, TrailingBytesAreSeen) {
   save_checkpoint(path("ck"), facts_of_step(3), small_tensors(0));
-  spill(path("ck/model.safetensors"), slurp(path("ck/model.safetensors")) + "12345");
-  EXPECT_THAT(load_error(), HasSubstr("model.safetensors has 5 bytes after the "));
+  spill(path("ck/model.1.safetensors"), slurp(path("ck/model.1.safetensors")) + "12345");
+  EXPECT_THAT(load_error(), HasSubstr("model.1.safetensors has 5 bytes after the "));
   save_checkpoint(path("ck"), facts_of_step(3), small_tensors(0));
   spill(path("ck/checkpoint.json"), slurp(path("ck/checkpoint.json")) + "\n");
   EXPECT_THAT(load_error(), HasSubstr("checkpoint.json was altered"));
@@ -75,9 +80,73 @@ TEST_F(Damage, TrailingBytesAreSeen) {
 TEST_F(Damage, AFileOfAnotherStepIsSeen) {
   save_checkpoint(path("ck"), facts_of_step(1), small_tensors(1));
   save_checkpoint(path("other"), facts_of_step(2), small_tensors(2));
-  std::filesystem::copy(path("other/model.safetensors"), path("ck/model.safetensors"),
+  std::filesystem::copy(path("other/model.1.safetensors"), path("ck/model.1.safetensors"),
                         std::filesystem::copy_options::overwrite_existing);
-  EXPECT_THAT(load_error(), HasSubstr("model.safetensors was altered: its digest is "));
+  EXPECT_THAT(load_error(), HasSubstr("model.1.safetensors was altered: its digest is "));
+}
+
+Manifest parsed(const std::string& text) { return parse_manifest(text, "ck"); }
+
+// The seal fits: it guards against damage, not against whoever can compute it.
+std::string sealed(const std::string& step, const std::string& extra) {
+  std::string body = fmt::format(
+      R"({{"format": "orrery-checkpoint", "version": 2, "step": {}, "microbatches": 1, "seed": 1,)"
+      R"( "extra": {}, "files": {{}})",
+      step, extra);
+  Digest digest;
+  digest.add(body.data(), body.size());
+  return fmt::format("{},\n  \"xxh3_64\": \"{}\"\n}}\n", body, digest.text());
+}
+
+TEST(Manifest, RefusesStepsThatAreNone) {
+  EXPECT_EQ(parsed(sealed("7", "\"\"")).facts.step, 7);
+  for (const char* step : {"1e300", "-5", "2.5", "18446744073709551615", "\"7\"", "null", "[7]"})
+    EXPECT_THAT(error_of([&] { parsed(sealed(step, "\"\"")); }), HasSubstr("out of range")) << step;
+}
+
+TEST(Manifest, RefusesBracketsWithoutEndAtOnce) {
+  for (const char* bracket : {"[", "{\"a\":"}) {
+    std::string deep = "{\"a\": ";
+    while (deep.size() < (12 << 20)) deep += bracket;
+    EXPECT_THAT(error_of([&] { parsed(deep); }), HasSubstr("is not a JSON object"));
+  }
+}
+
+// Edits of all three files, with seals that fit again: read, or refused by an Error.
+TEST_F(Damage, MutationsAreReadOrRefused) {
+  save_checkpoint(path("ck"), facts_of_step(3), small_tensors(0));
+  std::mt19937 random(7);
+  const std::string pieces[] = {"-1", "1e300", "18446744073709551615", "[", "{", "\"", ",",
+                                "0",  "../x"};
+  const std::string good = slurp(path("ck/checkpoint.json"));
+  const std::string header = slurp(path("ck/model.1.safetensors"));
+  for (int round = 0; round < 4000; ++round) {
+    std::string text = round % 2 ? good : header;
+    for (unsigned edits = random() % 3 + 1; edits > 0; --edits) {
+      const std::string& piece = pieces[random() % std::size(pieces)];
+      const size_t at = random() % std::min<size_t>(text.size(), 400);
+      random() % 2 ? text.insert(at, piece) : text.replace(at, piece.size(), piece);
+    }
+    if (round % 2) {
+      if (const size_t seal = text.rfind(",\n  \"xxh3_64\""); seal != text.npos) text.resize(seal);
+      Digest digest;
+      digest.add(text.data(), text.size());
+      text += fmt::format(",\n  \"xxh3_64\": \"{}\"\n}}\n", digest.text());
+    }
+    try {
+      if (round % 2) {
+        parsed(text);
+      } else if (text.size() > 8) {
+        uint64_t length = 0;
+        std::memcpy(&length, text.data(), 8);
+        const std::string_view rest = std::string_view(text).substr(8);
+        if (length <= rest.size())
+          parse_safetensors_header(rest.substr(0, length), rest.size() - length, "ck");
+      }
+    } catch (const Error& e) {
+      EXPECT_TRUE(std::string(e.what()).starts_with("ck")) << e.what();
+    }
+  }
 }
 
 }  // namespace

@@ -88,9 +88,9 @@ int fsync(int fd) {
   return static_cast<int>(::syscall(SYS_fsync, fd));
 }
 
-int renameat2(int from_at, const char* from, int to_at, const char* to, unsigned flags) noexcept {
+int rename(const char* from, const char* to) noexcept {
   if (faults::counted_call_fails('r')) return -1;
-  return static_cast<int>(::syscall(SYS_renameat2, from_at, from, to_at, to, flags));
+  return static_cast<int>(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
 }
 
 int unlinkat(int at, const char* path, int flags) noexcept {

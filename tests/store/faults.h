@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls that change a disk (mkdir, write, pwrite, fsync, renameat2, unlinkat) and pread,
+// The calls that change a disk (mkdir, write, pwrite, fsync, rename, unlinkat) and pread,
 // replaced for the whole test program by ones that can be told to fail, to stop halfway, or to end
 // the process.
 #pragma once

@@ -60,7 +60,8 @@ void expect_near(const char* what, const Case& k, int ranks, const char* got,
 struct Bench {
   Peer& peer;
   Slab& slab;
-  int P, me;
+  int P, me, guises = 0;
+  int owner = -1;  // who has all elements, the others an empty part; -1: all have some
   Bench(Peer& p, Slab& s) : peer(p), slab(s), P(p.size()), me(p.rank()) {}
 
   // Posts `c` with these bytes to send; recv starts `shift` bytes after send when in place.
@@ -70,8 +71,8 @@ struct Bench {
                    to = k.in_place ? from + static_cast<uint64_t>(shift) : half_slab + from;
     std::memset(slab.at(half_slab + from), 0x5A, recv_bytes + 64);
     std::copy(send.begin(), send.end(), slab.at(from));
-    c.send = slab.part(from, send.size());
-    c.recv = slab.part(to, recv_bytes);
+    c.send = part(from, send.size());
+    c.recv = part(to, recv_bytes);
     c.count = c.counts && c.op != ORR_COLL_TREE_REDUCE_SCATTER ? 0 : k.count;
     c.name = "case";
     const uint64_t before = peer.api.bytes_sent(peer.comm);
@@ -83,11 +84,21 @@ struct Bench {
     return slab.at(to);
   }
 
+  // What is empty comes in turns as a place in memory, as memory without an address, and as none.
+  orr_buffer part(uint64_t offset, uint64_t bytes) {
+    static const orr_memory empty = {sizeof empty, ORR_TIER_HOST, 0,      nullptr,
+                                     nullptr,      "host",        nullptr};
+    if (bytes > 0) return slab.part(offset, bytes);
+    const int guise = guises++ % 3;
+    return guise == 0 ? slab.part(offset, 0) : orr_buffer{guise == 1 ? &empty : nullptr, 0, 0};
+  }
+
   // Of an operation that is not in place: its input is as it was, and so is what lies behind its
   // output.
   void expect_nothing_else(const orr_coll& c, const std::vector<char>& send, uint64_t recv_bytes) {
-    if (!std::equal(send.begin(), send.end(), slab.at(c.send.offset)))
+    if (!send.empty() && !std::equal(send.begin(), send.end(), slab.at(c.send.offset)))
       fail(ORR_FAILED, "{}: it wrote into what it sends", orr::traffic::name(c.op));
+    if (recv_bytes == 0) return;
     const char* behind = slab.at(c.recv.offset + recv_bytes);
     if (std::count(behind, behind + 64, 0x5A) != 64)
       fail(ORR_FAILED, "{}: it wrote behind what it receives", orr::traffic::name(c.op));
@@ -96,6 +107,7 @@ struct Bench {
   // Uneven parts of n elements, one empty where there are three ranks or more.
   std::vector<int64_t> parts(int64_t n) const {
     std::vector<int64_t> out(P, 0);
+    if (owner >= 0) return out[owner] = n, out;
     for (int r = 0; r < P; ++r) out[r] = r == 1 && P > 2 ? 0 : n / (r + 2);
     out[P - 1] += n - orr::traffic::sum(out.data(), P);
     return out;
@@ -105,7 +117,7 @@ struct Bench {
     const int64_t unit = orr_dtype_bytes(k.dtype), bytes = k.count * unit;
     const std::vector<char> mine = numbers(k.dtype, me, k.count),
                             want = folded(k.dtype, k.redop, P, k.count);
-    const bool ordered = peer.has(ORR_COMM_DETERMINISTIC);
+    const bool ordered = peer.has(ORR_COMM_DETERMINISTIC) || !adds_itself(k.dtype);
     const std::vector<char> sizes =
         ordered ? std::vector<char>() : folded(k.dtype, k.redop, P, k.count, magnitudes);
     const auto expect = [&](const char* what, const char* got, int64_t from, int64_t n) {
@@ -148,9 +160,11 @@ struct Bench {
     expect("all_gather", k, post(c, k, mine, all.size(), -at), all);
   }
 
-  // Rank r sends n * (r + 1) / (P + q) elements to rank q.
+  // Rank r sends n * (r + 1) / (P + q) elements to rank q; with an owner, all is for it.
   void all_to_all(const Case& k) {
-    const auto size = [&](int r, int q) { return k.count * (r + 1) / (P * P + q); };
+    const auto size = [&](int r, int q) {
+      return owner >= 0 ? (q == owner ? k.count : 0) : k.count * (r + 1) / (P * P + q);
+    };
     std::vector<int64_t> out(P), in(P);
     std::vector<char> send, want;
     for (int q = 0; q < P; ++q) {
@@ -172,6 +186,8 @@ struct Bench {
     std::vector<int64_t> first(P + 1, 0);
     for (int r = 0; r < P; ++r) first[r + 1] = leaves * (r + 1) * (r + 1) / (P * P);
     if (empty && P > 1) first[2] = first[1];
+    if (owner >= 0)
+      for (int r = 0; r < P; ++r) first[r + 1] = r < owner ? 0 : leaves;
     first[P] = leaves;
     std::vector<char> send;
     for (int64_t at = first[me]; at < first[me + 1];) {
@@ -213,25 +229,41 @@ struct Bench {
     return slab.part(0, 0).memory->tier == ORR_TIER_COMM ? "registered" : "private";
   }
 
-  bool reduces(int dtype) const { return peer.caps().dtypes >> dtype & 1; }
+  // Else the core composes the sum, of any dtype.
+  bool adds_itself(int dtype) const { return peer.caps().dtypes >> dtype & 1; }
 
   // What is long may take other ways than what is short.
   void long_ones() {
     for (bool in_place : {false, true}) {
       const Case k{ORR_F64, ORR_RED_SUM, 700001, in_place, place()};
-      if (reduces(k.dtype)) reductions(k);
+      reductions(k);
       broadcast(k);
       if (!in_place) all_gather(k);
     }
   }
 
-  void all(bool quick) {
-    for (int64_t n : counts)
+  // No elements, or all of them one rank's.
+  void empties() {
+    for (owner = 0; owner < P; ++owner)
+      for (int64_t n : {0, 1, 5000})
+        for (int round = 0; round < 3; ++round)
+          for (int dtype : {ORR_F32, ORR_U8}) {
+            const Case k{dtype, ORR_RED_SUM, n, round == 1, place()};
+            reductions(k);
+            if (dtype == ORR_F32) tree_all_reduce(k, 5, false);
+            broadcast(k);
+            all_gather(k);
+            all_to_all(k);
+          }
+  }
+
+  void all(bool quick, bool composed) {
+    for (int64_t n : counts) {
+      if (composed && n > 2000) continue;  // long_ones has them
       for (bool in_place : {false, true}) {
         for (int dtype = ORR_F32; dtype <= ORR_U8; ++dtype)
           for (int redop = ORR_RED_SUM; redop <= ORR_RED_MAX; ++redop)
-            if (reduces(dtype) && (!quick || redop == 1 + dtype % 4))
-              reductions({dtype, redop, n, in_place, place()});
+            if (!quick || redop == 1 + dtype % 4) reductions({dtype, redop, n, in_place, place()});
         for (int dtype : {ORR_F64, ORR_U8, ORR_BOOL}) {
           const Case k{dtype, 0, n, in_place, place()};
           broadcast(k);
@@ -239,13 +271,13 @@ struct Bench {
           all_to_all(k);
         }
         for (int dtype : {ORR_F32, ORR_BF16, ORR_F16, ORR_F64})
-          if (reduces(dtype))
-            for (int64_t leaves : {1, 2, 3, 5, 6, 12, 13})
-              for (bool empty : {false, true})
-                if (!quick || leaves == 5 || leaves == 12)
-                  if (n < 100000 || leaves == 6 || leaves == 5)
-                    tree_all_reduce({dtype, ORR_RED_SUM, n, in_place, place()}, leaves, empty);
+          for (int64_t leaves : {1, 2, 3, 5, 6, 12, 13})
+            for (bool empty : {false, true})
+              if (!quick || leaves == 5 || leaves == 12)
+                if (n < 100000 || leaves == 6 || leaves == 5)
+                  tree_all_reduce({dtype, ORR_RED_SUM, n, in_place, place()}, leaves, empty);
       }
+    }
   }
 };
 
@@ -254,8 +286,18 @@ int collectives(const std::string& backend, const std::string&) {
   for (bool registered : peer.places()) {
     Slab slab(peer, registered, 2 * half_slab);
     Bench bench(peer, slab);
-    bench.all(peer.size() == 3 || peer.size() == 5);
+    const bool composed = peer.caps().dtypes == 0;
+    bench.all(composed || peer.size() == 3 || peer.size() == 5, composed);
     bench.long_ones();
+  }
+  return 0;
+}
+
+int empties(const std::string& backend, const std::string&) {
+  Peer peer(backend);
+  for (bool registered : peer.places()) {
+    Slab slab(peer, registered, 2 * half_slab);
+    Bench(peer, slab).empties();
   }
   return 0;
 }
@@ -336,8 +378,11 @@ int shared(const std::string& backend, const std::string&) {
 }  // namespace
 
 std::vector<NamedBody> collective_bodies() {
-  return {
-      {"collectives", collectives}, {"splits", splits}, {"siblings", siblings}, {"shared", shared}};
+  return {{"collectives", collectives},
+          {"empties", empties},
+          {"splits", splits},
+          {"siblings", siblings},
+          {"shared", shared}};
 }
 
 }  // namespace comm_suite

@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <memory>
+#include <orrery/sdk/descriptor.hpp>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,9 @@ struct Peer {
     if (!own.empty()) post_now(own.data(), static_cast<int32_t>(own.size()));
   }
   void post_now(const orr_coll* ops, int32_t n) {
+    for (int32_t i = 0; only_messages && i < n; ++i)
+      if (!orr::is_paired(ops[i].op))
+        fail(ORR_UNIMPLEMENTED, "operation {} is not here", ops[i].op);
     orr_work* work = nullptr;
     check(api.post(comm, ops, n, &work));
     check(api.wait(comm, work));

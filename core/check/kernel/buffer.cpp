@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check/kernel/buffer.h"
 
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+
+#include "base/error.h"
 
 namespace kernel_suite {
 namespace {
@@ -99,11 +104,29 @@ double rounded(int32_t dtype, double value) {
   return load(dtype, bytes);
 }
 
-Buffer::Buffer(const Device& device, uint64_t bytes)
-    : device_(device), bytes_(bytes), storage_(bytes + 2 * kGuard + 2 * device.alignment(), 0xff) {
-  const uint64_t base = device.is_host() ? reinterpret_cast<uintptr_t>(storage_.data()) : 0;
-  const uint64_t step = device.alignment();
-  offset_ = (base + kGuard + step - 1) / step * step - base;
+GuardPages::GuardPages(uint64_t bytes) {
+  const uint64_t page = 4096, room = (bytes + page - 1) / page * page, guard = 256 * page;
+  mapped_ = room + guard;
+  begin_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (begin_ == MAP_FAILED) orrery::fail(ORR_FAILED, "no memory for a tensor of {} bytes", bytes);
+  auto* end = static_cast<uint8_t*>(begin_) + room;
+  mprotect(end, guard, PROT_NONE);
+  bytes_ = {end - bytes, bytes};
+  std::fill(bytes_.begin(), bytes_.end(), uint8_t{0xff});
+}
+
+GuardPages::~GuardPages() { munmap(begin_, mapped_); }
+
+// A guard zone, the tensor from its shift on, and `behind` bytes.
+Buffer::Buffer(const Device& device, uint64_t bytes, uint64_t shift, uint64_t behind)
+    : device_(device), bytes_(bytes) {
+  const uint64_t step = device.alignment(), front = (kGuard + step - 1) / step * step + shift;
+  // What is aligned ends up to a step before the page; what is not must not become so.
+  const uint64_t over = (bytes + behind) % step;
+  const uint64_t slack = !shift ? (step - over) % step : over == 0 && device.is_host() ? shift : 0;
+  pages_ = std::make_unique<GuardPages>(front + bytes + behind + slack);
+  storage_ = pages_->bytes();
+  offset_ = front;
   memory_ = {sizeof(orr_memory),
              ORR_TIER_HOST,
              storage_.size(),
@@ -115,11 +138,10 @@ Buffer::Buffer(const Device& device, uint64_t bytes)
   if (!device.is_host()) remote_ = device.allocate(storage_.size());
 }
 
-Buffer::Buffer(const Device& device, const orr_tensor& t, int64_t misalign)
-    : Buffer(device, extent_bytes(t) + shift_of(device, t, misalign)) {
-  uint64_t shift = shift_of(device, t, misalign);
-  offset_ += shift;
-  bytes_ -= shift;
+Buffer::Buffer(const Device& device, uint64_t bytes) : Buffer(device, bytes, 0, kGuard) {}
+
+Buffer::Buffer(const Device& device, const orr_tensor& t, int64_t misalign, bool input)
+    : Buffer(device, extent_bytes(t), shift_of(device, t, misalign), input ? 0 : kGuard) {
   tensor_ = t;
 }
 
@@ -169,7 +191,7 @@ std::vector<uint8_t> Buffer::bits() const {
 }
 
 bool Buffer::intact() const {
-  std::vector<uint8_t> rest(storage_);
+  std::vector<uint8_t> rest(storage_.begin(), storage_.end());
   int64_t size = orr_dtype_bytes(tensor_.dtype);
   each([&](uint64_t at) { std::memset(rest.data() + at, 0xff, size_t(size)); });
   for (uint8_t b : rest)

@@ -68,12 +68,12 @@ void Device::copy(const orr_memory* to, const orr_memory* from, uint64_t bytes) 
   check(finish(), "copy");
 }
 
-void Device::put(const std::vector<uint8_t>& bytes, const orr_memory* memory) const {
+void Device::put(std::span<const uint8_t> bytes, const orr_memory* memory) const {
   const orr_memory from = host_memory(bytes.data(), bytes.size());
   copy(memory, &from, bytes.size());
 }
 
-void Device::get(const orr_memory* memory, std::vector<uint8_t>& bytes) const {
+void Device::get(const orr_memory* memory, std::span<uint8_t> bytes) const {
   const orr_memory to = host_memory(bytes.data(), bytes.size());
   copy(&to, memory, bytes.size());
 }

@@ -6,6 +6,7 @@
 
 #include <orrery/kernel.h>
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,8 @@ class Device {
   orr_memory* allocate(uint64_t bytes) const;
   void free(orr_memory* memory) const { api_.free(api_.self, memory); }
   // Whole allocations, finished at return. REQUIRES: bytes and memory have the same size.
-  void put(const std::vector<uint8_t>& bytes, const orr_memory* memory) const;
-  void get(const orr_memory* memory, std::vector<uint8_t>& bytes) const;
+  void put(std::span<const uint8_t> bytes, const orr_memory* memory) const;
+  void get(const orr_memory* memory, std::span<uint8_t> bytes) const;
 
   // Waits for what was enqueued; the first error of that work, or NULL.
   orr_status* finish() const;

@@ -88,7 +88,7 @@ std::vector<Values> make_inputs(const Case& c, bool exact, uint32_t seed) {
   }
   if (c.derive) c.derive(c, inputs);
   for (size_t i = 0; i < c.in.size(); ++i) {  // as stored: rounded, and one value per element
-    Buffer stored(Device::host(), c.in[i], 0);
+    Buffer stored(Device::host(), c.in[i], 0, true);
     stored.write(inputs[i]);
     inputs[i] = stored.read();
   }
@@ -166,11 +166,11 @@ RunResult run(const std::string& plugin, const Case& c, const std::vector<Values
   const Device& device = Device::of(api);
   Buffers in, out;
   for (size_t i = 0; i < c.in.size(); ++i) {
-    in.push_back(std::make_unique<Buffer>(device, c.in[i], options.misalign));
+    in.push_back(std::make_unique<Buffer>(device, c.in[i], options.misalign, true));
     in.back()->write(inputs[i]);
   }
   for (const orr_tensor& t : c.out)
-    out.push_back(std::make_unique<Buffer>(device, t, options.misalign));
+    out.push_back(std::make_unique<Buffer>(device, t, options.misalign, false));
   if (options.inplace) std::swap(out[0], in[size_t(options.inplace - 1)]);
   std::vector<orr_buffer> in_views = views(in), out_views = views(out);
   if (options.inplace) in_views[size_t(options.inplace - 1)] = out_views[0];

@@ -81,8 +81,15 @@ typedef struct orr_comm_boot {
   orr_status* (*put)(void* store, const char* key, const void* value, uint64_t bytes);
   orr_status* (*get)(void* store, const char* key, void* value, uint64_t capacity, uint64_t* bytes,
                      int64_t deadline_ns);
-  /* Whether the launcher has seen `rank` end: 1 dead, 0 alive or not known. Cheap. [any thread] */
+  /* Whether the launcher has seen `rank` end: 0 alive or not known, else how many ranks had ended
+   * when it did: the first is why the others have. Cheap. [any thread] */
   int32_t (*dead)(void* store, int32_t rank);
+  /* For who has waited `waited_ns` for `rank`, and would blame it: asks its process what it is at,
+   * apart from the backend. 0: it does not answer within half a second (stopped, or nobody can ask
+   * it); 1: it lives, and has taken longer than it may; 2: it lives, and is at work of its own
+   * that may take longer ("saving a checkpoint for 12 s"): wait on. Null where a host is older.
+   * [any thread] */
+  int32_t (*at_work)(void* store, int32_t rank, int64_t waited_ns, char* what, uint64_t capacity);
 } orr_comm_boot;
 
 typedef struct orr_comm orr_comm;

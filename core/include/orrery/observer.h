@@ -24,7 +24,7 @@ enum {
   ORR_EVENT_METRIC = 3,   /* step, text = tag ("loss", "grad_norm"), value */
   ORR_EVENT_LOG = 4,      /* text: a line of orrery.log */
   ORR_EVENT_FAILURE = 5,  /* text: the error */
-  ORR_EVENT_RUN_END = 6
+  ORR_EVENT_RUN_END = 6   /* the last one, also after a FAILURE */
 };
 
 /* One event, with its texts borrowed for the call: copy what you keep. Unused fields are 0 or

@@ -234,7 +234,9 @@ typedef struct orr_strategy_api {
   void* self;
   /* Who the strategy is. Pure; texts and options live as long as the table. [main thread] */
   orr_status* (*describe)(void* self, orr_strategy_info* out);
-  /* Edits the differentiated program. All ranks call it with equal arguments. [main thread] */
+  /* Edits the differentiated program. All ranks call it with equal arguments. A number of ranks, or
+   * a program, that it does not train it refuses by ORR_INVALID and a sentence; any other error is
+   * a failure of its own. [main thread] */
   orr_status* (*transform)(void* self, orr_program*, const orr_edit*, const orr_options*);
   /* Pure. Compared by the core with the counted program. [main thread] */
   orr_status* (*predict)(void* self, const orr_predict_query*, orr_prediction* out);

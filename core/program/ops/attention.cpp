@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "program/op.h"
+#include "program/wanted.h"
 
 namespace orrery {
 namespace {
@@ -22,7 +23,7 @@ std::vector<Type> infer(const OpArgs& args) {
   if (q.dims.size() != 3 || k.dims.size() != 3 || k != v || q.dtype != k.dtype ||
       q.dims[0] != k.dims[0] || q.dims[2] != k.dims[2] || !is_real(q.dtype))
     throw std::invalid_argument("needs q [B,T,C], k and v [B,S,C] of one real dtype, not " +
-                                shapes);
+                                shapes + how_to_make_real(q.dtype));
   if (heads < 1 || q.dims[2] % heads)
     throw std::invalid_argument("width " + std::to_string(q.dims[2]) + " does not divide into " +
                                 std::to_string(heads) + " heads");

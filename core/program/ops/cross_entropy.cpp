@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "program/op.h"
+#include "program/wanted.h"
 
 namespace orrery {
 namespace {
@@ -14,14 +15,16 @@ int32_t loss_dtype(int32_t logits) { return logits == ORR_F64 ? ORR_F64 : ORR_F3
 std::vector<Type> infer(const OpArgs& args) {
   const Type &x = args.in[0], &labels = args.in[1], &w = args.in[2];
   if (x.dims.empty() || !is_real(x.dtype))
-    throw std::invalid_argument("needs real logits [..., classes], not " + to_string(x));
+    throw std::invalid_argument("needs real logits [..., classes], not " + to_string(x) +
+                                how_to_make_real(x.dtype));
   Dims rows(x.dims.begin(), x.dims.end() - 1);
   if (labels.dims != rows)
     throw std::invalid_argument("labels are " + to_string(labels.dims) + " but logits " +
                                 to_string(x.dims) + " want " + to_string(rows));
   if (labels.dtype != ORR_I32 && labels.dtype != ORR_I64)
     throw std::invalid_argument(std::string("labels must be i32 or i64, not ") +
-                                dtype_name(labels.dtype));
+                                dtype_name(labels.dtype) +
+                                "; write 1 for 1.0, or orrery.tensor(labels, \"i32\")");
   Type row{loss_dtype(x.dtype), rows};
   if (w != row)
     throw std::invalid_argument("weights are " + to_string(w) + ", wanted " + to_string(row));

@@ -12,6 +12,7 @@
 
 #include "program/build.h"
 #include "program/op.h"
+#include "program/wanted.h"
 
 namespace orrery {
 namespace {
@@ -36,7 +37,8 @@ std::vector<Type> infer(const OpArgs& args) {
     throw std::invalid_argument("needs at least two dims on both sides: " + shapes);
   if (a.dtype != b.dtype || !is_real(a.dtype))
     throw std::invalid_argument(std::string("needs two real tensors of one dtype, not ") +
-                                dtype_name(a.dtype) + " and " + dtype_name(b.dtype));
+                                dtype_name(a.dtype) + " and " + dtype_name(b.dtype) +
+                                how_to_make_real(is_real(a.dtype) ? b.dtype : a.dtype));
   Sizes s = sizes(args);
   if (s.k != s.kb) throw std::invalid_argument("inner sizes differ: " + shapes);
   Dims lead(a.dims.begin(), a.dims.end() - 2), lead_b(b.dims.begin(), b.dims.end() - 2);
@@ -99,12 +101,24 @@ KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<L
   return f;
 }
 
-// x with its last two dims swapped.
-ValueId swap_last(Program& p, ValueId x) {
-  Dims perm(p.type(x).dims.size());
-  std::iota(perm.begin(), perm.end(), 0);
-  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-  return build::transpose(p, x, perm);
+// The gradient of matrices that all samples share: a sum over the batch is one matrix's, so each is
+// summed for itself.
+ValueId shared_matrices(Program& p, ValueId a, ValueId dy, bool ta, bool tb, Dims dims) {
+  auto apart = [&](ValueId x) {
+    const Dims d = p.type(x).dims;
+    ValueId rows = build::reshape(p, x, {-1, d.end()[-2], d.back()});
+    std::vector<ValueId> each =
+        build::split(p, rows, 0, Dims(static_cast<size_t>(p.type(rows).dims[0]), 1));
+    for (ValueId& m : each) m = build::reshape(p, m, {d.end()[-2], d.back()});
+    return each;
+  };
+  std::vector<ValueId> as = apart(a), dys = apart(dy), found;
+  for (size_t i = 0; i < as.size(); ++i) {
+    ValueId d = tb ? build::matmul(p, dys[i], as[i], true, ta)
+                   : build::matmul(p, as[i], dys[i], !ta, false);
+    found.push_back(build::reshape(p, d, {1, dims.end()[-2], dims.back()}));
+  }
+  return build::reshape(p, build::concat(p, found, 0), dims);
 }
 
 // With A' the matrix a stands for: dA' = dY B'^T, dB' = A'^T dY; stored transposes are swapped in.
@@ -119,13 +133,16 @@ void gradient(Gradient& g, const Op& op) {
     else if (!shared)
       g.add(a, build::matmul(p, b, dy, tb, true));
     else
-      g.add(a, swap_last(p, build::matmul(p, dy, b, false, !tb)));
+      g.add(a, build::swap_last(p, build::matmul(p, dy, b, false, !tb)));
   }
   if (!g.wanted(b)) return;
   if (shared) {
-    if (ta) a = swap_last(p, a), ta = false;
+    if (ta) a = build::swap_last(p, a), ta = false;
     a = build::reshape(p, build::batch_first(p, a), {-1, p.type(a).dims.back()});
     dy = build::reshape(p, build::batch_first(p, dy), {-1, p.type(dy).dims.back()});
+  } else if (p.type(b).dims.size() > 2 && p.value(dy).batch == Batch::sharded &&
+             p.value(b).batch != Batch::sharded) {
+    return g.add(b, shared_matrices(p, a, dy, ta, tb, p.type(b).dims));
   }
   g.add(b, tb ? build::matmul(p, dy, a, true, ta) : build::matmul(p, a, dy, !ta, false));
 }

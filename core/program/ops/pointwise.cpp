@@ -89,12 +89,17 @@ KernelForm form(const Op&, const std::vector<Layout>& in, const std::vector<Layo
   return f;
 }
 
-// dx has the result's shape: sum it over the dims along which x was repeated.
+// dx has the result's shape: sum it over the dims along which x was repeated; over the batch, too,
+// where x is the same for its one sample.
 void add_reduced(Gradient& g, ValueId x, ValueId dx) {
   Dims from = g.p.type(dx).dims, to = g.p.type(x).dims, over;
+  const Value& d = g.p.value(dx);
+  const bool shared = d.batch == Batch::sharded && g.p.value(x).batch != Batch::sharded;
   size_t shift = from.size() - to.size();
   for (size_t i = 0; i < from.size(); ++i)
-    if (i < shift || (to[i - shift] == 1 && from[i] != 1)) over.push_back(static_cast<int64_t>(i));
+    if (i < shift ||
+        (to[i - shift] == 1 && (from[i] != 1 || (shared && i == static_cast<size_t>(d.batch_dim)))))
+      over.push_back(static_cast<int64_t>(i));
   if (!over.empty()) dx = build::reduce(g.p, "sum", dx, over, true);
   if (g.p.type(dx).dims != to) dx = build::reshape(g.p, dx, to);
   if (g.p.type(dx).dtype != g.p.type(x).dtype) dx = g.p.cast(dx, g.p.type(x).dtype);

@@ -8,6 +8,7 @@
 
 #include "program/build.h"
 #include "program/op.h"
+#include "program/relate.h"
 
 namespace orrery {
 namespace {
@@ -24,16 +25,17 @@ std::vector<Type> infer_reshape(const OpArgs& args) {
   return {out};
 }
 
-// Dims are matched in groups of equal product; the first dim of a group that is not 1 is the major
-// one on both sides and carries the group's factor.
-Sharding reshape_sharding(const OpArgs& args, const std::vector<Type>& out) {
-  const Dims &a = args.in[0].dims, &b = out[0].dims;
-  Sharding s;
-  s.in = {std::vector<int>(a.size(), kNone)}, s.out = {std::vector<int>(b.size(), kNone)};
+// Consecutive dims of both sides that hold the same elements: [begin, end) of the input, then of
+// the output. They end where no more dims agree.
+struct Group {
+  size_t in[2], out[2];
+};
+
+std::vector<Group> groups(const Dims& a, const Dims& b) {
+  std::vector<Group> found;
   size_t i = 0, j = 0;
-  int factor = 0;
   while (i < a.size() && j < b.size()) {
-    size_t i0 = i, j0 = j;
+    Group g{{i, 0}, {j, 0}};
     int64_t pa = a[i++], pb = b[j++];
     while (pa != pb) {
       if (pa < pb && i < a.size())
@@ -41,12 +43,27 @@ Sharding reshape_sharding(const OpArgs& args, const std::vector<Type>& out) {
       else if (pb < pa && j < b.size())
         pb *= b[j++];
       else
-        return s;
+        return found;
     }
-    while (i0 + 1 < i && a[i0] == 1) ++i0;
-    while (j0 + 1 < j && b[j0] == 1) ++j0;
-    s.in[0][i0] = s.out[0][j0] = factor++;
+    g.in[1] = i, g.out[1] = j;
+    found.push_back(g);
   }
+  return found;
+}
+
+// The first dim of a group that is not 1 is the major one on both sides and carries its factor.
+Sharding reshape_sharding(const OpArgs& args, const std::vector<Type>& out) {
+  const Dims &a = args.in[0].dims, &b = out[0].dims;
+  Sharding s;
+  s.in = {std::vector<int>(a.size(), kNone)}, s.out = {std::vector<int>(b.size(), kNone)};
+  auto major = [](const Dims& dims, const size_t(&range)[2]) {
+    size_t d = range[0];
+    while (d + 1 < range[1] && dims[d] == 1) ++d;
+    return d;
+  };
+  int factor = 0;
+  for (const Group& g : groups(a, b))
+    s.in[0][major(a, g.in)] = s.out[0][major(b, g.out)] = factor++;
   return s;
 }
 
@@ -158,6 +175,12 @@ void concat_gradient(Gradient& g, const Op& op) {
 Cost no_cost(const OpArgs&, const std::vector<Type>&) { return {}; }
 
 }  // namespace
+
+int32_t dim_of_one(const Dims& from, const Dims& to, int32_t dim) {
+  for (const Group& g : groups(from, to))
+    if (static_cast<size_t>(dim) < g.in[1]) return static_cast<int32_t>(g.out[0]);
+  return kNone;
+}
 
 extern const OpDef reshape_op{"reshape",        infer_reshape, reshape_sharding,
                               reshape_gradient, no_cost,       nullptr};

@@ -60,7 +60,7 @@ class Comm : public Group {
   void await_slowly(const Missing& missing);
   void blame_dead(const Missing& missing, int first);
   void look_beyond(const Missing& missing, int who, int64_t waited, int64_t& asked_at);
-  [[noreturn]] void blame_silent(int first, int64_t deadline_ns);
+  void blame_silent(int first, int64_t deadline_ns, int64_t waited);
   void sleep(const Missing& missing, int64_t ns);
   void ring_bells();
   void show_pulse();

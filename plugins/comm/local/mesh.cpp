@@ -9,6 +9,7 @@
 #include <orrery/sdk/plugin.hpp>
 #include <utility>
 
+#include "../shared/blame.h"
 #include "../shared/operation.h"
 #include "family.h"
 
@@ -64,27 +65,34 @@ int Mesh::look_around(int who, const orr_coll* current, int64_t waited, int64_t&
   if (news.dead >= 0) lost_ = news.dead;
   if (lost_ >= 0) return lost_;
   if (family_.boot.dead(family_.boot.store, who)) return who;
-  if (waited < family_.deadline_of(current)) return -1;
-  if (asked_at >= 0 && waited - asked_at > shared::time_to_answer_ns) blame(who, current);
+  const int64_t deadline = family_.deadline_of(current);
   if (asked_at < 0) {
+    if (waited < std::max(deadline, -asked_at)) return -1;
     asked_at = waited;
     notes_.ask_all();
+  } else if (waited - asked_at > shared::time_to_answer_ns) {
+    blame(who, current, asked_at / deadline * deadline);
+    asked_at = -(waited + deadline);
   }
   return -1;
 }
 
-// Who waits answers at once. Who does not is frozen, or computes for longer than the deadline.
-void Mesh::blame(int who, const orr_coll* current) {
-  const std::string rest =
-      shared::seconds(family_.deadline_of(current)) + shared::in_operation(current);
-  int silent = notes_.silent(who) ? who : -1;
-  for (int r = 0; r < family_.boot.world_size && silent < 0; ++r)
-    if (notes_.silent(r)) silent = r;
-  if (silent >= 0)
-    family_.die(ORR_DEADLINE, "rank " + std::to_string(silent) + " has not answered for " + rest);
+// Who waits answers at once. Who does not is frozen, or computes. Returns if it is to be waited
+// for.
+void Mesh::blame(int who, const orr_coll* current, int64_t waited) {
+  const std::string where = shared::in_operation(current);
+  std::vector<int> silent;
+  if (notes_.silent(who)) silent.push_back(who);
+  for (int r = 0; r < family_.boot.world_size; ++r)
+    if (r != who && notes_.silent(r)) silent.push_back(r);
+  if (!silent.empty()) {
+    const std::string verdict = shared::judge(family_.boot, silent, waited, where);
+    if (verdict.empty()) return;
+    family_.die(ORR_DEADLINE, verdict);
+  }
   family_.die(ORR_DEADLINE, "ranks " + std::to_string(who) + " and " +
                                 std::to_string(family_.boot.rank) + " wait for each other since " +
-                                rest);
+                                shared::seconds(waited) + where);
 }
 
 void Mesh::run(std::vector<Parcel>& all, const std::function<void()>& check) {

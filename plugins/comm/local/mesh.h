@@ -52,7 +52,7 @@ class Mesh {
   // What every wait does now and then: `who` is waited for since `waited` ns, and nothing has
   // moved. Throws when the world is dead or when it is time to blame a rank. Returns one that has
   // died, or -1: what it sent before may still be on its way. `asked_at` is the wait's own, -1 at
-  // its begin.
+  // its begin: when all were asked; negative: they are to be asked at -asked_at.
   int look_around(int who, const orr_coll* current, int64_t waited, int64_t& asked_at);
   // Takes what others have told. [any thread]
   void listen();
@@ -85,7 +85,7 @@ class Mesh {
   bool fetch(int peer);
   bool fill(int peer);
   void sleep(const std::vector<Parcel>& all);
-  [[noreturn]] void blame(int who, const orr_coll* current);
+  void blame(int who, const orr_coll* current, int64_t waited);
 
   Family& family_;
   Notes notes_;

@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include <orrery/sdk/plugin.hpp>
+#include <utility>
 
+#include "../shared/blame.h"
 #include "comm.h"
 #include "mesh.h"
 
@@ -80,37 +82,40 @@ void Comm::sleep(const Missing& missing, int64_t ns) {
 }
 
 void Comm::blame_dead(const Missing& missing, int first) {
-  const orr_comm_boot& boot = family_->boot;
-  for (int r = first; r >= 0; r = missing(r + 1)) {
-    if (!boot.dead(boot.store, world_of_[r])) continue;
-    if (missing(r) != r) continue;  // its last words arrived
-    poison(ORR_RETRY, "rank " + std::to_string(world_of_[r]) + " died" + here());
-    family_->check_alive();
-  }
+  std::vector<int> absent;
+  for (int r = first; r >= 0; r = missing(r + 1)) absent.push_back(world_of_[r]);
+  const int dead = shared::first_dead(family_->boot, absent);
+  if (dead < 0) return;
+  for (int r = missing(first); r >= 0; r = missing(r + 1))
+    if (world_of_[r] == dead) family_->die_of(dead, current_);
+  // Its last words have arrived.
 }
 
-// Follows who waits for whom to the rank that waits for nobody, or that says it waits but has not
-// looked for a while: that one is frozen or late.
-void Comm::blame_silent(int first, int64_t deadline_ns) {
+// Follows who waits for whom to the rank that waits for nobody: that one is frozen or late. So is
+// one that says it waits but has not looked for a while, unless its process answers. Returns if it
+// is to be waited for.
+void Comm::blame_silent(int first, int64_t deadline_ns, int64_t waited) {
   const int64_t fresh = std::min<int64_t>(deadline_ns / 2, 1000 * ms);
+  const orr_comm_boot& boot = family_->boot;
+  // Looks again when the question below has been answered.
+  segment_.member(rank_).looked_ns.store(now_ns() + shared::time_to_answer_ns);
   int culprit = first;
   std::vector<bool> seen(size_, false);
   while (!seen[culprit]) {
     seen[culprit] = true;
     const Member& m = segment_.member(culprit);
-    const int next = m.waits_for.load();
-    if (next < 0 || next >= size_ || now_ns() - m.looked_ns.load() > fresh) {
-      poison(ORR_DEADLINE, "rank " + std::to_string(world_of_[culprit]) + " has not answered for " +
-                               seconds(deadline_ns) + here());
-      family_->check_alive();
+    const int next = m.waits_for.load(), rank = world_of_[culprit];
+    const bool waits = next >= 0 && next < size_;
+    if (!waits || (now_ns() - m.looked_ns.load() > fresh && !shared::lives(boot, rank))) {
+      const std::string verdict = shared::judge(boot, {rank}, waited, here());
+      if (verdict.empty() || m.waits_for.load() != next) return;
+      family_->die(ORR_DEADLINE, verdict);
     }
     culprit = next;
   }
-  poison(ORR_DEADLINE, "ranks " + std::to_string(world_of_[first]) + " and " +
-                           std::to_string(world_of_[rank_]) + " wait for each other since " +
-                           seconds(deadline_ns) + here());
-  family_->check_alive();
-  throw orr::Error(ORR_FAILED, "the communicator is dead");
+  family_->die(ORR_DEADLINE, "ranks " + std::to_string(world_of_[first]) + " and " +
+                                 std::to_string(world_of_[rank_]) + " wait for each other since " +
+                                 seconds(waited) + here());
 }
 
 // A neighbour may wait for a rank of another host: then all are asked before one is blamed.
@@ -127,12 +132,12 @@ void Comm::await_slowly(const Missing& missing) {
   }
   Member& me = segment_.member(rank_);
   const int64_t deadline = family_->deadline_of(current_);
-  int64_t last = now_ns(), waited = 0, asked_at = -1, nap = ms / 2;
+  int64_t last = now_ns(), waited = 0, allowed = deadline, asked_at = -1, nap = ms / 2;
   int who = -1;
   uint64_t pulse = 0;
   for (int next; (next = missing(0)) >= 0;) {
     const uint64_t beat = segment_.member(next).pulse.load(std::memory_order_relaxed);
-    if (next != who || beat != pulse) waited = 0, asked_at = -1;
+    if (next != who || beat != pulse) waited = 0, allowed = deadline, asked_at = -1;
     who = next;
     pulse = beat;
     me.looked_ns.store(last);
@@ -141,8 +146,8 @@ void Comm::await_slowly(const Missing& missing) {
     blame_dead(missing, who);
     if (family_->mesh)
       look_beyond(missing, who, waited, asked_at);
-    else if (waited > deadline)
-      blame_silent(who, deadline);
+    else if (waited > allowed)
+      blame_silent(who, deadline, std::exchange(allowed, allowed + deadline));
     sleep(missing, nap);
     nap = std::min(nap * 2, 8 * ms);
     const int64_t now = now_ns();

@@ -95,19 +95,9 @@ void Comm::all_gather(const orr_coll& c) {
   });
 }
 
-// In place, what arrives may overwrite what is still to be sent: the messages' way keeps a copy.
-void Comm::all_to_all(const orr_coll& c) {
-  const int64_t unit = orr_dtype_bytes(c.dtype);
-  const Layout out = layout_of(c.counts, size_, unit), in = layout_of(c.recv_counts, size_, unit);
-  char *send = address(c.send), *recv = address(c.recv);
-  if (out.at.empty() || in.at.empty() || c.send.memory == c.recv.memory)
-    return orr::exchange::move(c, rank_, size_, *this);
-  by_library(out.at.back() + out.bytes.back(), [&](auto& one) {
-    check_mpi(MPI_Ialltoallv(send, out.bytes.data(), out.at.data(), MPI_BYTE, recv, in.bytes.data(),
-                             in.at.data(), MPI_BYTE, main_, &one.emplace_back()),
-              "MPI_Ialltoallv");
-  });
-}
+// By messages, whatever the counts: a rank whose parts are empty cannot tell whether the others
+// work in place, or have more than the library counts, and all must go the same way.
+void Comm::all_to_all(const orr_coll& c) { orr::exchange::move(c, rank_, size_, *this); }
 
 void Comm::reduce(const orr_coll& c) {
   Hands hands(c, size_, *this);

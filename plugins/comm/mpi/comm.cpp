@@ -6,6 +6,7 @@
 #include <orrery/sdk/plugin.hpp>
 #include <orrery/sdk/traffic.hpp>
 
+#include "../shared/blame.h"
 #include "wait.h"
 
 namespace mpi {
@@ -70,32 +71,36 @@ void Comm::look_around(int64_t waited, int64_t deadline, int64_t& asked_at) {
     family_->listen();
   }
   family_->check_alive();
-  const orr_comm_boot& boot = family_->boot();
-  for (int r : world_of_)  // empty while the communicator forms
-    if (r != boot.rank && boot.dead(boot.store, r))
-      family_->die(ORR_RETRY,
-                   "rank " + std::to_string(r) + " died" + shared::in_operation(current_));
-  if (waited < deadline) return;
+  const int dead = shared::first_dead(family_->boot(), world_of_);
+  if (dead >= 0)
+    family_->die(ORR_RETRY,
+                 "rank " + std::to_string(dead) + " died" + shared::in_operation(current_));
   if (asked_at < 0) {
+    if (waited < std::max(deadline, -asked_at)) return;
     asked_at = waited;
     std::lock_guard lock(family_->inside());
     family_->ask_all();
   } else if (waited - asked_at > shared::time_to_answer_ns) {
-    blame(deadline);
+    blame(asked_at / deadline * deadline);
+    asked_at = -(waited + deadline);
   }
 }
 
-// Who waits answers at once. Who does not is frozen, or computes for longer than the deadline.
-void Comm::blame(int64_t deadline) {
-  const std::string rest = shared::seconds(deadline) + shared::in_operation(current_);
-  const std::string silent = family_->silent();
-  if (!silent.empty()) family_->die(ORR_DEADLINE, silent + " not answered for " + rest);
+// Who waits answers at once. Who does not is frozen, or computes. Returns if it is to be waited
+// for.
+void Comm::blame(int64_t waited) {
+  const std::string where = shared::in_operation(current_);
+  if (const std::vector<int> silent = family_->silent(); !silent.empty()) {
+    const std::string verdict = shared::judge(family_->boot(), silent, waited, where);
+    if (verdict.empty()) return;
+    family_->die(ORR_DEADLINE, verdict);
+  }
   const bool named = current_ && shared::paired(*current_) && current_->root_or_peer >= 0;
   const int other =
       named ? world_of_[current_->root_or_peer] : world_of_[rank_ == 0 ? size_ - 1 : 0];
   family_->die(ORR_DEADLINE, "ranks " + std::to_string(other) + " and " +
                                  std::to_string(family_->rank()) + " wait for each other since " +
-                                 rest);
+                                 shared::seconds(waited) + where);
 }
 
 void Comm::check(const orr_coll& c) const {

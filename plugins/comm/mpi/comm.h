@@ -57,8 +57,9 @@ class Comm : public orr::exchange::Messenger {
   template <class F>
   void by_library(int64_t bytes, F&& start);
   bool test(MPI_Request* requests, size_t n);
+  // asked_at: when all were asked; negative: they are to be asked at -asked_at.
   void look_around(int64_t waited, int64_t deadline, int64_t& asked_at);
-  void blame(int64_t deadline);
+  void blame(int64_t waited);
 
   void check(const orr_coll& c) const;
   void collective(const orr_coll& c);

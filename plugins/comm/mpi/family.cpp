@@ -130,16 +130,12 @@ void Family::ask_all() {
     if (r != rank()) tell(r, are_you_there, 0, "");
 }
 
-// All of them: a rank that freezes inside of the library's queue of another mutes that one, too.
-std::string Family::silent() const {
-  constexpr int most = 8;  // that a line names
-  std::string names;
-  int found = 0;
+// A rank that freezes inside of the library's queue of another mutes that one, too.
+std::vector<int> Family::silent() const {
+  std::vector<int> ranks;
   for (int r = 0; r < size(); ++r)
-    if (!answered_[r] && ++found <= most)
-      names += (found > 1 ? " and rank " : "rank ") + std::to_string(r);
-  if (found > most) names += " and " + std::to_string(found - most) + " more";
-  return names + (found == 0 ? "" : found == 1 ? " has" : " have");
+    if (!answered_[r]) ranks.push_back(r);
+  return ranks;
 }
 
 bool Family::set_poison(int32_t code, const std::string& text) {

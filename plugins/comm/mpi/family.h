@@ -47,8 +47,8 @@ class Family {
   void listen();
   // Asks all ranks whether they wait too; the answers come by listen. REQUIRES: inside.
   void ask_all();
-  // The ranks that have not answered since: "rank 3 has", "rank 2 and rank 3 have"; "" if all did.
-  std::string silent() const;
+  // The ranks that have not answered since.
+  std::vector<int> silent() const;
 
  private:
   struct Note {

@@ -5,6 +5,8 @@
 
 #include <orrery/sdk/traffic.hpp>
 
+#include "../shared/blame.h"
+
 namespace nccl {
 namespace {
 
@@ -143,12 +145,11 @@ int64_t Comm::deadline() const {
 }
 
 void Comm::look_for_dead() {
-  const orr_comm_boot& boot = family_->boot();
-  for (int r : world_of_) {
-    if (r == boot.rank || !boot.dead(boot.store, r)) continue;
-    family_->listen();  // it may have ended because of another
-    family_->die(ORR_RETRY, "rank " + std::to_string(r) + " died" + shared::in_operation(current_));
-  }
+  const int dead = shared::first_dead(family_->boot(), world_of_);
+  if (dead < 0) return;
+  family_->listen();  // it may have ended because of another
+  family_->die(ORR_RETRY,
+               "rank " + std::to_string(dead) + " died" + shared::in_operation(current_));
 }
 
 // Once a millisecond of waiting: has somebody ended the world, is a peer gone, is it too late?
@@ -163,28 +164,35 @@ void Comm::look_around(int64_t waited) {
     family_->beat(own_beat());
     family_->listen();
   }
-  if (waited < deadline()) return;
   if (asked_at_ < 0) {
+    if (waited < std::max(deadline(), -asked_at_)) return;
     asked_at_ = waited;
     asked_ = family_->beats();
   } else if (waited - asked_at_ > shared::time_to_answer_ns) {
-    blame();
+    blame(asked_at_ / deadline() * deadline());
+    asked_at_ = -(waited + deadline());
   }
 }
 
-// Who waits has beaten since. Who has not is frozen, or computes for longer than the deadline.
-void Comm::blame() {
+// Who waits has beaten since. Who has not is frozen, or computes. Returns if it is to be waited
+// for.
+void Comm::blame(int64_t waited) {
   const std::vector<Beat> now = family_->beats();
-  const std::string rest = shared::seconds(deadline()) + shared::in_operation(current_);
+  const std::string where = shared::in_operation(current_);
+  std::vector<int> silent;
   for (int r = 0; r < family_->size(); ++r)
-    if (r != family_->rank() && now[r].number == asked_[r].number)
-      family_->die(ORR_DEADLINE, "rank " + std::to_string(r) + " has not answered for " + rest);
+    if (r != family_->rank() && now[r].number == asked_[r].number) silent.push_back(r);
+  if (!silent.empty()) {
+    const std::string verdict = shared::judge(family_->boot(), silent, waited, where);
+    if (verdict.empty()) return;
+    family_->die(ORR_DEADLINE, verdict);
+  }
   compare_waits(now);
   const int other = current_ && shared::paired(*current_) ? world_of_[current_->root_or_peer]
                                                           : world_of_[rank_ == 0 ? size_ - 1 : 0];
   family_->die(ORR_DEADLINE, "ranks " + std::to_string(other) + " and " +
                                  std::to_string(family_->rank()) + " wait for each other since " +
-                                 rest);
+                                 shared::seconds(waited) + where);
 }
 
 Beat Comm::own_beat() const {

@@ -69,7 +69,7 @@ class Comm : public orr::exchange::Messenger {
   void await(int64_t bytes, F&& done);
   void look_around(int64_t waited);
   void look_for_dead();
-  void blame();
+  void blame(int64_t waited);
   void compare_waits(const std::vector<Beat>& beats);
   Beat own_beat() const;
   int64_t deadline() const;
@@ -118,7 +118,8 @@ class Comm : public orr::exchange::Messenger {
   std::atomic<uint64_t> bytes_sent_{0};
 
   const orr_coll* current_ = nullptr;
-  int64_t beat_at_ = 0, asked_at_ = -1;  // in the time waited, of the wait under way
+  int64_t beat_at_ = 0;    // in the time waited, of the wait under way
+  int64_t asked_at_ = -1;  // the same; negative: beats are to be looked at at -asked_at_
   std::vector<Beat> asked_;
 };
 

@@ -1,6 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- nn.embedding(count, dim, {init =}): rows of a table [count, dim] by 0-based ids of any shape.
+--- nn.embedding(count, dim, options)
+--- Rows of a table [count, dim] by 0-based ids of any shape.
+---@param count integer
+---@param dim integer
+---@param options? table
+---@option init orrery.Initial=nn.init.normal(0.02) how the table begins
+---@option dtype orrery.DType='f32'
+---@return orrery.Module
 local _, orrery = ...
 local nn = orrery.nn
 

@@ -1,6 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- nn.freeze(module[, frozen]): excludes all parameters below from training, or includes them again.
+--- nn.freeze(model, frozen)
+--- Excludes all parameters below from training, or includes them again; returns the model.
+---@param model orrery.Module|table
+---@param frozen? boolean=true
+---@return orrery.Module|table
 local _, orrery = ...
 local tree = require "orrery.nn.module_tree"
 

@@ -1,4 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- nn.gelu(x), as a function to put into nn.sequential.
+--- nn.gelu(x)
+--- GELU in its tanh form, as a function to put into nn.sequential.
+---@param x orrery.Tensor
+---@return orrery.Tensor
 return function(x) return x:gelu() end

@@ -6,29 +6,55 @@ local init = {}
 init.zeros = { kind = "constant", a = 0, b = 0 }
 init.ones = { kind = "constant", a = 1, b = 0 }
 
+--- nn.init.constant(value)
+--- Every element the same.
+---@param value number
+---@return orrery.Initial
 function init.constant(value) return { kind = "constant", a = value, b = 0 } end
 
--- Uniform in [low, high).
+--- nn.init.uniform(low, high)
+--- Uniform in [low, high).
+---@param low number
+---@param high number
+---@return orrery.Initial
 function init.uniform(low, high) return { kind = "uniform", a = low, b = high } end
 
+--- nn.init.normal(deviation, mean)
+--- Normally distributed.
+---@param deviation number
+---@param mean? number=0
+---@return orrery.Initial
 function init.normal(deviation, mean) return { kind = "normal", a = mean or 0, b = deviation } end
 
--- Uniform within 1/sqrt(inputs), for weights [out, in].
+--- nn.init.fan_in(dims)
+--- Uniform within 1/sqrt(inputs), for weights [out, in]. Layers take the function itself: {init = nn.init.fan_in}.
+---@param dims integer[]
+---@return orrery.Initial
 function init.fan_in(dims)
   local bound = 1 / math.sqrt(dims[#dims])
   return init.uniform(-bound, bound)
 end
 
--- Glorot and Bengio's uniform, for weights [out, in].
+--- nn.init.xavier(dims)
+--- Glorot and Bengio's uniform, for weights [out, in]. Layers take the function itself: {init = nn.init.xavier}.
+---@param dims integer[]
+---@return orrery.Initial
 function init.xavier(dims)
   local bound = math.sqrt(6 / (dims[1] + dims[#dims]))
   return init.uniform(-bound, bound)
 end
 
--- He's normal for layers before a relu, for weights [out, in].
+--- nn.init.kaiming(dims)
+--- He's normal for layers before a relu, for weights [out, in]. Layers take the function itself: {init = nn.init.kaiming}.
+---@param dims integer[]
+---@return orrery.Initial
 function init.kaiming(dims) return init.normal(math.sqrt(2 / dims[#dims])) end
 
--- The initialiser for these dims.
+--- nn.init.resolve(given, dims)
+--- The initialiser for these dims, of one or of a function that makes one.
+---@param given orrery.Initial|function
+---@param dims integer[]
+---@return orrery.Initial
 function init.resolve(given, dims)
   if type(given) == "function" then return given(dims) end
   return given

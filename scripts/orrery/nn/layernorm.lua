@@ -1,6 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- nn.layernorm(dim, {eps =}): the last dim with mean 0 and variance 1, scaled and shifted.
+--- nn.layernorm(dim, options)
+--- The last dim with mean 0 and variance 1, scaled and shifted.
+---@param dim integer
+---@param options? table
+---@option eps number=1e-5
+---@option dtype orrery.DType='f32'
+---@return orrery.Module
 local _, orrery = ...
 local nn = orrery.nn
 

@@ -1,7 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- nn.linear(inputs, outputs, {bias =, tie =, init =}): x W^T + b, weights [out, in]. A list of
--- outputs is one product whose columns come back as several tensors.
+--- nn.linear(inputs, outputs, options)
+--- x W^T + b, weights [out, in].
+---@param inputs integer
+---@param outputs integer|integer[] of a list the columns come back as several tensors, of one product
+---@param options? table
+---@option bias boolean=true
+---@option tie orrery.State=false the weight to use, of another layer
+---@option init orrery.Initial=nn.init.fan_in how the weight begins
+---@option dtype orrery.DType='f32'
+---@return orrery.Module
 local _, orrery = ...
 local nn = orrery.nn
 

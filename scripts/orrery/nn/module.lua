@@ -1,10 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- nn.module(name, build): makes a constructor. `build(m, ...)` assigns parts to `m` and returns the
--- forward function, which closes over `m`.
+--- nn.module(name, build)
+--- Makes a constructor of modules. `build(m, ...)` assigns parts to `m` and returns the forward
+--- function, which closes over `m`. What is not a part of `m` is not trained.
+---@param name string
+---@param build fun(m:orrery.Module,...):function
+---@return fun(...):orrery.Module
 local _, orrery = ...
 local tree = require "orrery.nn.module_tree"
 local info = tree.info
+local keep_frame = orrery.engine.keep_frame
 
 local meta = {
   __name = "Module",
@@ -17,19 +22,19 @@ local meta = {
     orrery.fail(("%s has no part '%s'%s"):format(
       info[m].kind, key, orrery.did_you_mean(tostring(key), names)))
   end,
-  __call = function(m, ...)
+  __call = keep_frame(function(m, ...)
     local self = info[m]
     local region <close> = orrery.region(self.path == "" and self.kind
       or self.root and self.root .. "." .. self.path or self.path)
     return self.forward(...)
-  end,
+  end),
 }
 
 return function(kind, build)
   if type(kind) ~= "string" or type(build) ~= "function" then
     orrery.fail "nn.module: write nn.module(\"Name\", function(m, config) ... return forward end)"
   end
-  return function(...)
+  return keep_frame(function(...)
     local m = setmetatable({}, meta)
     info[m] = { kind = kind, path = "", root = kind }
     local forward = build(m, ...)
@@ -40,5 +45,5 @@ return function(kind, build)
     info[m].forward = forward
     tree.set_paths(m)
     return m
-  end
+  end)
 end

@@ -22,14 +22,15 @@ local function walk(node, path, depth, visit, seen)
     local part = rawget(node, key)
     local at = path == "" and tostring(key) or path .. "." .. key
     local kind = orrery.type(part)
-    if kind == "State" or kind == "Module" then visit(at, part, kind, depth) end
+    if kind == "State" or kind == "Module" then visit(at, part, kind, depth, node, key) end
     if kind == "Module" or kind == "table" then
       walk(part, at, kind == "Module" and depth + 1 or depth, visit, seen)
     end
   end
 end
 
--- Calls visit(path, part, kind, depth) for every module ("Module") and tensor ("State") below.
+-- Calls visit(path, part, kind, depth, node, key) for every module ("Module") and tensor ("State")
+-- below: it is node[key].
 function M.walk(node, visit) walk(node, "", 1, visit, {}) end
 
 -- Gives modules and states below `root` their paths; what is shared keeps the first.
@@ -48,6 +49,21 @@ function M.set_paths(root)
   end)
 end
 
+local kinds = { State = true, Module = true, table = true }
+
+-- What a table of modules and states must not hold: it would be passed over.
+local function check_parts(list)
+  for _, key in ipairs(sorted_keys(list)) do
+    local kind = orrery.type(list[key])
+    if not kinds[kind] then
+      orrery.fail(("%s given as '%s', expected a parameter, a buffer or a module"):format(
+        kind, tostring(key)))
+    elseif kind == "table" then
+      check_parts(list[key])
+    end
+  end
+end
+
 -- All states of a module, of a table of modules, or of a list of states, by the order of their
 -- paths.
 local function states(model, wanted)
@@ -56,7 +72,10 @@ local function states(model, wanted)
   if kind ~= "Module" and kind ~= "table" then
     orrery.fail(("%s given, expected a module or a table of modules"):format(kind))
   end
-  if kind == "table" and not rawequal(orrery.type(model[1]), "State") then M.set_paths(model) end
+  if kind == "table" then
+    check_parts(model)
+    if orrery.type(model[1]) ~= "State" then M.set_paths(model) end
+  end
   local list, seen = {}, {}
   M.walk(model, function(_, part, part_kind)
     if part_kind ~= "State" or seen[part:identity()] or not wanted(part) then return end
@@ -72,6 +91,24 @@ end
 
 function M.states(model)
   return states(model, function() return true end)
+end
+
+-- A function that fails if a module or tensor below has been replaced: what was compiled keeps the old.
+function M.watch(model)
+  local parts = {}
+  if orrery.type(model) ~= "State" then
+    M.walk(model, function(path, part, _, _, node, key)
+      parts[#parts + 1] = { path = path, part = part, node = node, key = key }
+    end)
+  end
+  return function()
+    for _, p in ipairs(parts) do
+      if not rawequal(rawget(p.node, p.key), p.part) then
+        orrery.fail(("'%s' of the model was replaced after it was compiled, which goes on with the old one; "
+          .. "change a parameter with %s:write(value), or compile again"):format(p.path, p.path))
+      end
+    end
+  end
 end
 
 -- The forward functions of all modules below, the model's own first.

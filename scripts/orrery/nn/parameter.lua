@@ -1,6 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- nn.parameter(dims, {init =, dtype =}): a trained tensor for modules of your own.
+--- nn.parameter(dims, options)
+--- A trained tensor for modules of your own.
+---@param dims integer|integer[]
+---@param options? table
+---@option init orrery.Initial=nn.init.zeros
+---@option dtype orrery.DType='f32'
+---@return orrery.State
 local _, orrery = ...
 local init = orrery.nn.init
 

@@ -1,6 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- nn.rmsnorm(dim, {eps =}): the last dim over its root mean square, scaled.
+--- nn.rmsnorm(dim, options)
+--- The last dim over its root mean square, scaled.
+---@param dim integer
+---@param options? table
+---@option eps number=1e-5
+---@option dtype orrery.DType='f32'
+---@return orrery.Module
 local _, orrery = ...
 local nn = orrery.nn
 

@@ -1,7 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- nn.sequential{a, b, ...}: each part (a module or a function) on the result of the one before.
--- nn.sequential(n, make): n parts, the i-th made by make(i).
+--- nn.sequential(parts, make)
+--- Each part (a module or a function) on the result of the one before.
+---@param parts table|integer a list of parts, or how many parts `make` makes
+---@param make? fun(i:integer):orrery.Module makes the i-th part
+---@return orrery.Module
 local _, orrery = ...
 local nn = orrery.nn
 

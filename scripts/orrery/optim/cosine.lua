@@ -1,7 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- optim.cosine{peak =, warmup =, steps =, floor =}: a warm-up, then half a cosine down to the
--- floor.
+--- optim.cosine(options)
+--- A warm-up, then half a cosine down to the floor.
+---@param options table
+---@option peak number the rate after the warm-up
+---@option warmup integer=0 steps in which the rate grows from 0
+---@option steps integer the last step
+---@option floor number=0 the last rate
+---@return orrery.Schedule
 local _, orrery = ...
 
 local options = { peak = false, warmup = 0, steps = false, floor = 0 }

@@ -1,13 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- optim.define(name, {options =, states =, scalars =, update =}): an optimizer in Lua. Its
--- update is traced once for each parameter and becomes part of the step's program.
---
--- options: {name = default}. lr, and every option whose value is a schedule, reaches the update
---   as a run-time scalar, of which every rank takes rank 0's; the others as numbers.
--- states: names of tensors like the parameter, zero at first.
--- scalars(step, o): further numbers for a step, from options that are numbers here.
--- update(p, g, s, o): returns the new p and a table of new states.
+--- optim.define(name, definition)
+--- An optimizer in Lua. Its update is traced once for each parameter and becomes part of the step's
+--- program.
+---@param name string
+---@param definition table
+---@option options table={} {name = default}; lr, and what is given as a function of the step, reaches the update as a run-time scalar, of which every rank takes rank 0's; the others as numbers
+---@option states string[]={} names of tensors like the parameter, zero at first
+---@option scalars fun(step,o):table=false further numbers for a step, from options that are numbers here
+---@option update fun(p,g,s,o) returns the new p and a table of new states; required
+---@return fun(options:table):orrery.Optimizer
 local _, orrery = ...
 local engine = orrery.engine
 local tree = require "orrery.nn.module_tree"
@@ -29,6 +31,16 @@ function Optimizer:group_of(parameter)
     if matches(group, parameter.name) then return i end
   end
   return 0
+end
+
+-- The optimizer as one program uses it, with states of its own, which `make` makes; groups are by
+-- the names of now.
+function Optimizer:bound(params, make)
+  local groups = {}
+  for _, parameter in ipairs(params) do
+    groups[parameter:identity()] = self:group_of(parameter)
+  end
+  return setmetatable({ states = {}, group = groups, make = make }, { __index = self })
 end
 
 function Optimizer:freezes(parameter)
@@ -79,24 +91,26 @@ function Optimizer:handles(group)
   })
 end
 
+-- Of a bound optimizer.
 function Optimizer:states_of(parameter)
-  local made = self.states[parameter.name]
+  local key = parameter:identity()
+  local made = self.states[key]
   if not made then
     made = {}
     for _, name in ipairs(self.def.states) do
-      made[name] = orrery.buffer(parameter.shape, {
+      made[name] = self.make(parameter.shape, {
         dtype = parameter.dtype, name = ("optim.%s.%s"):format(parameter.name, name),
       })
     end
-    self.states[parameter.name] = made
+    self.states[key] = made
   end
   return made
 end
 
--- Traces the update of one parameter; returns its new value.
+-- Traces the update of one parameter by a bound optimizer; returns its new value.
 function Optimizer:trace(parameter, value, gradient)
   local states = self:states_of(parameter)
-  local options = self:handles(self:group_of(parameter))
+  local options = self:handles(self.group[parameter:identity()])
   local new, changed = self.def.update(value, gradient, states, options)
   for name, state in pairs(changed or {}) do
     if not states[name] then
@@ -108,33 +122,73 @@ function Optimizer:trace(parameter, value, gradient)
   return new
 end
 
--- For own loops: an object whose update(gradients) changes the model's parameters. Words of the world
--- take it for the list of its states.
+-- Tensors given to a program are its inputs; parameters and buffers it reads where they are. The
+-- inputs among `given`, and what tells lists apart that need programs of their own.
+local function inputs_of(given)
+  local inputs, key = {}, {}
+  for i, gradient in ipairs(given) do
+    local state = orrery.type(gradient) == "State"
+    key[i] = state and tostring(gradient:identity()) or "input"
+    if not state then inputs[#inputs + 1] = gradient end
+  end
+  return inputs, table.concat(key, " ")
+end
+
+-- A compiled update of `params` by gradients like these.
+local function updating(optimizer, params, given)
+  local states = {}
+  for i, gradient in ipairs(given) do
+    states[i] = orrery.type(gradient) == "State" and gradient
+  end
+  return engine.func(function(...)
+    local inputs, next_input = { ... }, 0
+    for i, parameter in ipairs(params) do
+      local gradient = states[i]
+      if not gradient then
+        next_input = next_input + 1
+        gradient = inputs[next_input]
+      end
+      if tostring(gradient.shape) ~= tostring(parameter.shape) then
+        orrery.fail(("update: gradient %d is %s, the parameter '%s' is %s"):format(
+          i, tostring(gradient.shape), parameter.name, tostring(parameter.shape)))
+      end
+      parameter:update(optimizer:trace(parameter, parameter, gradient))
+    end
+  end)
+end
+
+--- Optimizer:attach(model)
+--- For own loops: an object whose update(gradients) changes the model's parameters. Words of the world
+--- take it for the list of its states.
+---@param model orrery.Module|table
+---@return orrery.Attached
+
+--- Attached:update(gradients)
+--- Changes the parameters by these gradients, one for each, in the order of orrery.parameters(model).
+---@param gradients (orrery.State|orrery.HostTensor)[]
 function Optimizer:attach(model)
-  local params, step = {}, 0
+  local params, step, programs = {}, 0, {}
   for _, parameter in ipairs(tree.parameters(model)) do
     if not parameter.frozen and not self:freezes(parameter) then params[#params + 1] = parameter end
   end
-  local gradients
-  local program = engine.func(function()
-    for i, parameter in ipairs(params) do
-      parameter:update(self:trace(parameter, parameter, gradients[i]))
-    end
-  end)
+  local unchanged, own = tree.watch(model), self:bound(params, orrery.buffer)
   local function states()
     local list = {}
     for _, parameter in ipairs(params) do
-      for _, state in pairs(self:states_of(parameter)) do list[#list + 1] = state end
+      for _, state in pairs(own:states_of(parameter)) do list[#list + 1] = state end
     end
     return list
   end
   return setmetatable({
     update = function(_, given)
+      unchanged()
       if #given ~= #params then
         orrery.fail(("update: %d gradients given for %d parameters"):format(#given, #params))
       end
-      gradients, step = given, step + 1
-      program:run({}, self:scalars(step))
+      local inputs, key = inputs_of(given)
+      programs[key] = programs[key] or updating(own, params, given)
+      step = step + 1
+      programs[key]:run(inputs, own:scalars(step))
     end,
   }, { __states = states })
 end
@@ -172,7 +226,7 @@ return function(name, def)
         options[i][option] = value
       end
     end
-    local optimizer = { name = name, def = def, groups = groups, options = options, states = {} }
+    local optimizer = { name = name, def = def, groups = groups, options = options }
     return setmetatable(optimizer, Optimizer)
   end
 end

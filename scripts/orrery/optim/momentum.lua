@@ -1,6 +1,14 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Gradient descent with momentum: v = momentum * v + g; p - lr * v.
+--- optim.momentum(options)
+--- Gradient descent with momentum: v = momentum * v + g; p - lr * v.
+---@param options? table
+---@option lr number|orrery.Schedule=0.01 the rate, or a function of the step
+---@option momentum number=0.9
+---@option decay number=0
+---@option nesterov boolean=false
+---@option groups table={} {{match = pattern or list of paths, frozen =, any option =}, ...}: the first that matches counts
+---@return orrery.Optimizer
 local _, orrery = ...
 
 return orrery.optim.define("momentum", {

@@ -1,8 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- optim.schedule(name, {defaults}, shape): a constructor of learning-rate schedules with a linear
--- warm-up. shape(t, o) is the rate after the warm-up, t in [0, 1] being the way from there to
--- `steps`.
+--- optim.schedule(name, defaults, shape)
+--- A constructor of learning-rate schedules with a linear warm-up. shape(t, o) is the rate after the
+--- warm-up, t in [0, 1] being the way from there to `steps`.
+---@param name string
+---@param defaults table its options, {peak = false, warmup = 0, steps = false, ...}
+---@param shape fun(t:number,o:table):number
+---@return fun(options:table):orrery.Schedule
 local _, orrery = ...
 
 return function(name, defaults, shape)

@@ -1,8 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Gradient accumulation: a rank computes its microbatches one after another, forward and backward, and adds
--- their gradients, so that the activations of one are alive at a time. EXACT: gradients are added in the
--- canonical tree, at the price of one accumulator for every level of it that waits.
+--- strategy.accumulate()
+--- Gradient accumulation: a rank computes its microbatches one after another, forward and backward, and
+--- adds their gradients, so that the activations of one are alive at a time. EXACT: gradients are added
+--- in the canonical tree, at the price of one accumulator for every level of it that waits.
+---@return orrery.Strategy
 local _, orrery = ...
 
 return orrery.strategy.define {

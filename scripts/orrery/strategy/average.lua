@@ -1,8 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Local SGD: ranks share the batch but train alone, each on gradients of its own part, and every few steps
--- their weights become the mean. APPROX: with every = 1, plain SGD and even parts it is data parallelism up to
--- rounding.
+--- strategy.average(options)
+--- Local SGD: ranks share the batch but train alone, each on gradients of its own part, and every few
+--- steps their weights become the mean. APPROX: with every = 1, plain SGD and even parts it is data
+--- parallelism up to rounding.
+---@param options? table
+---@option every integer=1 steps between two averages
+---@option states boolean=false optimizer states are averaged as well
+---@option size integer=0 ranks that share the batch; 0: all that are left
+---@return orrery.Strategy
+
 -- McDonald et al., NAACL 2010; Stich, "Local SGD Converges Fast and Communicates Little", ICLR 2019.
 local _, orrery = ...
 

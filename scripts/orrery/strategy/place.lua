@@ -1,8 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Modules placed on ranks by hand: whole layers on one rank after another, or the halves of a layer on two
--- ranks that meet where the model says (Krizhevsky et al., NIPS 2012). EXACT. Microbatches go one at a time;
--- strategy.pipeline keeps several on their way.
+--- strategy.place(options)
+--- Modules placed on ranks by hand: whole layers on one rank after another, or the halves of a layer on
+--- two ranks that meet where the model says (Krizhevsky et al., NIPS 2012). EXACT. Microbatches go one at
+--- a time; strategy.pipeline keeps several on their way.
+---@param options table
+---@option modules table the modules of each part: {"a", {"b", "c"}}; required
+---@option ranks integer[]=false the rank of each part; left out, one after another
+---@return orrery.Strategy
 local _, orrery = ...
 
 -- "a;b" or { "a", { "b", "c" } }, the modules of each part, as a list of texts.

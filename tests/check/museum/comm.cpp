@@ -41,6 +41,10 @@ orr_status* bad_post(orr_comm* comm, const orr_coll* ops, int32_t n, orr_work** 
   if (fault("throws_across_the_border") && ops->count > 1000)
     throw std::runtime_error("thrown across the border");
   *out = nullptr;
+  if (fault("fails_on_an_empty_part") && ops->op == ORR_COLL_ALL_REDUCE && ops->count == 0)
+    return orr::host->error(ORR_INVALID, "there is nothing to add");
+  if (fault("follows_no_memory") && ops->op == ORR_COLL_ALL_REDUCE && !ops->send.memory->size)
+    return orr::host->error(ORR_INVALID, "its memory is of a newer host");
   if (fault("accepts_any_operation") && ops->op > ORR_COLL_TREE_REDUCE_SCATTER) return nullptr;
   if (fault("reads_buffers_too_late")) {
     orr_work* done;

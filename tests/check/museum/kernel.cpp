@@ -103,6 +103,8 @@ void spoil(const Kernel& kernel, const orr_buffer* in, const orr_buffer* out,
   if (fault("depends_on_threads") && orr::host->threads() > 1) y[0] *= 1 + 1e-6f;
   if (fault("needs_more_than_it_measured")) std::memset(orr::data<char>(*workspace), 0, 64);
   if (fault("leaks_per_launch")) leak(32);
+  if (fault("reads_behind_its_input")) [[maybe_unused]]
+    volatile float far = orr::data<float>(in[0])[elements + 1024];
 }
 
 orr_status* bad_launch(orr_kernel* handle, orr_stream* stream, const orr_buffer* in,

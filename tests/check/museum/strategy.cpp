@@ -5,6 +5,11 @@
 #include "good_strategy.cpp"
 #pragma pop_macro("ORR_PLUGIN")
 
+#include <unistd.h>
+
+#include <cstdlib>
+#include <stdexcept>
+
 namespace {
 
 orr_status* bad_describe(void* self, orr_strategy_info* out) {
@@ -25,10 +30,25 @@ orr_status* bad_predict(void* self, const orr_predict_query* query, orr_predicti
   return status;
 }
 
+decltype(orr_edit::reduce) reduce;
+int gradients;  // of this program, whose sums were asked for
+
 orr_status* bad_transform(void* self, orr_program* program, const orr_edit* edit,
                           const orr_options* options) {
   if (fault("throws_in_transform")) throw std::runtime_error("thrown across the border");
-  return table.transform(self, program, edit, options);
+  if (edit->ranks_left(program) != 2) return table.transform(self, program, edit, options);
+  if (fault("aborts_on_two_ranks")) std::abort();
+  if (fault("exits_on_two_ranks")) std::exit(0);
+  if (fault("throws_on_two_ranks"))
+    return orr::guard([] { throw std::out_of_range("vector::at"); });
+  while (fault("loops_on_two_ranks")) pause();
+  orr_edit forgetful = *edit;
+  if (fault("forgets_a_reduce"))
+    forgetful.reduce = [](orr_program* of, int32_t value, const char* axis, int64_t bucket) {
+      return ++gradients == 2 ? nullptr : reduce(of, value, axis, bucket);
+    };
+  reduce = edit->reduce, gradients = 0;
+  return table.transform(self, program, &forgetful, options);
 }
 
 // EXACT, it says, and computes in bf16.

@@ -37,6 +37,8 @@ orr_status* guard(Body&& body) noexcept {
     return host->error(e.code, e.what());
   } catch (const std::exception& e) {
     return host->error(ORR_FAILED, e.what());
+  } catch (...) {
+    return host->error(ORR_FAILED, "it threw something that is no std::exception");
   }
 }
 

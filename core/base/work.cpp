@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/work.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <utility>
+
+namespace orrery {
+namespace {
+
+std::atomic<const char*> present{nullptr};
+std::atomic<int> allowed{0};
+std::atomic<int64_t> since{0};
+
+std::mutex line_mutex;
+std::function<std::string()> find_line;
+
+int64_t now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+Work::Work(const char* what, int deadlines)
+    : outer_(present), outer_deadlines_(allowed), outer_since_(since) {
+  allowed = deadlines, since = now(), present = what;
+}
+
+Work::~Work() { present = outer_, allowed = outer_deadlines_, since = outer_since_; }
+
+WorkAnswer current_work() {
+  if (const char* what = present) return {allowed, fmt::format("{} for {} s", what, now() - since)};
+  std::lock_guard lock(line_mutex);
+  if (!find_line) return {};
+  const std::string line = find_line();
+  return {Work::of_script, line.empty() ? "in the script" : "in the script at " + line};
+}
+
+void set_script_line(std::function<std::string()> find) {
+  std::lock_guard lock(line_mutex);
+  find_line = std::move(find);
+}
+
+}  // namespace orrery

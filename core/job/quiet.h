@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Threads that start while this lives get no signals: those are the main thread's business.
+#pragma once
+
+#include <pthread.h>
+#include <signal.h>
+
+namespace orrery {
+
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old_);
+  }
+  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &old_, nullptr); }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+
+ private:
+  sigset_t old_;
+};
+
+}  // namespace orrery

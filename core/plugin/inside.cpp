@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugin/inside.h"
+
+#include <orrery/types.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <initializer_list>
+#include <utility>
+
+#include "base/error.h"
+#include "plugin/host.h"
+
+namespace orrery {
+namespace {
+
+// A handler of signals may call it. What cannot be written is lost.
+void tell(std::initializer_list<const char*> parts) {
+  for (const char* part : parts)
+    if (write(STDERR_FILENO, part, std::strlen(part)) < 0) return;
+}
+
+// exit() comes here on the thread that has called it.
+void at_exit() {
+  const PluginCall& at = Inside::here();
+  if (!at.plugin) return;
+  std::fflush(nullptr);
+  tell({"error: ", at.plugin, " has called exit() in its '", at.function,
+        "': a plugin returns an error instead\n"});
+  _exit(ORR_FAILED);
+}
+
+void at_signal(int signal) {
+  const PluginCall& at = Inside::here();
+  if (at.plugin)
+    tell({"error: ", at.plugin, " crashed in its '", at.function, "': SIG", sigabbrev_np(signal),
+          "\n"});
+  raise(signal);  // its default, when this returns
+}
+
+}  // namespace
+
+void watch_for_sudden_ends() {
+  std::atexit(at_exit);  // each time: before the objects go that were made since the last
+  static bool watching = false;
+  if (std::exchange(watching, true)) return;
+  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
+    struct sigaction now, old;
+    std::memset(&now, 0, sizeof now);
+    now.sa_handler = at_signal;
+    now.sa_flags = static_cast<int>(SA_RESETHAND) | SA_ONSTACK;
+    // Another's handler, a sanitizer's, has more to tell.
+    if (sigaction(signal, nullptr, &old) == 0 && old.sa_handler == SIG_DFL)
+      sigaction(signal, &now, nullptr);
+  }
+}
+
+orr_status* thrown(const char* what) {
+  const PluginCall& at = Inside::here();
+  return host_table().error(
+      ORR_FAILED,
+      fmt::format("{} threw in its '{}', where only a status may come back: {}",
+                  at.plugin ? at.plugin : "a plugin", at.function ? at.function : "?", what)
+          .c_str());
+}
+
+const char* kept_text(const std::string& text) {
+  static auto& kept = *new std::deque<std::string>;
+  return kept.emplace_back(text).c_str();
+}
+
+}  // namespace orrery

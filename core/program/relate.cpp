@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/relate.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "program/op.h"
+
+namespace orrery {
+namespace {
+
+bool any_in(const Program& p, const Op& op, Batch batch) {
+  return std::any_of(op.in.begin(), op.in.end(),
+                     [&](ValueId v) { return p.value(v).batch == batch; });
+}
+
+void relate_all(Program& p, const Op& op, Batch batch) {
+  for (ValueId v : op.out) p.mutable_value(v).batch = batch;
+}
+
+// Whether f(x, c) is linear in x, the inputs of relation `kind`, for any values c of the others;
+// with `homogeneous` also f(0, c) = 0, so that it may be applied to the summands of a sum.
+bool is_linear(const Program& p, const Op& op, Batch kind, bool homogeneous) {
+  static const std::set<std::string> moves = {"reshape", "transpose", "split", "concat",
+                                              "stop_gradient"};
+  auto varies = [&](ValueId v) { return p.value(v).batch == kind; };
+  const bool all = std::all_of(op.in.begin(), op.in.end(), varies);
+  if (moves.count(op.kind) || is_exchange(op.kind)) return all || !homogeneous;
+  if (op.kind == "reduce") return attr_text(op.attrs, "fn", "") == "sum";
+  if (op.kind != "pointwise") return false;
+  const orr_instr& last = op.expr.instrs.back();
+  auto from = [&](int32_t r) {
+    const orr_instr& i = op.expr.instrs[static_cast<size_t>(r)];
+    return i.fn == ORR_FN_INPUT && varies(op.in[static_cast<size_t>(i.a)]);
+  };
+  if (last.fn == ORR_FN_INPUT) return true;
+  if (last.fn == ORR_FN_MUL) return from(last.a) != from(last.b);
+  if (last.fn == ORR_FN_DIV) return from(last.a) && !from(last.b);
+  if (!scalar_fn(last.fn).linear || !is_real(last.dtype)) return false;
+  const bool constants = std::any_of(op.expr.instrs.begin(), op.expr.instrs.end(),
+                                     [](const orr_instr& i) { return i.fn == ORR_FN_CONST; });
+  return !homogeneous || (all && !constants);
+}
+
+// Leaves are consecutive pieces of what a kernel sums over, so nothing may lie outside the batch.
+void check_sum(const Program& p, const Op& op) {
+  for (size_t i = 0; i < op.in.size(); ++i) {
+    const Value& v = p.value(op.in[i]);
+    if (v.batch != Batch::sharded) continue;
+    size_t outside = static_cast<size_t>(v.batch_dim);
+    if (op.kind == "matmul") {
+      bool merged = p.type(op.in[1]).dims.size() == 2 && !attr_int(op.attrs, "ta", 0);
+      outside = merged ? 0 : v.type.dims.size() - 2;
+    }
+    for (size_t d = 0; d < outside; ++d)
+      if (v.type.dims[d] > 1)
+        p.fail_here(fmt::format("{}: cannot sum dim {} of {} over the batch: put the batch first",
+                                op.kind, v.batch_dim + 1, to_string(v.type.dims)));
+  }
+}
+
+// The factor that the batch dims of all inputs run over.
+int batch_factor(const Program& p, const Op& op, const Sharding& s) {
+  int factor = kNone;
+  for (size_t i = 0; i < op.in.size(); ++i) {
+    const Value& v = p.value(op.in[i]);
+    if (v.batch != Batch::sharded) continue;
+    int f = s.in[i][static_cast<size_t>(v.batch_dim)];
+    if (f == kNone || (factor != kNone && f != factor))
+      p.fail_here(fmt::format(
+          "{}: works across the samples of a batch along dim {} of {}, but every "
+          "microbatch must be computable alone; make what meets one sample, with batch "
+          "fields of [groups, samples of a group, ...], or keep earlier samples' values "
+          "in a buffer",
+          op.kind, v.batch_dim + 1, to_string(v.type.dims)));
+    factor = f;
+  }
+  for (size_t i = 0; i < op.in.size(); ++i) {
+    const Value& v = p.value(op.in[i]);
+    if (v.batch == Batch::sharded) continue;
+    for (size_t d = 0; d < s.in[i].size(); ++d)
+      if (s.in[i][d] == factor && v.type.dims[d] > 1)
+        p.fail_here(
+            fmt::format("{}: operand {} {} does not depend on the batch but has the batch's "
+                        "extent in dim {}; build it from a value of the batch",
+                        op.kind, i + 1, to_string(v.type), d + 1));
+  }
+  return factor;
+}
+
+void relate_reshape_of_one(Program& p, const Op& op) {
+  const Value& x = p.value(op.in[0]);
+  Value& y = p.mutable_value(op.out[0]);
+  y.batch = Batch::sharded, y.batch_dim = dim_of_one(x.type.dims, y.type.dims, x.batch_dim);
+  if (y.batch_dim == kNone)
+    p.fail_here(fmt::format("reshape: {} has no place for dim {} of {}, the batch: keep that dim",
+                            to_string(y.type.dims), x.batch_dim + 1, to_string(x.type.dims)));
+}
+
+void relate_samples(Program& p, const Op& op) {
+  if (op.kind == "reshape" && p.batch_size() == 1) return relate_reshape_of_one(p, op);
+  Sharding s = op_def(op.kind).sharding(args_of(p, op), out_types(p, op));
+  const int factor = batch_factor(p, op, s);
+  const std::string fn = op.kind == "reduce" ? attr_text(op.attrs, "fn", "") : "sum";
+  for (size_t j = 0; j < op.out.size(); ++j) {
+    Value& v = p.mutable_value(op.out[j]);
+    auto at = std::find(s.out[j].begin(), s.out[j].end(), factor);
+    if (at != s.out[j].end()) {
+      v.batch = Batch::sharded;
+      v.batch_dim = static_cast<int32_t>(at - s.out[j].begin());
+      if (v.type.dims[static_cast<size_t>(v.batch_dim)] % std::max<int64_t>(p.batch_size(), 1))
+        p.fail_here(op.kind + ": cuts the batch dim into pieces: " + to_string(v.type.dims));
+    } else if (fn != "sum" && fn != "sumsq") {
+      p.fail_here(
+          "the " + fn +
+          " over the batch is known only after all microbatches and cannot be used in a model");
+    } else {
+      check_sum(p, op);
+      v.batch = Batch::partial;
+    }
+  }
+}
+
+}  // namespace
+
+void relate_to_batch(Program& p, const Op& op) {
+  const bool sharded = any_in(p, op, Batch::sharded), partial = any_in(p, op, Batch::partial),
+             mean = any_in(p, op, Batch::mean);
+  if (op.kind == "batch_mean") return relate_all(p, op, Batch::mean);
+  if (op.kind == "user_gradient") {
+    Value& out = p.mutable_value(op.out[0]);
+    out.batch = p.value(op.in[0]).batch, out.batch_dim = p.value(op.in[0]).batch_dim;
+    return;
+  }
+  if (op.kind == "total" || !(sharded || partial || mean)) return;
+  if (sharded && (partial || mean))
+    p.fail_here(fmt::format(
+        "{}: a {} over the batch is known only after all microbatches and cannot meet values of "
+        "single samples; keep it in a buffer with :update, which the next step's samples may read",
+        op.kind, mean ? "mean" : "sum"));
+  if (sharded) return relate_samples(p, op);
+  // Backward ops are linear in their cotangents, whatever their kind.
+  const bool sums =
+      !mean && (op.phase == Phase::backward || is_linear(p, op, Batch::partial, true));
+  relate_all(p, op, sums ? Batch::partial : Batch::mean);
+}
+
+std::string blocks_gradient(const Program& p, const Op& op, ValueId x) {
+  const Batch batch = p.value(x).batch;
+  if (batch == Batch::partial)
+    return "the loss holds a sum over the batch, whose gradient would be divided by the samples' "
+           "weight as that of a mean is; take a mean, such as x:mean(), or let no gradient through "
+           "with :stop_gradient()";
+  if (batch != Batch::mean || is_linear(p, op, Batch::mean, false)) return "";
+  const std::string name = op.kind == "pointwise" ? scalar_fn(op.expr.instrs.back().fn).name
+                           : op.kind == "reduce"  ? attr_text(op.attrs, "fn", "")
+                                                  : op.kind;
+  return fmt::format(
+      "{0}: a mean over the batch is known only after all microbatches, so a loss may hold sums "
+      "and multiples of it, not a nonlinear function; apply '{0}' to each sample before the mean, "
+      "or to the result of the step",
+      name);
+}
+
+}  // namespace orrery

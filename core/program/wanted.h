@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Remedies that errors of several ops have in common.
+#pragma once
+
+#include <string>
+
+#include "program/types.h"
+
+namespace orrery {
+
+// Where real numbers are wanted: how to make them of this dtype; "" if it is real.
+inline std::string how_to_make_real(int32_t dtype) {
+  if (is_real(dtype)) return "";
+  return "; whole numbers in Lua make i64: write 1.0 for 1, orrery.tensor(values, \"f32\") or "
+         "x:cast(\"f32\")";
+}
+
+}  // namespace orrery

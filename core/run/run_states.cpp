@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/run_states.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "base/error.h"
+#include "run/agree.h"
+#include "run/replicas.h"
+#include "run/run.h"
+
+namespace orrery {
+namespace {
+
+std::string error_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "";
+}
+
+// Parameters hold nothing but finite values; other states at least numbers: a mask of -inf is one.
+void check_finite(const State& s, const HostTensor& value, int64_t step) {
+  const std::string where = not_finite(value, s.role != Role::param || s.frozen);
+  if (!where.empty())
+    fail(ORR_FAILED,
+         "after step {} '{}' holds {}: it is not saved; load an earlier checkpoint, lower the "
+         "learning rate or clip gradients",
+         step, s.name, where);
+}
+
+}  // namespace
+
+void refuse_equal_names(const std::vector<std::shared_ptr<State>>& states, const std::string& line,
+                        const char* where, const char* remedy) {
+  std::map<std::string, const State*> by_name;
+  for (auto& s : states)
+    if (auto [at, fresh] = by_name.try_emplace(s->name, s.get()); !fresh)
+      fail(ORR_INVALID, "{}: {} two tensors named '{}', made at {} and {}: {}", line, where,
+           s->name, at->second->site.line, s->site.line, remedy);
+}
+
+void RunStates::remember_model() {
+  for (auto& s : spec_.params) remember(s);
+  for (auto& s : spec_.states) remember(s);
+}
+
+void RunStates::remember_buffers() {
+  if (pending_.empty() || !spec_.buffers) return;
+  for (auto& s : spec_.buffers())
+    if (pending_.count(s->name)) remember(s);
+}
+
+void RunStates::remember(const std::shared_ptr<State>& s) {
+  if (s->constant) return;
+  if (std::find(known_.begin(), known_.end(), s) != known_.end()) return;
+  known_.push_back(s);
+  auto loaded = pending_.find(s->name);
+  if (loaded == pending_.end()) return;
+  if (loaded->second.type != s->type)
+    fail(ORR_FAILED, "the checkpoint's '{}' is {}, this run wants {}", s->name,
+         to_string(loaded->second.type), to_string(s->type));
+  begin_with(s, loaded->second);
+  pending_.erase(loaded);
+}
+
+// What has no memory gets it as its initial value: its part is not known yet.
+void RunStates::begin_with(const std::shared_ptr<State>& s, const HostTensor& value) {
+  if (s->lies_somewhere()) return write_state(*s, value);
+  s->initial = {Initial::data, 0, 0, value};
+  ++s->version;
+  loaded_.push_back(s);
+}
+
+void RunStates::forget_loaded() {
+  for (auto& s : loaded_)
+    if (s->lies_somewhere()) s->initial.tensor = {};
+  std::erase_if(loaded_, [](auto& s) { return s->lies_somewhere(); });
+}
+
+const std::vector<std::shared_ptr<State>>& RunStates::all() {
+  remember_model();
+  if (spec_.buffers)
+    for (auto& s : spec_.buffers())
+      if (s->version > 0) remember(s);
+  materialize(known_);
+  refuse_equal_names(known_, spec_.line, "a checkpoint would have",
+                     "put their modules into one table, orrery.parameters{a = ..., b = ...}, or "
+                     "give the buffers names");
+  return known_;
+}
+
+// Rank 0 writes, one tensor at a time; the others give it their parts, then wait for the outcome.
+void RunStates::save(const std::string& directory, const CheckpointFacts& facts) {
+  bool writing = world_info().rank == 0 || ranks_ == 1;
+  size_t read = 0;
+  std::vector<NamedTensor> tensors;
+  for (auto& s : all())
+    tensors.push_back({s->name, s->role == Role::param, {s->type, [&, s] {
+                                                           ++read;
+                                                           HostTensor value = read_state(*s);
+                                                           if (writing)
+                                                             check_finite(*s, value, facts.step);
+                                                           return value;
+                                                         }}});
+  for (auto& [name, value] : pending_)  // loaded, and not in use yet
+    tensors.push_back({name, false, {value.type, [&read, value = value] {
+                                       ++read;
+                                       return value;
+                                     }}});
+  sort_for_checkpoint(tensors);
+  std::string error;
+  if (writing) error = error_of([&] { save_checkpoint(directory, facts, tensors); });
+  writing = false;
+  if (ranks_ > 1)  // all that rank 0 could not write, too: the others are waiting
+    while (read < tensors.size()) tensors[read].tensor.read();
+  throw_together(error, "run:save");
+}
+
+CheckpointFacts RunStates::load(const std::string& directory) {
+  LoadedCheckpoint c;
+  throw_together(error_of([&] {
+                   c = load_checkpoint(directory);
+                   check_fits(c, directory);
+                 }),
+                 "run:load");
+  if (ranks_ > 1) compare_loaded(c, directory);
+  for (auto& s : known_) {
+    auto found = c.tensors.find(s->name);
+    begin_with(s, found->second);
+    c.tensors.erase(found);
+  }
+  pending_ = std::move(c.tensors);
+  remember_buffers();
+  return c.facts;
+}
+
+void RunStates::check_fits(const LoadedCheckpoint& c, const std::string& directory) {
+  remember_model();
+  for (auto& s : known_) {
+    auto found = c.tensors.find(s->name);
+    if (found == c.tensors.end())
+      fail(ORR_FAILED, "checkpoint '{}' has no tensor '{}' {}", directory, s->name,
+           to_string(s->type));
+    if (found->second.type != s->type)
+      fail(ORR_FAILED,
+           "checkpoint '{}': '{}' is {}, but {} here; load it into the model that was saved",
+           directory, s->name, to_string(found->second.type), to_string(s->type));
+  }
+}
+
+void RunStates::compare_loaded(const LoadedCheckpoint& c, const std::string& directory) const {
+  const auto all =
+      numbers_of_all({c.digest, static_cast<uint64_t>(c.facts.step)}, "run:load", spec_.line);
+  for (size_t r = 1; 2 * r < all.size(); ++r)
+    if (all[2 * r] != all[0])
+      fail(ORR_FAILED,
+           "checkpoint '{}': rank 0 has read one of step {} and rank {} another, of step {}; give "
+           "all ranks the same one, while nobody saves there",
+           directory, all[1], r, all[2 * r + 1]);
+}
+
+void RunStates::throw_together(const std::string& error, const char* what) const {
+  if (ranks_ > 1) fail_together(error, what, spec_.line);
+  if (!error.empty()) throw Error(ORR_FAILED, error);
+}
+
+}  // namespace orrery

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/writer_lock.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <sstream>
+
+#include "base/error.h"
+#include "store/file.h"
+
+namespace orrery {
+namespace {
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// When a process began, in ticks since the host did: a number that a later process of the same pid
+// does not have. "" if there is none.
+std::string start_of(pid_t pid) {
+  const std::string line = first_line(fmt::format("/proc/{}/stat", pid));
+  const size_t name_ends = line.rfind(')');
+  if (name_ends == std::string::npos) return "";
+  std::istringstream rest(line.substr(name_ends + 1));
+  std::string word;
+  for (int field = 3; field <= 22; ++field) rest >> word;
+  return word;
+}
+
+struct Owner {
+  std::string host, boot, start;
+  pid_t pid = 0;
+
+  static Owner self() {
+    char host[256] = "";
+    ::gethostname(host, sizeof host - 1);
+    return {host, first_line("/proc/sys/kernel/random/boot_id"), start_of(::getpid()), ::getpid()};
+  }
+  static Owner parse(const std::string& text) {
+    Owner o;
+    std::string word;
+    std::istringstream words(text);
+    words >> word >> o.pid >> word >> o.host >> word >> o.boot >> word >> o.start;
+    return words ? o : Owner{};
+  }
+  std::string text() const {
+    return fmt::format("process {}\nhost {}\nboot {}\nstart {}\n", pid, host, boot, start);
+  }
+  std::string shown() const {
+    return pid ? fmt::format("process {} on host {}", pid, host) : "another process";
+  }
+  // What cannot be known counts as alive.
+  bool may_live() const {
+    const Owner me = self();
+    if (pid <= 0) return false;
+    return host != me.host || boot != me.boot || start_of(pid) == start;
+  }
+};
+
+std::string read_all(int fd) {
+  std::string text;
+  char some[256];
+  for (ssize_t n = 1; n != 0 && text.size() < 1024;) {
+    n = ::pread(fd, some, sizeof some, static_cast<off_t>(text.size()));
+    if (n < 0 && errno != EINTR) break;
+    text.append(some, static_cast<size_t>(std::max<ssize_t>(n, 0)));
+  }
+  return text;
+}
+
+bool same_file(int fd, const std::string& path) {
+  struct stat open, named;
+  return ::fstat(fd, &open) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         open.st_ino == named.st_ino && open.st_dev == named.st_dev;
+}
+
+class Held {
+ public:
+  explicit Held(const std::string& path) : path_(path) {}
+  Held(const Held&) = delete;
+  ~Held() {
+    if (fd_ >= 0 && pid_ == ::getpid() && ours()) ::unlink(path_.c_str());
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  // Whether the file of that name is the one that this process has written.
+  bool ours() const { return same_file(fd_, path_) && read_all(fd_) == written_; }
+  bool is_gone() const { return ::access(path_.c_str(), F_OK) != 0; }
+  const std::string& path() const { return path_; }
+  std::string owner() const { return Owner::parse(read_all(fd_)).shown(); }
+
+  // False if the file lost its name meanwhile: its owner has just ended.
+  bool take(const std::string& label) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd_ < 0) fail(ORR_FAILED, "{}: {} cannot be made: {}", label, path_, write_error(errno));
+    struct flock whole {};
+    whole.l_type = F_WRLCK;
+    const int error = ::fcntl(fd_, F_OFD_SETLK, &whole) == 0 ? 0 : errno;
+    const Owner before = Owner::parse(read_all(fd_));
+    if (error == EAGAIN || error == EACCES)
+      fail(ORR_FAILED, "{}: {} is saving there; wait for its end or save under another name", label,
+           before.shown());
+    if (error && before.may_live())
+      fail(
+          ORR_FAILED,
+          "{}: {} saves there, if it is still alive; save under another name, or remove {} when it "
+          "has ended",
+          label, before.shown(), path_);
+    if (!same_file(fd_, path_)) return false;
+    written_ = Owner::self().text(), pid_ = ::getpid();
+    for (ssize_t done = ::ftruncate(fd_, 0), at = 0; at < std::ssize(written_); at += done) {
+      if (done >= 0)
+        done = ::pwrite(fd_, written_.data() + at, written_.size() - static_cast<size_t>(at), at);
+      if (done < 0 && errno != EINTR)
+        fail(ORR_FAILED, "{}: {} cannot be written: {}", label, path_, write_error(errno));
+      done = std::max<ssize_t>(done, 0);
+    }
+    return true;
+  }
+
+ private:
+  std::string path_, written_;
+  int fd_ = -1;
+  pid_t pid_ = 0;
+};
+
+std::map<std::string, std::unique_ptr<Held>>& locks() {
+  static std::map<std::string, std::unique_ptr<Held>> held;
+  return held;
+}
+
+}  // namespace
+
+void hold_writer_lock(const std::string& directory, const std::string& label) {
+  std::unique_ptr<Held>& held = locks()[directory];
+  if (held && held->is_gone()) held.reset();  // somebody has removed the directory
+  if (held && !held->ours())
+    fail(ORR_FAILED, "{}: {} has begun to save there, too; save under another name", label,
+         held->owner());
+  if (held) return;
+  auto fresh = std::make_unique<Held>(directory + "/" + kLockFile);
+  while (!fresh->take(label)) {
+  }
+  held = std::move(fresh);
+}
+
+void drop_writer_lock(const std::string& directory) { locks().erase(directory); }
+
+}  // namespace orrery

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ranks that do not come are asked over the job's store, apart from the backend, before one of them
+// is blamed: who is at work of its own is waited for.
+#pragma once
+
+#include <orrery/comm.h>
+
+#include <string>
+#include <vector>
+
+namespace shared {
+
+// Whom to blame of those who are `absent`, one at least, and have been waited for so long: "rank 2
+// has not answered for 30 s", with what it is at if it lives and has taken longer than it may.
+// `rest` goes between the two. "" if all are to be waited for. Where nobody can be asked all are
+// named: one that froze may have muted the others.
+std::string judge(const orr_comm_boot& boot, const std::vector<int>& absent, int64_t waited_ns,
+                  const std::string& rest);
+
+// Whether the rank's process answers.
+bool lives(const orr_comm_boot& boot, int rank);
+
+// The first of `ranks` to have ended, -1 if none has: why the others have.
+template <class Ranks>
+int first_dead(const orr_comm_boot& boot, const Ranks& ranks) {
+  int first = -1, place = 0;
+  for (int r : ranks) {
+    const int at = r == boot.rank ? 0 : boot.dead(boot.store, r);
+    if (at != 0 && (first < 0 || at < place)) first = r, place = at;
+  }
+  return first;
+}
+
+}  // namespace shared

@@ -1,0 +1,106 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What goes wrong around checkpoints: `case` says what this script does to its run.
+local orrery = require "orrery"
+local nn, optim, world, strategy = orrery.nn, orrery.optim, orrery.world, orrery.strategy
+local args = orrery.args { case = "", at = "", other = "", steps = 3, zero = 0, rate = 0.01, clip = 0.0, norm = false }
+local model = nn.linear(8, 8)
+if args.case == "read_first" then
+  model = nn.sequential { nn.linear(8, 32), nn.gelu, nn.linear(32, 32), nn.gelu, nn.linear(32, 8) }
+end
+local stack = { strategy.data {} }
+if args.zero > 0 then stack[2] = strategy.zero { stage = args.zero } end
+local run = orrery.compile(function(batch)
+  local out = model(batch.x)
+  local loss = nn.mse(out, batch.y)
+  -- Where the scale is 0 this is the root of 0, which has no derivative.
+  if args.case:find "^nan" then
+    local scaled = out * batch.scale
+    loss = loss + (scaled * scaled):sum(2):sqrt():mean()
+  end
+  return loss
+end, { params = model, optimizer = optim.adam { lr = args.rate }, microbatches = 4, strategy = stack, clip = args.clip, grad_norm = args.norm })
+
+local x, y, none = {}, {}, {}
+for i = 1, 8 do
+  x[i], y[i], none[i] = {}, {}, {}
+  for j = 1, 8 do x[i][j], y[i][j], none[i][j] = (i * j % 5) / 5, (i + j) % 3 / 3, 0.0 end
+end
+local function train(steps, scale)
+  local batch = { x = orrery.tensor(x), y = orrery.tensor(y), scale = orrery.tensor(y) }
+  if scale == 0 then batch.scale = orrery.tensor(none) end
+  for _ = 1, steps do run:step(batch) end
+end
+local cases = {}
+
+function cases.save() train(args.steps) run:save(args.at) end
+function cases.load() run:load(args.at) train(args.steps) end
+-- Ranks that read different directories.
+function cases.apart() run:load(world.rank == 0 and args.at or args.other) train(1) end -- load
+function cases.one_loads() if world.rank == 0 then run:load(args.at) end train(1) end
+function cases.one_writes()
+  train(2)
+  if world.rank == 1 then model.bias:write { 1, 2, 3, 4, 5, 6, 7, 8 } end -- write
+  train(1)
+end
+function cases.one_writes_first()
+  if world.rank == 1 then model.weight:write(x) end -- write
+  train(1)
+end
+function cases.one_writes_last()
+  train(2)
+  if world.rank == 0 then model.bias:write { 1, 2, 3, 4, 5, 6, 7, 8 } end -- write
+  run:save(args.at)
+end
+function cases.different_parts()
+  train(1)
+  local value = {}
+  for i = 1, 8 do value[i] = i + world.rank end
+  model.bias:write(value) -- write
+  train(1)
+end
+function cases.all_write()
+  train(2)
+  model.bias:write { 1, 2, 3, 4, 5, 6, 7, 8 }
+  train(1)
+  run:save(args.at)
+end
+function cases.norm()
+  for _ = 1, 3 do
+    local result = run:step { x = orrery.tensor(x), y = orrery.tensor(y), scale = orrery.tensor(y) }
+    local known, norm = pcall(result.get, result, "grad_norm")
+    orrery.log("norm %s", known and ("%.17g"):format(norm) or norm)
+  end
+end
+-- Whole on all ranks before anything is known of parts.
+function cases.read_first()
+  orrery.log("first %s", orrery.digest(model))
+  train(2)
+end
+-- A finite loss whose gradient is not.
+function cases.nan() train(1) train(1, 0) end
+function cases.nan_kept()
+  train(1)
+  run:save(args.at)
+  assert(not pcall(train, 1, 0))
+  local saved, refused = pcall(run.save, run, args.at)
+  local stepped, again = pcall(train, 1)
+  orrery.log("%s / %s / %s", saved, stepped, tostring(refused):find("step 2 has failed", 1, true) ~= nil)
+  run:load(args.at)
+  orrery.log("digest %s %s", orrery.digest(model), run.steps)
+end
+function cases.bad_weights()
+  train(1)
+  model.bias:write { 1, 2, 3, 0 / 0, 5, 6, 7, 8 }
+  run:save(args.at) -- save
+end
+function cases.two_writers()
+  train(1)
+  run:save(args.at)
+  orrery.log "saved"
+  io.read "l"
+  train(1)
+  run:save(args.at)
+end
+
+cases[args.case]()
+orrery.log("digest %s", orrery.digest(model))

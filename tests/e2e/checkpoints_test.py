@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that do not have the same and weights that are not finite are errors, before anything wrong is
+trained on or saved.
+
+Arguments: the build tree.
+"""
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+import unittest
+
+from program import HERE, Job, orrery
+
+SCRIPT = HERE / "checkpoints.lua"
+
+
+def line(case, mark):
+    """checkpoints.lua:N of the line of a case that ends so."""
+    lines = SCRIPT.read_text().splitlines()
+    begin = next(n for n, text in enumerate(lines) if text.startswith(f"function cases.{case}("))
+    return f"checkpoints.lua:{1 + next(n for n in range(begin, len(lines)) if lines[n].endswith('-- ' + mark))}"
+
+
+class Checkpoints(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.at = pathlib.Path(folder.name) / "at"
+
+    def run_case(self, case, *words, ranks=2, **arguments):
+        given = [f"{name}={value}" for name, value in {"case": case, "at": self.at, **arguments}.items()]
+        return orrery("run", "-n", ranks, *words, SCRIPT, *given, ORRERY_DEADLINE="30")
+
+    def refused(self, case, *fragments, **arguments):
+        with self.subTest(case=case, **arguments):
+            done = self.run_case(case, **arguments)
+            self.assertEqual(done.code, 1, done.err)
+            for text in fragments:
+                self.assertIn(text, done.err)
+            self.assertNotIn("digest", done.out)
+
+    def test_ranks_that_load_different_checkpoints(self):
+        other = self.at.parent / "other"
+        self.assertEqual(self.run_case("save", ranks=1).code, 0)
+        self.assertEqual(self.run_case("save", ranks=1, at=other, steps=5).code, 0)
+        self.refused("apart", line("apart", "load"), "rank 0 has read one of step 3 and rank 1 another, of step 5",
+                     other=other)
+        self.refused("one_loads", "ranks post different operations", "run:load")
+        # Of the same step, but not of the same run.
+        shutil.rmtree(other)
+        self.assertEqual(self.run_case("save", ranks=1, at=other, rate=0.5).code, 0)
+        self.refused("apart", "rank 1 another, of step 3", other=other)
+        shutil.copytree(self.at, other, dirs_exist_ok=True)
+        for name in ("model.1.safetensors", "checkpoint.json"):
+            shutil.copy(self.at / name, other / name)
+        self.assertEqual(self.run_case("apart", other=other).code, 0)
+
+    def test_the_norm_of_gradients_without_clipping(self):
+        plain = self.run_case("norm", ranks=1)
+        self.assertIn("compile with grad_norm = true", plain.out)
+        told = {self.run_case("norm", ranks=ranks, zero=stage, norm="true").out
+                for ranks, stage in ((1, 0), (2, 0), (3, 2))}
+        self.assertEqual(len(told), 1, told)
+        [told] = told
+        norms = re.findall(r"norm ([0-9.e-]+)\n", told)
+        self.assertEqual(len(norms), 3, told)
+        self.assertEqual(told.splitlines()[-1], plain.out.splitlines()[-1])  # the digest
+        clipped = self.run_case("norm", ranks=1, clip="1e-3")
+        self.assertEqual(re.findall(r"norm (\S+)\n", clipped.out)[0], norms[0])
+
+    def test_what_one_rank_writes_alone(self):
+        for stage in (0, 3):
+            for case in ("one_writes", "one_writes_last", "different_parts"):
+                self.refused(case, line(case, "write"), "not with one value on all ranks", zero=stage)
+            self.refused("one_writes_first", "the parameters of rank 1 begin with other values", zero=stage)
+        self.assertFalse(self.at.exists())
+        alike = {self.run_case("all_write", ranks=ranks, zero=stage).out for ranks, stage in ((1, 0), (2, 0), (2, 3))}
+        self.assertEqual(len(alike), 1)
+
+    def test_states_that_are_read_before_ranks_have_parts_of_them(self):
+        alike = {(done := self.run_case("read_first", ranks=ranks, zero=stage)).out + done.err * done.code
+                 for ranks, stage in ((1, 0), (2, 3), (3, 3))}
+        self.assertEqual(len(alike), 1, alike)
+
+    def test_weights_that_are_not_finite(self):
+        for stage in (0, 1):
+            self.refused("nan", "checkpoints.lua:", "after step 2 '", "' holds ", "nan at [1", zero=stage)
+        self.refused("bad_weights", line("bad_weights", "save"), "after step 1 'bias' holds ", "nan at [4]: it is not saved")
+        self.assertFalse(self.at.exists())
+        for ranks in (1, 2):
+            done = self.run_case("nan_kept", ranks=ranks)
+            self.assertEqual(done.code, 0, done.err)
+            self.assertIn("false / false / true", done.out)
+            [kept] = re.findall(r"digest (\w+) 1\n", done.out)
+            self.assertIn(f"digest {kept}\n", done.out)
+
+    def test_one_writer(self):
+        first = Job("run", SCRIPT, "case=two_writers", f"at={self.at}", stdin=True)
+        self.addCleanup(first.end)
+        self.assertEqual(first.process.stdout.readline(), "saved\n")
+        self.refused("save", "is saving there", ranks=1)
+        first.process.stdin.write("\n")
+        self.assertEqual(first.finish().code, 0, first.err)
+        self.assertEqual(self.run_case("save", ranks=1).code, 0)
+        self.assertEqual(sorted(p.name for p in self.at.iterdir()),
+                         ["checkpoint.json", "model.3.safetensors", "optimizer.3.safetensors"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

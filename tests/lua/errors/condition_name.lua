@@ -1,0 +1,10 @@
+-- SPDX-License-Identifier: Apache-2.0
+local orrery = require "orrery"
+local limit = 3
+local f = orrery.func(function(x)
+  local y = x * 2
+  while limit ~= y do y = y + 1 end
+  return y
+end)
+f { 1.5 }
+--> condition_name.lua:6: 'limit ~= y' is always true: it compares a Tensor itself, which has no numbers while the function is traced; write y:ne(limit) and choose with orrery.where(condition, a, b)

@@ -1,0 +1,34 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Where one of our objects is taken for a number, the error says what to write.
+local orrery = require "orrery"
+local nn, optim = orrery.nn, orrery.optim
+
+local function says(text, f, ...)
+  local ok, message = pcall(f, ...)
+  assert(not ok, "no error")
+  assert(message:find(text, 1, true), ("%s\ndoes not say: %s"):format(message, text))
+end
+
+-- The message handler, which adds hints, is that of traces and of the script itself.
+local function traced(text, f)
+  says(text, orrery.func(function(x) f(x) return x end), { 1.5, 2.5 })
+end
+local sum, result = "a Tensor has no numbers while its function is traced", "result:get(name)"
+for _, text in ipairs { sum, result } do
+  traced(text, function(x) return x:item() end)
+  traced(text, function(x) return ("%f"):format(x) end)
+  traced(text, function(x) return "x is " .. x end)
+end
+traced("write x:slice(dim, first, last)", function(x) return x[1] end)
+
+local net = nn.linear(1, 1)
+local t = orrery.tensor { 1.5 }
+traced("a HostTensor value (upvalue 't'); take its numbers by :item() or :tolist(), or compute in an orrery.func",
+  function() return t + 1 end)
+says("write x:tolist()[1]", function() return t[1] end)
+says("take its numbers by :read():item()", function() return net.weight:item() end)
+says("its number is x.value", function() return orrery.input("k", 1):item() end)
+local run = orrery.compile(function(b) return nn.mse(net(b.x), b.x) end, { params = net, optimizer = optim.sgd {} })
+local step = run:step { x = { { 1.5 } } }
+says("take the loss by :mean()", function() return step:item() end)

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The property that everything else rests on: a step that is accepted has the same bits on 1, 2, 3
+// and 4 ranks, whatever it is made of and however it is spread, and another number of microbatches
+// changes it by rounding alone. A step that is refused says its line. ORRERY_RANDOM_PROGRAMS is how
+// many steps are tried, ORRERY_RANDOM_SEED the first one's seed.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+
+#include "base/error.h"
+#include "lower/edit.h"
+#include "program/op.h"
+#include "random_training.h"
+#include "side_by_side.h"
+
+namespace program_test {
+namespace {
+
+using namespace orrery;
+
+using Outcome = std::map<std::string, Bytes>;
+
+Outcome run(const RandomTraining& t, const Program& p, const Spread& spread, int64_t microbatches) {
+  SideBySide ranks(p, spread, microbatches, {"cpu", "reference"});
+  Outcome found;
+  Named scalars = t.scalars();
+  for (int step = 1; step <= 2; ++step) {
+    scalars["$step"] = {double(step)};
+    for (auto& [name, value] : ranks.step(t.fields(), scalars))
+      found[fmt::format("{} of step {}", name, step)] = value;
+  }
+  for (const std::string& name : t.states()) found[name] = ranks.state(name);
+  return found;
+}
+
+struct Way {
+  std::string name;
+  std::vector<StrategyUse> stack;
+  bool sliced = false;
+};
+
+const std::vector<Way>& ways() {
+  static const std::vector<Way> found = [] {
+    std::vector<Way> all = {{"data", {{"data", {}, "model.lua:99"}}},
+                            {"data, one by one", {{"data", {}, "model.lua:99"}}, true}};
+    return all;
+  }();
+  return found;
+}
+
+Outcome spread_over(const RandomTraining& t, const Way& way, int ranks, int64_t microbatches) {
+  Program p = t.program();
+  Spread spread = apply_strategies(p, way.stack, ranks);
+  spread.sliced = spread.sliced || way.sliced;
+  return run(t, p, spread, microbatches);
+}
+
+float at(const Bytes& b, size_t i) {
+  float x;
+  std::memcpy(&x, &b[i * 4], 4);
+  return x;
+}
+
+// "" or the first difference; NaNs are alike.
+std::string difference(const Outcome& a, const Outcome& b, float tolerance) {
+  for (auto& [name, x] : a) {
+    const Bytes& y = b.at(name);
+    if (x == y) continue;
+    if (x.size() % 4) return name;
+    for (size_t i = 0; i < x.size() / 4; ++i) {
+      const float u = at(x, i), v = at(y, i);
+      if (std::isnan(u) && std::isnan(v)) continue;
+      if (tolerance > 0 && (std::abs(u - v) <= tolerance * (1 + std::abs(u)) || std::abs(u) > 1e6))
+        continue;
+      if (tolerance == 0 && std::memcmp(&u, &v, 4) == 0) continue;
+      return fmt::format("{}[{}]: {} and {}", name, i, u, v);
+    }
+  }
+  return "";
+}
+
+struct Tally {
+  int accepted = 0, refused = 0, lines = 0;
+  std::set<std::string> kinds;
+  std::map<std::string, int> why;
+};
+
+void count_kinds(const Program& p, Tally& tally) {
+  for (const Op& op : p.ops()) tally.kinds.insert(op.kind);
+}
+
+// Fails with the seed of a step that differs; errors must name a line.
+void check(uint32_t seed, Tally& tally) {
+  auto refused = [&](const std::string& why) {
+    EXPECT_NE(why.find("model.lua:"), std::string::npos) << "seed " << seed << ": no line: " << why;
+    ++tally.why[why.substr(why.find("net: ") == std::string::npos ? 0 : why.find("net: ") + 5, 60)];
+  };
+  std::unique_ptr<RandomTraining> t;
+  try {
+    t = std::make_unique<RandomTraining>(seed);
+  } catch (const Error& e) {
+    ++tally.refused;
+    return refused(e.what());
+  } catch (const std::exception& e) {
+    ADD_FAILURE() << "seed " << seed << ": " << e.what();
+    return;
+  }
+  for (const std::string& why : t->refused()) ++tally.lines, refused(why);
+  std::mt19937 random(seed);
+  const int64_t m = 1 + static_cast<int64_t>(random() % 6);
+  if (m > t->batch()) return;
+  try {
+    const Outcome alone = spread_over(*t, ways()[0], 1, m);
+    count_kinds(t->program(), tally);
+    for (int ranks = 1; ranks <= std::min<int64_t>(4, m); ++ranks) {
+      const Way& way = ways()[random() % ways().size()];
+      std::string wrong;
+      try {
+        wrong = difference(alone, spread_over(*t, way, ranks, m), 0);
+      } catch (const Error& e) {  // one that has no line is the model's, or the plan's
+        refused(e.what());
+      }
+      EXPECT_EQ(wrong, "") << "seed " << seed << ", " << way.name << " on " << ranks << " ranks, "
+                           << m << " microbatches of " << t->batch();
+    }
+    if (t->smooth()) {
+      const std::string wrong = difference(alone, spread_over(*t, ways()[0], 1, 1), 1e-3f);
+      EXPECT_EQ(wrong, "") << "seed " << seed << ", 1 and " << m << " microbatches of "
+                           << t->batch();
+    }
+    ++tally.accepted;
+  } catch (const Error& e) {
+    ++tally.refused;
+    refused(e.what());
+  } catch (const std::exception& e) {
+    ADD_FAILURE() << "seed " << seed << ": " << e.what();
+  }
+}
+
+uint32_t number_from(const char* name, uint32_t fallback) {
+  const char* given = std::getenv(name);
+  return given ? static_cast<uint32_t>(std::atol(given)) : fallback;
+}
+
+TEST(RandomSteps, HaveTheSameBitsOnAnyNumberOfRanks) {
+  const uint32_t count = number_from("ORRERY_RANDOM_PROGRAMS", 200),
+                 first = number_from("ORRERY_RANDOM_SEED", 1);
+  Tally tally;
+  for (uint32_t seed = first; seed < first + count && !::testing::Test::HasFailure(); ++seed)
+    check(seed, tally);
+  std::printf("%d steps accepted, %d refused, %d lines refused\n", tally.accepted, tally.refused,
+              tally.lines);
+  for (auto& [why, n] : tally.why) std::printf("%6d %s\n", n, why.c_str());
+  if (count < 200) return;
+  EXPECT_GT(tally.accepted, static_cast<int>(count) / 2);
+  for (const OpDef* def : all_op_defs())
+    if (!is_exchange(def->kind)) {
+      EXPECT_TRUE(tally.kinds.count(def->kind)) << def->kind << " never occurs";
+    }
+}
+
+}  // namespace
+}  // namespace program_test

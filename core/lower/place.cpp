@@ -155,6 +155,10 @@ class Placer {
 
   void place_op(size_t i) {
     const Op& op = p_.ops()[i];
+    for (ValueId v : op.in)
+      if (place(v).storage == kNone)
+        fail(ORR_FAILED, "{}{}: the program is out of order: it reads what is made later",
+             op.site.prefix(), op.kind);
     if (is_view(op.kind) && place_view(op)) return;
     if (is_view(op.kind)) return copy_view(op, static_cast<int>(i));
     if (op.kind == "concat") return place_concat(op);

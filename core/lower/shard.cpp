@@ -84,7 +84,8 @@ class Sharder {
   void cut_states() {
     for (auto& [state, next] : from_.updates()) {
       const Chain* c = chains_.of(state);
-      if (!c || is_unit_param(state)) continue;
+      // A chain of several parameters has one owner, who has all of tensors of any size.
+      if (!c || is_unit_param(state) || is_all(mine(*c), *c->cuts)) continue;
       cut_value(to_.mutable_value(state), mine(*c).begin, mine(*c).end);
     }
   }

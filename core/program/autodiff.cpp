@@ -150,7 +150,6 @@ Differentiated differentiate(Program& p, ValueId loss, const std::vector<ValueId
   if (is_mean) batch.run(n, Pass::means);
   p.set_phase(Phase::update);
   penalty.run(n, Pass::others);
-  p.set_phase(Phase::forward);
   for (auto& [weight, site] : batch.weights()) {
     if (result.weight != kNone && weight != result.weight)
       fail(ORR_FAILED,
@@ -168,6 +167,7 @@ Differentiated differentiate(Program& p, ValueId loss, const std::vector<ValueId
     parts.regular = sum(p, rest);
     result.parts.push_back(parts);
   }
+  p.set_phase(Phase::forward);
   return result;
 }
 

@@ -27,7 +27,8 @@ const std::vector<Usable>& usable() {
   static const std::vector<Usable> found = [] {
     std::vector<Usable> rows;
     for (const Entry& e : all_entries()) {
-      if (e.kind == "batch_mean" || e.kind == "total") continue;  // means and updates make them
+      // Means, updates and gradients make them.
+      if (e.kind == "batch_mean" || e.kind == "total" || e.kind.ends_with("_grad")) continue;
       rows.push_back({e, e.sharding ? cuts(e) : std::vector<std::vector<int>>{}});
     }
     return rows;

@@ -47,6 +47,10 @@ const std::vector<Way>& ways() {
   static const std::vector<Way> found = [] {
     std::vector<Way> all = {{"data", {{"data", {}, "model.lua:99"}}},
                             {"data, one by one", {{"data", {}, "model.lua:99"}}, true}};
+    for (int64_t stage : {1, 2, 3})
+      all.push_back(
+          {fmt::format("zero {}", stage),
+           {{"data", {}, "model.lua:99"}, {"zero", {{"stage", stage}}, "model.lua:99"}}});
     return all;
   }();
   return found;
@@ -97,6 +101,7 @@ void count_kinds(const Program& p, Tally& tally) {
 void check(uint32_t seed, Tally& tally) {
   auto refused = [&](const std::string& why) {
     EXPECT_NE(why.find("model.lua:"), std::string::npos) << "seed " << seed << ": no line: " << why;
+    EXPECT_EQ(why.find("the plan"), std::string::npos) << "seed " << seed << ": ours: " << why;
     ++tally.why[why.substr(why.find("net: ") == std::string::npos ? 0 : why.find("net: ") + 5, 60)];
   };
   std::unique_ptr<RandomTraining> t;

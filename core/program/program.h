@@ -6,8 +6,9 @@
 //
 // Time. The batch dim of a step is cut into microbatches, the leaves (design section 8). While ops
 // are added, every value gets its relation to that axis: `Batch::none` (the same for all leaves),
-// `sharded` (dim `batch_dim` runs over the batch), `partial` (one summand per leaf) or `mean` (a
-// ratio of totals, known only when all leaves are done). Only linear ops accept partial and mean.
+// `sharded` (dim `batch_dim` runs over the batch), `partial` (a sum over the batch, one summand per
+// leaf) or `mean` (what is made of sums over the batch and is no such sum itself, so that it is
+// known only when all leaves are done). How ops pass relations on stands in program/relate.h.
 #pragma once
 
 #include <functional>

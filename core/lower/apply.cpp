@@ -8,6 +8,7 @@
 #include "lower/options.h"
 #include "lower/precision.h"
 #include "lower/recompute.h"
+#include "lower/stage.h"
 #include "lower/tensor.h"
 #include "plugin/host.h"
 
@@ -81,6 +82,7 @@ Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int w
   call_each(p, spread, stack, false, &orr_strategy_api::transform);
   recompute(p, spread);
   spread.lives.clear();  // the program says it now
+  if (!spread.pipe_axis.empty()) complete_sums(p);
   if (spread.averaging.every > 0) {
     if (spread.sliced)
       fail(ORR_INVALID,

@@ -118,7 +118,7 @@ class Localizer {
 
   // Whether peers wait for it, even if this rank does not need what comes of it.
   static bool awaited(const Op& op) {
-    return op.kind == "send" || op.kind == "total" || op.attrs.count("always");
+    return op.kind == "send" || op.kind == "recv" || op.kind == "total" || op.attrs.count("always");
   }
   // Whether it adds over this rank's leaves and no more.
   static bool is_alone(const Op& op) { return op.attrs.count("alone") > 0; }

@@ -96,9 +96,9 @@ std::vector<Cell> one_after_another(const Program& p, int64_t slices) {
 }
 
 std::vector<Segment> segments_of(const Program& p, bool apart, bool split) {
-  auto once = [&](const Op& op) {
-    return op.kind != "send" && op.kind != "recv" &&
-           std::all_of(op.out.begin(), op.out.end(),
+  auto once = [&](const Op& op) {  // what no microbatch changes, and its way to other stages
+    const std::vector<ValueId>& made = op.kind == "send" ? op.in : op.out;
+    return std::all_of(made.begin(), made.end(),
                        [&](ValueId v) { return p.value(v).batch == Batch::none; });
   };
   std::vector<Segment> found;

@@ -40,10 +40,22 @@ class Assigner {
       if (op.phase == Phase::forward) continue;
       bool twin = op.phase == Phase::backward && op.twin != kNone;
       op.stage = twin ? p_.ops()[static_cast<size_t>(op.twin)].stage : chunks_ - 1;
+      if (twin) op.stage = std::min(op.stage, first_gradient(op));
     }
   }
 
  private:
+  // Gradients travel from the last stage to the first: where one of a later stage meets one that an
+  // earlier stage has made, as under a loss of several layers, they are added on the earlier one.
+  int first_gradient(const Op& op) const {
+    int first = chunks_ - 1;
+    for (ValueId v : op.in)
+      if (OpId maker = p_.value(v).producer; maker != kNone)
+        if (const Op& made = p_.ops()[static_cast<size_t>(maker)]; made.phase == Phase::backward)
+          first = std::min(first, made.stage);
+    return first;
+  }
+
   int forward_stage(size_t i) {
     const Op& op = p_.ops()[i];
     int from = 0;

@@ -20,6 +20,11 @@ namespace orrery {
 // module is named twice, left out or unknown, or when a chunk needs what a later one computes.
 void assign_stages(Program& p, int chunks, const std::vector<std::string>& modules);
 
+// Puts a total behind each sum over the batch that other ops read as well: a stage adds up its own
+// sums, and what is made of those of several stages is made of wholes. Bits do not change.
+// REQUIRES: the ops are dealt to stages.
+void complete_sums(Program& p);
+
 struct StageShare {
   Program program;
   std::set<std::string> held_twice;  // states that several stages have (tied weights)

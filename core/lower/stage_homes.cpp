@@ -23,8 +23,11 @@ StageHomes::StageHomes(const Program& p, const Spread& spread)
   settle_update();
   for (auto& [state, next] : from_.updates())
     if (homes_[state].none()) homes_[state] = only(0);  // nobody reads it
-  settle_update();
-  place_scalars();
+  for (size_t before = SIZE_MAX; before != held();) {   // a scalar's tensor may read more states
+    settle_update();
+    before = held();
+    place_scalars();
+  }
   find_readers();
   for (size_t i = 0; i < p.ops().size(); ++i)
     for_everyone_.push_back(is_late(i) && run_at_[i] == everyone_ && !partial_input(p.ops()[i]) &&
@@ -83,11 +86,16 @@ void StageHomes::need(ValueId v, const Ranks& ranks) {
 
 // What an update reads has a home where it is made; that may be where more is updated.
 void StageHomes::settle_update() {
-  for (size_t before = SIZE_MAX, now = 0; before != now;) {
-    before = now, now = 0;
+  for (size_t before = SIZE_MAX; before != held();) {
+    before = held();
     place_update();
-    for (auto& [v, ranks] : homes_) now += ranks.count();
   }
+}
+
+size_t StageHomes::held() const {
+  size_t n = 0;
+  for (auto& [v, ranks] : homes_) n += ranks.count();
+  return n;
 }
 
 // Tensors of the update, backwards from the states that they become.
@@ -114,12 +122,24 @@ void StageHomes::place_scalars() {
     run_at_[i] = everyone_;
     if (!tensor) continue;
     Ranks there = available(*tensor);
-    if (there.none()) {
-      there = only(0);  // a tensor for this alone
+    if (there.none()) {  // a tensor for this alone
+      there = only(at_hand(*tensor).find_first());
       need_chain(*tensor, there);
     }
     run_at_[i] = only(there.find_first());
   }
+}
+
+// Who has what v is made of: of its first tensors, if nobody has all.
+Ranks StageHomes::at_hand(ValueId v) const {
+  Ranks there = available(v);
+  if (there.any()) return there;
+  there = everyone_;
+  const OpId maker = value(v).producer;
+  if (maker == kNone) return there;
+  for (ValueId in : from_.ops()[static_cast<size_t>(maker)].in)
+    if (const Ranks both = scalar(in) ? nobody_ : there & at_hand(in); both.any()) there = both;
+  return there;
 }
 
 // Computes v, and what it is made of, on these ranks as well.

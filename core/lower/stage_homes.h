@@ -46,6 +46,8 @@ class StageHomes {
   Ranks only(size_t rank) const;
   const ValueId* partial_input(const Op& op) const;
   Ranks available(ValueId v) const;
+  Ranks at_hand(ValueId v) const;
+  size_t held() const;  // states, on all ranks
   void need(ValueId v, const Ranks& ranks);
   void need_chain(ValueId v, const Ranks& ranks);
   void find_early();

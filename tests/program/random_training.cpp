@@ -47,7 +47,7 @@ RandomTraining::RandomTraining(uint32_t seed) : random_(seed) {
   shared_.push_back(state("w", {ORR_F32, {3}}, Role::param, -1, 1));
   const size_t ops = 2 + pick(9);
   for (size_t i = 0; i < ops; ++i) {
-    p_.set_site({"net", fmt::format("model.lua:{}", 2 + i)});
+    p_.set_site({fmt::format("net.{}", i), fmt::format("model.lua:{}", 2 + i)});
     attempt([&] { chance(0.2) ? extra() : apply(any(usable()).entry); });
   }
   p_.set_site({"net", "model.lua:90"});

@@ -48,9 +48,13 @@ const std::vector<Way>& ways() {
     std::vector<Way> all = {{"data", {{"data", {}, "model.lua:99"}}},
                             {"data, one by one", {{"data", {}, "model.lua:99"}}, true}};
     for (int64_t stage : {1, 2, 3})
-      all.push_back(
-          {fmt::format("zero {}", stage),
-           {{"data", {}, "model.lua:99"}, {"zero", {{"stage", stage}}, "model.lua:99"}}});
+      all.push_back({fmt::format("zero {}", stage),
+                     {{"data", {}, "model.lua:99"}, {"zero", {{"stage", stage}}, "model.lua:99"}}});
+    for (const char* schedule : {"gpipe", "1f1b", "zb1"})
+      all.push_back({fmt::format("pipeline by {}", schedule),
+                     {{"data", {{"size", int64_t{1}}}, "model.lua:99"},
+                      {"pipeline", {{"schedule", std::string(schedule)}}, "model.lua:99"}}});
+    all.push_back({"recompute", {{"data", {}, "model.lua:99"}, {"recompute", {}, "model.lua:99"}}});
     return all;
   }();
   return found;

@@ -54,6 +54,11 @@ const std::vector<Way>& ways() {
       all.push_back({fmt::format("pipeline by {}", schedule),
                      {{"data", {{"size", int64_t{1}}}, "model.lua:99"},
                       {"pipeline", {{"schedule", std::string(schedule)}}, "model.lua:99"}}});
+    for (int64_t stage : {1, 3})
+      all.push_back({fmt::format("two stages, zero {}", stage),
+                     {{"pipeline", {{"size", int64_t{2}}}, "model.lua:99"},
+                      {"data", {}, "model.lua:99"},
+                      {"zero", {{"stage", stage}}, "model.lua:99"}}});
     all.push_back({"recompute", {{"data", {}, "model.lua:99"}, {"recompute", {}, "model.lua:99"}}});
     return all;
   }();

@@ -2,13 +2,11 @@
 #include "job/hosts_file.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <fstream>
 #include <sstream>
 
 #include "base/error.h"
+#include "base/text_file.h"
 #include "job/wire.h"
 
 namespace orrery {
@@ -30,11 +28,16 @@ int slots_of(const std::string& word, const std::string& where) {
   return slots;
 }
 
+bool is_printed(const std::string& name) {
+  return std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return c > ' ' && c != 0x7f; });
+}
+
 }  // namespace
 
 std::vector<JobHost> read_hosts(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) fail(ORR_INVALID, "--hosts {}: cannot be read: {}", path, std::strerror(errno));
+  constexpr uint64_t most = 16 << 20;
+  std::istringstream file(read_text(path, "--hosts " + path, ORR_INVALID, most));
   std::vector<JobHost> hosts;
   int number = 0, total = 0;
   for (std::string line; std::getline(file, line);) {
@@ -43,20 +46,20 @@ std::vector<JobHost> read_hosts(const std::string& path) {
     host.where = fmt::format("{}:{}", path, ++number);
     if (!(words >> host.name)) continue;
     for (std::string word; words >> word;) host.slots = slots_of(word, host.where);
-    if (host.name.starts_with("-"))
+    if (host.name.starts_with("-") || !is_printed(host.name))
       fail(ORR_INVALID, "{}: '{}' is no name of a host", host.where, host.name);
     if (std::any_of(hosts.begin(), hosts.end(),
                     [&](const JobHost& h) { return h.name == host.name; }))
       fail(ORR_INVALID, "{}: '{}' stands here a second time: give it slots=N on one line",
            host.where, host.name);
     total += host.slots;
+    if (total > wire::max_ranks)
+      fail(ORR_INVALID, "{}: {} ranks with this one, but a job has at most {}", host.where, total,
+           wire::max_ranks);
     hosts.push_back(host);
   }
   if (hosts.empty())
     fail(ORR_INVALID, "--hosts {}: names no host: write one per line, 'name slots=N'", path);
-  if (total > wire::max_ranks)
-    fail(ORR_INVALID, "--hosts {}: {} ranks, but a job has at most {}", path, total,
-         wire::max_ranks);
   return hosts;
 }
 

@@ -5,10 +5,9 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <limits>
-#include <sstream>
 
+#include "base/text_file.h"
 #include "lua/api.h"
 #include "lua/dataset.h"
 #include "lua/host_tensor.h"
@@ -22,14 +21,9 @@ namespace orrery::lua {
 namespace {
 
 std::string read_file(const std::string& path) {
-  std::error_code error;
-  if (fs::is_directory(path, error)) fail(ORR_INVALID, "{}: is a directory, expected a file", path);
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail(ORR_INVALID, "{}: cannot open: {}", path, std::strerror(errno));
-  std::ostringstream all;
-  all << file.rdbuf();
-  if (all.str().empty()) fail(ORR_INVALID, "{}: the file is empty", path);
-  return all.str();
+  const std::string text = read_text(path, path, ORR_INVALID);
+  if (text.empty()) fail(ORR_INVALID, "{}: the file is empty", path);
+  return text;
 }
 
 int push_dataset(lua_State* L, Dataset data) {

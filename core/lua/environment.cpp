@@ -3,10 +3,9 @@
 
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "base/text.h"
+#include "base/text_file.h"
 #include "lua/api.h"
 #include "lua/objects.h"
 
@@ -126,13 +125,8 @@ std::string read_script(const std::string& path) {
   if (!std::filesystem::exists(path, error)) {
     fail(kUsageError, "{}: there is no such script", path);
   }
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file || std::filesystem::is_directory(path, error)) {
-    fail(kUsageError, "{}: cannot be read as a script", path);
-  }
-  return text.str();
+  constexpr uint64_t most = 64 << 20;
+  return read_text(path, path, kUsageError, most);
 }
 
 void load_chunk(lua_State* L, const std::string& text, const std::string& chunk_name) {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <sstream>
 
 #include "base/error.h"
+#include "base/text_file.h"
 
 namespace orrery {
 namespace {
@@ -41,8 +41,7 @@ void ArrivalLog::write(const std::string& line) {
 }
 
 Replay::Replay(const std::string& path, const std::string& heading, int workers) : path_(path) {
-  std::ifstream in(path);
-  if (!in) fail(ORR_FAILED, "cannot read the log of arrivals '{}': {}", path, std::strerror(errno));
+  std::istringstream in(read_text(path, "the log of arrivals '" + path + "'", ORR_FAILED));
   Digest digest;
   int number = 0;
   for (std::string line; std::getline(in, line);) {
@@ -84,7 +83,10 @@ void Replay::read_line(const std::string& line, int number) {
   } else {
     words.setstate(std::ios::failbit);
   }
-  if (!words)
+  std::string more;
+  const bool possible = a.worker >= 0 && a.clock >= 0 && a.version >= 0 &&
+                        (sessions_.empty() || sessions_.back().steps_done >= 0);
+  if (!words || !possible || words >> more)
     fail(ORR_FAILED, "the log of arrivals '{}' is damaged at line {}: '{}'", path_, number, line);
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fstream>
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/text_file.h"
 #include "run/machine_model.h"
 
 namespace orrery {
@@ -27,6 +29,13 @@ class Fields {
       fail(ORR_INVALID, "machine '{}': {}{} is {}, but must be a number above 0", file_, path_,
            name, value.dump());
     return value.get<double>();
+  }
+  int whole(const std::string& name) {
+    const double value = number(name);
+    if (value != std::floor(value) || value > 1e6)
+      fail(ORR_INVALID, "machine '{}': {}{} is {}, but must be a whole number up to a million",
+           file_, path_, name, value);
+    return static_cast<int>(value);
   }
   Fields object(const std::string& name) { return {file_, path_ + name + ".", at(name)}; }
 
@@ -77,13 +86,13 @@ Machine assumed() {
 }
 
 Json parse(const std::string& file) {
-  std::ifstream in(file);
-  if (!in)
-    fail(ORR_INVALID, "--machine {}: cannot be read; name a file like docs/plan.md shows", file);
+  constexpr uint64_t most = 1 << 20;
+  const std::string text = read_text(file, "--machine " + file, ORR_INVALID, most);
   try {
-    return Json::parse(in);
+    return Json::parse(text);
   } catch (const Json::exception& e) {
-    fail(ORR_INVALID, "--machine {}: is not JSON: {}", file, e.what());
+    fail(ORR_INVALID, "--machine {}: is not JSON: {}; docs/plan.md shows such a file", file,
+         e.what());
   }
 }
 
@@ -103,7 +112,7 @@ Machine machine_of(const std::string& file) {
   m.cache_bandwidth = fields.number("cache_bandwidth"),
   m.cache_bytes = fields.number("cache_bytes");
   m.launch_seconds = fields.number("launch_seconds");
-  m.ranks_per_host = static_cast<int>(fields.number("ranks_per_host"));
+  m.ranks_per_host = fields.whole("ranks_per_host");
   m.inside = link_of(fields.object("inside")), m.between = link_of(fields.object("between"));
   fields.end();
   return m;

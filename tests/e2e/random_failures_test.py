@@ -120,7 +120,7 @@ class Blow:
         """What is wrong with the way it ended."""
         said = self.job.err + self.job.out
         killed = self.number == signal.SIGKILL
-        if self.seconds >= DEADLINE + 2 + self.late:
+        if self.seconds >= 2 * DEADLINE + self.late:
             yield f"survivors ended after {self.seconds:.1f} s, the last had begun after {self.late:.1f}"
         if self.job.code == 0 or self.orphans:
             yield f"exit code {self.job.code}, left: {self.orphans}"

@@ -177,7 +177,7 @@ class Refusals(Served):
                 ("servers = 3, dedicated = 1", "3 dedicated servers leave none of the 3 ranks to work: give dedicated = 0 or servers = 2"),
                 ("dedicated = 2", "dedicated = 2: give 0 or 1"),
                 (f'{ASYNC}, log = "/nowhere/x"', "cannot write the log of arrivals '/nowhere/x'"),
-                (f'{ASYNC}, replay = "/nowhere/x"', "cannot read the log of arrivals '/nowhere/x'")):
+                (f'{ASYNC}, replay = "/nowhere/x"', "the log of arrivals '/nowhere/x': cannot be read: No such file")):
             with self.subTest(options=options):
                 self.assertRegex(self.refused(options), r"served.lua:\d+: .*" + re.escape(why))
 

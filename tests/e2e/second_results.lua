@@ -85,6 +85,13 @@ elseif args.case == "written" or args.case == "broadcast" then
     { params = model, optimizer = optim.sgd {} }):step(batch_of(1, 8))
 elseif args.case == "seed" then
   train({ strategy.data {} }, world.rank + 1)
+elseif args.case == "data" then
+  orrery.seed(1)
+  local model = Net()
+  local run = orrery.compile(function(b) return model(b.x):mean() end,
+    { params = model, optimizer = optim.sgd {}, strategy = strategy.data {}, microbatches = n })
+  run:step(batch_of(1, 8))
+  run:step(batch_of(1 + world.rank, 8))
 elseif args.case == "extra" then
   local extra = world.rank == 1 and nn.linear(2, 2) -- luacheck: ignore
   local model = Net()

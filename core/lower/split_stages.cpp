@@ -89,9 +89,13 @@ class Splitter {
       to(there);
   }
 
-  // Keeps producer links right while ops are left out.
+  // Keeps producer links right while ops are left out. What reads a message of the update belongs to
+  // the update, whatever phase wrote it.
   void append(Op op) {
     op.twin = kNone;
+    for (ValueId v : op.in)
+      if (OpId maker = to_.value(v).producer; maker != kNone)
+        if (to_.ops()[static_cast<size_t>(maker)].phase == Phase::update) op.phase = Phase::update;
     to_.append(std::move(op));
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "lower/stage.h"
 
@@ -14,9 +15,7 @@ class Completer {
   void run() {
     std::vector<Op> from;
     from.swap(p_.mutable_ops());
-    for (const Op& op : from)
-      if (op.kind != "total")
-        for (ValueId v : op.in) wanted_[v] = p_.value(v).batch == Batch::partial;
+    find_readers(from);
     std::vector<OpId> moved;
     for (Op& op : from) {
       if (op.twin != kNone) op.twin = moved[static_cast<size_t>(op.twin)];
@@ -24,11 +23,28 @@ class Completer {
       moved.push_back(static_cast<OpId>(p_.ops().size()));
       p_.append(op);
       for (ValueId v : op.out)
-        if (wanted_[v] && p_.value(v).batch == Batch::partial) complete(op, v);
+        if (wanted_.count(v) && p_.value(v).batch == Batch::partial) complete(op, v);
     }
   }
 
  private:
+  // The sums that ops read whose results somebody needs: a cast that nobody reads has none summed.
+  void find_readers(const std::vector<Op>& ops) {
+    std::vector<char> needed(p_.values().size());
+    for (auto& [name, v] : p_.outputs()) needed[static_cast<size_t>(v)] = true;
+    for (auto& [state, next] : p_.updates()) needed[static_cast<size_t>(next)] = true;
+    for (size_t i = ops.size(); i-- > 0;) {
+      const Op& op = ops[i];
+      if (std::none_of(op.out.begin(), op.out.end(),
+                       [&](ValueId v) { return needed[static_cast<size_t>(v)]; }))
+        continue;
+      for (ValueId v : op.in) {
+        needed[static_cast<size_t>(v)] = true;
+        if (op.kind != "total" && p_.value(v).batch == Batch::partial) wanted_.insert(v);
+      }
+    }
+  }
+
   // What is made of wholes is no sum over the batch any more.
   void read_wholes(Op& op) {
     if (op.kind == "total") return;
@@ -52,7 +68,7 @@ class Completer {
   }
 
   Program& p_;
-  std::map<ValueId, char> wanted_;  // sums over the batch that more than totals read
+  std::set<ValueId> wanted_;  // sums over the batch that more than totals read
   std::map<ValueId, ValueId> wholes_;
 };
 

@@ -4,7 +4,11 @@
 -- a digest of each.
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
-local args = orrery.args { schedule = "1f1b" }
+local args = orrery.args { schedule = "1f1b", stages = 0, zero = 0, precision = false }
+
+local stack = { strategy.pipeline { schedule = args.schedule, size = args.stages }, strategy.data {} }
+if args.zero > 0 then stack[#stack + 1] = strategy.zero { stage = args.zero } end
+if args.precision then stack[#stack + 1] = strategy.precision {} end
 
 local x, y = {}, {}
 for i = 1, 24 do
@@ -42,7 +46,7 @@ for _, case in ipairs(losses) do
     return loss(squares(h[4] - batch.y), h, l, model.stat)
   end, {
     params = model, microbatches = 6, clip = 1, optimizer = optim.adamw { lr = 0.01 },
-    strategy = { strategy.pipeline { schedule = args.schedule } },
+    strategy = stack,
   })
   for _, batch in data:batches { size = 12, steps = 3 } do
     local result, line = run:step(batch), {}

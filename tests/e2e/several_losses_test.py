@@ -10,15 +10,23 @@ from program import HERE, orrery
 
 
 class SeveralLosses(unittest.TestCase):
-    def test_equal_on_any_number_of_stages(self):
+    def equal(self, settings):
         expected = None
-        for ranks, schedule in ((1, "1f1b"), (2, "1f1b"), (3, "gpipe"), (4, "1f1b"), (4, "zb1")):
-            with self.subTest(ranks=ranks, schedule=schedule):
-                done = orrery("run", "-n", ranks, HERE / "several_losses.lua", f"schedule={schedule}")
+        for ranks, *options in settings:
+            with self.subTest(ranks=ranks, options=options):
+                done = orrery("run", "-n", ranks, HERE / "several_losses.lua", *options)
                 self.assertEqual(done.code, 0, done.err)
                 self.assertEqual(len(done.out.splitlines()), 8 * 4)
                 expected = expected or done.out
                 self.assertEqual(done.out, expected)
+
+    def test_equal_on_any_number_of_stages(self):
+        self.equal([(1,), (2,), (3, "schedule=gpipe"), (4,), (4, "schedule=zb1"), (4, "stages=2"),
+                    (4, "stages=2", "zero=1"), (4, "stages=2", "zero=3")])
+
+    def test_equal_in_mixed_precision(self):
+        self.equal([(1, "precision=true"), (4, "precision=true", "stages=2", "zero=1"),
+                    (4, "precision=true", "stages=2", "zero=3")])
 
 
 if __name__ == "__main__":

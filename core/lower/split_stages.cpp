@@ -89,8 +89,8 @@ class Splitter {
       to(there);
   }
 
-  // Keeps producer links right while ops are left out. What reads a message of the update belongs to
-  // the update, whatever phase wrote it.
+  // Keeps producer links right while ops are left out. What reads a message of the update belongs
+  // to the update, whatever phase wrote it.
   void append(Op op) {
     op.twin = kNone;
     for (ValueId v : op.in)

@@ -21,10 +21,16 @@ class Completer {
       if (op.twin != kNone) op.twin = moved[static_cast<size_t>(op.twin)];
       read_wholes(op);
       moved.push_back(static_cast<OpId>(p_.ops().size()));
+      if (op.kind == "total" && p_.value(op.in[0]).batch != Batch::partial) {
+        wholes_[op.out[0]] = op.in[0];
+        continue;
+      }
       p_.append(op);
       for (ValueId v : op.out)
         if (wanted_.count(v) && p_.value(v).batch == Batch::partial) complete(op, v);
     }
+    for (auto& [name, v] : p_.mutable_outputs()) v = whole(v);
+    for (auto& [state, next] : p_.mutable_updates()) next = whole(next);
   }
 
  private:
@@ -45,11 +51,19 @@ class Completer {
     }
   }
 
-  // What is made of wholes is no sum over the batch any more.
+  // `v`, or its total where it has one.
+  ValueId whole(ValueId v) const {
+    auto found = wholes_.find(v);
+    return found == wholes_.end() ? v : found->second;
+  }
+
+  // What is made of wholes is no sum over the batch any more, and is its own total.
   void read_wholes(Op& op) {
-    if (op.kind == "total") return;
-    for (ValueId& v : op.in)
-      if (auto whole = wholes_.find(v); whole != wholes_.end()) v = whole->second;
+    if (op.kind == "total") {
+      if (p_.value(op.in[0]).batch != Batch::partial) op.in[0] = whole(op.in[0]);
+      return;
+    }
+    for (ValueId& v : op.in) v = whole(v);
     const bool sums = std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) {
       return p_.value(v).batch == Batch::sharded || p_.value(v).batch == Batch::partial;
     });

@@ -131,6 +131,7 @@ class Program {
   const std::vector<std::pair<ValueId, ValueId>>& updates() const { return updates_; }
   std::vector<std::pair<ValueId, ValueId>>& mutable_updates() { return updates_; }
   const std::vector<std::pair<std::string, ValueId>>& outputs() const { return outputs_; }
+  std::vector<std::pair<std::string, ValueId>>& mutable_outputs() { return outputs_; }
   int64_t batch_size() const { return batch_size_; }  // 0 before the first batch_input
   // The weight of every sample: f32 [batch], 1, or 0 for padding. Made on first use.
   ValueId batch_weight();

@@ -18,7 +18,7 @@ import tempfile
 import time
 
 from launchers_test import ENVIRONMENT, MPIEXEC, MPIRUN, has_mpi
-from program import BUILD, HERE, PATIENCE, orrery, session_members
+from program import BUILD, HERE, PATIENCE, orrery, session_members, wait_for
 
 LINKS = int(sys.argv[2]) if len(sys.argv) > 2 else 5
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else random.SystemRandom().randrange(10**6)
@@ -54,8 +54,9 @@ class Link:
         backend, stack = choose.choice(sorted(LAUNCHERS)), choose.choice(STACKS)
         ranks = choose.choice((2, 4) if "pipeline" in stack else (1, 2, 3, 4))
         self.signal = choose.choice((signal.SIGKILL, signal.SIGTERM))
-        # Most blows fall on a link at work; some while it starts, or loads.
-        moment = choose.uniform(0, 0.5) if choose.random() < 0.3 else choose.uniform(0.3, 2)
+        # Most blows fall on a link at work; some while it starts, or loads: never the first, which must save, nor
+        # the last, so that one at least has loaded.
+        starting, moment = choose.random() < 0.3 and 0 < number < LINKS - 1, choose.uniform(0.1, 0.5)
         self.log = folder / f"{number}.log"
         kept = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
         words = [*LAUNCHERS[backend](ranks), "--threads", 1, SCRIPT, f"at={folder}/at", f"stack={stack}"]
@@ -63,6 +64,8 @@ class Link:
             self.process = subprocess.Popen(
                 list(map(str, words)), env=kept | ENVIRONMENT | {"ORRERY_DEADLINE": "5"}, start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+        if not starting:
+            wait_for(lambda: self.process.poll() is not None or DIGESTS.search(self.log.read_text()), PATIENCE)
         time.sleep(moment)
         self.struck = self.process.poll() is None
         victims = session_members(self.process.pid)
@@ -71,7 +74,8 @@ class Link:
             victim = self.process.pid if choose.random() < 0.5 else choose.choice(victims)
             with contextlib.suppress(ProcessLookupError):
                 os.kill(victim, self.signal)
-        self.text = f"link {number}, {backend} -n {ranks} {stack}, {self.signal.name} after {moment:.2f} s"
+        self.text = f"link {number}, {backend} -n {ranks} {stack}, {self.signal.name} {moment:.2f} s after "
+        self.text += "its start" if starting else "its first digest"
         try:
             self.process.wait(PATIENCE)
             self.late = False

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-from program import HERE, Job, orrery
+from program import BUILD, HERE, Job, orrery
 
 SCRIPT = HERE / "checkpoints.lua"
 
@@ -95,6 +95,14 @@ class Checkpoints(unittest.TestCase):
             self.assertIn("false / false / true", done.out)
             [kept] = re.findall(r"digest (\w+) 1\n", done.out)
             self.assertIn(f"digest {kept}\n", done.out)
+
+    # A slow disk is no dead rank: the others wait, and say for whom and for what.
+    def test_a_disk_slower_than_the_deadline(self):
+        done = orrery("run", "-n", 2, SCRIPT, "case=save", f"at={self.at}", ORRERY_DEADLINE="1",
+                      LD_PRELOAD=str(BUILD / "tests/e2e/slow_disk.so"), ORRERY_TEST_FSYNC="3")
+        self.assertEqual(done.code, 0, done.err)
+        self.assertRegex(done.err, r"orrery: waiting for rank 0 for \d+ s: it is saving")
+        self.assertEqual(self.run_case("load").code, 0)
 
     def test_one_writer(self):
         first = Job("run", SCRIPT, "case=two_writers", f"at={self.at}", stdin=True)

@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stands in for ssh: TAG HOST COMMAND runs COMMAND in the network namespace that TAG and HOST's last
-number name. As with ssh, the command outlives a shell that is killed, and only its stdin ends then.
+"""Stands in for ssh: TAG [-OPTION...] HOST COMMAND... runs COMMAND in the network namespace that TAG and
+HOST's last number name, with a host name and shared memory of its own. As with ssh, the command outlives a
+shell that is killed, and only its stdin ends then.
 """
 import os
 import subprocess
 import sys
 import threading
 
-tag, host, command = sys.argv[1:]
-last = host.rpartition(".")[2]
-if not os.path.exists(f"/run/netns/{tag}{last}"):
+tag, *words = sys.argv[1:]
+while words[0].startswith("-"):
+    words.pop(0)
+host, *command = words
+namespace = f"{tag}{host.rpartition('.')[2]}"
+if not os.path.exists(f"/run/netns/{namespace}"):
     sys.exit(f"namespace_shell: there is no host {host}")
-remote = subprocess.Popen(["ip", "netns", "exec", f"{tag}{last}", "sh", "-c", command],
-                          stdin=subprocess.PIPE, start_new_session=True)
+ALONE = "hostname $0 && mount -t tmpfs -o size=512m tmpfs /dev/shm && exec sh -c \"$1\""
+remote = subprocess.Popen(["ip", "netns", "exec", namespace, "unshare", "--uts", "--mount", "sh", "-c", ALONE,
+                           namespace, " ".join(command)], stdin=subprocess.PIPE, start_new_session=True)
 
 
 def pass_on():

@@ -57,11 +57,8 @@ def digest(job):
     return found[0]
 
 
-class TwoHosts:
-    """For a test case that says how it reaches the hosts."""
-    shell = ""        # --remote-shell
-    launcher = ()     # in front of the program
-    daemons = ()      # their process ids, which stay when a job has ended
+class TwoHostsAlone:
+    """For a test case: the two hosts, from its first test to its last."""
 
     @classmethod
     def setUpClass(cls):
@@ -87,6 +84,13 @@ class TwoHosts:
             for pid in in_namespace(n):
                 os.kill(pid, signal.SIGKILL)
             ip("netns", "del", f"{TAG}{n}")
+
+
+class TwoHosts(TwoHostsAlone):
+    """For a test case that says how it reaches the hosts."""
+    shell = ""        # --remote-shell
+    launcher = ()     # in front of the program
+    daemons = ()      # their process ids, which stay when a job has ended
 
     def on_hosts(self, slots, *words, **options):
         path = pathlib.Path(self.folder.name) / f"hosts-{len(os.listdir(self.folder.name))}"

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MPI on two hosts, here network namespaces: the digest of one host, and ranks that are killed or frozen
+before the world has formed, when MPI_Init itself would wait for them for ever.
+
+Arguments: the build tree.
+"""
+import contextlib
+import os
+import signal
+import sys
+import time
+import unittest
+
+from launchers_test import ENVIRONMENT, has_mpi
+from program import HERE, Job, orrery, wait_for
+from two_hosts import GPT, NET, TAG, TwoHostsAlone, digest, in_namespace
+
+DEADLINE = 2
+AGENT = f"{sys.executable} {HERE / 'namespace_shell.py'} {TAG}"
+ON_HOST = [*AGENT.split(), f"{NET}.1"]
+OPEN_MPI = ["mpirun.openmpi", "--bind-to", "none", "--host", f"{NET}.1:2,{NET}.2:2", "-n", 4,
+            "--mca", "plm", "rsh", "--mca", "plm_rsh_agent", f"'{AGENT}'", "--mca", "oob_tcp_if_include", f"{NET}.0/24",
+            "--mca", "btl_tcp_if_include", f"{NET}.0/24", "--mca", "btl", "self,vader,tcp", "--mca", "pml", "ob1"]
+MPICH = ["mpiexec.mpich", "-hosts", f"{NET}.1:2,{NET}.2:2", "-n", 4, "-launcher", "ssh", "-launcher-exec",
+         str(HERE / "namespace_ssh.sh"), "-iface", "v0", "-genv", "UCX_TLS", "tcp,self"]
+
+
+class MpiHosts(TwoHostsAlone, unittest.TestCase):
+    def start(self, launcher, *words, **variables):
+        kept = {k: v for k, v in ENVIRONMENT.items() if not k.startswith("OMPI_MCA")}
+        job = Job("run", "--comm", "mpi", *words, launcher=[*ON_HOST, *launcher], cwd=HERE.parents[1],
+                  ORRERY_TEST_TAG=TAG, ORRERY_TEST_PYTHON=sys.executable, **kept, **variables)
+        self.addCleanup(job.end)
+        return job
+
+    def each(self):
+        for launcher, library, variable in ((OPEN_MPI, "openmpi", "OMPI_COMM_WORLD_RANK"), (MPICH, "mpich", "PMI_RANK")):
+            if not has_mpi(launcher, library):
+                self.skipTest(f"{library} is not installed")
+            with self.subTest(library=library):
+                yield launcher, variable
+
+    def test_the_digest_of_one_host(self):
+        expected = digest(orrery("run", "-n", 4, *GPT))
+        for launcher, _ in self.each():
+            self.assertEqual(digest(self.start(launcher, *GPT).finish()), expected)
+
+    def test_early_blows(self):
+        for launcher, variable in self.each():
+            for victim, blow in ((3, signal.SIGSTOP), (1, signal.SIGKILL), (2, signal.SIGSTOP), (0, signal.SIGKILL)):
+                with self.subTest(victim=victim, blow=blow.name):
+                    self.check_blow(launcher, variable, victim, blow)
+
+    # The rank itself, not the guard that the launcher has started.
+    def rank(self, variable, victim):
+        for pid in in_namespace(1) + in_namespace(2):
+            try:
+                with open(f"/proc/{pid}/environ") as file:
+                    words = file.read().split("\0")
+            except OSError:
+                continue
+            if "ORRERY_GUARDED=1" in words and f"{variable}={victim}" in words:
+                return pid
+        return None
+
+    def ranks(self, variable):
+        return {r for r in range(4) if self.rank(variable, r)}
+
+    def check_blow(self, launcher, variable, victim, blow):
+        job = self.start(launcher, "--threads", 1, "tests/e2e/bad/forever.lua", ORRERY_DEADLINE=str(DEADLINE))
+        pid, _ = wait_for(lambda: self.rank(variable, victim), 20)
+        os.kill(pid, blow)
+        struck = time.monotonic()
+        # Three deadlines while nobody can ask the others (core/job/forming.h), and what starting takes.
+        wait_for(lambda: not self.ranks(variable) - {victim}, 3 * DEADLINE + 10)
+        survived = time.monotonic() - struck
+        for left in in_namespace(1) + in_namespace(2):
+            with contextlib.suppress(ProcessLookupError):  # ended with another one
+                os.kill(left, signal.SIGKILL)
+        job.finish(30)
+        self.assertNotEqual(job.code, 0, job.err)
+        self.assertNotIn("under way", job.out)
+        self.assertLess(survived, 3 * DEADLINE + 10)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A disk that takes its time, for LD_PRELOAD: a process's first fsync takes the seconds that
+ * ORRERY_TEST_FSYNC says. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+int fsync(int fd) {
+  static int slow = 1;
+  const char* seconds = getenv("ORRERY_TEST_FSYNC");
+  if (seconds && slow) {
+    struct timespec wait = {atoi(seconds), 0};
+    slow = 0;
+    nanosleep(&wait, NULL);
+  }
+  return (int)syscall(SYS_fsync, fd);
+}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Choosing from rows: argmax, topk, categorical.
+#include <algorithm>
+
 #include "integers.h"
 #include "rows.h"
 #include "typed.h"
@@ -44,8 +46,30 @@ struct TopK : Kernel {
         row(host<T>(in[0]) + r * columns, host<T>(out[0]) + r * k, host<int64_t>(out[1]) + r * k);
     });
   }
-  // Insertion into the k best so far; most elements fail against the last of them.
   void row(const T* x, T* value, int64_t* index) const {
+    k <= kFew ? insert(x, value, index) : keep_heap(x, value, index);
+  }
+
+  // A heap of the k best so far, the last of them on top.
+  void keep_heap(const T* x, T* value, int64_t* index) const {
+    const auto before = [x](int64_t a, int64_t b) {
+      auto va = load_one(x + a), vb = load_one(x + b);
+      return above(va, vb) || (a < b && !above(vb, va));
+    };
+    for (int64_t c = 0; c < k; ++c) index[c] = c;
+    std::make_heap(index, index + k, before);
+    for (int64_t c = k; c < columns; ++c) {
+      if (!above(load_one(x + c), load_one(x + index[0]))) continue;
+      std::pop_heap(index, index + k, before);
+      index[k - 1] = c;
+      std::push_heap(index, index + k, before);
+    }
+    std::sort_heap(index, index + k, before);
+    for (int64_t j = 0; j < k; ++j) value[j] = x[index[j]];
+  }
+
+  // Insertion into the k best so far; most elements fail against the last of them.
+  void insert(const T* x, T* value, int64_t* index) const {
     for (int64_t c = 0; c < columns; ++c) {
       int64_t at = smaller(c, k), room = smaller(c, k - 1);
       while (at > 0 && above(load_one(x + c), load_one(value + at - 1))) --at;
@@ -54,6 +78,7 @@ struct TopK : Kernel {
       value[at] = x[c], index[at] = c;
     }
   }
+  static constexpr int64_t kFew = 16;
   int64_t rows, columns, k;
 };
 

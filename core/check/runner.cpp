@@ -61,14 +61,16 @@ Subject examine(const std::filesystem::path& file, uint64_t seed) {
 }
 
 void run_here(const Subject& subject, const std::string& name) {
-  const std::vector<Test> tests = tests_of(subject.descriptor);
+  const std::vector<Test> tests = tests_of(subject);
   say(verdict_of(subject, find(tests, name)));
 }
 
 Result run_apart(const Subject& subject, const Test& test) {
-  const Ended ended = run_self(
-      {"check", subject.path.string(), "--seed", std::to_string(subject.seed), "--test", test.name},
-      {}, test.seconds);
+  std::vector<std::string> words = {
+      "check", subject.path.string(), "--seed", std::to_string(subject.seed), "--test", test.name};
+  if (!subject.script.empty()) words.push_back("--script");
+  words.insert(words.end(), subject.script.begin(), subject.script.end());
+  const Ended ended = run_self(words, {}, test.seconds);
   Result result{test.name, State::kFailed, ended.seconds, alive, "", "", "", ended.output};
   const json verdict = json::parse(ended.verdict, nullptr, false);
   if (ended.late) {

@@ -21,6 +21,7 @@ struct Subject {
   std::filesystem::path path;
   orr_plugin descriptor{};
   uint64_t seed = 1;
+  std::vector<std::string> script = {};  // and its key=value words; empty: none was given
 
   std::string name() const { return descriptor.name; }
 };
@@ -54,8 +55,10 @@ std::vector<Test> strategy_tests();
 std::vector<Test> observer_tests();
 std::vector<Test> device_tests();
 
+std::vector<Test> script_tests();  // of kernel plugins, if the subject has a script
+
 // Of all kinds that the plugin has.
-std::vector<Test> tests_of(const orr_plugin& descriptor);
+std::vector<Test> tests_of(const Subject& subject);
 
 // Tests of several ranks start this program as `orrery check FILE --ranks N --body NAME --argument
 // WORDS --seed S`, which launches N ranks, `orrery check FILE --body NAME --argument WORDS --seed

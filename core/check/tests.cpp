@@ -5,7 +5,8 @@
 
 namespace orrery::judge {
 
-std::vector<Test> tests_of(const orr_plugin& descriptor) {
+std::vector<Test> tests_of(const Subject& subject) {
+  const orr_plugin& descriptor = subject.descriptor;
   const std::pair<uint32_t, std::vector<Test> (*)()> suites[] = {
       {descriptor.kinds, plugin_tests},    {ORR_KIND_KERNEL, kernel_tests},
       {ORR_KIND_COMM, comm_tests},         {ORR_KIND_STRATEGY, strategy_tests},
@@ -14,6 +15,8 @@ std::vector<Test> tests_of(const orr_plugin& descriptor) {
   for (const auto& [kinds, suite] : suites)
     if (descriptor.kinds & kinds)
       for (Test& test : suite()) all.push_back(std::move(test));
+  if (!subject.script.empty() && descriptor.kinds & ORR_KIND_KERNEL)
+    for (Test& test : script_tests()) all.push_back(std::move(test));
   return all;
 }
 

@@ -20,6 +20,7 @@ using judge::State;
 
 struct Choice {
   std::string file, only, test, body, argument;
+  std::vector<std::string> script;
   uint64_t seed = 1;
   int ranks = 0;
   bool json = false, list = false;
@@ -70,7 +71,7 @@ nlohmann::json to_json(const Result& r) {
 }
 
 std::vector<judge::Test> wanted_tests(const judge::Subject& subject, const Choice& choice) {
-  std::vector<judge::Test> tests = judge::tests_of(subject.descriptor);
+  std::vector<judge::Test> tests = judge::tests_of(subject);
   const std::string& only = choice.only;
   std::erase_if(tests, [&](const judge::Test& test) {
     return !only.empty() && test.name != only && !test.name.starts_with(only + ".");
@@ -89,14 +90,23 @@ std::vector<Result> try_all(const judge::Subject& subject, const Choice& choice)
   return results;
 }
 
+judge::Subject examine(const Choice& choice) {
+  judge::Subject subject = judge::examine(choice.file, choice.seed);
+  subject.script = choice.script;
+  if (!choice.script.empty() && !(subject.descriptor.kinds & ORR_KIND_KERNEL))
+    fail(ORR_INVALID, "--script {}: only kernel plugins are tried on a script's ops",
+         choice.script.front());
+  return subject;
+}
+
 int list_tests(const Choice& choice) {
-  const judge::Subject subject = judge::examine(choice.file, choice.seed);
+  const judge::Subject subject = examine(choice);
   for (const judge::Test& test : wanted_tests(subject, choice)) fmt::print("{}\n", test.name);
   return ORR_OK;
 }
 
 int judge_plugin(const Choice& choice) {
-  const judge::Subject subject = judge::examine(choice.file, choice.seed);
+  const judge::Subject subject = examine(choice);
   const orr_plugin& d = subject.descriptor;
   if (!choice.json)
     fmt::print("{}: {} '{}' {}, seed {}\n", choice.file, kinds_text(d.kinds), d.name, d.version,
@@ -138,13 +148,19 @@ void add_check(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("check", R"(Judge a plugin by the conformance suite
 Examples:
   orrery check ./orrery-comm-mine.so
-  orrery check ./orrery-comm-mine.so --only comm.collectives --seed 7)");
+  orrery check ./orrery-comm-mine.so --only comm.collectives --seed 7
+  orrery check ./orrery-kernel-mine.so --only kernel.script --script train.lua batch=2)");
   command->add_option("plugin", choice->file, "The plugin's .so file")->required();
   command->add_flag("--json", choice->json, "print JSON");
   command->add_option("--seed", choice->seed, "Source of every random choice")
       ->capture_default_str();
   command->add_option("--only", choice->only,
                       "One test, or all of a family: comm.collectives, kernel.values");
+  command
+      ->add_option("--script", choice->script,
+                   "A kernel plugin is tried on the ops of this script as well; then the "
+                   "script's key=value arguments")
+      ->expected(1, -1);
   command->add_flag("--list", choice->list, "Print the names of the tests; nothing is tried");
   // How a trial starts itself: one test, and one rank of a test.
   command->add_option("--test", choice->test)->group("");
@@ -156,7 +172,7 @@ Examples:
       exit_code = choice->list ? list_tests(*choice) : judge_plugin(*choice);
       return;
     }
-    const judge::Subject subject = judge::examine(choice->file, choice->seed);
+    const judge::Subject subject = examine(*choice);
     if (choice->ranks > 0)
       exit_code = judge::start_ranks(subject, choice->ranks, choice->body, choice->argument);
     else if (!choice->body.empty())

@@ -223,6 +223,8 @@ Examples:
                       "Draw the schedule of a pipeline into this file");
   command->add_option("--machine", runtime_options().plan_machine,
                       "File with the machine's speed in JSON, as examples/machine.lua measures it");
+  command->add_option("--ops", runtime_options().plan_ops)
+      ->group("");  // how `orrery check --script` learns a script's ops
   CLI::Option* diff =
       command->add_flag("--diff", runtime_options().plan_diff,
                         "Print what each strategy of the stack changes in the program of a rank");

@@ -87,10 +87,10 @@ WorldComm::~WorldComm() {
     if (groups_[i].comm) api_->destroy(groups_[i].comm);
 }
 
-int WorldComm::split(int color) {
+int WorldComm::split(int color, int key) {
   Group made;
   wait(hand_over([&] {
-    if (groups_[0].comm) check(api_->split(groups_[0].comm, color, rank(), &made.comm));
+    if (groups_[0].comm) check(api_->split(groups_[0].comm, color, key, &made.comm));
   }));
   if (color < 0) made.rank = -1;
   if (made.comm) made.rank = api_->rank(made.comm), made.size = api_->world_size(made.comm);

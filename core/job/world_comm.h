@@ -48,10 +48,10 @@ class WorldComm {
   const orr_comm_caps& caps() const { return caps_; }
   Store& store() { return *store_; }
 
-  // The ranks that give equal colors, in the order of their ranks, as a group of their own: its
+  // The ranks that give equal colors, in the order of their keys, as a group of their own: its
   // number for submit. Color -1 is in none and must not submit to it. Group 0 is the world.
   // Collective, after all submitted work. [main thread]
-  int split(int color);
+  int split(int color, int key);
   int rank(int group) const { return groups_[static_cast<size_t>(group)].rank; }  // -1: in none
   int size(int group) const { return groups_[static_cast<size_t>(group)].size; }
 

@@ -2,13 +2,14 @@
 //
 // A stack of strategies, applied in order.
 #include "base/error.h"
-#include "lower/average.h"
+#include "lower/apart.h"
 #include "lower/contract.h"
 #include "lower/edit_table.h"
 #include "lower/options.h"
 #include "lower/precision.h"
 #include "lower/recompute.h"
 #include "lower/stage.h"
+#include "lower/stage_homes.h"
 #include "lower/tensor.h"
 #include "plugin/host.h"
 
@@ -49,8 +50,8 @@ void check_edits(orr_status* status, const StrategyUse& use) {
 
 // Calls one entry of every strategy's table; errors get the Lua line.
 template <class Entry>
-void call_each(Program& p, Spread& spread, const std::vector<StrategyUse>& stack, bool forward,
-               Entry entry) {
+void call_each(Program& p, Spread& spread, const std::vector<StrategyUse>& stack,
+               StrategyStates* states, Entry entry) {
   std::map<std::string, std::string> provided;
   for (const StrategyUse& use : stack) {
     try {
@@ -58,7 +59,7 @@ void call_each(Program& p, Spread& spread, const std::vector<StrategyUse>& stack
       const orr_strategy_info info = described(use);
       check_options(use, info);
       check_contract(use, info, stack, provided);
-      orr_program edited{&p, &spread, use.name, &use, forward};
+      orr_program edited{&p, &spread, use.name, &use, states, !states};
       orr_options options = options_of(use);
       check_edits((api.*entry)(api.self, &edited, &edit_table, &options), use);
     } catch (const Error& e) {
@@ -67,48 +68,109 @@ void call_each(Program& p, Spread& spread, const std::vector<StrategyUse>& stack
   }
 }
 
+// The states of a step as another program begins with them.
+Program over_states(const Program& step, const Spread& spread) {
+  Program p;
+  p.set_axes(mesh_of(spread));
+  p.set_phase(Phase::update);
+  for (auto& [state, next] : step.updates()) {
+    const ValueId v = p.state_value(step.value(state).state);
+    p.mutable_value(v).varying = with_axis(step.value(state).varying, spread.apart);
+    p.mutable_value(v).site = step.value(state).site;
+  }
+  return p;
+}
+
+// States know on which axes they vary; those of the step vary where ranks train apart.
+void tell_states(const Program& p, const std::string& apart) {
+  for (auto& [state, next] : p.updates()) {
+    State& s = *p.value(state).state;
+    s.varying = with_axis(p.value(state).varying, apart);
+    if (!is_real(s.type.dtype) && s.leave == Leave::mean) s.leave = Leave::first;
+  }
+}
+
+void note_homes(const Program& step, Spread& spread) {
+  std::map<std::string, std::vector<int>> held;
+  const StageHomes homes(step, spread);
+  for (auto& [v, ranks] : homes.homes())
+    for (size_t r = ranks.find_first(); r != Ranks::npos; r = ranks.find_next(r))
+      held[step.value(v).name].push_back(static_cast<int>(r));
+  spread.held_at = std::move(held);
+}
+
+void write_rounds(const Program& step, const Spread& spread, Periodic& one) {
+  for (int round = 0; round < one.n_rounds; ++round) {
+    Program p = over_states(step, spread);
+    p.set_cause(one.cause);
+    p.set_site({"", one.line});
+    try {
+      one.write(p, round);
+    } catch (const Error& e) {
+      throw Error(e.code(), (one.line.empty() ? "" : one.line + ": ") + e.what());
+    }
+    tell_states(p, "");
+    one.rounds.push_back(std::make_shared<const Program>(std::move(p)));
+  }
+  one.write = nullptr;
+}
+
 }  // namespace
 
 Asked apply_forward(Program& p, const std::vector<StrategyUse>& stack) {
   Spread spread;
-  call_each(p, spread, stack, true, &orr_strategy_api::transform_forward);
+  call_each(p, spread, stack, nullptr, &orr_strategy_api::transform_forward);
   set_precision(p, spread.dtypes);
   return spread.asked;
 }
 
-Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world) {
-  Spread spread;
+void apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world,
+                      StrategyStates& states, Spread& spread) {
   spread.world = world;
-  call_each(p, spread, stack, false, &orr_strategy_api::transform);
+  call_each(p, spread, stack, &states, &orr_strategy_api::transform);
+  check_taken(spread);
+}
+
+void complete_step(Program& p, Spread& spread, bool training) {
+  if (!training) spread.periodic.clear();
+
   recompute(p, spread);
   spread.lives.clear();  // the program says it now
-  if (!spread.pipe_axis.empty()) complete_sums(p);
-  if (spread.averaging.every > 0) {
-    if (spread.sliced)
-      fail(ORR_INVALID,
-           "strategy.{} trains on all leaves of a rank in one call: leave out what orders them in "
-           "time",
-           spread.averaging.cause);
-    train_alone(p);
+  if (!spread.pipe_axis.empty()) {
+    for (Op& op : p.mutable_ops())
+      if (op.phase == Phase::update) op.stage = static_cast<int32_t>(spread.chunk_at.size()) - 1;
+    complete_sums(p);
   }
+  if (!spread.apart.empty()) sum_apart(p, spread);
   if (spread.serving.on()) settle_servers(spread);
   if (spread.idle > 0 && spread.sliced)
     fail(ORR_INVALID,
          "strategy.{} leaves ranks without leaves, which has no order in time: leave out what "
          "orders leaves",
          spread.idler);
-  check_taken(spread);
-  if (!spread.tensor.axis.empty())
-    for (const std::string& remark : cut_program(p, spread, 0).remarks)
+  if (!spread.tensor.axis.empty()) {
+    const TensorProgram cut = cut_program(p, spread, 0);
+    for (const std::string& remark : cut.remarks)
       spread.remarks.push_back(spread.tensor.cause + ": " + remark);
-  return spread;
+    spread.tensor.segments = cut.segments;
+  }
+  tell_states(p, spread.apart);
+  if (!spread.pipe_axis.empty() && !spread.periodic.empty()) note_homes(p, spread);
+  for (Periodic& one : spread.periodic) write_rounds(p, spread, one);
+  spread.exchanges.clear();
 }
 
-uint64_t predict_bytes(const StrategyUse& use, const orr_predict_query& query) {
+std::optional<uint64_t> predict_bytes(const StrategyUse& use, const orr_predict_query& query) {
   const orr_strategy_api& api = strategy_of(use);
+  if (!api.predict) return std::nullopt;
   orr_prediction prediction{};
   prediction.size = sizeof prediction;
-  check(api.predict(api.self, &query, &prediction), "strategy." + use.name + ": predict");
+  orr_status* status = api.predict(api.self, &query, &prediction);
+  if (status && host_table().error_code(status) == ORR_UNIMPLEMENTED) {
+    host_table().error_release(status);
+    return std::nullopt;
+  }
+  check(status, "strategy." + use.name + ": predict");
   return prediction.bytes_sent;
 }
 

@@ -5,7 +5,6 @@
 // computes straight into the bucket; with several, a copy puts node after node. In slices the
 // bucket is the stack of the nodes that wait (lower/slices.h): every slice computes straight into
 // its top.
-#include <orrery/sdk/traffic.hpp>
 
 #include <algorithm>
 #include <map>
@@ -25,12 +24,10 @@ int64_t aligned(int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
 class Filler {
  public:
-  explicit Filler(RankPlan& plan) : plan_(plan), spread_(plan.spread), leaves_(plan.local.leaves) {}
+  Filler(RankPlan& plan, const std::vector<int64_t>& dealt)
+      : plan_(plan), spread_(plan.spread), leaves_(plan.local.leaves), dealt_(dealt) {}
 
   void run() {
-    ranks_ = spread_.batch_ranks();
-    if (ranks_ == 1 && !leaves_.sliced) return;
-    leaf_first_ = deal_leaves(leaves_.total, spread_);
     collect();
     std::stable_sort(buckets_.begin(), buckets_.end(), [&](const Exchange& a, const Exchange& b) {
       return completed(a) < completed(b);
@@ -39,32 +36,38 @@ class Filler {
   }
 
  private:
-  // Members of a bucket are complete in the same segment and chunk, or, in one call, at any time.
-  // Pieces of a unit travel apart from others, once for each use of their parameters.
-  using Key = std::tuple<int32_t, Segment, int, int64_t, int64_t>;
+  // Members of a bucket are completed by the same ranks, in the same segment and chunk, or, in one
+  // call, at any time. Pieces of a unit travel apart from others, once for each use of their
+  // parameters.
+  using Key = std::tuple<std::string, int32_t, Segment, int, int64_t, int64_t>;
 
   Key key_of(const Total& t) const {
     const Value& v = plan_.local.program.value(t.partial);
     size_t maker = static_cast<size_t>(v.producer);
-    if (!leaves_.sliced) return {v.type.dtype, Segment::backward, 0, t.unit, t.use};
-    return {v.type.dtype, plan_.segments[maker], plan_.local.program.ops()[maker].stage, t.unit,
-            t.use};
+    if (!leaves_.sliced) return {t.axis, v.type.dtype, Segment::backward, 0, t.unit, t.use};
+    return {t.axis, v.type.dtype, plan_.segments[maker], plan_.local.program.ops()[maker].stage,
+            t.unit, t.use};
+  }
+
+  int ranks(const std::string& axis) const { return spread_.size_of(axis); }
+
+  // Leaves of the ranks that complete a sum, by their coordinate on the axis.
+  std::vector<int64_t> leaf_first(const std::string& axis) const {
+    return leaves_among(spread_, dealt_, axis, plan_.rank);
   }
 
   void collect() {
     std::map<Key, size_t> open;  // the bucket still taking members
     for (const Total& t : plan_.local.totals) {
       const Value& v = plan_.local.program.value(t.whole);
+      if (ranks(t.axis) == 1 && !leaves_.sliced) continue;
       auto reduced = spread_.reduced.find(t.origin);
-      if (v.role == Role::grad && ranks_ > 1 && !t.is_cut() && reduced == spread_.reduced.end())
-        fail(ORR_FAILED,
-             "{}no strategy reduces the gradient of '{}' over the {} ranks that share the batch",
-             v.site.prefix(), v.name, ranks_);
+      check_reduced(t, v, reduced == spread_.reduced.end() ? "" : reduced->second.axis);
       int64_t limit = t.is_cut() || reduced == spread_.reduced.end() ? 0 : reduced->second.bucket;
       size_t& at = open.try_emplace(key_of(t), SIZE_MAX).first->second;
       if (at == SIZE_MAX || full(buckets_[at], limit)) {
         at = buckets_.size();
-        buckets_.push_back(fresh(v.type.dtype));
+        buckets_.push_back(fresh(v.type.dtype, t));
         if (t.is_cut()) buckets_[at].op = ORR_COLL_TREE_REDUCE_SCATTER;
       }
       Exchange& b = buckets_[at];
@@ -75,6 +78,16 @@ class Filler {
     }
     for (Exchange& b : buckets_)
       if (b.op == ORR_COLL_TREE_REDUCE_SCATTER) order_pieces(b);
+  }
+
+  void check_reduced(const Total& t, const Value& v, const std::string& over) const {
+    if (v.role != Role::grad || t.is_cut()) return;
+    for (const std::string& axis : factors_of(t.axis))
+      if (ranks(axis) > 1 && !has_axis(over, axis))
+        fail(ORR_FAILED,
+             "{}no strategy reduces the gradient of '{}' over axis '{}', whose {} ranks share the "
+             "batch",
+             v.site.prefix(), v.name, axis, ranks(axis));
   }
 
   void add_member(Exchange& b, const Total& t) {
@@ -88,7 +101,7 @@ class Filler {
               [&](ValueId a, ValueId c) { return total(a).member < total(c).member; });
     b.count = 0;
     for (ValueId whole : b.totals) add_member(b, total(whole));
-    for (size_t r = 0; r < static_cast<size_t>(ranks_); ++r) {
+    for (size_t r = 0; r < static_cast<size_t>(ranks(b.axis)); ++r) {
       int64_t begin = 0, end = 0;
       for (ValueId whole : b.totals) {
         const Total& t = total(whole);
@@ -104,13 +117,13 @@ class Filler {
     return limit > 0 && b.count * orr_dtype_bytes(b.dtype) >= limit;
   }
 
-  Exchange fresh(int32_t dtype) const {
+  Exchange fresh(int32_t dtype, const Total& t) const {
     Exchange b;
     b.op = ORR_COLL_TREE_ALL_REDUCE;
-    if (ranks_ > 1) b.axis = spread_.batch_axis;
-    b.dtype = dtype, b.nodes = plan_.local.nodes, b.leaf_first = leaf_first_;
+    if (ranks(t.axis) > 1) b.axis = t.axis;
+    b.dtype = dtype, b.nodes = t.nodes, b.leaf_first = leaf_first(t.axis);
     for (const Axis& axis : spread_.axes)
-      if (axis.name == spread_.batch_axis) b.cause = axis.strategy;
+      if (has_axis(t.axis, axis.name) && b.cause.empty()) b.cause = axis.strategy;
     return b;
   }
 
@@ -127,28 +140,38 @@ class Filler {
     return last;
   }
 
-  // Nodes that the bucket has room for: the most of any rank, for registered memory is symmetric.
-  int64_t room() const {
-    int64_t most = 1;
-    for (size_t r = 0; r + 1 < leaf_first_.size(); ++r)
-      most = std::max<int64_t>(
-          most, leaves_.sliced
-                    ? NodeStack(leaf_first_[r], leaf_first_[r + 1], leaf_first_.back()).slots
-                    : orr_tree_nodes(leaf_first_[r], leaf_first_[r + 1], leaf_first_.back()));
-    return most;
+  // Nodes that a bucket of sums over the axis has room for: the most of any rank that shares the
+  // batch, for registered memory is symmetric.
+  int64_t room(const std::string& axis) {
+    auto [known, fresh] = room_.try_emplace(axis, 1);
+    if (!fresh) return known->second;
+    const std::string others = without_axis(spread_.batch_axis, axis);
+    for (int g = 0; g < spread_.size_of(others); ++g) {
+      const auto first = leaves_among(spread_, dealt_, axis, spread_.peer(others, g, plan_.rank));
+      for (size_t r = 0; r + 1 < first.size(); ++r)
+        known->second =
+            std::max<int64_t>(known->second, nodes(first[r], first[r + 1], first.back()));
+    }
+    return known->second;
+  }
+
+  int64_t nodes(int64_t first, int64_t last, int64_t total) const {
+    return leaves_.sliced ? NodeStack(first, last, total).slots
+                          : orr_tree_nodes(first, last, total);
   }
 
   void settle(Exchange& b) {
+    const std::string axis = total(b.totals[0]).axis;
     int64_t element = orr_dtype_bytes(b.dtype);
     Storage s;
-    s.region = ranks_ > 1 ? Region::comm : Region::arena, s.category = "gradient";
+    s.region = b.axis.empty() ? Region::arena : Region::comm, s.category = "gradient";
     s.bytes = static_cast<uint64_t>(b.count * element);
-    s.slots = room();
+    s.slots = room(axis);
     if (leaves_.sliced) s.by = Slots::stack;
     plan_.storages.push_back(s);
     int storage = static_cast<int>(plan_.storages.size()) - 1;
     b.send = b.recv = {storage, 0, Layout::contiguous({b.dtype, {b.count}})};
-    int me = spread_.coordinate(spread_.batch_axis, plan_.rank);
+    const int me = spread_.coordinate(b.axis, plan_.rank);
     if (!b.begins.empty())
       b.recv.offset = static_cast<uint64_t>(b.begins[static_cast<size_t>(me)] * element);
     uint64_t pieces_at = lends(b) ? lend(b, storage) : 0;
@@ -171,7 +194,7 @@ class Filler {
       }
     }
     b.name = fmt::format("bucket {}", plan_.buckets());
-    b.bytes_sent = orr::traffic::bytes_sent(b.descriptor(), me, ranks_);
+    b.bytes_sent = b.sent_by(me, ranks(b.axis));
     if (leaves_.sliced) add_merge(b);
     plan_.exchanges.push_back(std::move(b));
   }
@@ -186,7 +209,7 @@ class Filler {
     Storage s;
     s.category = "gradient";
     s.bytes = static_cast<uint64_t>(
-        b.counts[static_cast<size_t>(spread_.coordinate(spread_.batch_axis, plan_.rank))] *
+        b.counts[static_cast<size_t>(spread_.coordinate(b.axis, plan_.rank))] *
         orr_dtype_bytes(b.dtype));
     plan_.storages.push_back(s);
     b.recv.storage = static_cast<int>(plan_.storages.size()) - 1, b.recv.offset = 0;
@@ -240,7 +263,7 @@ class Filler {
     add.expr.outputs = {add.expr.push(ORR_FN_ADD, b.dtype, left, right)};
     Place top = b.send, below = b.send;
     below.offset -= plan_.storage(b.send.storage).bytes;
-    auto [dtype, segment, chunk, unit, use] = key_of(total(b.totals[0]));
+    auto [axis, dtype, segment, chunk, unit, use] = key_of(total(b.totals[0]));
     Launcher launcher(plan_);
     launcher.at(segment, chunk);
     launcher.add(add, {below, top}, {below});
@@ -252,15 +275,15 @@ class Filler {
   RankPlan& plan_;
   const Spread& spread_;
   const Leaves& leaves_;
-  int ranks_ = 1;
-  std::vector<int64_t> leaf_first_;
+  const std::vector<int64_t>& dealt_;
   std::vector<Exchange> buckets_;
   std::map<ValueId, int64_t> offsets_;
-  std::set<int> packs_;  // launches that copy into buckets
+  std::map<std::string, int64_t> room_;  // by axis
+  std::set<int> packs_;                  // launches that copy into buckets
 };
 
 }  // namespace
 
-void fill_buckets(RankPlan& plan) { Filler(plan).run(); }
+void fill_buckets(RankPlan& plan, const std::vector<int64_t>& dealt) { Filler(plan, dealt).run(); }
 
 }  // namespace orrery

@@ -2,7 +2,9 @@
 #include "lower/chains.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <set>
 
 #include "base/error.h"
 #include "program/state.h"
@@ -23,6 +25,7 @@ class Joiner {
       member_[v] = p.values()[v].state && !p.values()[v].type.dims.empty();
     for (size_t i = 0; i < p.ops().size(); ++i)
       if (p.ops()[i].phase == Phase::update) visit(static_cast<OpId>(i));
+    join_companions();
   }
 
   int root(ValueId v) {
@@ -44,7 +47,9 @@ class Joiner {
       member_[at(op.out[0])] = is_exchanged_total(p_, op) && !scalar(op.out[0]);
       return;
     }
-    bool works_in_pieces = op.kind == "pointwise" || op.kind == "all_reduce";
+    static const std::set<std::string> elementwise = {"pointwise", "all_reduce", "permute",
+                                                      "broadcast", "vary"};
+    const bool works_in_pieces = elementwise.count(op.kind) > 0;
     bool stiff = !works_in_pieces, constant = op.kind == "pointwise" && op.in.empty();
     bool tensors = std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return member(v); });
     if (reads_whole(p_, op) || (!tensors && !constant)) return;
@@ -60,6 +65,21 @@ class Joiner {
       }
     if (stiff && first != kNone && rigid_[at(root(first))] == kNone)
       rigid_[at(root(first))] = index;
+  }
+
+  // States lie as their parameters do, also in programs that use them apart.
+  void join_companions() {
+    std::map<std::string, ValueId> params;
+    for (size_t v = 0; v < p_.values().size(); ++v)
+      if (const Value& value = p_.values()[v]; value.state && value.role == Role::param)
+        params[value.name] = static_cast<ValueId>(v);
+    for (size_t v = 0; v < p_.values().size(); ++v) {
+      const Value& value = p_.values()[v];
+      if (!value.state || value.state->beside.empty()) continue;
+      auto param = params.find(value.state->beside);
+      if (param != params.end() && p_.type(param->second).dims == value.type.dims && member_[v])
+        join(param->second, static_cast<ValueId>(v));
+    }
   }
 
   void join(ValueId a, ValueId b) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "lower/edit_ops.h"
 #include "lower/stage.h"
 #include "plugin/host.h"
 #include "program/op.h"
@@ -59,7 +60,10 @@ orr_status* axis(orr_program* e, const char* name, int32_t size) {
     for (const Axis& known : e->spread->axes)
       if (known.name == name)
         fail(ORR_INVALID, "axis '{}' exists already, made by {}", name, known.strategy);
+    if (std::string_view(name).find('*') != std::string_view::npos)
+      fail(ORR_INVALID, "axis '{}': a name has no '*', which stands between several axes", name);
     e->spread->axes.push_back({name, size, e->strategy});
+    e->program->set_axes(mesh_of(*e->spread));
   });
 }
 
@@ -73,9 +77,8 @@ void deal_batch(orr_program* e, const Value& v, const std::string& axis_name, in
   if (dim != 0)
     fail(ORR_UNIMPLEMENTED, "only the batch dim of batch fields can be sharded, not dim {} of '{}'",
          dim + 1, v.name);
-  if (!e->spread->batch_axis.empty() && e->spread->batch_axis != axis_name)
-    fail(ORR_INVALID, "the batch is already dealt over axis '{}'", e->spread->batch_axis);
-  e->spread->batch_axis = axis_name;
+  if (std::string& dealt = e->spread->batch_axis; !has_axis(dealt, axis_name))
+    dealt = with_axis(dealt, axis_name);
 }
 
 // The ranks of one axis share the work on every sample.
@@ -83,7 +86,7 @@ TensorAsk& tensor_on(orr_program* e, const std::string& axis_name) {
   TensorAsk& ask = e->spread->tensor;
   if (!ask.axis.empty() && ask.axis != axis_name)
     fail(ORR_INVALID, "parameters are already cut over axis '{}'", ask.axis);
-  if (e->spread->batch_axis == axis_name)
+  if (has_axis(e->spread->batch_axis, axis_name))
     fail(ORR_INVALID, "axis '{}' deals the batch: parameters cannot be cut over it", axis_name);
   ask.axis = axis_name, ask.cause = e->strategy;
   return ask;
@@ -99,7 +102,7 @@ orr_status* place(orr_program* e, int32_t value, const char* axis_name, int32_t 
       fail(ORR_UNIMPLEMENTED,
            "only batch fields and parameters can be sharded, not dim {} of '{}' {}", dim + 1,
            v.name, to_string(v.type));
-    auto [at, fresh] = tensor_on(e, axis_name).cuts.emplace(value, dim);
+    auto [at, fresh] = tensor_on(e, axis_name).cuts.emplace(v.name, dim);
     if (at->second != dim)
       fail(ORR_INVALID, "'{}' is cut along dim {} already and cannot be cut along dim {} as well",
            v.name, at->second + 1, dim + 1);
@@ -232,14 +235,6 @@ orr_status* halve(orr_program* e, const char* name, const char* outer, const cha
   });
 }
 
-orr_status* average(orr_program* e, const char* name, int32_t every, int32_t states) {
-  return guarded([&] {
-    if (every < 1) fail(ORR_INVALID, "every {} steps: give at least 1", every);
-    if (e->spread->batch_axis != name) fail(ORR_INVALID, "axis '{}' does not deal the batch", name);
-    e->spread->averaging = {name, e->strategy, every, states != 0};
-  });
-}
-
 orr_status* idle(orr_program* e, const char* name, int32_t n) {
   return guarded([&] {
     if (e->spread->batch_axis != name) fail(ORR_INVALID, "axis '{}' does not deal the batch", name);
@@ -281,10 +276,10 @@ orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
     const Value& v = e->program->value(value);
     const Spread& s = *e->spread;
     bool half = std::any_of(s.halves.begin(), s.halves.end(), [&](const Halves& h) {
-      return h.axis == s.batch_axis && h.inner == how->axis;
+      return has_axis(s.batch_axis, h.axis) && h.inner == how->axis;
     });
     if (v.role != Role::param) fail(ORR_INVALID, "'{}' is no parameter", v.name);
-    if (s.batch_axis.empty() || (s.batch_axis != how->axis && !half))
+    if (!*how->axis || (!has_axis(s.batch_axis, how->axis) && !half))
       fail(ORR_INVALID, "axis '{}' does not deal the batch: put strategy.data first", how->axis);
     if (how->owner < -1 || how->owner >= s.size_of(how->axis))
       fail(ORR_INVALID, "'{}' is given to owner {} of the {} on axis '{}'", v.name, how->owner,
@@ -368,12 +363,19 @@ const orr_edit edit_table = {sizeof(orr_edit),
                              halve,
                              shard,
                              compute,
-                             average,
+                             edit::average,
                              loss_scale,
                              idle,
                              serve,
                              chunk,
                              offload,
-                             wire};
+                             wire,
+                             edit::add_op,
+                             edit::make_state,
+                             edit::update,
+                             edit::updated,
+                             edit::exchange,
+                             edit::independent,
+                             edit::every};
 
 }  // namespace orrery

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,15 +36,25 @@ const orr_strategy_api& strategy_of(const StrategyUse& use);
 // does.
 Asked apply_forward(Program& p, const std::vector<StrategyUse>& stack);
 
-// Lets every strategy edit the differentiated program over `world` ranks; checks options, conflicts
-// and that the mesh takes every rank. Throws Error with the Lua line of the strategy at fault.
-Spread apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world);
+// The states that strategies keep: one of each name, over all programs of a run.
+using StrategyStates = std::map<std::string, std::shared_ptr<State>>;
+
+// Lets every strategy edit the differentiated program over `world` ranks, before its update is
+// there; checks options, conflicts and that the mesh takes every rank. Throws Error with the Lua
+// line of the strategy at fault. REQUIRES: `states` and `spread` stay where they are until the step
+// is complete.
+void apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world,
+                      StrategyStates& states, Spread& spread);
+// Once the update is there: carries out what strategies have asked of the whole step, and lets
+// those that work by a clock of their own write their programs. The hooks are gone then.
+void complete_step(Program& p, Spread& spread, bool training);
 
 // The cells of every coordinate of a pipeline that holds chunk c at chunk_at[c], as the strategy,
 // or the script in its place, orders `leaves` leaves.
 CellTables tables_of(const StrategyUse& use, const std::vector<int>& chunk_at, int leaves);
 
-// What the strategy that caused an exchange says a rank sends in it.
-uint64_t predict_bytes(const StrategyUse& use, const orr_predict_query& query);
+// What the strategy that caused an exchange says a rank sends in it; nothing if it has no formula
+// of its own.
+std::optional<uint64_t> predict_bytes(const StrategyUse& use, const orr_predict_query& query);
 
 }  // namespace orrery

@@ -15,7 +15,8 @@ struct orr_program {
   orrery::Spread* spread;
   std::string strategy;
   const orrery::StrategyUse* use;
-  bool forward = false;  // not yet differentiated
+  orrery::StrategyStates* states = nullptr;  // null while forward
+  bool forward = false;                      // not yet differentiated
 };
 
 namespace orrery {

@@ -3,7 +3,6 @@
 
 #include <map>
 #include <numeric>
-#include <orrery/sdk/traffic.hpp>
 
 namespace orrery {
 namespace {
@@ -13,6 +12,8 @@ Exchange described(const Op& op) {
                                                      {"all_gather", ORR_COLL_ALL_GATHER},
                                                      {"reduce_scatter", ORR_COLL_REDUCE_SCATTER},
                                                      {"broadcast", ORR_COLL_BROADCAST},
+                                                     {"all_to_all", ORR_COLL_ALL_TO_ALL},
+                                                     {"permute", ORR_COLL_ALL_TO_ALL},
                                                      {"send", ORR_COLL_SEND},
                                                      {"recv", ORR_COLL_RECV}};
   static const std::map<std::string, int32_t> redops = {
@@ -40,6 +41,15 @@ void make_tree(Exchange& e, int ranks) {
   for (int r = 0; r < ranks && !all; ++r) e.begins.push_back(e.count / ranks * r);
 }
 
+// All to one, all from one.
+void make_permutation(Exchange& e, const Dims& to, int me) {
+  e.to = to;
+  e.counts.assign(to.size(), 0), e.begins.assign(to.size(), 0);
+  e.counts[static_cast<size_t>(to[static_cast<size_t>(me)])] = e.count;
+  for (size_t c = 0; c < to.size(); ++c)
+    if (to[c] == me) e.begins[c] = e.count;
+}
+
 }  // namespace
 
 Exchange exchange_of(const Program& p, const Op& op, const Spread& spread, int rank) {
@@ -57,9 +67,14 @@ Exchange exchange_of(const Program& p, const Op& op, const Spread& spread, int r
   } else if (op.kind == "reduce_scatter") {
     e.counts.assign(static_cast<size_t>(ranks), e.count / ranks);
   }
+  if (op.kind == "all_to_all") {
+    e.counts.assign(static_cast<size_t>(ranks), e.count / ranks), e.begins = e.counts;
+  } else if (op.kind == "permute") {
+    make_permutation(e, attr_ints(op.attrs, "to"), me);
+  }
   if (attr_int(op.attrs, "tree", 0)) make_tree(e, ranks);
   if (e.is_order()) e.counts.clear();
-  e.bytes_sent = orr::traffic::bytes_sent(e.descriptor(), me, ranks);
+  e.bytes_sent = e.sent_by(me, ranks);
   return e;
 }
 

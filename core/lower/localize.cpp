@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "program/build.h"
+#include "program/op.h"
 #include "program/state.h"
 
 namespace orrery {
@@ -13,9 +14,10 @@ namespace {
 
 class Localizer {
  public:
-  Localizer(const Program& logical, const Leaves& leaves) : from_(logical), leaves_(leaves) {
+  Localizer(const Program& logical, const Leaves& leaves, const Spread& spread,
+            const std::vector<int64_t>& dealt, int rank)
+      : from_(logical), leaves_(leaves), spread_(spread), dealt_(dealt), rank_(rank) {
     local_.leaves = leaves;
-    local_.nodes = orr_tree_nodes(leaves.first, leaves.last, leaves.total);
     rows_ = leaves.rows_per_call();
     padded_ = (leaves.before + leaves.total) * leaves.rows > logical.batch_size();
     map_.assign(from_.values().size(), kNone);
@@ -120,15 +122,32 @@ class Localizer {
   static bool awaited(const Op& op) {
     return op.kind == "send" || op.kind == "recv" || op.kind == "total" || op.attrs.count("always");
   }
-  // Whether it adds over this rank's leaves and no more.
-  static bool is_alone(const Op& op) { return op.attrs.count("alone") > 0; }
+  const Op& maker_of(ValueId v) const {
+    return from_.ops()[static_cast<size_t>(from_.value(v).producer)];
+  }
+  // This rank's leaves [lo, lo + n) among those that a sum of this op is completed over.
+  struct Share {
+    std::string axis;
+    int64_t lo, n, total;
+    int64_t nodes() const { return orr_tree_nodes(lo, lo + n, total); }
+  };
+  Share share_of(const Op& op) const {
+    const std::string axis = attr_text(op.attrs, "among", spread_.batch_axis);
+    if (axis == spread_.batch_axis) return {axis, leaves_.first, leaves_.count(), leaves_.total};
+    const std::vector<int64_t> first = leaves_among(spread_, dealt_, axis, rank_);
+    return {axis, first[static_cast<size_t>(spread_.coordinate(axis, rank_))], leaves_.count(),
+            first.back()};
+  }
   static bool is_cut(const Op& op) { return op.kind == "total" && op.attrs.count("count"); }
 
   // A sum over the batch of which this rank gets a piece.
   void cut_total(const Op& op) {
+    const Share share = share_of(maker_of(op.in[0]));
     Total t{value(op.in[0]),
             value(op.out[0]),
             op.in[0],
+            share.axis,
+            share.nodes(),
             attr_ints(op.attrs, "begin"),
             attr_ints(op.attrs, "count"),
             attr_int(op.attrs, "unit", 0),
@@ -150,8 +169,10 @@ class Localizer {
 
   // The whole of a sum over the batch.
   ValueId total_of(ValueId partial) {
-    const Op& maker = from_.ops()[static_cast<size_t>(from_.value(partial).producer)];
-    if (is_alone(maker) || !in_any(maker, Batch::sharded)) return value(partial);
+    const Op& maker = maker_of(partial);
+    if (!in_any(maker, Batch::sharded)) return value(partial);
+    const Share share = share_of(maker);
+    if (share.axis.empty() && !leaves_.sliced && maker.attrs.count("among")) return value(partial);
     auto [at, fresh] = totals_.emplace(partial, kNone);
     if (fresh) {
       const Value& v = from_.value(partial);
@@ -160,6 +181,7 @@ class Localizer {
       to().mutable_value(at->second).site = v.site;
       Total t;
       t.partial = value(partial), t.whole = at->second, t.origin = partial;
+      t.axis = share.axis, t.nodes = share.nodes();
       local_.totals.push_back(std::move(t));
     }
     return at->second;
@@ -180,7 +202,7 @@ class Localizer {
           from_.value(op.in[0]).batch == Batch::partial ? total_of(op.in[0]) : value(op.in[0]);
       return;
     }
-    if (op.kind == "stop_gradient" || op.kind == "user_gradient") {
+    if (op.kind == "stop_gradient" || op.kind == "user_gradient" || op.kind == "vary") {
       map_[static_cast<size_t>(op.out[0])] = value(op.in[0]);
       return;
     }
@@ -189,6 +211,13 @@ class Localizer {
       map_[static_cast<size_t>(op.out[0])] = ratio;
       return;
     }
+    if (op.kind == "coordinate") {
+      const std::string axis = attr_text(op.attrs, "axis", "");
+      map_[static_cast<size_t>(op.out[0])] =
+          to().constant(spread_.coordinate(axis, rank_), ORR_I64);
+      return;
+    }
+    if (is_among_one(op)) return emit_identity(op);
     Op copy = op;
     copy.phase = to().phase();
     for (ValueId& v : copy.in) v = from_.value(v).batch == Batch::partial ? total_of(v) : value(v);
@@ -196,6 +225,18 @@ class Localizer {
     for (ValueId& v : copy.out) v = value(v);
     fit_attributes(op, copy);
     to().append(std::move(copy));
+  }
+
+  // A collective over an axis of one rank: the same elements, perhaps in other dims.
+  bool is_among_one(const Op& op) const {
+    return is_exchange(op.kind) && op.in.size() == 1 && op.out.size() == 1 &&
+           spread_.size_of(attr_text(op.attrs, "axis", "")) == 1;
+  }
+  void emit_identity(const Op& op) {
+    ValueId x =
+        from_.value(op.in[0]).batch == Batch::partial ? total_of(op.in[0]) : value(op.in[0]);
+    map_[static_cast<size_t>(op.out[0])] =
+        build::reshape(to(), x, local_type(from_.value(op.out[0])).dims);
   }
 
   bool sums_samples(const Op& op) const {
@@ -271,11 +312,12 @@ class Localizer {
     const Value& out = from_.value(op.out[0]);
     if (copy.attrs.count("dims")) copy.attrs["dims"] = to().type(copy.out[0]).dims;
     if (out.batch == Batch::partial && in_any(op, Batch::sharded) && !leaves_.sliced) {
-      bool alone = is_alone(op);
-      copy.attrs["leaf_lo"] = alone ? 0 : leaves_.first;
+      const Share share = share_of(op);
+      copy.attrs["leaf_lo"] = share.lo;
       copy.attrs["leaf_n"] = leaves_.in_shapes();
-      copy.attrs["leaf_total"] = alone ? leaves_.in_shapes() : leaves_.total;
+      copy.attrs["leaf_total"] = std::max<int64_t>(share.total, 1);
     }
+    copy.attrs.erase("among");
     if (out.batch != Batch::sharded) return;
     for (const orr_instr& i : op.expr.instrs)
       if (i.fn == ORR_FN_RAND)
@@ -348,6 +390,9 @@ class Localizer {
 
   const Program& from_;
   Leaves leaves_;
+  const Spread& spread_;
+  const std::vector<int64_t>& dealt_;
+  int rank_;
   int64_t rows_ = 0;
   bool padded_ = false;  // there are more rows than samples, on some rank
   ValueId weight_ = kNone;
@@ -369,8 +414,9 @@ bool Neighbours::seated() const {
   return true;
 }
 
-LocalProgram localize(const Program& logical, const Leaves& leaves) {
-  LocalProgram local = Localizer(logical, leaves).run();
+LocalProgram localize(const Program& logical, const Leaves& leaves, const Spread& spread,
+                      const std::vector<int64_t>& dealt, int rank) {
+  LocalProgram local = Localizer(logical, leaves, spread, dealt, rank).run();
   // Order totals by the op that completes them, which is the order in which they can be sent.
   const Program& p = local.program;
   std::stable_sort(local.totals.begin(), local.totals.end(), [&](const Total& a, const Total& b) {

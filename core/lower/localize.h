@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "lower/mesh.h"
 #include "program/program.h"
 
 namespace orrery {
@@ -36,7 +37,10 @@ struct Leaves {
 struct Total {
   ValueId partial = kNone, whole = kNone;
   ValueId origin = kNone;  // the partial's id in the logical program
-  // Sharded: which elements each rank of the batch axis gets, [begin, begin + count); members of a
+  std::string axis;        // the ranks that complete it: the axes that deal the batch, or some of
+                           // them; "": each of its own leaves
+  int64_t nodes = 1;       // that this rank exports
+  // Sharded: which elements each rank of the axis gets, [begin, begin + count); members of a
   // unit travel together (lower/units.h), the first uses of parameters, the second ones, ...
   Dims begin, count;
   int64_t unit = kNone, use = 0, member = 0;
@@ -71,10 +75,11 @@ struct LocalProgram {
   std::vector<Held> parts;             // of all states that were named
   std::vector<Neighbours> neighbours;  // disjoint
   Leaves leaves;
-  int64_t nodes = 1;  // tree nodes that this rank's leaves complete in the end
 };
 
-LocalProgram localize(const Program& logical, const Leaves& leaves);
+// `dealt`: the leaves of every rank of the batch axis (deal_leaves).
+LocalProgram localize(const Program& logical, const Leaves& leaves, const Spread& spread,
+                      const std::vector<int64_t>& dealt, int rank);
 
 // Joins chains of pointwise ops into single ones (design section 4). Bits do not change: every
 // instruction keeps its own rounding.

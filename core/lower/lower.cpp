@@ -2,6 +2,7 @@
 #include "lower/lower.h"
 
 #include <algorithm>
+#include <orrery/sdk/traffic.hpp>
 #include <tuple>
 
 #include "base/error.h"
@@ -42,6 +43,11 @@ int RankPlan::buckets() const {
   int n = 0;
   for (const Exchange& e : exchanges) n += e.is_bucket();
   return n;
+}
+
+uint64_t Exchange::sent_by(int coordinate, int ranks) const {
+  if (to.empty()) return orr::traffic::bytes_sent(descriptor(), coordinate, ranks);
+  return to[static_cast<size_t>(coordinate)] == coordinate ? 0 : bytes();
 }
 
 orr_coll Exchange::descriptor() const {
@@ -96,7 +102,7 @@ Program share_of(const LowerRequest& request, bool idle) {
     for (const Value& v : p.values())
       if (v.part.is_flat()) sharded.erase(v.name);
   }
-  if (!sharded.empty() && spread.batch_ranks() > 1) {
+  if (!sharded.empty() && spread.gradient_ranks() > 1) {
     Spread cut = spread;
     cut.sharded = std::move(sharded);
     return shard(*from, cut, rank);
@@ -153,13 +159,13 @@ RankPlan lower(const LowerRequest& request) {
   ask_device(plan);
   plan.spread = *request.spread, plan.rank = request.rank;
   if (plan.spread.alone) plan.spread.batch_axis.clear(), plan.spread.idle = 0;
-  plan.local = localize(share_of(request, mine.idle()), mine);
+  plan.local = localize(share_of(request, mine.idle()), mine, plan.spread, first, request.rank);
   gather_rows(plan.local, plan.spread, request.rank);
   fuse_pointwise(plan.local);
   fuse_products(plan.local, request.kernels);
   if (mine.sliced) choose_cells(plan);
   place_values(plan);
-  fill_buckets(plan);
+  fill_buckets(plan, first);
   make_schedule(plan);
   plan_memory(plan);
   verify(plan);

@@ -29,8 +29,9 @@ RankPlan lower(const LowerRequest& request);
 // The stages, for tests: each leaves the plan ready for the next.
 // Joins matmuls with the pointwise ops that read them, where one of these plugins takes that.
 void fuse_products(LocalProgram& local, const std::vector<std::string>& kernels);
-void place_values(RankPlan& plan);       // storages, views, launches
-void fill_buckets(RankPlan& plan);       // totals into buckets
+void place_values(RankPlan& plan);  // storages, views, launches
+// Totals into buckets; `dealt` as in localize.
+void fill_buckets(RankPlan& plan, const std::vector<int64_t>& dealt);
 void order_slices(RankPlan& plan);       // part of make_schedule: the cells of a sliced plan
 void make_schedule(RankPlan& plan);      // order of all lanes
 void stream_states(RankPlan& plan);      // part of make_schedule: windows of states of other tiers

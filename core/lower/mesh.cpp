@@ -18,6 +18,11 @@ int stride_of(const Spread& spread, const std::string& axis) {
 }  // namespace
 
 int Spread::size_of(const std::string& axis) const {
+  if (axis.find('*') != std::string::npos) {
+    int size = 1;
+    for (const std::string& one : factors_of(axis)) size *= size_of(one);
+    return size;
+  }
   for (const Halves& h : halves)
     if (h.inner == axis || h.outer == axis)
       return h.inner == axis ? h.inner_size : size_of(h.axis) / h.inner_size;
@@ -29,18 +34,52 @@ int Spread::size_of(const std::string& axis) const {
 int Spread::batch_ranks() const { return size_of(batch_axis); }
 
 int Spread::coordinate(const std::string& axis, int rank) const {
+  if (axis.find('*') != std::string::npos) {
+    int at = 0;
+    for (const std::string& one : factors_of(axis)) at = at * size_of(one) + coordinate(one, rank);
+    return at;
+  }
   int stride = stride_of(*this, axis);
   return stride ? rank / stride % size_of(axis) : 0;
 }
 
 int Spread::peer(const std::string& axis, int other, int rank) const {
+  if (axis.find('*') != std::string::npos) {
+    const std::vector<std::string> all = factors_of(axis);
+    for (size_t i = all.size(); i-- > 0; other /= size_of(all[i]))
+      rank = peer(all[i], other % size_of(all[i]), rank);
+    return rank;
+  }
   return rank + (other - coordinate(axis, rank)) * stride_of(*this, axis);
+}
+
+std::vector<MeshAxis> mesh_of(const Spread& spread) {
+  std::vector<MeshAxis> mesh;
+  for (const Axis& axis : spread.axes) mesh.push_back({axis.name, axis.size});
+  return mesh;
+}
+
+Spread spread_of_periodic(Spread step) {
+  step.sliced = false, step.idle = 0;
+  return step;
 }
 
 std::vector<int64_t> deal_leaves(int64_t leaves, int ranks, int idle) {
   std::vector<int64_t> first(static_cast<size_t>(ranks) + 1);
   const int workers = ranks - idle;
   for (int r = idle; r <= ranks; ++r) first[static_cast<size_t>(r)] = leaves * (r - idle) / workers;
+  return first;
+}
+
+std::vector<int64_t> leaves_among(const Spread& spread, const std::vector<int64_t>& dealt,
+                                  const std::string& axis, int rank) {
+  if (axis == spread.batch_axis) return dealt;
+  std::vector<int64_t> first = {0};
+  for (int c = 0; c < spread.size_of(axis); ++c) {
+    const auto r =
+        static_cast<size_t>(spread.coordinate(spread.batch_axis, spread.peer(axis, c, rank)));
+    first.push_back(first.back() + dealt[r + 1] - dealt[r]);
+  }
   return first;
 }
 

@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "lower/slices.h"
+#include "program/axes.h"
 #include "program/loss_scale.h"
 #include "program/program.h"
+#include "program/train.h"
 
 namespace orrery {
 
@@ -55,17 +57,22 @@ struct Life {
 // What a strategy asks of the ranks of one axis that share the work on every sample.
 struct TensorAsk {
   std::string axis, cause;
-  std::map<ValueId, int> cuts;  // parameter -> dim
-  int scatter = kNone;          // activations that are sums may be scattered over this dim
+  std::map<std::string, int> cuts;  // by name of the parameter: the dim
+  // What the dim consists of (Cut::segments), as the step reads it; of programs that do not.
+  std::map<std::string, Dims> segments = {};
+  int scatter = kNone;  // activations that are sums may be scattered over this dim
   int chunks =
       0;  // sums over a cut dim are trees of so many; 0: of one for each rank, in rank order
 };
 
-// Ranks of the batch axis that train alone and meet every `every` steps; 0: they do not.
-struct Averaging {
-  std::string axis, cause;
-  int every = 0;
-  bool states = false;  // optimizer state as well
+// A program of its own over the states of a step, which runs after every `every` steps. A hook
+// writes it once for each of `rounds`, which take turns.
+struct Periodic {
+  std::string cause, line;
+  int every = 1;
+  std::function<void(Program&, int round)> write;
+  int n_rounds = 1;
+  std::vector<std::shared_ptr<const Program>> rounds = {};
 };
 
 // Servers that take gradients as workers bring them (lower/serve.h).
@@ -96,12 +103,18 @@ struct Asked {
 struct Spread {
   int world = 1;
   std::vector<Axis> axes;  // outermost first: the last one varies fastest with the rank
-  std::string batch_axis;  // the axis that deals the batch, "" if none
-  int idle = 0;            // its first ranks that get no leaf,
-  std::string idler;       // and the strategy that keeps them free
+  // The axes that deal the batch, as one: "replica*data"; "" if none. Those that train apart come
+  // first: each of their coordinates has samples that follow one another.
+  std::string batch_axis;
+  // The outermost of them whose coordinates train apart, each on its own part of the batch: sums
+  // that states are updated from close over the others alone (lower/apart.h). "": there are none.
+  std::string apart;
+  int idle = 0;                          // its first ranks that get no leaf,
+  std::string idler;                     // and the strategy that keeps them free
   std::map<ValueId, Reduction> reduced;  // gradients
   std::vector<Halves> halves;            // axes that are also used in halves
-  Averaging averaging;
+  std::vector<GradientHook> exchanges;   // what becomes of gradients instead of their sum
+  std::vector<Periodic> periodic;
   Serving serving;
   bool one_memory = false;  // all ranks are on one host and can map one another's memory
   bool alone = false;       // a rank runs its leaves as if there were no others,
@@ -110,7 +123,9 @@ struct Spread {
   bool sliced = false;                              // leaves run one after another, not in one call
   std::string pipe_axis;                            // the axis that deals the stages, "" if none
   std::vector<int> chunk_at;  // by chunk of the model: the coordinate that holds it
-  std::string scheduler;      // the strategy that deals them and orders the cells:
+  // Of periodic programs: the coordinates that hold each parameter and state of the step.
+  std::map<std::string, std::vector<int>> held_at;
+  std::string scheduler;  // the strategy that deals them and orders the cells:
   // The first call for a number of leaves asks the strategy, or the script. [main thread]
   std::function<std::shared_ptr<const Timetable>(int leaves)> make_timetable;
   std::map<ValueId, Life> lives;  // activations of regions (lower/recompute.h)
@@ -122,11 +137,19 @@ struct Spread {
   std::vector<std::string> remarks;
   int batch_ranks() const;  // size of the batch axis, 1 if none
   int workers() const { return batch_ranks() - idle; }
+  // Those of the axes that deal the batch over which gradients are summed, and their ranks.
+  std::string gradient_axis() const { return without_axis(batch_axis, apart); }
+  int gradient_ranks() const { return size_of(gradient_axis()); }
+  // An axis may be a product (program/axes.h).
   int size_of(const std::string& axis) const;               // 1 if there is none
   int coordinate(const std::string& axis, int rank) const;  // 0 if there is none
   // The rank that differs from `rank` only in its coordinate on `axis`.
   int peer(const std::string& axis, int coordinate, int rank) const;
 };
+
+std::vector<MeshAxis> mesh_of(const Spread& spread);
+// Of the programs that run beside a step, which have no batch.
+Spread spread_of_periodic(Spread step);
 
 // The leaves [first[r], first[r+1]) belong to rank r of the batch axis; as even as possible, but
 // that the first `idle` ranks get none.
@@ -134,5 +157,11 @@ std::vector<int64_t> deal_leaves(int64_t leaves, int ranks, int idle = 0);
 inline std::vector<int64_t> deal_leaves(int64_t leaves, const Spread& spread) {
   return deal_leaves(leaves, spread.batch_ranks(), spread.idle);
 }
+
+// The leaves of the ranks that differ from one only in their coordinate on `axis`, some of the axes
+// that deal the batch: those of coordinate c count as [first[c], first[c+1]) of first.back(), one
+// rank's after another's, which is how they lie in the tree of a sum that these ranks complete.
+std::vector<int64_t> leaves_among(const Spread& spread, const std::vector<int64_t>& dealt,
+                                  const std::string& axis, int rank);
 
 }  // namespace orrery

@@ -88,7 +88,9 @@ struct Exchange {
   int32_t op = 0, dtype = ORR_F32, redop = ORR_RED_SUM, root_or_peer = 0, tag = 0;
   int64_t count = 0;
   std::vector<int64_t> counts, begins, leaf_first;
-  Place send, recv;         // storage kNone: nothing
+  std::vector<int64_t>
+      to;            // of a permutation: where each coordinate's goes; counts are this rank's
+  Place send, recv;  // storage kNone: nothing
   uint64_t bytes_sent = 0;  // by this rank, each time
   int64_t nodes = 1;
   std::vector<ValueId> totals;  // members, in order
@@ -105,6 +107,8 @@ struct Exchange {
   // Moves nothing: what was written to the shared row `recv` before is read behind it, and what was
   // read before is written behind the next one.
   bool is_order() const { return op == ORR_COLL_BARRIER; }
+  // Bytes that a rank with this coordinate sends, each time.
+  uint64_t sent_by(int coordinate, int ranks) const;
   // As the backend sees it, but for the buffers. REQUIRES: this object outlives it.
   orr_coll descriptor() const;
 };

@@ -55,8 +55,8 @@ class RowGatherer {
   // The sum is made where it is first read; with its partner, where the two are added.
   void consider(const Total& t) {
     const Op* op = maker(t.partial);
-    if (!op || op->kind != "scatter_add" || t.is_cut() || kept_.count(t.whole) ||
-        readers_[t.whole].empty())
+    if (!op || op->kind != "scatter_add" || t.axis != spread_.batch_axis || t.is_cut() ||
+        kept_.count(t.whole) || readers_[t.whole].empty())
       return;
     bool few = 2 * tokens_of_a_leaf(*op) * local_.leaves.total <= attr_int(op->attrs, "rows", 0);
     if (!few) return;
@@ -66,7 +66,7 @@ class RowGatherer {
     auto reduced = spread_.reduced.find(t.origin);
     std::string cause = reduced == spread_.reduced.end() ? "" : reduced->second.cause;
     for (const Axis& axis : spread_.axes)
-      if (cause.empty() && axis.name == spread_.batch_axis) cause = axis.strategy;
+      if (cause.empty() && has_axis(spread_.batch_axis, axis.name)) cause = axis.strategy;
     partials_.insert(t.partial);
     sums_[first].push_back({*op, t.whole, base, cause});
   }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "lower/blocks.h"
 #include "lower/chains.h"
@@ -82,7 +83,12 @@ class Sharder {
 
   // Optimizer states become parts; the parameters' own are cut by ParamGather.
   void cut_states() {
-    for (auto& [state, next] : from_.updates()) {
+    std::set<ValueId> states;
+    for (auto& [state, next] : from_.updates()) states.insert(state);
+    for (size_t v = 0; v < from_.values().size(); ++v)
+      if (from_.values()[v].state && !from_.values()[v].state->beside.empty())
+        states.insert(static_cast<ValueId>(v));
+    for (ValueId state : states) {
       const Chain* c = chains_.of(state);
       // A chain of several parameters has one owner, who has all of tensors of any size.
       if (!c || is_unit_param(state) || is_all(mine(*c), *c->cuts)) continue;
@@ -155,7 +161,7 @@ class Sharder {
     const Unit& unit = unit_of(c);
     const Dims cuts = pieces_of(op.out[0], c);
     Dims begin, count;
-    for (int r = 0; r < spread_.batch_ranks(); ++r) {
+    for (int r = 0; r < spread_.gradient_ranks(); ++r) {
       Range piece = held_by(cuts, piece_of(spread_, unit.how, r));
       begin.push_back(piece.begin), count.push_back(piece.size());
     }
@@ -167,7 +173,7 @@ class Sharder {
     cut.attrs["use"] = uses_[{c.unit, c.member}]++;
     cut.attrs["cause"] = unit.how.cause;
     cut.attrs["free"] = int64_t{unit.how.what >= ORR_SHARD_GRADIENT};
-    int64_t own = count[at(spread_.coordinate(spread_.batch_axis, rank_))];
+    int64_t own = count[at(spread_.coordinate(spread_.gradient_axis(), rank_))];
     if (own < cuts.back()) {
       cut.out = {to_.new_value({from_.type(op.out[0]).dtype, {own}}, Role::activation)};
       if (pieces_per_shard(spread_, unit.how) == 1 && own > 0) pieces_[op.out[0]] = cut.out[0];
@@ -189,9 +195,7 @@ class Sharder {
     const Unit& unit = unit_of(c);
     Range shard = mine(c);
     if (shard.size() == 0) return;
-    std::string outer;
-    for (const Halves& h : spread_.halves)
-      if (h.inner == unit.how.axis) outer = h.outer;
+    const std::string outer = replicas_of(spread_, unit.how);
     int per = pieces_per_shard(spread_, unit.how),
         first = spread_.coordinate(unit.how.axis, rank_) * per;
     const Dims cuts = pieces_of(original, c);

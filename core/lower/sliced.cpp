@@ -28,10 +28,10 @@ struct Message {
 
 class Slicer {
  public:
-  explicit Slicer(RankPlan& plan)
-      : plan_(plan),
-        leaves_(plan.local.leaves),
-        stack_(leaves_.first, leaves_.last, leaves_.total) {}
+  explicit Slicer(RankPlan& plan) : plan_(plan) {
+    for (const Exchange& b : plan.exchanges)
+      if (b.is_bucket()) stacks_.emplace(b.send.storage, stack_of(b));
+  }
 
   void run() {
     for (const Step& s : plan_.order) add_to_template(s);
@@ -65,8 +65,18 @@ class Slicer {
     (op == ORR_COLL_SEND ? t.sends : op == ORR_COLL_RECV ? t.receives : t.compute).push_back(s);
   }
 
+  NodeStack stack_of(const Exchange& b) const {
+    const auto me = static_cast<size_t>(plan_.spread.coordinate(b.axis, plan_.rank));
+    return {b.leaf_first[me], b.leaf_first[me + 1], b.leaf_first.back()};
+  }
+
+  // A launch writes its sums on top of their stack; what it makes of one batch goes to one bucket.
   Step placed(Step s, const Cell& cell) const {
-    s.slice = cell.slice, s.depth = stack_.depth[static_cast<size_t>(cell.slice)];
+    s.slice = cell.slice;
+    if (s.kind != Step::launch) return s;
+    for (const Place& x : plan_.launches[static_cast<size_t>(s.index)].out_at)
+      if (auto stack = stacks_.find(x.storage); stack != stacks_.end())
+        s.depth = stack->second.depth[static_cast<size_t>(cell.slice)];
     return s;
   }
 
@@ -75,8 +85,9 @@ class Slicer {
       plan_.schedule.push_back(placed(s, cell));
     for (const Exchange& b : plan_.exchanges) {
       if (!b.is_bucket() || b.segment != cell.segment || b.chunk != cell.chunk) continue;
-      int depth = stack_.depth[static_cast<size_t>(cell.slice)];
-      for (int i = 0; i < stack_.merges[static_cast<size_t>(cell.slice)]; ++i)
+      const NodeStack& stack = stacks_.at(b.send.storage);
+      int depth = stack.depth[static_cast<size_t>(cell.slice)];
+      for (int i = 0; i < stack.merges[static_cast<size_t>(cell.slice)]; ++i)
         plan_.schedule.push_back(
             {Step::launch, cell.segment, b.merge, cell.chunk, cell.slice, depth - i});
     }
@@ -122,8 +133,7 @@ class Slicer {
   }
 
   RankPlan& plan_;
-  const Leaves& leaves_;
-  NodeStack stack_;
+  std::map<int, NodeStack> stacks_;  // of the buckets, by storage
   std::map<std::pair<Segment, int>, Template> templates_;
 };
 

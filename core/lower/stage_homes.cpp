@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "program/state.h"
+
 namespace orrery {
 
 StageHomes::StageHomes(const Program& p, const Spread& spread)
@@ -18,6 +20,7 @@ StageHomes::StageHomes(const Program& p, const Spread& spread)
   for (size_t v = 0; v < p.values().size(); ++v)
     if (p.values()[v].state) homes_[static_cast<ValueId>(v)] = nobody_;
   find_early();
+  find_held();
   for (auto& [name, v] : p.outputs())
     if (!scalar(v)) need(v, everyone_);
   settle_update();
@@ -62,6 +65,15 @@ void StageHomes::find_early() {
     for (ValueId v : op.in)
       if (value(v).state) homes_[v].set(at(op));
   }
+}
+
+// A periodic program has what the step has where that has it, a strategy's own states beside their
+// parameters.
+void StageHomes::find_held() {
+  for (auto& [v, ranks] : homes_)
+    for (const std::string& name : {value(v).name, value(v).state->beside})
+      if (auto at = spread_.held_at.find(name); at != spread_.held_at.end() && ranks.none())
+        for (int rank : at->second) ranks.set(static_cast<size_t>(rank));
 }
 
 const ValueId* StageHomes::partial_input(const Op& op) const {

@@ -51,6 +51,7 @@ class StageHomes {
   void need(ValueId v, const Ranks& ranks);
   void need_chain(ValueId v, const Ranks& ranks);
   void find_early();
+  void find_held();
   void settle_update();
   void place_update();
   void place_scalars();

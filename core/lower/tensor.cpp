@@ -2,7 +2,6 @@
 #include "lower/tensor.h"
 
 #include <algorithm>
-#include <span>
 
 #include "base/error.h"
 #include "lower/tensor_pass.h"
@@ -29,38 +28,21 @@ TensorPass::TensorPass(const Program& from, const Spread& spread, int rank)
 
 namespace {
 
-// States that the update combines elementwise with a parameter, such as moments: they lie as it
-// does.
-std::map<ValueId, ValueId> companions(const Program& p, const std::map<ValueId, int>& cuts) {
-  std::vector<ValueId> near(p.values().size(), kNone);  // by value: the parameter
-  auto param_of = [&](ValueId v) -> ValueId& { return near[static_cast<size_t>(v)]; };
-  for (auto& [param, dim] : cuts) param_of(param) = param;
-  const std::map<ValueId, ValueId> next(p.updates().begin(), p.updates().end());
-  std::vector<const Op*> updating;
-  for (const Op& op : p.ops())
-    if (op.kind == "pointwise" && op.phase == Phase::update) updating.push_back(&op);
-  using Values = std::span<const ValueId>;
-  auto meet = [&](Values in, Values out, const Dims& dims) {
-    ValueId param = kNone;
-    bool fresh = false;
-    for (Values side : {in, out})
-      for (ValueId v : side)
-        if (param_of(v) != kNone && p.type(v).dims == dims) param = param_of(v);
-    if (param == kNone || p.type(param).dims != dims) return false;
-    for (Values side : {in, out})
-      for (ValueId v : side)
-        if (param_of(v) == kNone && p.type(v).dims == dims) param_of(v) = param, fresh = true;
-    return fresh;
-  };
-  for (bool more = true; more;) {
-    more = false;
-    for (const Op* op : updating) more = meet(op->in, op->out, p.type(op->out[0]).dims) || more;
-    for (auto& [state, value] : next)
-      more = meet({&state, 1}, {&value, 1}, p.type(state).dims) || more;
-  }
+// Cut parameters, and the states of their shape that lie beside them, such as moments: with the
+// parameter.
+std::map<ValueId, ValueId> cut_alike(const Program& p, const std::map<std::string, int>& cuts) {
+  std::map<std::string, ValueId> params;
+  for (size_t v = 0; v < p.values().size(); ++v)
+    if (const Value& value = p.values()[v]; value.role == Role::param && cuts.count(value.name))
+      params[value.name] = static_cast<ValueId>(v);
   std::map<ValueId, ValueId> found;
-  for (size_t v = 0; v < near.size(); ++v)
-    if (p.values()[v].state && near[v] != kNone) found[static_cast<ValueId>(v)] = near[v];
+  for (size_t v = 0; v < p.values().size(); ++v) {
+    const Value& value = p.values()[v];
+    if (!value.state) continue;
+    auto param = params.find(value.role == Role::param ? value.name : value.state->beside);
+    if (param != params.end() && p.type(param->second).dims == value.type.dims)
+      found[static_cast<ValueId>(v)] = param->second;
+  }
   return found;
 }
 
@@ -103,9 +85,15 @@ void TensorPass::declare_state(ValueId v) {
   const Value& value = from_.value(v);
   auto param = like_.find(v);
   if (param == like_.end()) return;
-  int dim = spread_.tensor.cuts.at(param->second);
+  const std::string& name = from_.value(param->second).name;
+  const int dim = spread_.tensor.cuts.at(name);
   auto [segments, fresh] = segments_.try_emplace(param->second);
-  if (fresh) segments->second = segments_of(param->second, dim);
+  if (fresh) {
+    const auto known = spread_.tensor.segments.find(name);
+    segments->second =
+        known == spread_.tensor.segments.end() ? segments_of(param->second, dim) : known->second;
+    out_.segments[name] = segments->second;
+  }
   Cut cut = Cut::of(dim, segments->second);
   at_[static_cast<size_t>(v)] = cut;
   to_.mutable_value(v).part = part_of(cut, me_);
@@ -113,7 +101,7 @@ void TensorPass::declare_state(ValueId v) {
 }
 
 void TensorPass::declare_values() {
-  like_ = companions(from_, spread_.tensor.cuts);
+  like_ = cut_alike(from_, spread_.tensor.cuts);
   for (size_t i = 0; i < from_.values().size(); ++i) {
     const ValueId v = static_cast<ValueId>(i);
     const Value& value = from_.value(v);

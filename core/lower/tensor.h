@@ -14,8 +14,9 @@
 namespace orrery {
 
 struct TensorProgram {
-  Program program;                   // values keep their ids; states have their parts
-  std::vector<std::string> remarks;  // exchanges that no split of a layer calls for
+  Program program;                       // values keep their ids; states have their parts
+  std::vector<std::string> remarks;      // exchanges that no split of a layer calls for
+  std::map<std::string, Dims> segments;  // of cut parameters (TensorAsk)
 };
 
 // REQUIRES: spread.tensor.axis is an axis. Throws Error with the Lua line of the op where heads or

@@ -75,7 +75,7 @@ std::vector<Unit> find_units(const Program& p, const Spread& spread) {
   for (auto& [key, unit] : found) {
     Dims sizes;
     for (ValueId v : unit.params) sizes.push_back(p.type(v).elements());
-    int pieces = spread.batch_ranks(), per = pieces_per_shard(spread, unit.how);
+    int pieces = spread.gradient_ranks(), per = pieces_per_shard(spread, unit.how);
     unit.pieces = unit.how.owner == kNone ? cut_evenly(sizes, pieces)
                                           : cut_for(sizes, pieces, unit.how.owner * per);
     for (const Dims& cuts : unit.pieces) {
@@ -107,13 +107,21 @@ Dims cut_alike(const Dims& like, int64_t n) {
   return cuts;
 }
 
-int pieces_per_shard(const Spread& spread, const Sharded& how) {
-  return spread.batch_ranks() / spread.size_of(how.axis);
+std::string replicas_of(const Spread& spread, const Sharded& how) {
+  for (const Halves& h : spread.halves)
+    if (h.inner == how.axis)
+      return with_axis(without_axis(spread.gradient_axis(), h.axis), h.outer);
+  return without_axis(spread.gradient_axis(), how.axis);
 }
 
-int piece_of(const Spread& spread, const Sharded& how, int batch_coordinate) {
-  int shards = spread.size_of(how.axis);
-  return batch_coordinate % shards * pieces_per_shard(spread, how) + batch_coordinate / shards;
+int pieces_per_shard(const Spread& spread, const Sharded& how) {
+  return spread.gradient_ranks() / spread.size_of(how.axis);
+}
+
+int piece_of(const Spread& spread, const Sharded& how, int coordinate) {
+  const int rank = spread.peer(spread.gradient_axis(), coordinate, 0);
+  return spread.coordinate(how.axis, rank) * pieces_per_shard(spread, how) +
+         spread.coordinate(replicas_of(spread, how), rank);
 }
 
 }  // namespace orrery

@@ -15,7 +15,7 @@
 namespace orrery {
 
 // A parameter's cuts: piece i is its elements [cuts[i], cuts[i + 1]). There is one piece for each
-// rank of the axis that deals the batch, which owns it of the sums over the batch; the ranks with
+// rank of the axis that gradients are summed over, which owns it of these sums; the ranks with
 // coordinate s on Sharded::axis, one or several, hold shard s, which is the pieces of all of them.
 struct Unit {
   Sharded how;
@@ -36,8 +36,11 @@ std::vector<Unit> find_units(const Program& p, const Spread& spread);
 // Bytes of the shards before shard s of all parameters; of the whole row with as many as there are.
 uint64_t bytes_before(const Unit& unit, const Program& p, size_t s);
 
-// The piece of a rank by its coordinate on the axis that deals the batch.
-int piece_of(const Spread& spread, const Sharded& how, int batch_coordinate);
+// The piece of the ranks with this coordinate on the axis that gradients are summed over.
+int piece_of(const Spread& spread, const Sharded& how, int coordinate);
+// The axes over which gradients are summed, but that of the shards: who differs there alone holds
+// the same shard.
+std::string replicas_of(const Spread& spread, const Sharded& how);
 int pieces_per_shard(const Spread& spread, const Sharded& how);
 
 // Whether a cut lies inside the tensor.

@@ -119,13 +119,6 @@ int compute(lua_State* L) {
   return 0;
 }
 
-int average(lua_State* L) {
-  const Draft& d = open_draft(L);
-  orrery::check(d.edit->average(d.program, to_text(L, 2, "axis").c_str(),
-                                static_cast<int32_t>(lua_tointeger(L, 3)), lua_toboolean(L, 4)));
-  return 0;
-}
-
 int loss_scale(lua_State* L) {
   const Draft& d = open_draft(L);
   orrery::check(d.edit->loss_scale(d.program, lua_tonumber(L, 2), lua_tointeger(L, 3)));
@@ -249,13 +242,6 @@ std::vector<Api> draft_edit_api() {
        "In transform_forward: makes the op of a value compute in another dtype.",
        compute,
        {self, v, {"dtype", "dtype"}},
-       {}},
-      {"Draft",
-       "average",
-       "",
-       "Ranks of an axis train alone and average weights every few steps.",
-       average,
-       {self, on, {"every", "integer", "1"}, {"states", "boolean", "false"}},
        {}},
       {"Draft",
        "loss_scale",

@@ -110,7 +110,6 @@ orr_status* predict(void* self, const orr_predict_query* query, orr_prediction* 
   return guarded([&] {
     Script& s = script_of(self);
     out->bytes_sent = 0;
-    if (!s.predict) return;
     std::lock_guard lock(s.one_at_a_time);
     const int top = lua_gettop(s.L);
     luaL_checkstack(s.L, 8, "predict");
@@ -134,7 +133,12 @@ std::shared_ptr<const orr_strategy_api> script_strategy(lua_State* L, int index)
   script->transform = function_at(L, index, "transform");
   script->transform_forward = function_at(L, index, "transform_forward");
   script->predict = function_at(L, index, "predict");
-  script->table = {sizeof(orr_strategy_api), script.get(), describe, transform, predict, schedule,
+  script->table = {sizeof(orr_strategy_api),
+                   script.get(),
+                   describe,
+                   transform,
+                   script->predict ? predict : nullptr,
+                   schedule,
                    transform_forward};
   return {script, &script->table};
 }

@@ -120,6 +120,24 @@ int gather(lua_State* L) {
   return 1;
 }
 
+int take(lua_State* L) {
+  Program& program = program_here(L);
+  push_tensor(L, build::take(program, value_at(L, 1), value_at(L, 2)));
+  return 1;
+}
+
+int put(lua_State* L) {
+  Program& program = program_here(L);
+  push_tensor(L, build::put(program, value_at(L, 1), value_at(L, 2), operand_at(L, 3)));
+  return 1;
+}
+
+int scatter_add(lua_State* L) {
+  Program& program = program_here(L);
+  push_tensor(L, build::scatter_add(program, value_at(L, 1), value_at(L, 2), value_at(L, 3)));
+  return 1;
+}
+
 // A run-time index: a scalar tensor, or a number.
 ValueId index_at(lua_State* L, int index) {
   if (lua_type(L, index) != LUA_TNUMBER) return value_at(L, index);
@@ -216,6 +234,29 @@ std::vector<Api> shape_api() {
        "Rows of this [V,C] table by 0-based ids of any shape.",
        gather,
        {{"self", "tensor"}, {"ids", "tensor"}},
+       {}},
+      {"Tensor",
+       "take",
+       t,
+       "The elements at 0-based positions of the tensor, seen as one row.",
+       take,
+       {{"self", "tensor"}, {"index", "tensor"}},
+       {}},
+      {"Tensor",
+       "put",
+       t,
+       "The tensor, seen as one row, with the elements at these positions replaced by a number or "
+       "by others.",
+       put,
+       {{"self", "tensor"}, {"index", "tensor"}, {"value", "operand"}},
+       {}},
+      {"Tensor",
+       "scatter_add",
+       t,
+       "The tensor with rows added at 0-based positions of its first dim; what shares a position "
+       "adds up.",
+       scatter_add,
+       {{"self", "tensor"}, {"index", "tensor"}, {"rows", "tensor"}},
        {}},
       {"Tensor",
        "slice_at",

@@ -52,7 +52,7 @@ int group(lua_State* L) {
   call.name = text_of(made);
   post(comm(), std::move(call)).wait();
   const bool member = std::count(made.ranks.begin(), made.ranks.end(), world_info().rank) > 0;
-  made.group = comm().split(member ? 0 : -1);
+  made.group = comm().split(member ? 0 : -1, world_info().rank);
   push(L, std::move(made));
   return 1;
 }

@@ -48,6 +48,13 @@ ValueId attention(Program& p, ValueId q, ValueId k, ValueId v, int64_t heads, bo
 ValueId cross_entropy(Program& p, ValueId logits, ValueId labels, ValueId weights,
                       std::optional<int64_t> ignore);
 ValueId gather(Program& p, ValueId table, ValueId index);  // [V, C], [...] -> [..., C]
+// x's elements, seen as one row, at 0-based positions: of index's dims.
+ValueId take(Program& p, ValueId x, ValueId index);
+// x with the elements at these positions replaced by `value`, one for all or of index's dims; what
+// is given for a position that is named twice adds up.
+ValueId put(Program& p, ValueId x, ValueId index, const Operand& value);
+// x [n, ...] with rows [k, ...] added at the 0-based positions [k] of its first dim.
+ValueId scatter_add(Program& p, ValueId x, ValueId index, ValueId rows);
 ValueId dropout(Program& p, ValueId x, double rate);
 ValueId iota(Program& p, int64_t n, int32_t dtype);
 ValueId categorical(Program& p, ValueId logits);  // [R, C] -> i64 [R]

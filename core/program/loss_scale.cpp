@@ -11,7 +11,7 @@ constexpr double kLargest = 0x1p24;
 std::shared_ptr<State> scalar_state(const std::string& name, int32_t dtype, double value) {
   auto s = std::make_shared<State>();
   s->name = name, s->type = {dtype, {}}, s->role = Role::state;
-  s->initial = {Initial::constant, value, 0, {}};
+  s->initial = Initial::of_constant(value);
   return s;
 }
 

@@ -11,7 +11,8 @@ extern const OpDef pointwise_op, matmul_op, matmul_pointwise_op, reduce_op, argm
     norm_param_grad_op, attention_op, attention_grad_op, cross_entropy_op, cross_entropy_grad_op,
     gather_op, scatter_add_op, slice_at_op, update_slice_op, iota_op, categorical_op, reshape_op,
     transpose_op, split_op, concat_op, batch_mean_op, total_op, stop_gradient_op, user_gradient_op,
-    all_reduce_op, all_gather_op, reduce_scatter_op, broadcast_op, send_op, recv_op;
+    all_reduce_op, all_gather_op, reduce_scatter_op, broadcast_op, send_op, recv_op, all_to_all_op,
+    permute_op, vary_op, coordinate_op;
 
 const std::vector<const OpDef*>& all_op_defs() {
   // clang-format off
@@ -25,7 +26,8 @@ const std::vector<const OpDef*>& all_op_defs() {
       &transpose_op,          &split_op,              &concat_op,             &batch_mean_op,
       &total_op,              &stop_gradient_op,      &user_gradient_op,      &all_reduce_op,
       &all_gather_op,         &reduce_scatter_op,     &broadcast_op,          &send_op,
-      &recv_op};
+      &recv_op,               &all_to_all_op,         &permute_op,            &vary_op,
+      &coordinate_op};
   // clang-format on
   return defs;
 }

@@ -68,6 +68,8 @@ const std::vector<const OpDef*>& all_op_defs();
 
 // Whether the communicator, not a kernel, carries out this kind (ops/comm.cpp).
 bool is_exchange(const std::string& kind);
+// Whether it names a mesh axis: those, and two that move nothing.
+bool names_axis(const std::string& kind);
 
 // The dtype of a sum: attribute int "dtype", else that of what is summed.
 int32_t sum_dtype(const Attrs& attrs, int32_t summed);

@@ -5,9 +5,12 @@
 #include <stdexcept>
 
 #include "base/error.h"
+#include "base/text.h"
+#include "program/axes.h"
 #include "program/op.h"
 #include "program/relate.h"
 #include "program/state.h"
+#include "program/varying.h"
 
 namespace orrery {
 namespace {
@@ -96,6 +99,23 @@ int64_t Program::next_rng_id() {
   return hash_id(stream_ + site_.region + "#" + std::to_string(ordinal));
 }
 
+int Program::axis_size(const std::string& name) const {
+  int size = 1;
+  for (const std::string& one : factors_of(name)) {
+    const auto at = std::find_if(axes_.begin(), axes_.end(),
+                                 [&](const MeshAxis& axis) { return axis.name == one; });
+    if (at != axes_.end()) {
+      size *= at->size;
+      continue;
+    }
+    std::vector<std::string> known;
+    for (const MeshAxis& axis : axes_) known.push_back(axis.name);
+    fail_here(fmt::format("there is no axis '{}'{}; there {}", one, did_you_mean(one, known),
+                          known.empty() ? "are none" : "are: " + join(known, ", ")));
+  }
+  return size;
+}
+
 std::vector<ValueId> Program::add(const std::string& kind, const std::vector<ValueId>& in,
                                   Attrs attrs) {
   Op op;
@@ -120,7 +140,7 @@ Program Program::without_ops(const std::function<bool(ValueId)>& keep) const {
   p.updates_ = updates_, p.outputs_ = outputs_, p.rng_ordinals_ = rng_ordinals_;
   p.stream_ = stream_;
   p.user_gradients_ = user_gradients_, p.site_ = site_, p.phase_ = phase_,
-  p.batch_size_ = batch_size_;
+  p.batch_size_ = batch_size_, p.axes_ = axes_, p.cause_ = cause_;
   for (Value& v : p.values_) v.producer = kNone;
   return p;
 }
@@ -137,6 +157,7 @@ void Program::append(Op op) {
     }
     for (const Type& t : types) op.out.push_back(new_value(t, Role::activation));
     relate_to_batch(op);
+    relate_to_axes(*this, op);
   }
   for (size_t j = 0; j < op.out.size(); ++j) {
     Value& v = mutable_value(op.out[j]);
@@ -254,6 +275,8 @@ void Program::update(ValueId state, ValueId next) {
                     value(state).name, to_string(type(next)), value(next).batch_dim + 1,
                     value(next).batch_dim + 1));
   if (value(next).batch == Batch::partial) next = add1("total", {next});
+  if (!value(next).varying.empty())
+    check_varies_within(*this, next, value(state).varying, fmt::format("'{}'", value(state).name));
   for (auto& [old, now] : updates_)
     if (old == state) {
       now = next;
@@ -262,6 +285,9 @@ void Program::update(ValueId state, ValueId next) {
   updates_.emplace_back(state, next);
 }
 
-void Program::output(const std::string& name, ValueId id) { outputs_.emplace_back(name, id); }
+void Program::output(const std::string& name, ValueId id) {
+  check_varies_within(*this, id, "", fmt::format("the result '{}'", name));
+  outputs_.emplace_back(name, id);
+}
 
 }  // namespace orrery

@@ -46,7 +46,16 @@ struct Value {
   std::shared_ptr<State> state;  // params and states
   Part part;                     // what of the state this program has; `type` is the part's
   Tier tier = Tier::device;      // of the state; of an activation: where it waits for backward
+  // Mesh axes, "a*b", on which every coordinate has a value of its own, each of the full shape
+  // (program/varying.h). "": one value everywhere.
+  std::string varying;
   Site site;
+};
+
+// A mesh axis that collectives of a program may name.
+struct MeshAxis {
+  std::string name;
+  int size = 1;
 };
 
 struct Op {
@@ -110,6 +119,15 @@ class Program {
   void update(ValueId state, ValueId value);
   // Declares a fetched result.
   void output(const std::string& name, ValueId value);
+
+  // -- the mesh
+  // ---------------------------------------------------------------------------------------
+  // The axes that the program's collectives may name; `cause` is who asks for those added next.
+  void set_axes(std::vector<MeshAxis> axes) { axes_ = std::move(axes); }
+  // Ranks on an axis. Throws Error with the current site's prefix if there is none of that name.
+  int axis_size(const std::string& name) const;
+  void set_cause(const std::string& cause) { cause_ = cause; }
+  const std::string& cause() const { return cause_; }
 
   // -- where we are
   // --------------------------------------------------------------------------------
@@ -177,6 +195,8 @@ class Program {
   std::map<std::string, int64_t> rng_ordinals_;
   std::string stream_;
   std::vector<UserGradient> user_gradients_;
+  std::vector<MeshAxis> axes_;
+  std::string cause_;
   Site site_;
   Phase phase_ = Phase::forward;
   OpId twin_ = kNone;

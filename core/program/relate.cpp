@@ -22,8 +22,8 @@ void relate_all(Program& p, const Op& op, Batch batch) {
 // Whether f(x, c) is linear in x, the inputs of relation `kind`, for any values c of the others;
 // with `homogeneous` also f(0, c) = 0, so that it may be applied to the summands of a sum.
 bool is_linear(const Program& p, const Op& op, Batch kind, bool homogeneous) {
-  static const std::set<std::string> moves = {"reshape", "transpose", "split", "concat",
-                                              "stop_gradient"};
+  static const std::set<std::string> moves = {"reshape", "transpose",     "split",
+                                              "concat",  "stop_gradient", "vary"};
   auto varies = [&](ValueId v) { return p.value(v).batch == kind; };
   const bool all = std::all_of(op.in.begin(), op.in.end(), varies);
   if (moves.count(op.kind) || is_exchange(op.kind)) return all || !homogeneous;

@@ -31,23 +31,41 @@ struct HostTensor {
   }
 };
 
-// How a state begins. `uniform` is [a, b); `normal` has mean a and deviation b.
+struct State;
+
+// How a state begins. `uniform` is [a, b); `normal` has mean a and deviation b; `like` has what
+// another state holds then.
 struct Initial {
-  enum Kind { zeros, constant, uniform, normal, data } kind = zeros;
+  enum Kind { zeros, constant, uniform, normal, data, like } kind = zeros;
   double a = 0, b = 0;
-  HostTensor tensor;  // kind data
+  HostTensor tensor;             // kind data
+  std::vector<HostTensor> each;  // kind data, of a state that varies: one for each coordinate
+  std::shared_ptr<State> of;     // kind like
   // What random numbers are keyed by, both fixed when the state is made: the job's seed, and how
   // many states with random numbers the script has made with it. Names, ranks and the moment of the
   // first read do not matter.
   uint64_t seed = 1;
   int64_t ordinal = 0;
 
+  static Initial of_data(const HostTensor& value) {
+    Initial initial;
+    initial.kind = data, initial.tensor = value;
+    return initial;
+  }
+  static Initial of_constant(double value) {
+    Initial initial;
+    initial.kind = constant, initial.a = value;
+    return initial;
+  }
   bool is_random() const { return kind == uniform || kind == normal; }
 };
 
 // The part's elements out of the whole tensor, and back into it.
 void take_part(const HostTensor& whole, const Part& part, std::byte* to);
 void put_part(HostTensor& whole, const Part& part, const std::byte* from);
+
+// How the values of a state that varies become one.
+enum class Leave { mean, sum, first, refuse };
 
 struct State {
   std::string name;  // "blocks.1.qkv.weight"; optimizer state: "optim.<name>.m"
@@ -58,11 +76,18 @@ struct State {
   bool trained = false;   // params: some program of the script trains it
   bool constant = false;  // a tensor of the script's: belongs to no checkpoint
   Site site;
+  std::string beside;  // states: the parameter that it is updated with, "" if none is known
 
   // What this rank holds, and every rank of the world, by rank; `parts` is empty while all hold the
   // whole. Decided when the first program that uses the state is compiled (run/states.h).
   Part part;
   std::vector<Part> parts;
+  // The mesh axes on which every coordinate has a value of its own (program/varying.h), "" none,
+  // and by rank of the world the coordinate whose value it has; empty while no program says. Who
+  // reads the state from outside of programs gets one value, made as `leave` says.
+  std::string varying;
+  std::vector<int32_t> coordinate_of;
+  Leave leave = Leave::mean;
   bool bound = false;    // a compiled program works on the memory: it stays where it is
   uint64_t version = 0;  // grows whenever the value changes, alike on all ranks
 

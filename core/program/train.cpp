@@ -6,7 +6,9 @@
 
 #include "base/error.h"
 #include "program/autodiff.h"
+#include "program/axes.h"
 #include "program/build.h"
+#include "program/varying.h"
 
 namespace orrery {
 namespace {
@@ -69,16 +71,41 @@ void store_in(Program& p, ValueId sum, int32_t dtype, const std::string& param) 
   if (plain_cast) reread(p, sum);
 }
 
-// The gradient of one parameter before the one division: the totals of its uses, added in order.
-ValueId raw_gradient(Program& p, const GradientParts& parts, const State& param, int32_t wire) {
-  ValueId sum = kNone;
+// The sums over the batch of a parameter's uses, as they will be totalled.
+std::vector<ValueId> sums_of_uses(Program& p, const GradientParts& parts, const State& param,
+                                  int32_t wire) {
+  std::vector<ValueId> uses;
   for (ValueId part : parts.partial) {
     ValueId use = before_cast(p, part);
     if (wire) store_in(p, use, wire, param.name);
     if (use != part) reread(p, part);
     p.mutable_value(use).role = Role::grad;
     p.mutable_value(use).name = param.name;
-    ValueId total = p.cast(p.add1("total", {use}), param.type.dtype);
+    uses.push_back(use);
+  }
+  return uses;
+}
+
+// Has the op that makes this sum of samples complete it over `axis` alone.
+void complete_among(Program& p, ValueId sum, const std::string& axis) {
+  const OpId maker = p.value(sum).producer;
+  if (maker == kNone || p.value(sum).batch != Batch::partial) return;
+  Op& op = p.mutable_ops()[static_cast<size_t>(maker)];
+  if (reads_samples(p, op))
+    op.attrs["among"] = axis;
+  else
+    for (ValueId v : Op(op).in) complete_among(p, v, axis);
+}
+
+// The gradient of one parameter before the one division: the totals of its uses, added in order.
+// They vary on the axes `varies`.
+ValueId raw_gradient(Program& p, const std::vector<ValueId>& uses, const State& param,
+                     const std::string& varies) {
+  ValueId sum = kNone;
+  for (ValueId use : uses) {
+    Attrs attrs;
+    if (!varies.empty()) attrs["varies"] = varies;
+    ValueId total = p.cast(p.add1("total", {use}, attrs), param.type.dtype);
     sum = sum == kNone ? total : p.pointwise(ORR_FN_ADD, {sum, total});
   }
   return sum;
@@ -105,11 +132,12 @@ ValueId squared_norm(Program& p, const Gradients& g, size_t i, ValueId inverse) 
   auto sumsq = [&](ValueId x) { return p.cast(build::reduce(p, "sumsq", x, {}, false), ORR_F32); };
   if (g.regular[i] == kNone) {
     ValueId sq = sumsq(g.raw[i]);
+    if (inverse == kNone) return sq;
     return p.pointwise(ORR_FN_MUL, {sq, p.pointwise(ORR_FN_MUL, {inverse, inverse})});
   }
   if (g.raw[i] == kNone) return sumsq(g.regular[i]);
-  ValueId whole =
-      p.pointwise(ORR_FN_ADD, {p.pointwise(ORR_FN_MUL, {g.raw[i], inverse}), g.regular[i]});
+  ValueId mean = inverse == kNone ? g.raw[i] : p.pointwise(ORR_FN_MUL, {g.raw[i], inverse});
+  ValueId whole = p.pointwise(ORR_FN_ADD, {mean, g.regular[i]});
   return sumsq(whole);
 }
 
@@ -136,53 +164,111 @@ ValueId times(Program& p, ValueId x, ValueId factor) {
   return p.pointwise(ORR_FN_MUL, {x, p.cast(factor, p.type(x).dtype)});
 }
 
+// Every gradient, scaled to a summand of the mean, through the hooks.
+void exchange(Program& p, Gradients& g, const std::vector<std::shared_ptr<State>>& params,
+              const std::vector<GradientHook>& hooks) {
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (g.raw[i] == kNone) continue;
+    p.set_site(params[i]->site);
+    ValueId x = times(p, g.raw[i], g.scale);
+    for (auto hook = hooks.rbegin(); hook != hooks.rend(); ++hook) {
+      p.set_cause(hook->cause);
+      x = hook->exchange(p, params[i], x);
+      p.set_site({params[i]->site.region, hook->line});
+      if (p.type(x) != params[i]->type)
+        p.fail_here(fmt::format(
+            "exchange of strategy.{} was given the gradient of '{}' {} and "
+            "returned {}: return one of the same shape and dtype",
+            hook->cause, params[i]->name, to_string(params[i]->type), to_string(p.type(x))));
+      check_varies_within(p, x, without_axis(p.value(x).varying, hook->axis),
+                          fmt::format("what exchange returns for '{}'", params[i]->name));
+    }
+    p.set_cause("");
+    g.raw[i] = x;
+  }
+  g.scale = kNone;
+}
+
 }  // namespace
 
-void build_training(Program& p, ValueId loss, const std::vector<std::shared_ptr<State>>& params,
-                    const TrainParts& parts) {
+Training::Training(Program& p, ValueId loss, std::vector<std::shared_ptr<State>> params,
+                   TrainParts parts)
+    : params_(std::move(params)), parts_(std::move(parts)), loss_(loss) {
   p.output("loss", loss);
-  std::vector<ValueId> values;
-  for (auto& param : params) values.push_back(p.state_value(param));
-  const ValueId loss_scale = parts.scale ? parts.scale->value(p) : kNone;
+  for (auto& param : params_) values_.push_back(p.state_value(param));
+  if (parts_.scale) loss_scale_ = parts_.scale->value(p);
   Differentiated d = differentiate(
-      p, loss, values, loss_scale == kNone ? kNone : p.cast(loss_scale, p.type(loss).dtype));
-  Site site = p.site();
-  p.set_phase(Phase::update);
-  Gradients g;
-  ValueId clip = kNone;
-  for (size_t i = 0; i < params.size(); ++i) {
-    p.set_site(params[i]->site);
-    g.raw.push_back(raw_gradient(p, d.parts[i], *params[i], parts.wire));
-    g.regular.push_back(d.parts[i].regular);
+      p, loss, values_, loss_scale_ == kNone ? kNone : p.cast(loss_scale_, p.type(loss).dtype));
+  weight_ = d.weight;
+  const Site site = p.site();
+  for (size_t i = 0; i < params_.size(); ++i) {
+    p.set_site(params_[i]->site);
+    uses_.push_back(sums_of_uses(p, d.parts[i], *params_[i], parts_.wire));
+    regular_.push_back(d.parts[i].regular);
   }
   p.set_site(site);
-  if (d.weight != kNone)
-    g.scale = p.cast(p.pointwise(ORR_FN_RECIP, {p.add1("total", {d.weight})}), ORR_F32);
-  if (g.scale != kNone && loss_scale != kNone)
-    g.scale = p.pointwise(ORR_FN_DIV, {g.scale, loss_scale});
-  const ValueId squared = parts.clip_norm > 0 || parts.scale ? squared_norm(p, g) : kNone;
-  if (parts.clip_norm > 0 && squared != kNone) {
-    clip = clip_factor(p, squared, parts.clip_norm);
-    if (g.scale != kNone) g.scale = p.pointwise(ORR_FN_MUL, {g.scale, clip});
+}
+
+void Training::declare_states(Program& p) const {
+  Program tried = p;
+  update(tried);
+  for (const Value& v : tried.values())
+    if (v.state && v.role == Role::state) p.state_value(v.state);
+}
+
+void Training::update(Program& p, const std::string& batch,
+                      const std::vector<GradientHook>& hooks) const {
+  const Site site = p.site();
+  p.set_phase(Phase::update);
+  std::string varies;
+  for (const GradientHook& hook : hooks) varies = with_axis(varies, hook.axis);
+  Gradients g;
+  g.regular = regular_;
+  for (size_t i = 0; i < params_.size(); ++i) {
+    p.set_site(params_[i]->site);
+    if (!hooks.empty())
+      for (ValueId use : uses_[i]) complete_among(p, use, without_axis(batch, varies));
+    g.raw.push_back(raw_gradient(p, uses_[i], *params_[i], varies));
   }
-  for (size_t i = 0; i < params.size(); ++i) {
+  p.set_site(site);
+  if (weight_ != kNone)
+    g.scale = p.cast(p.pointwise(ORR_FN_RECIP, {p.add1("total", {weight_})}), ORR_F32);
+  if (g.scale != kNone && loss_scale_ != kNone)
+    g.scale = p.pointwise(ORR_FN_DIV, {g.scale, loss_scale_});
+  if (!hooks.empty()) exchange(p, g, params_, hooks);
+  ValueId clip = kNone;
+  const ValueId squared = parts_.clip_norm > 0 || parts_.scale ? squared_norm(p, g) : kNone;
+  if (parts_.clip_norm > 0 && squared != kNone) {
+    clip = clip_factor(p, squared, parts_.clip_norm);
+    g.scale = g.scale == kNone ? clip : p.pointwise(ORR_FN_MUL, {g.scale, clip});
+  }
+  for (size_t i = 0; i < params_.size(); ++i) {
     ValueId gradient = g.raw[i] == kNone ? kNone : times(p, g.raw[i], g.scale);
     if (ValueId extra = g.regular[i]; extra != kNone) {
       extra = times(p, extra, clip);
       gradient = gradient == kNone ? extra : p.pointwise(ORR_FN_ADD, {gradient, extra});
     }
     // A parameter that the loss does not use has a zero gradient; its weights still decay.
-    if (gradient == kNone) gradient = p.constant(0, params[i]->type.dtype, params[i]->type.dims);
-    p.set_site(params[i]->site);
-    if (parts.update) {
-      p.update(values[i], parts.update(p, params[i], values[i], gradient));
+    if (gradient == kNone) gradient = p.constant(0, params_[i]->type.dtype, params_[i]->type.dims);
+    p.set_site(params_[i]->site);
+    if (parts_.update) {
+      const size_t before = p.updates().size();
+      p.update(values_[i], parts_.update(p, params_[i], values_[i], gradient));
+      for (size_t u = before; u < p.updates().size(); ++u)
+        if (State& s = *p.value(p.updates()[u].first).state; s.role == Role::state)
+          s.beside = params_[i]->name;
     } else {
-      p.update(p.state_value(parts.gradients.at(i)), gradient);
+      p.update(p.state_value(parts_.gradients.at(i)), gradient);
     }
   }
   p.set_site(site);
-  if (parts.scale) parts.scale->guard(p, loss, squared);
+  if (parts_.scale) parts_.scale->guard(p, loss_, squared);
   p.set_phase(Phase::forward);
+}
+
+void build_training(Program& p, ValueId loss, const std::vector<std::shared_ptr<State>>& params,
+                    const TrainParts& parts) {
+  Training(p, loss, params, parts).update(p);
 }
 
 }  // namespace orrery

@@ -16,6 +16,14 @@
 
 namespace orrery {
 
+// What a strategy makes of a parameter's gradient in place of its sum over some ranks. It gets the
+// mean gradient's summand of each coordinate of `axis` (program/varying.h): in units that neither a
+// loss scale nor a ragged batch changes; it returns what all of them agree on.
+struct GradientHook {
+  std::string axis, cause, line;
+  std::function<ValueId(Program&, const std::shared_ptr<State>&, ValueId gradient)> exchange;
+};
+
 struct TrainParts {
   std::function<ValueId(Program&, const std::shared_ptr<State>&, ValueId value, ValueId gradient)>
       update;                                     // empty: gradients become the given states
@@ -25,8 +33,30 @@ struct TrainParts {
   int32_t wire = 0;  // dtype in which gradients are added over the batch; 0: in which they are made
 };
 
-// Completes `p`, whose forward ops end in `loss`. Declares outputs "loss" and, with clipping,
-// "grad_norm", and the updates of params (natural order of names) and optimizer states.
+class Training {
+ public:
+  // Appends backward ops to `p`, whose forward ops end in `loss`, and declares the output "loss".
+  Training(Program& p, ValueId loss, std::vector<std::shared_ptr<State>> params, TrainParts parts);
+
+  // Declares the states that the update will need, so that strategies see them before it is there.
+  void declare_states(Program& p) const;
+
+  // Appends the update of all params (natural order of names) and optimizer states; declares with
+  // clipping the output "grad_norm". Gradients go through the hooks, the last one first; `batch` is
+  // the axes that deal the batch.
+  void update(Program& p, const std::string& batch = "",
+              const std::vector<GradientHook>& hooks = {}) const;
+
+ private:
+  std::vector<std::shared_ptr<State>> params_;
+  TrainParts parts_;
+  ValueId loss_, loss_scale_ = kNone, weight_ = kNone;
+  std::vector<ValueId> values_;
+  std::vector<std::vector<ValueId>> uses_;  // of a parameter: the sums over the batch of its uses
+  std::vector<ValueId> regular_;            // kNone where a parameter has no penalty
+};
+
+// Both, without hooks.
 void build_training(Program& p, ValueId loss, const std::vector<std::shared_ptr<State>>& params,
                     const TrainParts& parts);
 

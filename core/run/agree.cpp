@@ -15,8 +15,10 @@ namespace orrery {
 
 uint64_t program_digest(const Blueprint& b) {
   uint64_t h = 1469598103934665603ULL;
-  for (char c : to_string(b.program) + std::to_string(b.microbatches))
-    h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  std::string text = to_string(b.program) + std::to_string(b.microbatches);
+  for (const Periodic& one : b.spread.periodic)
+    for (const auto& program : one.rounds) text += std::to_string(one.every) + to_string(*program);
+  for (char c : text) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
   return h;
 }
 

@@ -71,34 +71,43 @@ Blueprint Drawing::draw(const BatchFields& batch, bool training, int world,
     p.set_site({"", spec_.line});
     const Asked asked = apply_forward(p, stack);
     if (asked.loss_scale.initial > 0 && !loss_scale_) loss_scale_.emplace(asked.loss_scale);
-    finish(b, loss, training, asked.wire);
+    const std::optional<Training> training_step = begin_training(b, loss, training, asked.wire);
     unbatched_.clear();
     for (auto& [name, id] : extra) {
       if (p.value(id).batch == Batch::none && !p.type(id).dims.empty()) unbatched_.push_back(name);
       p.output(name, whole(p, id));
     }
+    if (spec_.fast) allow_fast_products(p);
+    if (training_step && !stack.empty()) training_step->declare_states(p);
+    apply_strategies(p, stack, world, states_, b.spread);
+    if (training_step) {
+      p.set_site({"", spec_.line});
+      training_step->update(p, b.spread.gradient_axis(), b.spread.exchanges);
+    }
+    complete_step(p, b.spread, training);
   }
-  if (spec_.fast) allow_fast_products(p);
-  b.spread = apply_strategies(p, stack, world);
   check_outputs(b);
-  if (loss_scale_ && (b.spread.averaging.every > 0 || b.spread.serving.on()))
+  if (loss_scale_ && (!b.spread.apart.empty() || b.spread.serving.on()))
     fail(ORR_INVALID,
-         "{}: strategy.{} lets ranks train alone, which would each need another loss scale: leave "
+         "{}: {} lets ranks train alone, which would each need another loss scale: leave "
          "loss_scale out and compute in bf16 or f32",
-         spec_.line, b.spread.serving.on() ? b.spread.serving.cause : b.spread.averaging.cause);
+         spec_.line,
+         b.spread.serving.on() ? "strategy." + b.spread.serving.cause
+                               : "axis '" + b.spread.apart + "'");
   b.microbatches = spec_.microbatches ? spec_.microbatches
                    : microbatches     ? microbatches
                                       : b.spread.workers();
   return b;
 }
 
-void Drawing::finish(Blueprint& b, ValueId loss, bool training, int32_t wire) {
+std::optional<Training> Drawing::begin_training(Blueprint& b, ValueId loss, bool training,
+                                                int32_t wire) {
   Program& p = b.program;
   for (auto& s : spec_.params) p.state_value(s);  // every program cuts the same parameters
   if (!training) {
     p.mutable_updates().clear();  // what the model keeps of its batches is not kept of this one
     p.output("loss", loss);
-    return;
+    return std::nullopt;
   }
   std::vector<std::shared_ptr<State>> trained;
   TrainParts parts{nullptr, {}, spec_.clip_norm, loss_scale_ ? &*loss_scale_ : nullptr, wire};
@@ -110,7 +119,7 @@ void Drawing::finish(Blueprint& b, ValueId loss, bool training, int32_t wire) {
   }
   if (trained.empty() && !spec_.states.empty())
     fail(ORR_INVALID, "{}: params has no parameter to train: all in it are frozen", spec_.line);
-  build_training(p, loss, trained, parts);
+  return Training(p, loss, std::move(trained), std::move(parts));
 }
 
 // The optimizer's update, which leaves a note of what it takes and changes.

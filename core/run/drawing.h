@@ -27,12 +27,13 @@ class Drawing {
   bool scales_loss() const { return loss_scale_.has_value(); }
 
  private:
-  void finish(Blueprint& b, ValueId loss, bool training, int32_t wire);
+  std::optional<Training> begin_training(Blueprint& b, ValueId loss, bool training, int32_t wire);
   decltype(RunSpec::update) noting(Updating& note) const;
   void check_outputs(const Blueprint& b) const;
 
   const RunSpec& spec_;
   std::optional<LossScale> loss_scale_;
+  StrategyStates states_;
   std::vector<std::string> unbatched_;  // tensors among the second results of the last draw
 };
 

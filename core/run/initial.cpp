@@ -67,6 +67,21 @@ void set_constant(const State& s) {
   write_part(s, part.data());
 }
 
+// What another state holds now, or will begin with.
+void copy_other(const std::shared_ptr<State>& state) {
+  State& other = *state->initial.of;
+  if (!other.lies_somewhere()) {
+    const std::shared_ptr<State> of = state->initial.of;
+    state->initial = other.initial;
+    return set_initial(state);
+  }
+  if (other.parts != state->parts || !other.coordinate_of.empty() || other.part != state->part)
+    return write_state(*state, read_state(other));
+  std::vector<std::byte> part(state->part.type(state->type).bytes());
+  read_part(other, part.data());
+  write_part(*state, part.data());
+}
+
 void draw_part(State& state) {
   auto whole = std::make_shared<State>();
   whole->name = state.name, whole->type = state.type, whole->initial = state.initial;
@@ -81,7 +96,10 @@ void draw_part(State& state) {
 
 void set_initial(const std::shared_ptr<State>& state) {
   switch (state->initial.kind) {
-    case Initial::data: return write_state(*state, state->initial.tensor);
+    case Initial::data:
+      return state->initial.each.empty() ? write_state(*state, state->initial.tensor)
+                                         : write_each(*state, state->initial.each);
+    case Initial::like: return copy_other(state);
     case Initial::uniform:
     case Initial::normal: return state->part.is_whole() ? draw(state) : draw_part(*state);
     case Initial::constant: return set_constant(*state);

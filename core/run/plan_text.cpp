@@ -10,12 +10,12 @@
 #include "base/error.h"
 #include "base/in_parallel.h"
 #include "base/text.h"
-#include "lower/average.h"
 #include "lower/kernel_choice.h"
 #include "lower/lower.h"
 #include "run/ledger.h"
 #include "run/plan_fit.h"
 #include "run/plan_memory.h"
+#include "run/plan_ops.h"
 #include "run/plan_time.h"
 #include "run/plan_traffic.h"
 #include "run/schedule_picture.h"
@@ -75,18 +75,25 @@ std::string kind_text(const RankPlan& plan, const std::vector<int>& who,
   return text + kernels_text(plan, kernels);
 }
 
-// What ranks that train alone send when they meet, which is no part of a step.
-std::string average_text(const Spread& spread, const RankPlan& step, const std::vector<int>& who,
-                         const std::vector<StrategyUse>& stack,
-                         const std::vector<std::string>& kernels) {
-  const int every = spread.averaging.every;
-  if (every == 0) return "";
-  const Program program = averaging_program(step.local.program, spread);
-  const Spread meeting = averaging_spread(spread);
-  const RankPlan plan = lower({&program, &meeting, 1, who.front(), kernels});
-  const std::string what =
-      every == 1 ? "more after each step" : fmt::format("more after every {} steps", every);
-  return traffic_text(plan, who, stack, what.c_str());
+// What strategies with a clock of their own do, which is no part of a step.
+std::string periodic_text(const Blueprint& b, const std::vector<int>& who,
+                          const std::vector<StrategyUse>& stack,
+                          const std::vector<std::string>& kernels) {
+  std::string text;
+  for (const Periodic& one : b.spread.periodic)
+    for (size_t round = 0; round < one.rounds.size(); ++round) {
+      const Spread spread = spread_of_periodic(b.spread);
+      const RankPlan plan =
+          lower({one.rounds[round].get(), &spread, b.microbatches, who.front(), kernels});
+      std::string what = one.every == 1 ? "more after each step"
+                                        : fmt::format("more after every {} steps", one.every);
+      if (one.rounds.size() > 1)
+        what += fmt::format(", round {} of {}", round + 1, one.rounds.size());
+      text += fmt::format("  program of strategy.{}, memory {}\n", one.cause,
+                          human_bytes(static_cast<double>(plan.arena_bytes + plan.comm_bytes)));
+      text += traffic_text(plan, who, stack, what.c_str());
+    }
+  return text;
 }
 
 // Plans every distinct rank.
@@ -105,9 +112,8 @@ std::string step_plan(const Blueprint& b, const std::vector<StrategyUse>& stack,
     for (size_t kind : groups[g]) {
       const std::vector<int>& who = kinds.alike()[kind];
       turn_into(plan, who.front());
-      found.push_back(
-          {kind_text(plan, who, stack, kernels) + average_text(b.spread, plan, who, stack, kernels),
-           timeline_of(plan, kinds, machine)});
+      found.push_back({kind_text(plan, who, stack, kernels) + periodic_text(b, who, stack, kernels),
+                       timeline_of(plan, kinds, machine)});
     }
     return found;
   });
@@ -127,12 +133,22 @@ std::string step_plan(const Blueprint& b, const std::vector<StrategyUse>& stack,
   return text;
 }
 
+std::string write_ops(const Blueprint& b, const std::vector<std::string>& kernels,
+                      const std::string& path) {
+  const RankPlan plan = lower({&b.program, &b.spread, b.microbatches, 0, kernels});
+  std::ofstream file(path);
+  file << ops_json(plan);
+  if (!file.flush()) fail(ORR_FAILED, "--ops {}: cannot be written", path);
+  return "";
+}
+
 }  // namespace
 
 std::string plan_text(const PlanSource& source) {
   const RuntimeOptions& options = runtime_options();
   if (options.plan_diff) return plan_diff(source, options.plan_rank);
   Blueprint b = source.draw(source.stack, source.world);
+  if (!options.plan_ops.empty()) return write_ops(b, source.kernels, options.plan_ops);
   std::string text;
   if (options.plan_fit) text = fit_microbatches(b, source.kernels, options.plan_fit);
   return text + step_plan(b, source.stack, source.kernels);

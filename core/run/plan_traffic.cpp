@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <orrery/sdk/traffic.hpp>
-
 #include "base/text.h"
 
 namespace orrery {
@@ -16,9 +14,8 @@ uint64_t sent_by(const RankPlan& plan, const std::map<int, int64_t>& times, int 
   uint64_t sum = 0;
   for (auto& [index, n] : times) {
     const Exchange& e = plan.exchanges[static_cast<size_t>(index)];
-    sum += static_cast<uint64_t>(n) * orr::traffic::bytes_sent(e.descriptor(),
-                                                               plan.spread.coordinate(e.axis, rank),
-                                                               plan.spread.size_of(e.axis));
+    sum += static_cast<uint64_t>(n) *
+           e.sent_by(plan.spread.coordinate(e.axis, rank), plan.spread.size_of(e.axis));
   }
   return sum;
 }

@@ -38,7 +38,8 @@ std::vector<Prediction> predictions(const RankPlan& plan, const std::vector<Stra
     for (auto& [index, n] : times) {
       const Exchange& e = plan.exchanges[static_cast<size_t>(index)];
       if (e.is_copy() || e.cause != use.name) continue;
-      p.predicted += predict_bytes(use, query_of(plan, e, rank)) * static_cast<uint64_t>(n);
+      p.predicted += predict_bytes(use, query_of(plan, e, rank)).value_or(e.bytes_sent) *
+                     static_cast<uint64_t>(n);
       p.counted += e.bytes_sent * static_cast<uint64_t>(n);
     }
     found.push_back(p);
@@ -51,7 +52,7 @@ uint64_t predicted_message(const StrategyUse& use, uint64_t bytes) {
   q.size = sizeof q;
   q.axis_size = 2, q.op = ORR_COLL_SEND, q.element_bytes = 1;
   q.reduced_elements = q.reduced_bytes = bytes;
-  return predict_bytes(use, q);
+  return predict_bytes(use, q).value_or(bytes);
 }
 
 }  // namespace orrery

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/rank_kinds.h"
 
+#include <orrery/ops.h>
 #include <map>
-#include <orrery/sdk/traffic.hpp>
 #include <string>
 
 #include "base/error.h"
@@ -96,8 +96,7 @@ void turn_into(RankPlan& plan, int rank) {
   plan.rank = rank;
   for (Exchange& e : plan.exchanges)
     if (!e.axis.empty())
-      e.bytes_sent = orr::traffic::bytes_sent(e.descriptor(), plan.spread.coordinate(e.axis, rank),
-                                              plan.spread.size_of(e.axis));
+      e.bytes_sent = e.sent_by(plan.spread.coordinate(e.axis, rank), plan.spread.size_of(e.axis));
 }
 
 Kind RankKinds::describe(int rank) const {
@@ -105,11 +104,17 @@ Kind RankKinds::describe(int rank) const {
   for (const Axis& axis : b_.spread.axes) {
     int at = b_.spread.coordinate(axis.name, rank);
     if (axis.name == b_.spread.tensor.axis) at = alike_[static_cast<size_t>(at)];
-    if (axis.name != b_.spread.batch_axis || !b_.spread.sharded.empty()) kind.push_back(at);
+    if (!has_axis(b_.spread.batch_axis, axis.name) || !b_.spread.sharded.empty())
+      kind.push_back(at);
   }
-  size_t me = static_cast<size_t>(b_.spread.coordinate(b_.spread.batch_axis, rank));
-  kind.push_back(first_[me + 1] - first_[me]);
-  kind.push_back(orr_tree_nodes(first_[me], first_[me + 1], b_.microbatches));
+  // Of sums over all ranks that share the batch, and over those that gradients are summed over.
+  for (const std::string& axis : {b_.spread.batch_axis, b_.spread.gradient_axis()}) {
+    const std::vector<int64_t> first = leaves_among(b_.spread, first_, axis, rank);
+    const auto me = static_cast<size_t>(b_.spread.coordinate(axis, rank));
+    kind.push_back(first[me + 1] - first[me]);
+    kind.push_back(orr_tree_nodes(first[me], first[me + 1], first.back()));
+    kind.push_back(first.back());
+  }
   return kind;
 }
 

@@ -50,9 +50,11 @@ uint64_t digest_of(const State& s) {
 
 // The lowest rank that holds what rank r holds.
 size_t first_holder(const State& s, size_t r) {
-  if (s.parts.empty()) return 0;
-  return static_cast<size_t>(std::find(s.parts.begin(), s.parts.end(), s.parts[r]) -
-                             s.parts.begin());
+  for (size_t first = 0; first < r; ++first)
+    if ((s.parts.empty() || s.parts[first] == s.parts[r]) &&
+        (s.coordinate_of.empty() || s.coordinate_of[first] == s.coordinate_of[r]))
+      return first;
+  return r;
 }
 
 // Whether an element has all bits of `exponent`, which infinities and NaNs have.

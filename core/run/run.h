@@ -128,6 +128,7 @@ struct RuntimeOptions {
   int plan_rank = 0;
   uint64_t plan_fit = 0;     // bytes that a rank has, 0: microbatches stay as they are
   std::string plan_machine;  // file that describes the machine to plan for, "" assumes one
+  std::string plan_ops;      // file that gets the ops of rank 0 instead (plan_ops.h), "" none
   std::string plan_svg;      // where the picture of a pipeline's schedule goes, "" nowhere
   uint64_t seed = 1;
   std::string run_directory;  // "" keeps none
@@ -143,6 +144,10 @@ struct PlanDone {};
 void materialize(const std::vector<std::shared_ptr<State>>& states);
 HostTensor read_state(State& state);
 void write_state(State& state, const HostTensor& value);
+// Of a state that varies, the value of one coordinate; collective. A writer of several keeps its
+// own coordinate's; what another number of them gives becomes one value, as its `leave` says.
+HostTensor read_of(State& state, int32_t coordinate);
+void write_each(State& state, const std::vector<HostTensor>& values);
 
 // The world, and collectives that the core itself posts in equal order on all ranks: size 1 is the
 // identity, `line` names the call. What scripts say is in job/words.h.

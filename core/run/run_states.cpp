@@ -31,6 +31,37 @@ void check_finite(const State& s, const HostTensor& value, int64_t step) {
          step, s.name, where);
 }
 
+// What a checkpoint calls the value of one of n coordinates: "w@0", "w@1"; "w" if there is one.
+std::string name_of(const std::string& state, int32_t n, int32_t coordinate) {
+  return n == 1 ? state : fmt::format("{}@{}", state, coordinate);
+}
+
+// The values of a state, by the names that a checkpoint gives them.
+std::map<std::string, std::vector<HostTensor>> by_state(std::map<std::string, HostTensor> tensors,
+                                                        const std::string& directory) {
+  std::map<std::string, std::vector<HostTensor>> values;
+  for (auto& [name, value] : tensors) {
+    const size_t at = name.rfind('@');
+    const std::string state = name.substr(0, at);
+    if (at == std::string::npos || name.substr(at + 1) != "0") {
+      if (at == std::string::npos || !tensors.count(state + "@0")) values[name] = {value};
+      continue;
+    }
+    for (int32_t c = 0; tensors.count(name_of(state, 2, c)); ++c)
+      values[state].push_back(tensors.at(name_of(state, 2, c)));
+    for (const HostTensor& each : values[state])
+      if (each.type != value.type)
+        fail(ORR_FAILED, "checkpoint '{}': the ranks' values of '{}' are {} and {}", directory,
+             state, to_string(value.type), to_string(each.type));
+  }
+  return values;
+}
+
+int32_t coordinates_of(const State& s) {
+  const auto& of = s.coordinate_of;
+  return of.empty() ? 1 : 1 + *std::max_element(of.begin(), of.end());
+}
+
 }  // namespace
 
 void refuse_equal_names(const std::vector<std::shared_ptr<State>>& states, const std::string& line,
@@ -59,24 +90,25 @@ void RunStates::remember(const std::shared_ptr<State>& s) {
   known_.push_back(s);
   auto loaded = pending_.find(s->name);
   if (loaded == pending_.end()) return;
-  if (loaded->second.type != s->type)
-    fail(ORR_FAILED, "the checkpoint's '{}' is {}, this run wants {}", s->name,
-         to_string(loaded->second.type), to_string(s->type));
+  if (const Type& type = loaded->second.front().type; type != s->type)
+    fail(ORR_FAILED, "the checkpoint's '{}' is {}, this run wants {}", s->name, to_string(type),
+         to_string(s->type));
   begin_with(s, loaded->second);
   pending_.erase(loaded);
 }
 
 // What has no memory gets it as its initial value: its part is not known yet.
-void RunStates::begin_with(const std::shared_ptr<State>& s, const HostTensor& value) {
-  if (s->lies_somewhere()) return write_state(*s, value);
-  s->initial = {Initial::data, 0, 0, value};
+void RunStates::begin_with(const std::shared_ptr<State>& s, const std::vector<HostTensor>& values) {
+  if (s->lies_somewhere()) return write_each(*s, values);
+  s->initial = {};
+  s->initial.kind = Initial::data, s->initial.each = values;
   ++s->version;
   loaded_.push_back(s);
 }
 
 void RunStates::forget_loaded() {
   for (auto& s : loaded_)
-    if (s->lies_somewhere()) s->initial.tensor = {};
+    if (s->lies_somewhere()) s->initial.each.clear();
   std::erase_if(loaded_, [](auto& s) { return s->lies_somewhere(); });
 }
 
@@ -93,23 +125,33 @@ const std::vector<std::shared_ptr<State>>& RunStates::all() {
 }
 
 // Rank 0 writes, one tensor at a time; the others give it their parts, then wait for the outcome.
-void RunStates::save(const std::string& directory, const CheckpointFacts& facts) {
+void RunStates::save(const std::string& directory, const CheckpointFacts& facts,
+                     const std::set<const State*>& alike) {
   bool writing = world_info().rank == 0 || ranks_ == 1;
   size_t read = 0;
   std::vector<NamedTensor> tensors;
-  for (auto& s : all())
-    tensors.push_back({s->name, s->role == Role::param, {s->type, [&, s] {
-                                                           ++read;
-                                                           HostTensor value = read_state(*s);
-                                                           if (writing)
-                                                             check_finite(*s, value, facts.step);
-                                                           return value;
-                                                         }}});
-  for (auto& [name, value] : pending_)  // loaded, and not in use yet
-    tensors.push_back({name, false, {value.type, [&read, value = value] {
-                                       ++read;
-                                       return value;
-                                     }}});
+  const auto add = [&](const State& s, int32_t n, int32_t c, std::function<HostTensor()> value) {
+    tensors.push_back({name_of(s.name, n, c), s.role == Role::param, {s.type, [&, value] {
+                                                                        ++read;
+                                                                        return value();
+                                                                      }}});
+  };
+  for (auto& s : all()) {
+    const int32_t n = alike.count(s.get()) ? 1 : coordinates_of(*s);
+    for (int32_t c = 0; c < n; ++c)
+      add(*s, n, c, [&, s, c] {
+        HostTensor value = read_of(*s, c);
+        if (writing) check_finite(*s, value, facts.step);
+        return value;
+      });
+  }
+  for (auto& [name, values] : pending_) {  // loaded, and not in use yet
+    State s;
+    s.name = name, s.type = values.front().type, s.role = Role::state;
+    const auto n = static_cast<int32_t>(values.size());
+    for (int32_t c = 0; c < n; ++c)
+      add(s, n, c, [value = values[static_cast<size_t>(c)]] { return value; });
+  }
   sort_for_checkpoint(tensors);
   std::string error;
   if (writing) error = error_of([&] { save_checkpoint(directory, facts, tensors); });
@@ -121,33 +163,36 @@ void RunStates::save(const std::string& directory, const CheckpointFacts& facts)
 
 CheckpointFacts RunStates::load(const std::string& directory) {
   LoadedCheckpoint c;
+  std::map<std::string, std::vector<HostTensor>> values;
   throw_together(error_of([&] {
                    c = load_checkpoint(directory);
-                   check_fits(c, directory);
+                   values = by_state(std::move(c.tensors), directory);
+                   check_fits(values, directory);
                  }),
                  "run:load");
   if (ranks_ > 1) compare_loaded(c, directory);
   for (auto& s : known_) {
-    auto found = c.tensors.find(s->name);
+    auto found = values.find(s->name);
     begin_with(s, found->second);
-    c.tensors.erase(found);
+    values.erase(found);
   }
-  pending_ = std::move(c.tensors);
+  pending_ = std::move(values);
   remember_buffers();
   return c.facts;
 }
 
-void RunStates::check_fits(const LoadedCheckpoint& c, const std::string& directory) {
+void RunStates::check_fits(const std::map<std::string, std::vector<HostTensor>>& values,
+                           const std::string& directory) {
   remember_model();
   for (auto& s : known_) {
-    auto found = c.tensors.find(s->name);
-    if (found == c.tensors.end())
+    auto found = values.find(s->name);
+    if (found == values.end())
       fail(ORR_FAILED, "checkpoint '{}' has no tensor '{}' {}", directory, s->name,
            to_string(s->type));
-    if (found->second.type != s->type)
+    if (const Type& type = found->second.front().type; type != s->type)
       fail(ORR_FAILED,
            "checkpoint '{}': '{}' is {}, but {} here; load it into the model that was saved",
-           directory, s->name, to_string(found->second.type), to_string(s->type));
+           directory, s->name, to_string(type), to_string(s->type));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,8 +34,10 @@ class RunStates {
   // With those of the model and the buffers that have changed, and memory for every one.
   const std::vector<std::shared_ptr<State>>& all();
 
-  // Refuses parameters that are not finite.
-  void save(const std::string& directory, const CheckpointFacts& facts);
+  // Refuses parameters that are not finite. `alike`: states that vary, but whose ranks all hold the
+  // same now; of the others it saves every coordinate's.
+  void save(const std::string& directory, const CheckpointFacts& facts,
+            const std::set<const State*>& alike);
   // Every rank reads the directory for itself; all go on with what rank 0 has read, or none does.
   CheckpointFacts load(const std::string& directory);
   // What a checkpoint gave lies in the states' memory now: its own copy may go.
@@ -44,15 +47,17 @@ class RunStates {
   void throw_together(const std::string& error, const char* what) const;
 
  private:
-  void begin_with(const std::shared_ptr<State>& s, const HostTensor& value);
-  void check_fits(const LoadedCheckpoint& c, const std::string& directory);
+  void begin_with(const std::shared_ptr<State>& s, const std::vector<HostTensor>& values);
+  void check_fits(const std::map<std::string, std::vector<HostTensor>>& values,
+                  const std::string& directory);
   void compare_loaded(const LoadedCheckpoint& c, const std::string& directory) const;
 
   void remember_model();
 
   const RunSpec& spec_;
   std::vector<std::shared_ptr<State>> known_, loaded_;
-  std::map<std::string, HostTensor> pending_;  // optimizer states, until a step makes them
+  // Optimizer states, until a step makes them: one value, or one of each coordinate.
+  std::map<std::string, std::vector<HostTensor>> pending_;
   int ranks_;
 };
 

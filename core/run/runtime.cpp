@@ -120,16 +120,27 @@ void Runtime::meet() try {
 }
 
 int Runtime::group(const Spread& spread, const std::string& axis) {
-  int rank = world().rank, size = spread.size_of(axis);
-  if (size == world().size) return 0;
-  int first = spread.peer(axis, 0, rank), stride = spread.peer(axis, 1, rank) - first;
-  auto [at, fresh] = groups_.try_emplace({size, stride}, 0);
-  if (fresh) at->second = comm().split(first);
+  const int rank = world().rank;
+  std::vector<std::pair<int, int>> shape;
+  for (const std::string& one : factors_of(axis)) {
+    const int size = spread.size_of(one);
+    if (size == 1) continue;
+    const int stride = spread.peer(one, 1, rank) - spread.peer(one, 0, rank);
+    if (!shape.empty() && shape.back().second == size * stride)
+      shape.back() = {shape.back().first * size, stride};  // neighbours in the nest are one
+    else
+      shape.push_back({size, stride});
+  }
+  if (world().size == 1 || shape == decltype(shape){{world().size, 1}}) return 0;
+  auto [at, fresh] = groups_.try_emplace(std::move(shape), 0);
+  if (fresh) at->second = comm().split(spread.peer(axis, 0, rank), spread.coordinate(axis, rank));
   return at->second;
 }
 
 void Runtime::form_groups(const Spread& spread) {
   for (const Axis& axis : spread.axes) group(spread, axis.name);
+  for (const std::string& several : {spread.batch_axis, spread.gradient_axis()})
+    if (!several.empty()) group(spread, several);
   for (const Halves& h : spread.halves)
     for (const std::string& half : {h.outer, h.inner}) group(spread, half);
 }

@@ -55,7 +55,7 @@ class Runtime {
 
   const World& world();  // as the launcher said
   WorldComm& comm();     // opened on first use; collective
-  // The group of the ranks that share all coordinates with this one but that on `axis`: for
+  // The group of the ranks that share all coordinates with this one but those on `axis`: for
   // WorldComm::submit. Made on first use; collective.
   int group(const Spread& spread, const std::string& axis);
   // All of them, in one order on all ranks, whatever each will use.
@@ -96,7 +96,8 @@ class Runtime {
  private:
   std::unique_ptr<World> world_;
   std::unique_ptr<WorldComm> comm_;
-  std::map<std::pair<int, int>, int> groups_;  // by size and distance of neighbours
+  // By sizes and distances of neighbours on the axes.
+  std::map<std::vector<std::pair<int, int>>, int> groups_;
   std::vector<std::string> kernels_;
   std::unique_ptr<Device> device_;
   SharedArena arena_, staging_{SharedArena::Of::staging}, sums_{SharedArena::Of::sums};

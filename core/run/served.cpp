@@ -174,7 +174,7 @@ void Served::connect(const std::vector<ServerShare>& shares, const std::vector<V
     link.values = Parcel(std::move(wanted)), link.weights = Parcel(share.params);
     for (int r = 0; r < world_; ++r) {
       if (r == s) continue;
-      const int group = runtime_.comm().split(rank_ == s || rank_ == r ? 0 : -1);
+      const int group = runtime_.comm().split(rank_ == s || rank_ == r ? 0 : -1, rank_);
       if (rank_ != s && rank_ != r) continue;
       auto line = std::make_unique<Line>(runtime_.comm(), group, how_.line);
       if (rank_ == r) link.server = std::make_unique<Far>(*line);

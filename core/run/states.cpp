@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "lower/localize.h"
 #include "plugin/host.h"
+#include "program/elements.h"
 #include "run/profile.h"
 #include "run/run.h"
 #include "run/runtime.h"
@@ -94,20 +95,28 @@ void tell_parts(std::vector<std::shared_ptr<State>> states) {
       s->parts.clear();
 }
 
-// The ranks that give their parts to a reader of the whole: the lowest that holds each, or the
-// lowest that holds everything.
-std::vector<int> givers(const State& s) {
+Part part_of(const State& s, int rank) {
+  return s.parts.empty() ? Part{} : s.parts[static_cast<size_t>(rank)];
+}
+
+// The ranks that give their parts to a reader of the whole that a coordinate has: the lowest that
+// holds each, or the lowest that holds everything.
+std::vector<int> givers(const State& s, int32_t coordinate) {
   std::vector<int> found;
-  for (auto p = s.parts.begin(); p != s.parts.end(); ++p) {
-    if (p->is_whole()) return {static_cast<int>(p - s.parts.begin())};
-    if (p->type(s.type).elements() > 0 && std::find(s.parts.begin(), p, *p) == p)
-      found.push_back(static_cast<int>(p - s.parts.begin()));
+  std::vector<Part> given;
+  for (int r = 0; r < world_info().size; ++r) {
+    if (!s.coordinate_of.empty() && s.coordinate_of[static_cast<size_t>(r)] != coordinate) continue;
+    const Part part = part_of(s, r);
+    if (part.is_whole()) return {r};
+    if (part.type(s.type).elements() == 0) continue;
+    if (std::find(given.begin(), given.end(), part) != given.end()) continue;
+    found.push_back(r), given.push_back(part);
   }
   return found;
 }
 
-HostTensor gathered(const State& s) {
-  std::vector<int> from = givers(s);
+HostTensor gathered(const State& s, int32_t coordinate) {
+  std::vector<int> from = givers(s, coordinate);
   bool gives = std::find(from.begin(), from.end(), world_info().rank) != from.end();
   HostTensor mine = HostTensor::make({ORR_U8, {gives ? static_cast<int64_t>(bytes_of(s)) : 0}});
   if (gives) read_part(s, mine.bytes->data());
@@ -115,11 +124,30 @@ HostTensor gathered(const State& s) {
              whole = HostTensor::make(s.type);
   const std::byte* at = all.bytes->data();
   for (int rank : from) {
-    const Part& part = s.parts[static_cast<size_t>(rank)];
+    const Part part = part_of(s, rank);
     put_part(whole, part, at);
     at += part.type(s.type).bytes();
   }
   return whole;
+}
+
+// One value of those of several coordinates.
+HostTensor combined(const State& s, const std::vector<HostTensor>& values) {
+  if (s.leave == Leave::refuse)
+    fail(ORR_FAILED,
+         "{}'{}' has a value of its own on each of {} ranks of axis '{}', which do not become one: "
+         "go on with as many ranks",
+         s.site.prefix(), s.name, values.size(), s.varying);
+  if (s.leave == Leave::first || values.size() == 1) return values.front();
+  HostTensor one = HostTensor::make(s.type);
+  const auto bytes = static_cast<size_t>(orr_dtype_bytes(s.type.dtype));
+  const double factor = s.leave == Leave::mean ? 1.0 / static_cast<double>(values.size()) : 1.0;
+  for (size_t at = 0; at < one.bytes->size(); at += bytes) {
+    double sum = 0;
+    for (const HostTensor& v : values) sum += read_element(s.type.dtype, v.bytes->data() + at);
+    write_element(s.type.dtype, one.bytes->data() + at, sum * factor);
+  }
+  return one;
 }
 
 // Whether a state must take another part than it has; an error if a program works on what it has.
@@ -174,6 +202,15 @@ void materialize(const std::vector<std::shared_ptr<State>>& states) {
   for (auto& s : settle(states, {}, {}, "")) set_initial(s);
 }
 
+void set_coordinates(const HeldParts& parts, const Spread& spread) {
+  for (auto& [s, part, tier] : parts) {
+    if (spread.size_of(s->varying) == 1) continue;  // another program knows
+    s->coordinate_of.clear();
+    for (int r = 0; r < spread.world; ++r)
+      s->coordinate_of.push_back(spread.coordinate(s->varying, r));
+  }
+}
+
 void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int world,
           const RowMemory& allocate, const std::string& directory) {
   States states, fresh, joining;
@@ -203,10 +240,31 @@ void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int
 HostTensor read_state(State& state) {
   Runtime::get().settle();
   if (!state.lies_somewhere()) fail(ORR_FAILED, "state '{}' has no value yet", state.name);
-  if (!state.parts.empty()) return gathered(state);
+  if (const auto& of = state.coordinate_of; !of.empty()) {
+    std::vector<HostTensor> values;
+    for (int32_t c = 0; c <= *std::max_element(of.begin(), of.end()); ++c)
+      values.push_back(read_of(state, c));
+    return combined(state, values);
+  }
+  if (!state.parts.empty()) return gathered(state, 0);
   HostTensor out = HostTensor::make(state.type);
   read_part(state, out.bytes->data());
   return out;
+}
+
+HostTensor read_of(State& state, int32_t coordinate) {
+  Runtime::get().settle();
+  if (!state.coordinate_of.empty()) return gathered(state, coordinate);
+  return read_state(state);
+}
+
+void write_each(State& state, const std::vector<HostTensor>& values) {
+  const auto& of = state.coordinate_of;
+  const bool fits =
+      !of.empty() &&
+      values.size() == static_cast<size_t>(1 + *std::max_element(of.begin(), of.end()));
+  const auto me = static_cast<size_t>(world_info().rank);
+  write_state(state, fits ? values[static_cast<size_t>(of[me])] : combined(state, values));
 }
 
 void write_state(State& state, const HostTensor& value) {

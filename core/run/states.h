@@ -14,6 +14,7 @@
 namespace orrery {
 
 struct Held;
+struct Spread;
 struct Neighbours;
 using HeldParts = std::vector<Held>;
 
@@ -35,6 +36,9 @@ std::shared_ptr<SpillFile> spill_file(const std::string& directory, uint64_t byt
 
 // REQUIRES: the state has memory, which the host reaches.
 std::byte* state_address(const State& state);
+// Says which coordinates' values of states that vary the ranks of the spread have; before `hold`.
+void set_coordinates(const HeldParts& parts, const Spread& spread);
+
 // What this rank has of the state, to and from ordinary memory. REQUIRES: it lies somewhere.
 void read_part(const State& state, std::byte* to);
 void write_part(const State& state, const std::byte* from);

@@ -4,10 +4,11 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "base/work.h"
-#include "lower/average.h"
+#include "lower/apart.h"
 #include "lower/lower.h"
 #include "run/agree.h"
 #include "run/drawing.h"
@@ -113,13 +114,9 @@ class TrainRun : public Run {
 
   void save(const std::string& directory, const std::string& extra) override {
     runtime_.settle();
-    if (averaging_.every > 0 && steps_ % averaging_.every)
-      fail(ORR_INVALID,
-           "step {} lies between two averages of strategy.{}: save after a multiple of {} steps",
-           steps_, averaging_.cause, averaging_.every);
     states_->throw_together(spoilt_, "run:save");
-    if (ranks() > 1 && !served_) compare_replicas(alike(states_->all()), spec_.line);
-    states_->save(directory, {steps_, microbatches_, runtime_options().seed, extra});
+    if (ranks() > 1 && !served_) compare_replicas(states_->all(), spec_.line);
+    states_->save(directory, {steps_, microbatches_, runtime_options().seed, extra}, alike());
   }
 
   std::string load(const std::string& directory) override {
@@ -147,11 +144,13 @@ class TrainRun : public Run {
   int rank() const { return spec_.local ? 0 : runtime_.world().rank; }
   uint64_t sent_so_far() const { return runtime_.has_comm() ? runtime_.comm().bytes_sent() : 0; }
 
-  // States of which every rank has the same: with averages in between only what is averaged.
-  std::vector<std::shared_ptr<State>> alike(std::vector<std::shared_ptr<State>> states) const {
-    if (averaging_.every > 0 && !averaging_.states)
-      std::erase_if(states, [](auto& s) { return s->role != Role::param; });
-    return states;
+  // States that vary, but of which a clock has just made one value.
+  std::set<const State*> alike() const {
+    std::set<const State*> found;
+    for (const RunPeriodic& one : periodic_)
+      for (const State* s : one.made_one)
+        if (steps_ % one.every == 0) found.insert(s);
+    return found;
   }
 
   std::shared_ptr<StepResult> train(Variant& variant, const BatchFields& batch) {
@@ -159,7 +158,8 @@ class TrainRun : public Run {
     const uint64_t sent = sent_so_far(), copied = runtime_.copies().bytes_moved();
     auto result = run_variant(variant, batch, scalars, steps_ + 1, false);
     ++steps_, ++counters_.steps;
-    if (averaging_.every > 0 && steps_ % averaging_.every == 0) average();
+    for (RunPeriodic& one : periodic_)
+      if (steps_ % one.every == 0) run_round(one);
     counters_.bytes_sent += sent_so_far() - sent;
     counters_.bytes_copied += runtime_.copies().bytes_moved() - copied;
     counters_.planned_arena_bytes =
@@ -193,7 +193,7 @@ class TrainRun : public Run {
   std::map<std::string, double> scalars_of(int64_t step, const BatchFields& batch) {
     Meeting meeting;
     if (spec_.scalars) meeting.numbers = spec_.scalars(step);
-    if (ranks() > 1 && averaging_.every == 0) {
+    if (ranks() > 1 && !apart_) {
       meeting.written = !compared_ || any_written(states_->known());
       meeting.spoilt = !spoilt_.empty();
       meeting.step = step, meeting.seed = runtime_options().seed;
@@ -207,7 +207,7 @@ class TrainRun : public Run {
   }
 
   void compare_all() {
-    compare_replicas(alike(states_->known()), spec_.line);
+    compare_replicas(states_->known(), spec_.line);
     compared_ = true;
   }
 
@@ -311,7 +311,10 @@ class TrainRun : public Run {
 
   // The compiled step; null if this rank is served, and takes it in its own time.
   Variant* variant_for(const BatchFields& batch, bool training) {
-    const std::string key = shape_key(batch, training);
+    std::string key = shape_key(batch, training);
+    const std::set<const State*> same = alike();
+    if (!training && apart_)
+      for (const State* s : same) key += " " + s->name;
     if (served_ && training) {
       if (!served_->knows(key)) served_->add(key, draw(batch, true, ranks(), strategies()));
       return nullptr;
@@ -319,6 +322,7 @@ class TrainRun : public Run {
     auto& found = variants_[key];
     if (found) return found.get();
     Blueprint b = draw(batch, training, ranks(), strategies());
+    if (!training && apart_) read_one_value(b.program, same);
     if (ranks() > 1) compare_across_ranks(b, spec_.line);
     states_->remember_buffers();
     for (auto& s : states_of(b.program)) states_->remember(s);
@@ -328,10 +332,9 @@ class TrainRun : public Run {
     }
     found = std::make_unique<Variant>(b, rank(), runtime_);
     states_->forget_loaded();
-    const bool together = averaging_.every == 0 || steps_ % averaging_.every == 0;
-    if (ranks() > 1 && training && together) compare_all();
     predict(*found);
-    if (training && b.spread.averaging.every > 0 && !average_) make_average(*found, b.spread);
+    if (training && periodic_.empty()) make_periodic(b);
+    if (ranks() > 1 && training) compare_all();
     return found.get();
   }
 
@@ -361,29 +364,56 @@ class TrainRun : public Run {
         bytes += p.predicted;
   }
 
-  void average() {
-    average_->run();
-    counters_.planned_bytes_copied += average_->plan().bytes_copied();
-    counters_.predicted_bytes_sent += predicted_.at(average_.get());
+  // Programs of strategies that have a clock of their own: one of them each time.
+  struct RunPeriodic {
+    int every;
+    std::vector<std::unique_ptr<Variant>> rounds;
+    std::set<const State*> made_one = {};  // by all rounds
+  };
+
+  // States that vary and get a value that does not.
+  static std::set<const State*> made_one_by(const Program& p) {
+    std::set<const State*> found;
+    for (auto& [state, next] : p.updates())
+      if (p.value(next).varying.empty() && !p.value(state).varying.empty())
+        found.insert(p.value(state).state.get());
+    return found;
   }
 
-  // What ranks that train alone run when they meet.
-  void make_average(const Variant& trained, const Spread& spread) {
-    averaging_ = spread.averaging;
-    Blueprint b;
-    b.program = averaging_program(trained.plan().local.program, spread);
-    b.spread = averaging_spread(spread);
-    average_ = std::make_unique<Variant>(b, rank(), runtime_);
-    predict(*average_);
+  void run_round(RunPeriodic& one) {
+    const auto round = static_cast<size_t>(steps_ / one.every - 1) % one.rounds.size();
+    Variant& variant = *one.rounds[round];
+    variant.set_scalars(spec_.scalars ? spec_.scalars(steps_) : std::map<std::string, double>{},
+                        steps_);
+    variant.run();
+    counters_.planned_bytes_copied += variant.plan().bytes_copied();
+    counters_.predicted_bytes_sent += predicted_.at(&variant);
+  }
+
+  void make_periodic(const Blueprint& step) {
+    apart_ = step.spread.size_of(step.spread.apart) > 1;
+    for (const Periodic& one : step.spread.periodic) {
+      RunPeriodic made{one.every, {}, made_one_by(*one.rounds.front())};
+      for (const auto& program : one.rounds) {
+        std::erase_if(made.made_one,
+                      [&, one = made_one_by(*program)](const State* s) { return !one.count(s); });
+        Blueprint b{*program, spread_of_periodic(step.spread), step.microbatches, {}};
+        for (auto& s : states_of(b.program)) states_->remember(s);
+        made.rounds.push_back(std::make_unique<Variant>(b, rank(), runtime_));
+        predict(*made.rounds.back());
+      }
+      periodic_.push_back(std::move(made));
+    }
+    states_->forget_loaded();
   }
 
   RunSpec spec_;
   Drawing drawing_;
   Runtime& runtime_;
   std::map<std::string, std::unique_ptr<Variant>> variants_;
-  std::unique_ptr<Variant> average_;
+  std::vector<RunPeriodic> periodic_;
+  bool apart_ = false;  // ranks train apart: they meet in their clocks' programs alone
   std::shared_ptr<Served> served_;
-  Averaging averaging_;
   std::optional<RunStates> states_;
   int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;
   double skipped_ = 0;  // steps that changed nothing, in all

@@ -22,6 +22,7 @@ RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime, SharedArena& ar
   }();
   arena.reserve(plan.arena_bytes);  // initial values are drawn in it: fresh memory is slow
   runtime.form_groups(plan.spread);
+  set_coordinates(plan.local.parts, b.spread);
   hold(
       plan.local.parts, plan.local.neighbours, b.spread.world,
       [&](const Neighbours& row) {

@@ -18,7 +18,7 @@ namespace orrery {
 
 // What is decided before memory is touched; enough for `orrery plan`.
 struct Blueprint {
-  Program program;  // logical
+  Program program;  // logical; what works by a clock of its own is in `spread`
   Spread spread;
   int64_t microbatches = 1;
   Updating updating;

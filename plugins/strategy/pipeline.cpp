@@ -221,7 +221,7 @@ orr_status* describe(void*, orr_strategy_info* out) {
     out->numeric_class = ORR_CLASS_EXACT;
     out->n_options = 4, out->options = kOptions;
     out->provides = "an order of microbatches,stages", out->requires_ = "";
-    out->conflicts = "an order of microbatches,stages,independent ranks";
+    out->conflicts = "an order of microbatches,stages";
   });
 }
 

@@ -131,7 +131,7 @@ orr_status* describe(void*, orr_strategy_info* out) {
     out->numeric_class = ORR_CLASS_EXACT;
     out->n_options = std::size(kOptions), out->options = kOptions;
     out->provides = "sharded state", out->requires_ = "a data axis",
-    out->conflicts = "sharded state,independent ranks";
+    out->conflicts = "sharded state";
   });
 }
 

@@ -38,6 +38,16 @@ function orrery.concat(tensors, dim) end
 ---@return orrery.Tensor
 function orrery.stop_gradient(tensor) end
 
+---How many ranks a mesh axis has.
+---@param axis string
+---@return integer
+function orrery.axis_size(axis) end
+
+---This rank's number on a mesh axis, from 0: i64, differs by rank.
+---@param axis string
+---@return orrery.Tensor
+function orrery.coordinate(axis) end
+
 ---Normalises the last dim to mean 0 and variance 1, then w*x + b.
 ---@param x orrery.Tensor
 ---@param weight orrery.Tensor
@@ -497,6 +507,23 @@ function Tensor:split(dim, sizes) end
 ---@return orrery.Tensor
 function Tensor:gather(ids) end
 
+---The elements at 0-based positions of the tensor, seen as one row.
+---@param index orrery.Tensor
+---@return orrery.Tensor
+function Tensor:take(index) end
+
+---The tensor, seen as one row, with the elements at these positions replaced by a number or by others.
+---@param index orrery.Tensor
+---@param value orrery.Tensor|number
+---@return orrery.Tensor
+function Tensor:put(index, value) end
+
+---The tensor with rows added at 0-based positions of its first dim; what shares a position adds up.
+---@param index orrery.Tensor
+---@param rows orrery.Tensor
+---@return orrery.Tensor
+function Tensor:scatter_add(index, rows) end
+
 ---`size` elements of a dim from the 0-based run-time index `at`.
 ---@param dim integer
 ---@param at orrery.Tensor|number
@@ -568,6 +595,61 @@ function Tensor:argmax() end
 ---@param k integer
 ---@return orrery.Tensor, orrery.Tensor
 function Tensor:topk(k) end
+
+---The sum, mean, min or max over the ranks of a mesh axis, on all of them. The tensor varies: each rank has one of its own.
+---@param axis string
+---@param op? string
+---@return orrery.Tensor
+function Tensor:all_reduce(axis, op) end
+
+---@class orrery.Tensor.all_gather.Options
+---@field dim? integer along which they are joined; scalars make a list (default 1)
+
+---The ranks' tensors one after another along a dim, on all ranks of the axis.
+---@param axis string
+---@param options? orrery.Tensor.all_gather.Options
+---@return orrery.Tensor
+function Tensor:all_gather(axis, options) end
+
+---@class orrery.Tensor.reduce_scatter.Options
+---@field dim? integer that is dealt to the ranks (default 1)
+
+---Of the sum over the ranks of an axis this rank's share of a dim.
+---@param axis string
+---@param options? orrery.Tensor.reduce_scatter.Options
+---@return orrery.Tensor
+function Tensor:reduce_scatter(axis, options) end
+
+---@class orrery.Tensor.all_to_all.Options
+---@field split? integer the dim that is dealt (default 1)
+---@field concat? integer the dim that is joined (default 1)
+
+---Deals `split` to the ranks of an axis and joins what comes from them along `concat`.
+---@param axis string
+---@param options? orrery.Tensor.all_to_all.Options
+---@return orrery.Tensor
+function Tensor:all_to_all(axis, options) end
+
+---@class orrery.Tensor.ppermute.Options
+---@field hop? integer to the rank so many further, round in a ring (default 1)
+---@field to? integer|integer[] instead: the coordinate, from 0, that each sends to
+
+---What another rank of the axis has: each sends its tensor on.
+---@param axis string
+---@param options? orrery.Tensor.ppermute.Options
+---@return orrery.Tensor
+function Tensor:ppermute(axis, options) end
+
+---The tensor of one rank of the axis, on all of them.
+---@param axis string
+---@param root? integer
+---@return orrery.Tensor
+function Tensor:pbroadcast(axis, root) end
+
+---The same numbers as a tensor of each rank's own on the axis.
+---@param axis string
+---@return orrery.Tensor
+function Tensor:vary(axis) end
 
 ---exp(x) over its sum along the last dim.
 ---@return orrery.Tensor
@@ -873,12 +955,6 @@ function Draft:shard(value, options) end
 ---@param dtype orrery.DType
 function Draft:compute(value, dtype) end
 
----Ranks of an axis train alone and average weights every few steps.
----@param axis string
----@param every? integer
----@param states? boolean
-function Draft:average(axis, every, states) end
-
 ---In transform_forward: differentiates a multiple of the loss, which doubles after so many good steps (0: never) and halves after one that overflows.
 ---@param initial number
 ---@param growth_interval? integer
@@ -911,6 +987,49 @@ function Draft:offload(value, tier, directory) end
 ---In transform_forward: adds gradients over the batch, and sends them, in this dtype.
 ---@param dtype orrery.DType
 function Draft:wire(dtype) end
+
+---Lets the ranks of an axis that deals the batch train apart: parameters and states vary on it.
+---@param axis string
+function Draft:independent(axis) end
+
+---Calls hook(draft, parameter, gradient) for each parameter in place of the gradient's sum over an axis: `gradient` is each rank's summand of the mean gradient, and the hook returns what all agree on.
+---@param axis string
+---@param hook function
+function Draft:exchange(axis, hook) end
+
+---Runs a program after every so many steps; hook(draft, round) writes each of `rounds`, which take turns, from 1.
+---@param steps integer
+---@param rounds integer
+---@param hook function
+function Draft:every(steps, rounds, hook) end
+
+---In a hook: a value of the program as a tensor.
+---@param value orrery.Value|integer
+---@return orrery.Tensor
+function Draft:tensor(value) end
+
+---@class orrery.Draft.state.Options
+---@field init? string zeros, parameter: what the parameter begins with, or normal: numbers of N(0, 1) (default 'zeros')
+---@field shape? integer|integer[] one of its own instead of the parameter's
+---@field varying? string the axis on which each rank has one of its own (default '')
+---@field leave? string how those become one on another number of ranks: mean, sum, first or refuse (default 'mean')
+
+---In a hook: a tensor that the strategy keeps beside a parameter.
+---@param parameter orrery.Tensor
+---@param name string
+---@param options? orrery.Draft.state.Options
+---@return orrery.Tensor
+function Draft:state(parameter, name, options) end
+
+---In a hook: what a parameter or state will hold afterwards.
+---@param state orrery.Tensor
+---@param value orrery.Tensor
+function Draft:update(state, value) end
+
+---In a hook: what a parameter or state will hold afterwards, as far as the program says.
+---@param state orrery.Tensor
+---@return orrery.Tensor
+function Draft:updated(state) end
 
 ---@class orrery.World
 ---@field rank integer
@@ -1459,15 +1578,53 @@ orrery.strategy = {}
 ---@return orrery.Strategy
 function orrery.strategy.accumulate() end
 
----@class orrery.strategy.average.Options
----@field every? integer steps between two averages (default 1)
----@field states? boolean optimizer states are averaged as well (default false)
+---@class orrery.strategy.adasum.Options
 ---@field size? integer ranks that share the batch; 0: all that are left (default 0)
 
----Local SGD: ranks share the batch but train alone, each on gradients of its own part, and every few steps their weights become the mean. APPROX: with every = 1, plain SGD and even parts it is data parallelism up to rounding.
+---Gradients combined by what they have in common: two that are orthogonal are added, two that are parallel averaged, pair by pair up a binary tree. APPROX; the number of ranks is a power of two.
+---@param options? orrery.strategy.adasum.Options
+---@return orrery.Strategy
+function orrery.strategy.adasum(options) end
+
+---@class orrery.strategy.average.Options
+---@field every? integer steps between two averages (default 1)
+---@field states? boolean optimizer states become their means as well (default false)
+---@field size? integer ranks that share the batch; 0: all that are left (default 0)
+
+---Local SGD: ranks share the batch but train apart, each on gradients of its own part, and every few steps their weights become the mean. APPROX: with every = 1, plain SGD and even parts it is data parallelism up to rounding.
 ---@param options? orrery.strategy.average.Options
 ---@return orrery.Strategy
 function orrery.strategy.average(options) end
+
+---@class orrery.strategy.diloco.Options
+---@field every? integer steps between two outer steps (default 500)
+---@field lr? number of the outer step (default 0.7)
+---@field momentum? number of the outer step (default 0.9)
+---@field size? integer replicas; 0: all ranks that are left (default 0)
+
+---DiLoCo: replicas train apart with the script's optimizer; every `every` steps an outer one, SGD with Nesterov momentum, takes a step along the mean of what they have changed. APPROX. Strategies behind it in the stack spread each replica over ranks of its own.
+---@param options? orrery.strategy.diloco.Options
+---@return orrery.Strategy
+function orrery.strategy.diloco(options) end
+
+---@class orrery.strategy.easgd.Options
+---@field every? integer steps between two meetings (default 10)
+---@field alpha? number how far a rank moves towards the centre; alpha times the ranks should stay below 1 (default 0.1)
+---@field size? integer ranks that share the batch; 0: all that are left (default 0)
+
+---Elastic averaging SGD: ranks train apart; every few steps each moves a little towards a common centre, and the centre by the sum of these moves towards them. APPROX.
+---@param options? orrery.strategy.easgd.Options
+---@return orrery.Strategy
+function orrery.strategy.easgd(options) end
+
+---@class orrery.strategy.gossip.Options
+---@field every? integer steps between two exchanges (default 1)
+---@field size? integer ranks that share the batch; 0: all that are left (default 0)
+
+---Gossip averaging: ranks train apart; every few steps each takes the mean of its weights and those of another rank, one further away each time, round in a ring. The mean over all ranks stays what it is. APPROX.
+---@param options? orrery.strategy.gossip.Options
+---@return orrery.Strategy
+function orrery.strategy.gossip(options) end
 
 ---@class orrery.strategy.place.Options
 ---@field modules? table the modules of each part: {"a", {"b", "c"}}; required
@@ -1477,6 +1634,33 @@ function orrery.strategy.average(options) end
 ---@param options orrery.strategy.place.Options
 ---@return orrery.Strategy
 function orrery.strategy.place(options) end
+
+---@class orrery.strategy.powersgd.Options
+---@field rank? integer columns of the factors (default 4)
+---@field size? integer ranks that share the batch; 0: all that are left (default 0)
+
+---Gradients of low rank: a matrix travels as two thin factors, found by one step of the power method from those of the step before; what they miss waits for the next steps (error feedback). Vectors are summed whole. APPROX.
+---@param options? orrery.strategy.powersgd.Options
+---@return orrery.Strategy
+function orrery.strategy.powersgd(options) end
+
+---@class orrery.strategy.quantized.Options
+---@field bits? integer of an element on its way: 8, or 1: its sign (default 8)
+---@field size? integer ranks that share the batch; 0: all that are left (default 0)
+
+---Gradients in 8 bits or in 1: each rank deals its quantized gradient to the ranks, which add their share in f32 and send it on quantized again. What rounding has lost waits for the next steps (error feedback). APPROX.
+---@param options? orrery.strategy.quantized.Options
+---@return orrery.Strategy
+function orrery.strategy.quantized(options) end
+
+---@class orrery.strategy.topk.Options
+---@field fraction? integer one element of so many is sent, at least one of each tensor (default 100)
+---@field size? integer ranks that share the batch; 0: all that are left (default 0)
+
+---Sparse gradients: of every gradient each rank sends only the largest elements and keeps the rest for the next steps (error feedback). APPROX; with fraction = 1 it is the dense sum.
+---@param options? orrery.strategy.topk.Options
+---@return orrery.Strategy
+function orrery.strategy.topk(options) end
 
 ---Fully sharded data parallelism by its own name: zero's stage 3.
 ---@param options? table those of strategy.zero but `stage`
@@ -1490,12 +1674,18 @@ function orrery.strategy.fsdp(options) end
 ---@field provides? string words, with commas between, that other strategies may require (default "")
 ---@field requires? string words that another strategy of the stack must provide (default "")
 ---@field conflicts? string words that none may provide (default "")
+---@field axis? string of exchange and synchronize: the axis over the ranks that share the batch; (default nil)
+---@field states? table {name = "zeros" or "parameter"}: tensors kept for each parameter; in full (default {})
+---@field exchange? fun(g,s,options,axis):orrery.Tensor what all agree on of each rank's summand of the (default nil)
+---@field independent? boolean the ranks train apart (default false)
+---@field synchronize? fun(p,s,options,axis,round):orrery.Tensor the new value of a parameter, every (default nil)
+---@field rounds? integer|fun(options,ranks):integer how many programs of synchronize take turns (default 1)
 ---@field transform? fun(draft:orrery.Draft,options:table) edits the differentiated program (default nil)
 ---@field transform_forward? fun(draft:orrery.Draft,options:table) edits the forward ops (default nil)
 ---@field predict? fun(query:table,options:table):integer bytes that a rank sends (default nil)
 ---@field schedule? fun(stage,stages,leaves,options):string[] {"F0", "B0", ...} (default nil)
 
----A strategy of the script's own, called as those of plugins are. docs/strategies/README.md has an example.
+---A strategy of the script's own, called as those of plugins are. docs/strategies/README.md has an example. left out, the strategy's name {init = ..., varying = true, leave = "mean"} mean gradient options.every steps
 ---@param definition orrery.strategy.define.Options
 ---@return fun(options?:table):orrery.Strategy
 function orrery.strategy.define(definition) end

@@ -65,17 +65,26 @@ function M.traffic.pieces(q)
   return (q.op == "all_gather" and own * (q.ranks - 1) or q.nodes * (all - own)) * q.element_bytes
 end
 
-local words = { name = true, class = true, provides = true, requires = true, conflicts = true }
-local functions = { transform = true, transform_forward = true, predict = true, schedule = true }
+local fields = {
+  name = "string", class = "string", provides = "string", requires = "string", conflicts = "string",
+  transform = "function", transform_forward = "function", predict = "function", schedule = "function",
+  options = "table", axis = "string", independent = "boolean", states = "table", exchange = "function",
+  synchronize = "function", rounds = "number or function",
+}
 
 local function check_definition(d)
+  local known = {}
+  for name in pairs(fields) do known[#known + 1] = name end
   for key, value in pairs(d) do
-    local want = words[key] and "string" or functions[key] and "function" or key == "options" and "table"
+    local want = fields[key]
     if not want then
-      orrery.fail(("strategy.define: unknown field '%s'"):format(key))
-    elseif type(value) ~= want then
+      orrery.fail(("strategy.define: unknown field '%s'%s"):format(key, orrery.did_you_mean(tostring(key), known)))
+    elseif not want:find(type(value), 1, true) then
       orrery.fail(("strategy.define: %s is %s, expected a %s"):format(key, orrery.type(value), want))
     end
+  end
+  if (d.independent or d.states) and not (d.exchange or d.synchronize) then
+    orrery.fail "strategy.define: independent and states are for the hooks exchange and synchronize: give one"
   end
   for _, key in ipairs { "name", "class" } do
     if not d[key] then orrery.fail(("strategy.define: %s is missing"):format(key)) end
@@ -106,6 +115,16 @@ end
 ---@option provides string="" words, with commas between, that other strategies may require
 ---@option requires string="" words that another strategy of the stack must provide
 ---@option conflicts string="" words that none may provide
+---@option axis string=nil of exchange and synchronize: the axis over the ranks that share the batch;
+--- left out, the strategy's name
+---@option states table={} {name = "zeros" or "parameter"}: tensors kept for each parameter; in full
+--- {init = ..., varying = true, leave = "mean"}
+---@option exchange fun(g,s,options,axis):orrery.Tensor=nil what all agree on of each rank's summand of the
+--- mean gradient
+---@option independent boolean=false the ranks train apart
+---@option synchronize fun(p,s,options,axis,round):orrery.Tensor=nil the new value of a parameter, every
+--- options.every steps
+---@option rounds integer|fun(options,ranks):integer=1 how many programs of synchronize take turns
 ---@option transform fun(draft:orrery.Draft,options:table)=nil edits the differentiated program
 ---@option transform_forward fun(draft:orrery.Draft,options:table)=nil edits the forward ops
 ---@option predict fun(query:table,options:table):integer=nil bytes that a rank sends
@@ -113,6 +132,8 @@ end
 ---@return fun(options?:table):orrery.Strategy
 function M.define(d)
   check_definition(d)
+  local hooks = (d.exchange or d.synchronize) and require "orrery.strategy_hooks"
+  local transform = hooks and hooks.transform(d) or d.transform
   return engine.keep_frame(function(given)
     local o = checked_options(d, given)
     local function with_options(f)
@@ -127,7 +148,7 @@ function M.define(d)
       name = d.name, options = {}, line = engine.here(),
       script = {
         class = d.class, provides = d.provides, requires = d.requires, conflicts = d.conflicts,
-        transform = with_options(d.transform), transform_forward = with_options(d.transform_forward),
+        transform = with_options(transform), transform_forward = with_options(d.transform_forward),
         predict = with_options(d.predict), schedule = with_options(d.schedule),
       },
     }

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-from trials import BUILD, OURS, STRIDE, check, judge, orrery
+from trials import BUILD, OURS, SCRIPT, STRIDE, check, judge, orrery
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 GOOD = OURS + [pathlib.Path(p) for p in sys.argv[2:]]
@@ -43,6 +43,15 @@ class Check(unittest.TestCase):
         for words in ("comm.messages", "FAILED", "contract comm.h", "expected success", "moves nothing between ranks"):
             self.assertIn(words, done.stdout)
 
+    # The ops of a user's model, shapes and all, on top of the judge's own cases.
+    def test_a_script_of_ones_own(self):
+        kernel = BUILD / "kernels/cpu/orrery-kernel-cpu.so"
+        only = ["--only", "kernel.script", "--script"]
+        self.assertEqual(orrery("check", kernel, *only, SOURCE / "examples/mlp.lua", "batch=8").returncode, 0)
+        done = orrery("check", kernel, *only, SOURCE / "examples/mlp.lua", "bach=8")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("argument 'bach' is unknown (did you mean 'batch'?)", done.stdout)
+
     def test_contracts_are_words_of_the_headers(self):
         quoted = []
         for path in sorted((SOURCE / "core/check").rglob("*.cpp")):
@@ -60,6 +69,7 @@ class Check(unittest.TestCase):
         for words, code, parts in (
                 (["/no/such.so"], 2, ["/no/such.so does not exist", "name a .so file"]),
                 ([BUILD / "build.ninja"], 1, ["build.ninja", "file:"]),
+                ([observer, "--script", SCRIPT], 2, ["--script", "only kernel plugins"]),
                 ([observer, "--only", "kernel"], 2, ["--only kernel", "no such test"])):
             done = orrery("check", *words)
             self.assertEqual((done.returncode, done.stdout.count("\n") <= 1), (code, True), done.stderr)

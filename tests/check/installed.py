@@ -12,7 +12,7 @@ BUILD = pathlib.Path(sys.argv[1]).resolve()
 
 
 def words_of(command, **options):
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=800, **options)
 
 
 class Installed(unittest.TestCase):

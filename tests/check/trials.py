@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 
+SCRIPT = pathlib.Path(__file__).resolve().parent / "odd_width.lua"
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
 # Seconds that a trial may take; scripts/sanitize sets the variable, and its programs are slow.
@@ -48,4 +49,5 @@ class Trial:
         self.name = pathlib.Path(self.plugin).stem
 
     def run(self, seed):
-        return check(self.plugin, "--only", self.test, "--seed", seed)
+        script = ["--script", SCRIPT] if self.test == "kernel.script" else []
+        return check(self.plugin, "--only", self.test, "--seed", seed, *script)

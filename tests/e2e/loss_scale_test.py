@@ -143,7 +143,7 @@ class LossScale(unittest.TestCase):
     def test_ranks_that_train_alone_are_refused(self):
         done = self.start(f"{{ strategy.average{{ every = 2 }}, {F16} }}", 2)
         self.assertEqual(done.code, 1)
-        self.assertRegex(done.err, r"loss_scale.lua:\d+: strategy.average lets ranks train alone, which would each need "
+        self.assertRegex(done.err, r"loss_scale.lua:\d+: axis 'average' lets ranks train alone, which would each need "
                                    r"another loss scale: leave loss_scale out and compute in bf16 or f32")
 
 

@@ -41,7 +41,7 @@ ENTRIES = [
     Entry("data", "strategy.data{ size = 2 }", ranks=2, deals=True),
     Entry("own (Lua)", "own{ size = 2 }", ranks=2, deals=True),
     Entry("server", "strategy.server{ size = 2 }", ranks=2, deals=True),
-    Entry("average", "strategy.average{ size = 2, every = 2 }", ranks=2, deals=True,
+    Entry("average", "strategy.average{ size = 2, every = 2 }", ranks=2,
           arithmetic="strategy.average{ size = 2, every = 2 }"),
     Entry("zero 1", "strategy.zero{}", needs=2),
     Entry("zero 2", "strategy.zero{ stage = 2 }", needs=2),
@@ -73,7 +73,7 @@ def stack_of(first, second):
 def oracle_of(first, second):
     """The stack with the same arithmetic on the fewest ranks, in an order of its own."""
     other = sorted({e for e in (first, second) if e.arithmetic}, key=lambda e: e.title)
-    ranks = max([2 for e in other if e.deals], default=1)
+    ranks = max([e.ranks for e in other if e.title == "average"], default=1)
     return "{ " + ", ".join(e.arithmetic for e in other) + " }" if other else "nil", ranks
 
 
@@ -111,7 +111,7 @@ class Pairs:
     def reason(text):
         found = re.fullmatch(r"(?:.*?/)?pairs\.lua:\d+: (.*)", text)
         assert found, text
-        return found[1]
+        return re.sub(r"\S*/pairs\.lua:\d+: ", "", found[1])
 
     def matrix(self):
         pairs = sampled((a, b) for a in ENTRIES for b in ENTRIES)

@@ -5,8 +5,9 @@ A row is a stack and the ranks it runs on; it is held against one process for bo
 optimizers. The GPT has tied embeddings, dropout and clipping; the last batches are ragged. Trainings of one
 number of ranks share a job (sweep.py); each strategy has one of its own, too.
 
-Arguments: the build tree; --write-costs writes docs/strategies/costs.md instead of testing.
+Arguments: the build tree; --write-costs writes docs/strategies/costs.md instead of testing, --write-digests digests.json.
 """
+import json
 import pathlib
 import re
 import sys
@@ -124,6 +125,17 @@ STARTED = [
 ]
 
 
+# Digests that stay what they are, whatever is built anew: of one process, which every EXACT stack gives, and of
+# stacks with an arithmetic of their own. Written by --write-digests.
+DIGESTS = HERE / "digests.json"
+KEPT = [("nil", 1, (f"model={model}", f"optimizer={optimizer}")) for model in MODELS for optimizer in OPTIMIZERS]
+KEPT += [(stack, ranks, ("model=gpt",)) for stack, ranks in (
+    ("{ strategy.tensor{} }", 2), ("{ strategy.tensor{ sequence = true } }", 2), ("{ strategy.tensor{ chunks = 4 } }", 2),
+    ("{ strategy.tensor{ size = 2 }, strategy.data{} }", 4), ("{ strategy.pipeline{ size = 2 }, strategy.tensor{} }", 4),
+    ("{ strategy.precision{} }", 1), ("{ strategy.data{}, strategy.precision{ compute = 'f16', loss_scale = 1024 } }", 2),
+    ("{ strategy.data{}, strategy.zero{ stage = 3 }, strategy.precision{} }", 2))]
+
+
 class Equality(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -163,6 +175,14 @@ class Equality(unittest.TestCase):
                 expected = self.one_process(*training.words)
                 self.assertEqual(len(expected), 13)
                 self.assertEqual(self.sweep.lines(training), expected)
+
+    def kept_digests(self):
+        trainings = {f"{ranks} {stack} {' '.join(words)}": Training(stack, ranks, words) for stack, ranks, words in KEPT}
+        self.sweep.run(trainings.values())
+        return {name: self.sweep.lines(training)[-1] for name, training in trainings.items()}
+
+    def test_digests_that_stay(self):
+        self.assertEqual(self.kept_digests(), json.loads(DIGESTS.read_text()))
 
     def test_every_row(self):
         self.assert_as_one_process(sampled(
@@ -237,6 +257,11 @@ class Equality(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    if "--write-digests" in sys.argv:
+        Equality.setUpClass()
+        DIGESTS.write_text(json.dumps(Equality().kept_digests(), indent=1) + "\n")
+        Equality.tearDownClass()
+        sys.exit(0)
     if "--write-costs" in sys.argv:
         Equality.setUpClass()
         costs.PAGE.write_text(Equality().costs())

@@ -54,7 +54,7 @@ class Builder {
     std::mt19937 random(static_cast<uint32_t>(gpt_.params.size()) + 1);
     std::uniform_real_distribution<float> spread(-0.5, 0.5);
     for (int64_t i = 0; i < t.type.elements(); ++i) t.data<float>()[i] = spread(random);
-    s->initial = {Initial::data, 0, 0, t};
+    s->initial = Initial::of_data(t);
     gpt_.params.push_back(s);
     return p_.state_value(s);
   }

@@ -49,7 +49,7 @@ TEST(Fusion, KeepsTheBitsOfRandomPrograms) {
 std::shared_ptr<State> state(const char* name, float value) {
   auto s = std::make_shared<State>();
   s->name = name, s->type = {ORR_F32, {4}}, s->role = Role::state;
-  s->initial = {Initial::constant, value, 0, {}};
+  s->initial = Initial::of_constant(value);
   materialize({s});
   return s;
 }

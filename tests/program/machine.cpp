@@ -54,7 +54,8 @@ Machine::Machine(const Program& logical, const std::vector<std::string>& kernels
                  const Leaves& leaves, bool fuse) {
   RankPlan plan;
   plan.kernel_names = kernels;
-  plan.local = localize(logical, leaves);
+  const std::vector<int64_t> dealt = {0, leaves.total};
+  plan.local = localize(logical, leaves, plan.spread, dealt, 0);
   // Nodes are results here: they live to the end.
   for (const Total& t : plan.local.totals) plan.local.program.output("$nodes", t.partial);
   if (fuse) fuse_pointwise(plan.local), fuse_products(plan.local, kernels);
@@ -85,7 +86,7 @@ Named Machine::run(const Named& inputs) {
     ValueId from = id;
     int64_t n = p.type(id).elements();
     for (const Total& t : plan().local.totals)
-      if (t.whole == id) from = t.partial, n *= plan().local.nodes;
+      if (t.whole == id) from = t.partial, n *= t.nodes;
     found[name] = load(p.type(id).dtype, executor_->address(from), n);
   }
   return found;

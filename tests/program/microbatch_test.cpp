@@ -31,7 +31,7 @@ HostTensor random_tensor(const Dims& dims, uint32_t seed) {
 std::shared_ptr<State> state(const std::string& name, const HostTensor& value) {
   auto s = std::make_shared<State>();
   s->name = name, s->type = value.type;
-  s->initial = {Initial::data, 0, 0, value};
+  s->initial = Initial::of_data(value);
   return s;
 }
 

@@ -11,6 +11,7 @@
 #include "program/build.h"
 #include "program/train.h"
 #include "run/plan_fit.h"
+#include "stack.h"
 
 namespace program_test {
 namespace {
@@ -52,7 +53,7 @@ Blueprint make(const std::vector<StrategyUse>& stack, int ranks) {
     return q.pointwise(ORR_FN_SUB, {value, gradient});
   };
   build_training(p, build::mean(p, p.pointwise(ORR_FN_MUL, {y, y}), {}, false), params, parts);
-  b.spread = apply_strategies(p, stack, ranks);
+  b.spread = applied(p, stack, ranks);
   b.microbatches = 96;
   return b;
 }

@@ -29,7 +29,7 @@ std::shared_ptr<State> param(const std::string& name, const Dims& dims) {
   HostTensor t = HostTensor::make(s->type);
   for (int64_t i = 0; i < t.type.elements(); ++i)
     t.data<float>()[i] = 0.37f * static_cast<float>(i % 7) - 0.9f;
-  s->initial = {Initial::data, 0, 0, t};
+  s->initial = Initial::of_data(t);
   return s;
 }
 

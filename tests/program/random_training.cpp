@@ -81,7 +81,7 @@ ValueId RandomTraining::state(const std::string& kind, const Type& type, Role ro
   HostTensor t = HostTensor::make(type);
   for (int64_t i = 0; i < type.elements(); ++i)
     t.data<float>()[i] = static_cast<float>(number(lo, hi));
-  s->initial = {Initial::data, 0, 0, t};
+  s->initial = Initial::of_data(t);
   names_.push_back(s->name);
   if (role == Role::param) params_.push_back(s);
   return p_.state_value(s);

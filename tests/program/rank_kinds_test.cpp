@@ -7,6 +7,7 @@
 #include "lower/edit.h"
 #include "lower/lower.h"
 #include "run/rank_kinds.h"
+#include "stack.h"
 
 namespace program_test {
 namespace {
@@ -21,7 +22,7 @@ Blueprint stages_of_shares() {
   b.program = make_gpt(shape).program;
   const std::vector<StrategyUse> stack = {{"pipeline", {{"size", int64_t{4}}}, "model.lua:1"},
                                           {"tensor", {{"size", int64_t{4}}}, "model.lua:2"}};
-  b.spread = apply_strategies(b.program, stack, 16);
+  b.spread = applied(b.program, stack, 16);
   b.microbatches = 4;
   return b;
 }

@@ -8,6 +8,7 @@
 #include "lower/edit.h"
 #include "lower/lower.h"
 #include "run/run.h"
+#include "stack.h"
 
 namespace program_test {
 namespace {
@@ -23,7 +24,7 @@ struct Trained {
 Trained train(const std::vector<StrategyUse>& stack) {
   GptShape shape;
   Gpt gpt = make_gpt(shape);
-  Spread spread = apply_strategies(gpt.program, stack, 1);
+  Spread spread = applied(gpt.program, stack, 1);
   Trained t;
   t.arena = lower({&gpt.program, &spread, 1, 0, {"cpu"}}).arena_bytes;
   materialize(gpt.states());
@@ -66,7 +67,7 @@ TEST(RecomputeOrder, FullKeepsLessThanSelective) {
 TEST(RecomputeOrder, KeepsTheProgramInOrder) {
   Gpt gpt = make_gpt();
   size_t before = gpt.program.ops().size();
-  apply_strategies(gpt.program, use("full", ""), 1);
+  applied(gpt.program, use("full", ""), 1);
   const Program& p = gpt.program;
   EXPECT_GT(p.ops().size(), before + 20);
   for (size_t i = 0; i < p.ops().size(); ++i) {
@@ -83,7 +84,7 @@ TEST(RecomputeOrder, KeepsTheProgramInOrder) {
 std::string refusal(const std::vector<StrategyUse>& stack) {
   Gpt gpt = make_gpt();
   try {
-    apply_strategies(gpt.program, stack, 1);
+    applied(gpt.program, stack, 1);
   } catch (const Error& e) {
     return e.what();
   }

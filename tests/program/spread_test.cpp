@@ -16,6 +16,7 @@
 #include "program/op.h"
 #include "random_training.h"
 #include "side_by_side.h"
+#include "stack.h"
 
 namespace program_test {
 namespace {
@@ -67,7 +68,7 @@ const std::vector<Way>& ways() {
 
 Outcome spread_over(const RandomTraining& t, const Way& way, int ranks, int64_t microbatches) {
   Program p = t.program();
-  Spread spread = apply_strategies(p, way.stack, ranks);
+  Spread spread = applied(p, way.stack, ranks);
   spread.sliced = spread.sliced || way.sliced;
   return run(t, p, spread, microbatches);
 }
@@ -172,7 +173,7 @@ TEST(RandomSteps, HaveTheSameBitsOnAnyNumberOfRanks) {
   if (count < 200) return;
   EXPECT_GT(tally.accepted, static_cast<int>(count) / 2);
   for (const OpDef* def : all_op_defs())
-    if (!is_exchange(def->kind)) {
+    if (!names_axis(def->kind)) {
       EXPECT_TRUE(tally.kinds.count(def->kind)) << def->kind << " never occurs";
     }
 }

@@ -214,7 +214,6 @@ void add_index(std::vector<Entry>& rows) {
       {{f32({5, 4}), f32({6})}, op("gather"), "indices must be i32 or i64, not f32[6]"}};
   rows.push_back(
       row("scatter_add", {index({6}, 5), real({6, 4})}, {same({5, 4})}, {{"rows", int64_t{5}}}));
-  rows.back().gradient = false;
   rows.back().bad = {{{i64({6}), f32({5, 4})},
                       op("scatter_add", {{"rows", int64_t{5}}}),
                       "needs index [n] and rows [n, width]"}};

@@ -39,11 +39,11 @@ Spread spread_of(const Gpt& gpt, const Split& split) {
     const Value& v = gpt.program.values()[i];
     if (v.role != Role::param) continue;
     for (const char* tail : {"qkv.weight", "qkv.bias", "mlp.1.weight", "mlp.1.bias"})
-      if (ends(v.name, tail)) spread.tensor.cuts[static_cast<ValueId>(i)] = 0;
+      if (ends(v.name, tail)) spread.tensor.cuts[v.name] = 0;
     for (const char* tail : {"proj.weight", "mlp.3.weight"})
-      if (ends(v.name, tail)) spread.tensor.cuts[static_cast<ValueId>(i)] = 1;
+      if (ends(v.name, tail)) spread.tensor.cuts[v.name] = 1;
     if (split.vocabulary && (v.name == "tok.weight" || v.name == "head.weight"))
-      spread.tensor.cuts[static_cast<ValueId>(i)] = 0;
+      spread.tensor.cuts[v.name] = 0;
   }
   return spread;
 }
@@ -234,7 +234,7 @@ TEST(TensorRemarks, SayWhatIsGatheredForWantOfARule) {
                          {}, false));
   Spread spread;
   spread.world = 2, spread.axes = {{"tensor", 2, "tensor"}};
-  spread.tensor = {"tensor", "tensor", {{weight, 0}}, kNone};
+  spread.tensor.axis = spread.tensor.cause = "tensor", spread.tensor.cuts["fc.weight"] = 0;
   EXPECT_EQ(cut_program(p, spread, 0).remarks,
             (std::vector<std::string>{
                 "model.lua:3: net.fc: softmax cannot work on parts of [3,6]: they are gathered on "

@@ -10,6 +10,7 @@
 #include "gpt.h"
 #include "lower/edit.h"
 #include "lower/lower.h"
+#include "stack.h"
 
 namespace program_test {
 namespace {
@@ -24,7 +25,7 @@ struct Planned {
   Planned(int64_t vocab, bool tied, int ranks, const std::vector<StrategyUse>& stack,
           bool one_memory = false)
       : gpt(make_gpt({4, 6, 8, 4, 2, vocab, 0.1, 0.5, tied})),
-        spread(apply_strategies(gpt.program, stack, ranks)) {
+        spread(applied(gpt.program, stack, ranks)) {
     spread.one_memory = one_memory;
     plan = lower({&gpt.program, &spread, ranks, ranks - 1, {"reference"}});
   }

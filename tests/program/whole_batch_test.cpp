@@ -14,6 +14,7 @@
 #include "program/train.h"
 #include "run/run.h"
 #include "side_by_side.h"
+#include "stack.h"
 
 namespace program_test {
 namespace {
@@ -39,7 +40,7 @@ class WholeBatch : public ::testing::Test {
     s->name = name, s->type = {ORR_F32, dims}, s->role = role;
     HostTensor t = HostTensor::make(s->type);
     std::fill_n(t.data<float>(), t.type.elements(), static_cast<float>(value));
-    s->initial = {Initial::data, 0, 0, t};
+    s->initial = Initial::of_data(t);
     if (role == Role::param) params.push_back(s);
     return p.state_value(s);
   }
@@ -72,7 +73,7 @@ class WholeBatch : public ::testing::Test {
     Bytes first;
     for (int ranks = 1; ranks <= std::min<int64_t>(4, microbatches); ++ranks) {
       Program q = p;
-      Spread spread = apply_strategies(q, {{"data", {}, "model.lua:9"}}, ranks);
+      Spread spread = applied(q, {{"data", {}, "model.lua:9"}}, ranks);
       SideBySide all(q, spread, microbatches, {"cpu", "reference"});
       all.step(fields, {{"$seed", {1}}, {"$step", {1}}});
       const Bytes now = all.state(name);
@@ -257,9 +258,9 @@ TEST_F(Results, MayBeAStateOrAViewOfOne) {
   auto found = results([](Program& p, ValueId x, ValueId) {
     auto scalar = std::make_shared<State>(), list = std::make_shared<State>();
     scalar->name = "scalar", scalar->type = {ORR_F32, {}}, scalar->role = Role::state;
-    scalar->initial = {Initial::constant, 7, 0, {}};
+    scalar->initial = Initial::of_constant(7);
     list->name = "list", list->type = {ORR_F32, {2}}, list->role = Role::state;
-    list->initial = {Initial::constant, 3, 0, {}};
+    list->initial = Initial::of_constant(3);
     ValueId s = p.state_value(scalar), l = p.state_value(list),
             sum = build::reduce(p, "sum", x, {}, false);
     p.update(s, sum);

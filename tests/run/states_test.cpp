@@ -19,7 +19,7 @@ namespace {
 std::shared_ptr<State> make(const char* name, Initial::Kind kind, const Dims& dims = {7, 5}) {
   auto s = std::make_shared<State>();
   s->name = name, s->type = {ORR_F32, dims};
-  s->initial = {kind, 0.5, 2, {}};
+  s->initial.kind = kind, s->initial.a = 0.5, s->initial.b = 2;
   return s;
 }
 

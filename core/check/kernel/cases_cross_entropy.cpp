@@ -53,7 +53,7 @@ Case cross_entropy(int32_t dtype, int32_t labels, int64_t rows, int64_t classes)
   c.note = std::string(dtype_name(labels)) + "_" + shape_note({rows, classes});
   c.in = {tensor(dtype, {rows, classes}), tensor(labels, {rows}), tensor(wide(dtype), {rows})};
   c.out = {tensor(wide(dtype), {rows}), tensor(wide(dtype), {rows})};
-  c.fills = {normal(), below(classes), positive()};
+  c.fills = {normal(), below_extent(0, 1), positive()};
   c.derive = pad_forward;
   c.oracle = forward;
   c.depth = double(classes);
@@ -67,7 +67,7 @@ Case cross_entropy_grad(const Case& f) {
   c.in = {f.out[0], f.in[0], f.in[1], f.in[2], f.out[1]};
   c.out = {f.in[0]};
   c.note += std::string("_") + dtype_name(f.in[0].dtype);
-  c.fills = {normal(), normal(), f.fills[1], positive(), normal()};
+  c.fills = {normal(), normal(), below_extent(1, 1), positive(), normal()};
   c.derive = pad_grad;
   c.oracle = grad;
   for (Axis& a : c.axes) a = {{0, 0, 0, 0, 0}, {0}};

@@ -65,7 +65,7 @@ Case gather(int32_t dtype, int32_t index, int64_t rows, int64_t n, int64_t colum
   c.note = std::string(dtype_name(index)) + "_" + shape_note({rows, n, columns});
   c.in = {tensor(dtype, {rows, columns}), tensor(index, {n})};
   c.out = {tensor(dtype, {n, columns})};
-  c.fills = {normal(), below(rows)};
+  c.fills = {normal(), below_extent(0, 0)};
   c.oracle = gather_oracle;
   c.exact = true;
   if (n == 256) c.axes = {{{-1, 0}, {0}}};
@@ -79,7 +79,7 @@ Case scatter(int32_t dtype, int32_t index, int64_t rows, int64_t n, int64_t colu
   c.in = {tensor(index, {n}), tensor(dtype, {n, columns})};
   c.out = {tensor(dtype, {rows, columns})};
   c.attrs = {integer("rows", rows)};
-  c.fills = {below(rows), normal()};
+  c.fills = {below_extent(2, 0), normal()};
   c.oracle = scatter_oracle;
   c.exact = true;
   c.depth = double(n) + 1;
@@ -90,7 +90,7 @@ Case scatter_onto(const Case& s) {
   Case c = s;
   c.note += "base";
   c.in.push_back(s.out[0]);
-  c.fills.push_back(normal());
+  c.fills = {below_extent(2, 0), normal(), normal()};
   return c;
 }
 

@@ -120,6 +120,7 @@ std::vector<Case> reduce_cases() {
       cases.push_back(topk(dtype, rows, 33, 1));
       cases.push_back(topk(dtype, rows, 33, 5));
       cases.push_back(topk(dtype, rows, 4, 4));
+      cases.push_back(topk(dtype, rows, 300, 70));
     }
   }
   for (int32_t dtype : kReals)

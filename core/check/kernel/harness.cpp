@@ -79,7 +79,11 @@ std::vector<Values> make_inputs(const Case& c, bool exact, uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<Values> inputs;
   for (size_t i = 0; i < c.in.size(); ++i) {
-    const Fill fill = i < c.fills.size() ? c.fills[i] : Fill{};
+    Fill fill = i < c.fills.size() ? c.fills[i] : Fill{};
+    if (fill.kind == FillKind::kBelowExtent) {
+      const size_t t = fill.tensor;
+      fill = below((t < c.in.size() ? c.in[t] : c.out[t - c.in.size()]).dims[fill.dim]);
+    }
     Values v = fill.values;
     if (fill.kind != FillKind::kValues)
       for (int64_t n = elements(c.in[i]); n > 0; --n)

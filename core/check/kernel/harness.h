@@ -31,17 +31,22 @@ inline Attr text(std::string name, std::string t) {
 }
 
 // How an input is filled. `kIntegers` are small integers, `kNormal` reals; in an exact run reals of
-// every kind become small integers. `kBelow` are integers in [0, limit).
-enum class FillKind { kNormal, kPositive, kIntegers, kBelow, kValues };
+// every kind become small integers. `kBelow` are integers in [0, limit), `kBelowExtent` such as
+// point into dim `dim` of the case's tensor number `tensor`, outputs counted behind inputs.
+enum class FillKind { kNormal, kPositive, kIntegers, kBelow, kBelowExtent, kValues };
 struct Fill {
   FillKind kind = FillKind::kNormal;
   int64_t limit = 0;
   Values values = {};
+  size_t tensor = 0, dim = 0;
 };
 inline Fill normal() { return {}; }
 inline Fill positive() { return {FillKind::kPositive}; }
 inline Fill integers() { return {FillKind::kIntegers}; }
 inline Fill below(int64_t limit) { return {FillKind::kBelow, limit}; }
+inline Fill below_extent(size_t tensor, size_t dim) {
+  return {FillKind::kBelowExtent, 0, {}, tensor, dim};
+}
 inline Fill values(Values v) { return {FillKind::kValues, 0, std::move(v)}; }
 
 // A direction along which a part of the inputs gives a part of the outputs, bit for bit. One dim

@@ -7,6 +7,7 @@
 #ifndef ORRERY_STRATEGY_H
 #define ORRERY_STRATEGY_H
 
+#include <orrery/kernel.h>
 #include <orrery/types.h>
 
 #ifdef __cplusplus
@@ -100,6 +101,55 @@ typedef struct orr_serve {
   const char* replay; /* file whose arrivals are followed, "" none */
 } orr_serve;
 
+/* An op to be added: kinds, inputs and attributes as in orrery/ops.h and docs/ops.md; `expr` of
+ * pointwise, else NULL. Texts and lists are copied. */
+typedef struct orr_op_desc {
+  uint32_t size;
+  int32_t n_in, n_attrs;
+  const char* kind;
+  const int32_t* in;
+  const orr_attr* attrs;
+  const orr_expr* expr;
+} orr_op_desc;
+
+enum { ORR_INIT_ZEROS = 0, ORR_INIT_LIKE = 1, ORR_INIT_NORMAL = 2 };
+enum { ORR_LEAVE_MEAN = 0, ORR_LEAVE_SUM = 1, ORR_LEAVE_FIRST = 2, ORR_LEAVE_REFUSE = 3 };
+
+/* A tensor that a strategy keeps, like an optimizer's: part of checkpoints and plans. */
+typedef struct orr_state_desc {
+  uint32_t size;
+  const char* name;    /* "anchor"; its full name has the strategy's and `like`'s in front */
+  int32_t like;        /* the parameter or state beside which it lies, whose dtype it has */
+  int32_t init;        /* ORR_INIT_ZEROS; _LIKE: what `like` begins with; _NORMAL: N(0, 1) */
+  const char* varying; /* the axis on which every coordinate has one of its own, "" none */
+  int32_t leave;       /* how a checkpoint of another number of ranks makes one of them */
+  int32_t rank;        /* of a shape of its own; -1: that of `like` */
+  const int64_t* dims; /* `rank` of them */
+} orr_state_desc;
+
+struct orr_edit;
+
+/* A hook is called later, by the same thread, with the program that it may add to; `release`, which
+ * may be NULL, when the host is through with it. */
+typedef struct orr_gradient_hook {
+  uint32_t size;
+  void* arg;
+  void (*release)(void* arg);
+  /* Once for each parameter, on one rank as well. `gradient` is this coordinate's summand of the
+   * mean gradient; *out what all of `axis` agree on, of the same shape and dtype. */
+  orr_status* (*exchange)(void* arg, orr_program*, const struct orr_edit*, int32_t parameter,
+                          int32_t gradient, int32_t* out);
+} orr_gradient_hook;
+
+typedef struct orr_program_hook {
+  uint32_t size;
+  void* arg;
+  void (*release)(void* arg);
+  /* Writes the program of one of the rounds, from 0, into an empty one that has all parameters and
+   * states of the step: `each` finds them. */
+  orr_status* (*write)(void* arg, orr_program*, const struct orr_edit*, int32_t round);
+} orr_program_hook;
+
 /* The host's editing calls. Only what a strategy of this revision needs has a slot; the table
  * grows. Texts and structs that a strategy hands over are copied. An edit that cannot be is an
  * error that says why, for the strategy to return; the program is then given up. Valid during
@@ -163,9 +213,8 @@ typedef struct orr_edit {
    * it reads is cast; what others read of it is cast back unless they compute in that dtype too. */
   orr_status* (*compute)(orr_program*, int32_t value, int32_t dtype);
 
-  /* Lets the ranks of `axis`, which deals the batch, train alone, each on gradients of its own
-   * leaves. After every `every` steps parameters, with `states` also optimizer states, become their
-   * means. */
+  /* Lets the ranks of `axis`, which deals the batch, train apart (`independent`). After every
+   * `every` steps parameters, with `states` also optimizer states, become their means. */
   orr_status* (*average)(orr_program*, const char* axis, int32_t every, int32_t states);
   /* Only in transform_forward: differentiates a multiple of the loss, a state of the run that
    * begins at `initial`, a power of two. A step whose loss or gradients are not finite changes no
@@ -190,6 +239,26 @@ typedef struct orr_edit {
    * in this real dtype instead of the one that the op which makes it computes in; the optimizer
    * gets it in the parameter's. */
   orr_status* (*wire)(orr_program*, int32_t dtype);
+
+  /* -- ops, states, and parts of the update of one's own ---- */
+  /* Adds an op at the end of the program; writes its outputs, at most `capacity` of them, and sets
+   * *n to their number. */
+  orr_status* (*op)(orr_program*, const orr_op_desc*, int32_t* out, int32_t capacity, int32_t* n);
+  /* The current value of a state, which is made if there is none of that name yet. */
+  orr_status* (*state)(orr_program*, const orr_state_desc*, int32_t* out);
+  /* What a parameter or state will hold after the program; a later call replaces an earlier one. */
+  orr_status* (*update)(orr_program*, int32_t state, int32_t value);
+  /* That value, or the current one if nothing updates it. */
+  int32_t (*updated)(orr_program*, int32_t state);
+  /* Gives the hook every gradient, summed over all axes that deal the batch but `axis`, in place of
+   * its sum over this one. */
+  orr_status* (*exchange)(orr_program*, const char* axis, const orr_gradient_hook*);
+  /* Lets the coordinates of `axis`, which deals the batch, train apart, each on gradients, weights
+   * and norms of its own part: parameters and states vary on it. */
+  orr_status* (*independent)(orr_program*, const char* axis);
+  /* Runs a program of the strategy's own after every `every` steps that were tried; `rounds` of
+   * them take turns. */
+  orr_status* (*every)(orr_program*, int32_t every, int32_t rounds, const orr_program_hook*);
 } orr_edit;
 
 /* Parts of a step of one chunk: all of backward in one, or its part for earlier stages (backward)
@@ -238,7 +307,8 @@ typedef struct orr_strategy_api {
    * a program, that it does not train it refuses by ORR_INVALID and a sentence; any other error is
    * a failure of its own. [main thread] */
   orr_status* (*transform)(void* self, orr_program*, const orr_edit*, const orr_options*);
-  /* Pure. Compared by the core with the counted program. [main thread] */
+  /* Optional: a formula of one's own for what exchanges send. Pure. Compared by the core with the
+   * counted program. [main thread] */
   orr_status* (*predict)(void* self, const orr_predict_query*, orr_prediction* out);
   /* What the ranks with `coordinate`, of `ranks`, on the axis given to `stage` do with `leaves`
    * leaves, in order: every leaf of every chunk they hold once. Writes at most `capacity` cells,

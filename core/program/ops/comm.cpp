@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Communication as ops: what strategies' passes put into a rank's program (design section 5). Every
-// one names a mesh axis (text "axis"); the ranks that differ only in their coordinate on it take
-// part. Text "cause" is the strategy that asked for it. They come after differentiation, so none
-// has a gradient; no kernel computes them, the communicator does.
+// Communication as ops: of models, optimizers and strategies, and what lowering puts into a rank's
+// program. Every one names a mesh axis (text "axis"; a product stands for all pairs of
+// coordinates); the ranks that differ only in their coordinate on it take part. Text "cause" is the
+// strategy that asked for it. No kernel computes them, the communicator does.
 //
 //   all_reduce      x -> y like x: text "fn" = "sum" (default), "min", "max", in rank order; int
 //                   "tree" = 1: summed in the binary tree over the ranks (orrery/ops.h, LEAVES),
@@ -16,9 +16,18 @@
 //                   readers only wait for its writers
 //   reduce_scatter  x[ranks, dims...] -> y[dims...]; with "counts" x[sum of counts] ->
 //                   y[counts[me]]
+//   all_to_all      x[ranks, dims...] -> y like x: y[c] is x[me] of coordinate c
+//   permute         x -> y like x: coordinate c's goes to ints "to"[c], a permutation
 //   broadcast       x -> y like x: the tensor of the rank with coordinate "root"
 //   send            x -> nothing; int "peer" (coordinate), int "tag"
 //   recv            -> y of ints "dims" and int "dtype"; "peer", "tag"
+//
+// Two that move nothing: vary(x) is x as a value of each coordinate's own; coordinate() is this
+// rank's own, an i64 scalar (int "ranks": how many there are).
+//
+// Gradients. The cotangent of a value that is one for all ranks is one for all, that of a varying
+// value varies. So vary and the sum of all_reduce are each other's gradient, and what a rank
+// gathered gives back its own part of the summed cotangent.
 #include <numeric>
 #include <stdexcept>
 
@@ -55,6 +64,13 @@ std::vector<Type> infer_scatter(const OpArgs& args) {
   return {x};
 }
 
+std::vector<Type> infer_exchange(const OpArgs& args) {
+  if (args.in.at(0).dims.empty()) throw std::invalid_argument("a scalar has no parts to send");
+  return {args.in[0]};
+}
+
+std::vector<Type> infer_coordinate(const OpArgs&) { return {{ORR_I64, {}}}; }
+
 std::vector<Type> infer_send(const OpArgs&) { return {}; }
 
 std::vector<Type> infer_recv(const OpArgs& args) {
@@ -72,13 +88,22 @@ Sharding trailing(const OpArgs& args, const std::vector<Type>& out) {
   auto factors = [&](const Type& t) {
     std::vector<int> f(t.dims.size(), kNone);
     bool carries_axis =
-        (args.kind == "all_gather" || args.kind == "reduce_scatter") && t.dims.size() == rank;
+        (args.kind == "all_gather" || args.kind == "reduce_scatter" || args.kind == "all_to_all") &&
+        t.dims.size() == rank;
     for (size_t i = carries_axis ? 1 : 0; i < f.size() && !flat; ++i)
       f[i] = static_cast<int>(i + rank - t.dims.size());
     return f;
   };
   for (const Type& t : args.in) s.in.push_back(factors(t));
   for (const Type& t : out) s.out.push_back(factors(t));
+  return s;
+}
+
+Sharding same_dims(const OpArgs& args, const std::vector<Type>& out) {
+  Sharding s;
+  std::vector<int> f(out[0].dims.size());
+  std::iota(f.begin(), f.end(), 0);
+  s.in.assign(args.in.size(), f), s.out = {f};
   return s;
 }
 
@@ -89,16 +114,114 @@ Cost no_flops(const OpArgs& args, const std::vector<Type>& out) {
   return cost;
 }
 
+Cost no_cost(const OpArgs&, const std::vector<Type>&) { return {}; }
+
+// -- gradients ------------------------------------------------------------------------------------
+
+Attrs like(const Op& op, std::initializer_list<const char*> names) {
+  Attrs attrs;
+  for (const char* name : names)
+    if (auto at = op.attrs.find(name); at != op.attrs.end()) attrs.insert(*at);
+  return attrs;
+}
+
+ValueId varied(Gradient& g, const Op& op, ValueId v) {
+  return g.p.add1("vary", {v}, like(op, {"axis"}));
+}
+
+void refuse(Gradient& g, const Op& op, const std::string& what) {
+  if (g.wanted(op.in[0]))
+    g.p.fail_here(what + " has no gradient: let none through, with :stop_gradient()");
+}
+
+void vary_gradient(Gradient& g, const Op& op) {
+  if (g.wanted(op.in[0]))
+    g.add(op.in[0], g.p.add1("all_reduce", {g.dy()}, like(op, {"axis", "cause"})));
+}
+
+void all_reduce_gradient(Gradient& g, const Op& op) {
+  const std::string fn = attr_text(op.attrs, "fn", "sum");
+  if (fn != "sum") return refuse(g, op, "all_reduce(\"" + fn + "\")");
+  if (g.wanted(op.in[0])) g.add(op.in[0], varied(g, op, g.dy()));
+}
+
+// What is summed over this op's axis before it, kNone if v is no such sum.
+ValueId summand(const Program& p, ValueId v, const Op& op) {
+  const OpId maker = p.value(v).producer;
+  if (maker == kNone) return kNone;
+  const Op& sum = p.ops()[static_cast<size_t>(maker)];
+  const bool is_sum = sum.kind == "all_reduce" && attr_text(sum.attrs, "fn", "sum") == "sum" &&
+                      attr_text(sum.attrs, "axis", "") == attr_text(op.attrs, "axis", "");
+  return is_sum ? sum.in[0] : kNone;
+}
+
+// The rank's own part of the cotangent of all parts; where that is a sum over the ranks, it alone
+// is summed.
+void all_gather_gradient(Gradient& g, const Op& op) {
+  if (!g.wanted(op.in[0])) return;
+  Program& p = g.p;
+  if (const ValueId x = summand(p, g.dy(), op); x != kNone)
+    return g.add(op.in[0], p.add1("reduce_scatter", {x}, like(op, {"axis", "cause"})));
+  const ValueId me = p.add1("coordinate", {}, like(op, {"axis", "ranks"}));
+  const ValueId own = p.add1("slice_at", {g.dy(), me}, {{"dim", int64_t{0}}, {"size", int64_t{1}}});
+  g.add(op.in[0], p.add1("reshape", {own}, {{"dims", p.type(op.in[0]).dims}}));
+}
+
+void reduce_scatter_gradient(Gradient& g, const Op& op) {
+  if (!g.wanted(op.in[0])) return;
+  Attrs attrs = like(op, {"axis", "cause"});
+  attrs["ranks"] = g.p.type(op.in[0]).dims[0];
+  g.add(op.in[0], varied(g, op, g.p.add1("all_gather", {g.dy()}, attrs)));
+}
+
+void all_to_all_gradient(Gradient& g, const Op& op) {
+  if (g.wanted(op.in[0]))
+    g.add(op.in[0], g.p.add1("all_to_all", {g.dy()}, like(op, {"axis", "cause"})));
+}
+
+void permute_gradient(Gradient& g, const Op& op) {
+  if (!g.wanted(op.in[0])) return;
+  const Dims to = attr_ints(op.attrs, "to");
+  Dims back(to.size());
+  for (size_t c = 0; c < to.size(); ++c) back[static_cast<size_t>(to[c])] = static_cast<int64_t>(c);
+  Attrs attrs = like(op, {"axis", "cause"});
+  attrs["to"] = back;
+  g.add(op.in[0], g.p.add1("permute", {g.dy()}, attrs));
+}
+
+// The root's is the whole cotangent, the others' are zero.
+void broadcast_gradient(Gradient& g, const Op& op) {
+  if (!g.wanted(op.in[0])) return;
+  Attrs attrs = like(op, {"axis"});
+  attrs["ranks"] = int64_t{g.p.axis_size(attr_text(op.attrs, "axis", ""))};
+  const ValueId me = g.p.add1("coordinate", {}, attrs);
+  const double root = static_cast<double>(attr_int(op.attrs, "root", 0));
+  const ValueId is_root = g.p.pointwise(ORR_FN_EQ, {me, Operand::number(root)});
+  g.add(op.in[0], g.p.pointwise(ORR_FN_SELECT, {is_root, g.dy(), Operand::number(0)}));
+}
+
 }  // namespace
 
 bool is_exchange(const std::string& kind) { return op_def(kind).sharding == trailing; }
+bool names_axis(const std::string& kind) {
+  return is_exchange(kind) || kind == "vary" || kind == "coordinate";
+}
 
-extern const OpDef all_reduce_op{"all_reduce", infer_same, trailing, nullptr, no_flops, nullptr};
-extern const OpDef all_gather_op{"all_gather", infer_gather, trailing, nullptr, no_flops, nullptr};
-extern const OpDef reduce_scatter_op{"reduce_scatter", infer_scatter, trailing,
-                                     nullptr,          no_flops,      nullptr};
-extern const OpDef broadcast_op{"broadcast", infer_same, trailing, nullptr, no_flops, nullptr};
+extern const OpDef all_reduce_op{"all_reduce",        infer_same, trailing,
+                                 all_reduce_gradient, no_flops,   nullptr};
+extern const OpDef all_gather_op{"all_gather",        infer_gather, trailing,
+                                 all_gather_gradient, no_flops,     nullptr};
+extern const OpDef reduce_scatter_op{"reduce_scatter",        infer_scatter, trailing,
+                                     reduce_scatter_gradient, no_flops,      nullptr};
+extern const OpDef all_to_all_op{"all_to_all",        infer_exchange, trailing,
+                                 all_to_all_gradient, no_flops,       nullptr};
+extern const OpDef permute_op{"permute", infer_same, trailing, permute_gradient, no_flops, nullptr};
+extern const OpDef broadcast_op{"broadcast",        infer_same, trailing,
+                                broadcast_gradient, no_flops,   nullptr};
 extern const OpDef send_op{"send", infer_send, trailing, nullptr, no_flops, nullptr};
 extern const OpDef recv_op{"recv", infer_recv, trailing, nullptr, no_flops, nullptr};
+extern const OpDef vary_op{"vary", infer_same, same_dims, vary_gradient, no_cost, nullptr};
+extern const OpDef coordinate_op{"coordinate", infer_coordinate, same_dims,
+                                 nullptr,      no_cost,          nullptr};
 
 }  // namespace orrery

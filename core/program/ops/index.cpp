@@ -63,6 +63,10 @@ Sharding scatter_sharding(const OpArgs&, const std::vector<Type>&) {
   return {{{0}, {0, 1}}, {{kNone, 1}}};
 }
 
+void scatter_gradient(Gradient& g, const Op& op) {
+  if (g.wanted(op.in[1])) g.add(op.in[1], build::gather(g.p, g.dy(), op.in[0]));
+}
+
 KernelForm scatter_form(const Op&, const std::vector<Layout>& in, const std::vector<Layout>& out) {
   return contiguous_form(in, out, in.size() == 3 ? "frrr" : "frr");
 }
@@ -145,8 +149,8 @@ void update_slice_gradient(Gradient& g, const Op& op) {
 
 extern const OpDef gather_op{"gather",        infer_gather, gather_sharding,
                              gather_gradient, touch_cost,   gather_form};
-extern const OpDef scatter_add_op{"scatter_add", infer_scatter, scatter_sharding,
-                                  nullptr,       touch_cost,    scatter_form};
+extern const OpDef scatter_add_op{"scatter_add",    infer_scatter, scatter_sharding,
+                                  scatter_gradient, touch_cost,    scatter_form};
 extern const OpDef slice_at_op{"slice_at",        infer_slice_at, at_sharding,
                                slice_at_gradient, touch_cost,     at_form};
 extern const OpDef update_slice_op{"update_slice",        infer_update_slice, at_sharding,

@@ -9,6 +9,6 @@ local _, orrery = ...
 
 return orrery.strategy.define {
   name = "accumulate", class = "exact",
-  provides = "an order of microbatches", conflicts = "an order of microbatches,independent ranks",
+  provides = "an order of microbatches", conflicts = "an order of microbatches",
   transform = function(draft) draft:loop() end,
 }

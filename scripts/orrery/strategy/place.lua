@@ -56,7 +56,7 @@ return orrery.strategy.define {
     modules = false, -- modules of each part, in the order of their use: { "left.1", "right.1", "join" }
     ranks = false,   -- the rank of each part: { 0, 1, 0 }; left out, part after part
   },
-  provides = "an order of microbatches,stages", conflicts = "an order of microbatches,stages,independent ranks",
+  provides = "an order of microbatches,stages", conflicts = "an order of microbatches,stages",
 
   transform = function(draft, o)
     local parts = parts_of(o.modules)

@@ -99,6 +99,7 @@ void spoil(const Kernel& kernel, const orr_buffer* in, const orr_buffer* out,
   if (fault("writes_outside_its_output")) y[elements] = 1;
   if (fault("writes_its_input") && y != orr::data<float>(in[0])) orr::data<float>(in[0])[0] += 1;
   if (fault("is_wrong_at_tails") && kernel.columns % 16 == 1) y[elements - 1] *= 1.1f;
+  if (fault("is_wrong_at_width_77") && kernel.columns == 77) y[0] *= 1.1f;
   if (fault("depends_on_the_batch") && kernel.rows > 100) y[0] *= 1 + 1e-6f;
   if (fault("depends_on_threads") && orr::host->threads() > 1) y[0] *= 1 + 1e-6f;
   if (fault("needs_more_than_it_measured")) std::memset(orr::data<char>(*workspace), 0, 64);

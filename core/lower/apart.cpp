@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A sum over the batch that both updates and reports need is made twice, and so is what is computed
+// of it before the update; ops of the update are not.
+#include "lower/apart.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "program/build_comm.h"
+#include "program/op.h"
+
+namespace orrery {
+namespace {
+
+class Separator {
+ public:
+  Separator(Program& p, const Spread& spread) : p_(p), spread_(spread) {}
+
+  void run() {
+    std::vector<ValueId> updated, reported;
+    for (auto& [state, next] : p_.updates()) updated.push_back(next);
+    for (auto& [name, id] : p_.outputs()) reported.push_back(id);
+    from_.swap(p_.mutable_ops());
+    const std::vector<char> for_update = needed(updated, true),
+                            for_report = needed(reported, false);
+    moved_.assign(from_.size(), kNone);
+    for (size_t i = 0; i < from_.size(); ++i) emit(i, for_update[i], for_report[i]);
+    for (auto& [state, next] : p_.mutable_updates()) next = own(next);
+    for (auto& [name, id] : p_.mutable_outputs()) id = mean_of_apart(id);
+  }
+
+ private:
+  // The ops that these values are made by; what an update is made of is no report's unless asked.
+  std::vector<char> needed(std::vector<ValueId> todo, bool of_updates) const {
+    std::vector<char> found(from_.size());
+    while (!todo.empty()) {
+      const OpId op = p_.value(todo.back()).producer;
+      todo.pop_back();
+      if (op == kNone || std::exchange(found[static_cast<size_t>(op)], true)) continue;
+      if (!of_updates && from_[static_cast<size_t>(op)].phase == Phase::update) continue;
+      for (ValueId v : from_[static_cast<size_t>(op)].in) todo.push_back(v);
+    }
+    return found;
+  }
+
+  bool sums(const Op& op) const {
+    const auto batch = [&](ValueId v) { return p_.value(v).batch; };
+    return !op.out.empty() && batch(op.out[0]) == Batch::partial &&
+           std::any_of(op.in.begin(), op.in.end(),
+                       [&](ValueId v) { return batch(v) == Batch::sharded; });
+  }
+
+  // v as updates read it.
+  ValueId own(ValueId v) const {
+    auto found = own_.find(v);
+    return found == own_.end() ? v : found->second;
+  }
+
+  void emit(size_t i, bool for_update, bool for_report) {
+    Op op = from_[i];
+    if (op.twin != kNone) op.twin = moved_[static_cast<size_t>(op.twin)];
+    const bool sum = sums(op),
+               made_of_one = std::any_of(op.in.begin(), op.in.end(),
+                                         [&](ValueId v) { return own_.count(v) > 0; });
+    const bool apart = for_update && (sum || made_of_one);
+    if (!apart || (for_report && op.phase != Phase::update)) {
+      moved_[i] = static_cast<OpId>(p_.ops().size());
+      p_.append(op);
+      if (!apart) return;
+      for (ValueId& v : op.out) v = own_[v] = like(v);
+      op.twin = kNone;
+    } else {
+      moved_[i] = static_cast<OpId>(p_.ops().size());
+      for (ValueId v : op.out) own_[v] = v;
+    }
+    for (ValueId& v : op.in) v = own(v);
+    if (sum) op.attrs["among"] = spread_.gradient_axis();
+    p_.append(std::move(op));
+  }
+
+  ValueId like(ValueId v) {
+    const Value original = p_.value(v);
+    const ValueId made = p_.new_value(original.type, original.role, original.name);
+    Value& copy = p_.mutable_value(made);
+    copy.batch = original.batch, copy.batch_dim = original.batch_dim, copy.site = original.site;
+    return made;
+  }
+
+  ValueId mean_of_apart(ValueId v) {
+    if (own(v) != v || !own_.count(v)) return v;
+    p_.set_phase(Phase::update);
+    p_.set_site(p_.value(v).site);
+    const ValueId sum = p_.add1("all_reduce", {v}, {{"axis", spread_.apart}, {"cause", cause()}});
+    return p_.pointwise(ORR_FN_MUL, {sum, Operand::number(1.0 / spread_.size_of(spread_.apart))});
+  }
+
+  std::string cause() const {
+    for (const Axis& axis : spread_.axes)
+      if (has_axis(spread_.apart, axis.name)) return axis.strategy;
+    return "";
+  }
+
+  Program& p_;
+  const Spread& spread_;
+  std::vector<Op> from_;
+  std::vector<OpId> moved_;
+  std::map<ValueId, ValueId> own_;
+};
+
+}  // namespace
+
+void sum_apart(Program& p, const Spread& spread) { Separator(p, spread).run(); }
+
+static ValueId one_value(Program& p, ValueId v) {
+  const State& s = *p.value(v).state;
+  p.mutable_value(v).varying = s.varying;
+  if (s.leave == Leave::refuse)
+    fail(ORR_INVALID,
+         "{}'{}' has a value of its own on each rank of axis '{}', and none for all of them",
+         s.site.prefix(), s.name, s.varying);
+  if (s.leave == Leave::first) return build::broadcast(p, v, s.varying, 0);
+  return build::all_reduce(p, v, s.varying, s.leave == Leave::sum ? "sum" : "mean");
+}
+
+void read_one_value(Program& p, const std::set<const State*>& alike) {
+  std::vector<Op> ops;
+  ops.swap(p.mutable_ops());
+  std::map<std::pair<ValueId, int32_t>, ValueId> one;  // by the stage that reads it
+  p.set_phase(Phase::forward);
+  for (const Op& op : ops)
+    for (ValueId v : op.in) {
+      const auto& state = p.value(v).state;
+      if (!state || state->varying.empty() || alike.count(state.get())) continue;
+      if (one.count({v, op.stage})) continue;
+      const size_t first = p.ops().size();
+      p.set_site(op.site);
+      one[{v, op.stage}] = one_value(p, v);
+      for (size_t i = first; i < p.ops().size(); ++i) p.mutable_ops()[i].stage = op.stage;
+    }
+  for (Op& op : ops) {
+    for (ValueId& v : op.in)
+      if (auto found = one.find({v, op.stage}); found != one.end()) v = found->second;
+    op.twin = kNone;
+    p.append(std::move(op));
+  }
+}
+
+}  // namespace orrery

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/edit_ops.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "lower/edit_table.h"
+#include "plugin/host.h"
+#include "program/build_comm.h"
+#include "program/op.h"
+#include "program/state.h"
+
+namespace orrery::edit {
+namespace {
+
+void check_value(const orr_program* e, int32_t v) {
+  if (v < 0 || static_cast<size_t>(v) >= e->program->values().size())
+    fail(ORR_INVALID, "there is no value {}", v);
+}
+
+Attr attr_of(const orr_attr& a) {
+  switch (a.type) {
+    case ORR_ATTR_INT: return a.i;
+    case ORR_ATTR_REAL: return a.f;
+    case ORR_ATTR_TEXT: return std::string(a.text);
+    case ORR_ATTR_INTS: return Dims(a.ints, a.ints + a.count);
+    default: fail(ORR_INVALID, "attribute '{}' has the unknown type {}", a.name, a.type);
+  }
+}
+
+Op op_of(orr_program* e, const orr_op_desc& desc) {
+  Op op;
+  op.kind = desc.kind, op.phase = e->program->phase(), op.site = e->program->site();
+  op_def(op.kind);
+  for (int32_t i = 0; i < desc.n_in; ++i) {
+    check_value(e, desc.in[i]);
+    op.in.push_back(desc.in[i]);
+  }
+  for (int32_t i = 0; i < desc.n_attrs; ++i) op.attrs[desc.attrs[i].name] = attr_of(desc.attrs[i]);
+  if (is_exchange(op.kind)) {
+    op.attrs["cause"] = e->strategy;
+    e->program->axis_size(attr_text(op.attrs, "axis", ""));
+  }
+  if (!desc.expr) return op;
+  op.expr.instrs.assign(desc.expr->instrs, desc.expr->instrs + desc.expr->n_instrs);
+  op.expr.outputs.assign(desc.expr->outputs, desc.expr->outputs + desc.expr->n_outputs);
+  return op;
+}
+
+// What a hook's owner gave, until the host is through with it.
+template <class Hook>
+std::shared_ptr<Hook> kept(const Hook& hook) {
+  return {new Hook(hook), [](Hook* h) {
+            if (h->release) h->release(h->arg);
+            delete h;
+          }};
+}
+
+Leave leave_of(int32_t leave) {
+  if (leave < ORR_LEAVE_MEAN || leave > ORR_LEAVE_REFUSE)
+    fail(ORR_INVALID, "there is no way {} to leave an axis", leave);
+  return static_cast<Leave>(leave);
+}
+
+// The key of a state's random numbers: not one that the script's own states are counted with.
+int64_t ordinal_of(const std::string& name) {
+  uint64_t h = 1469598103934665603ULL;
+  for (char c : name) h = (h ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  return static_cast<int64_t>(h >> 33) + (int64_t{1} << 31);
+}
+
+std::shared_ptr<State> new_state(orr_program* e, const std::string& name,
+                                 const std::shared_ptr<State>& like, const orr_state_desc& how) {
+  for (const Value& v : e->program->values())
+    if (v.state && v.state->name == name)
+      fail(ORR_INVALID,
+           "strategy.{}: there is a parameter or state '{}' already: give the state another name",
+           e->strategy, name);
+  auto state = std::make_shared<State>();
+  state->name = name, state->type = like->type, state->role = Role::state;
+  state->site = like->site;
+  state->beside = like->role == Role::param ? like->name : like->beside;
+  state->leave = leave_of(how.leave);
+  if (how.rank >= 0) state->type.dims.assign(how.dims, how.dims + how.rank);
+  if (how.init == ORR_INIT_LIKE && how.rank >= 0)
+    fail(ORR_INVALID, "strategy.{}: state '{}' cannot begin like '{}' with another shape",
+         e->strategy, how.name, like->name);
+  if (how.init == ORR_INIT_LIKE) state->initial.kind = Initial::like, state->initial.of = like;
+  if (how.init == ORR_INIT_NORMAL) {
+    state->initial.kind = Initial::normal, state->initial.b = 1;
+    state->initial.ordinal = ordinal_of(like->name + "." + how.name);
+  }
+  return state;
+}
+
+}  // namespace
+
+orr_status* add_op(orr_program* e, const orr_op_desc* desc, int32_t* out, int32_t capacity,
+                   int32_t* n) {
+  return guarded([&] {
+    const size_t before = e->program->ops().size();
+    e->program->append(op_of(e, *desc));
+    const std::vector<ValueId>& made = e->program->ops()[before].out;
+    *n = static_cast<int32_t>(made.size());
+    std::copy_n(made.begin(), std::min(capacity, *n), out);
+  });
+}
+
+orr_status* make_state(orr_program* e, const orr_state_desc* how, int32_t* out) {
+  return guarded([&] {
+    check_value(e, how->like);
+    const std::shared_ptr<State> like = e->program->value(how->like).state;
+    if (!like)
+      fail(ORR_INVALID, "state '{}' is to be like value {}, which is neither parameter nor state",
+           how->name, how->like);
+    if (!e->states) fail(ORR_INVALID, "states are made by hooks, when the update is written");
+    const std::string name = e->strategy + "." + like->name + "." + how->name;
+    std::shared_ptr<State>& state = (*e->states)[name];
+    if (!state) state = new_state(e, name, like, *how);
+    *out = e->program->state_value(state);
+    if (how->varying) e->program->mutable_value(*out).varying = how->varying;
+  });
+}
+
+orr_status* update(orr_program* e, int32_t state, int32_t value) {
+  return guarded([&] {
+    check_value(e, state), check_value(e, value);
+    e->program->update(state, value);
+  });
+}
+
+int32_t updated(orr_program* e, int32_t state) {
+  for (auto& [old, now] : e->program->updates())
+    if (old == state) return now;
+  return state;
+}
+
+orr_status* exchange(orr_program* e, const char* axis, const orr_gradient_hook* hook) {
+  return guarded([&] {
+    if (e->forward) fail(ORR_INVALID, "gradients are there after differentiation only");
+    if (!has_axis(e->spread->batch_axis, axis) || !*axis)
+      fail(ORR_INVALID, "axis '{}' does not deal the batch: nothing is summed over it", axis);
+    for (const GradientHook& other : e->spread->exchanges)
+      if (has_axis(other.axis, axis))
+        fail(ORR_INVALID, "gradients are exchanged over axis '{}' by strategy.{} already", axis,
+             other.cause);
+    e->spread->exchanges.push_back(
+        {axis, e->strategy, e->use->line,
+         [kept = kept(*hook), use = *e->use, spread = e->spread, states = e->states](
+             Program& p, const std::shared_ptr<State>& param, ValueId gradient) {
+           orr_program now{&p, spread, use.name, &use, states, false};
+           int32_t out = kNone;
+           check(kept->exchange(kept->arg, &now, &edit_table, p.state_value(param), gradient, &out),
+                 "strategy." + use.name + ": exchange");
+           check_value(&now, out);
+           return out;
+         }});
+  });
+}
+
+orr_status* independent(orr_program* e, const char* axis) {
+  return guarded([&] {
+    if (!has_axis(e->spread->batch_axis, axis) || !*axis)
+      fail(ORR_INVALID, "axis '{}' does not deal the batch: its ranks have no parts of their own",
+           axis);
+    Spread& spread = *e->spread;
+    spread.apart = with_axis(spread.apart, axis);
+    spread.batch_axis = with_axis(spread.apart, spread.batch_axis);
+  });
+}
+
+orr_status* average(orr_program* e, const char* axis, int32_t every, int32_t states) {
+  if (orr_status* status = independent(e, axis)) return status;
+  return guarded([&] {
+    if (every < 1) fail(ORR_INVALID, "every {} steps: give at least 1", every);
+    const auto write = [axis = std::string(axis), states](Program& p, int) {
+      const std::vector<Value> values = p.values();
+      for (size_t i = 0; i < values.size(); ++i)
+        if (const Value& v = values[i];
+            v.state && is_real(v.type.dtype) && (states || v.role == Role::param)) {
+          const auto state = static_cast<ValueId>(i);
+          p.update(state, build::all_reduce(p, state, axis, "mean"));
+        }
+    };
+    e->spread->periodic.push_back({e->strategy, e->use->line, every, write});
+  });
+}
+
+orr_status* every(orr_program* e, int32_t every, int32_t rounds, const orr_program_hook* hook) {
+  return guarded([&] {
+    if (every < 1) fail(ORR_INVALID, "every {} steps: give at least 1", every);
+    if (rounds < 1) fail(ORR_INVALID, "{} rounds: give at least 1", rounds);
+    if (e->forward) fail(ORR_INVALID, "programs are written after differentiation only");
+    e->spread->periodic.push_back({e->strategy, e->use->line, every,
+                                   [kept = kept(*hook), use = *e->use, spread = e->spread,
+                                    states = e->states](Program& p, int round) {
+                                     orr_program now{&p, spread, use.name, &use, states, false};
+                                     check(kept->write(kept->arg, &now, &edit_table, round),
+                                           "strategy." + use.name);
+                                   },
+                                   rounds});
+  });
+}
+
+}  // namespace orrery::edit

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The editing calls by which a strategy writes program of its own: ops, states, what becomes of
+// gradients, and programs with a clock of their own.
+#pragma once
+
+#include <orrery/strategy.h>
+
+namespace orrery::edit {
+
+orr_status* add_op(orr_program*, const orr_op_desc*, int32_t* out, int32_t capacity, int32_t* n);
+orr_status* make_state(orr_program*, const orr_state_desc*, int32_t* out);
+orr_status* update(orr_program*, int32_t state, int32_t value);
+int32_t updated(orr_program*, int32_t state);
+orr_status* exchange(orr_program*, const char* axis, const orr_gradient_hook*);
+orr_status* independent(orr_program*, const char* axis);
+orr_status* average(orr_program*, const char* axis, int32_t every, int32_t states);
+orr_status* every(orr_program*, int32_t every, int32_t rounds, const orr_program_hook*);
+
+}  // namespace orrery::edit

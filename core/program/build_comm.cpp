@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/build_comm.h"
+
+#include <numeric>
+
+#include "base/error.h"
+#include "program/axes.h"
+#include "program/build.h"
+
+namespace orrery::build {
+namespace {
+
+size_t checked_dim(Program& p, const char* what, ValueId x, int64_t dim) {
+  const auto rank = static_cast<int64_t>(p.type(x).dims.size());
+  const int64_t d = dim < 0 ? dim + rank : dim;
+  if (d < 0 || d >= rank)
+    p.fail_here(fmt::format("{}: there is no dim {} in {}", what, dim < 0 ? dim : dim + 1,
+                            to_string(p.type(x).dims)));
+  return static_cast<size_t>(d);
+}
+
+// Where all ranks have the same there is nothing to exchange.
+void check_varies(Program& p, const char* what, ValueId x, const std::string& axis) {
+  const int ranks = p.axis_size(axis);
+  for (const std::string& one : factors_of(axis))
+    if (!has_axis(p.value(x).varying, one))
+      p.fail_here(fmt::format(
+          "{}: this value is the same on all {} ranks of axis '{}': there is nothing to exchange; "
+          "x:vary(\"{}\") makes it a value of each rank's own",
+          what, ranks, one, one));
+}
+
+Attrs over(Program& p, const std::string& axis) {
+  Attrs attrs{{"axis", axis}};
+  if (!p.cause().empty()) attrs["cause"] = p.cause();
+  return attrs;
+}
+
+Attrs with(Attrs attrs, const std::string& name, Attr value) {
+  attrs[name] = std::move(value);
+  return attrs;
+}
+
+// dims with `dim` replaced by several.
+Dims replaced(Dims dims, size_t dim, const Dims& by) {
+  dims.erase(dims.begin() + static_cast<long>(dim));
+  dims.insert(dims.begin() + static_cast<long>(dim), by.begin(), by.end());
+  return dims;
+}
+
+// Dim `from` moved to place `to`.
+ValueId moved(Program& p, ValueId x, size_t from, size_t to) {
+  if (from == to) return x;
+  Dims order(p.type(x).dims.size());
+  std::iota(order.begin(), order.end(), 0);
+  order.erase(order.begin() + static_cast<long>(from));
+  order.insert(order.begin() + static_cast<long>(to), static_cast<int64_t>(from));
+  return transpose(p, x, order);
+}
+
+// [ranks, .., d, ..] -> [.., ranks * d, ..]
+ValueId joined(Program& p, ValueId x, size_t dim) {
+  const Dims dims = p.type(x).dims;
+  Dims whole(dims.begin() + 1, dims.end());
+  whole[dim] *= dims[0];
+  return reshape(p, moved(p, x, 0, dim), whole);
+}
+
+// [.., ranks * d, ..] -> [ranks, .., d, ..]
+ValueId dealt(Program& p, const char* what, ValueId x, size_t dim, const std::string& axis) {
+  const Dims dims = p.type(x).dims;
+  const int64_t ranks = p.axis_size(axis);
+  if (dims[dim] % ranks)
+    p.fail_here(fmt::format("{}: dim {} of {} does not divide over the {} ranks of axis '{}'", what,
+                            dim + 1, to_string(dims), ranks, axis));
+  ValueId parts = reshape(p, x, replaced(dims, dim, {ranks, dims[dim] / ranks}));
+  return moved(p, parts, dim, 0);
+}
+
+}  // namespace
+
+ValueId vary(Program& p, ValueId x, const std::string& axis) {
+  p.axis_size(axis);
+  return has_axis(p.value(x).varying, axis) ? x : p.add1("vary", {x}, {{"axis", axis}});
+}
+
+ValueId coordinate(Program& p, const std::string& axis) {
+  return p.add1("coordinate", {}, {{"axis", axis}, {"ranks", int64_t{p.axis_size(axis)}}});
+}
+
+ValueId all_reduce(Program& p, ValueId x, const std::string& axis, const std::string& fn) {
+  check_varies(p, "all_reduce", x, axis);
+  const bool mean = fn == "mean";
+  if (mean && !is_real(p.type(x).dtype))
+    p.fail_here(fmt::format("all_reduce: {} has no mean; cast it to f32", to_string(p.type(x))));
+  ValueId y = p.add1("all_reduce", {x}, with(over(p, axis), "fn", mean ? std::string("sum") : fn));
+  return mean ? p.pointwise(ORR_FN_MUL, {y, Operand::number(1.0 / p.axis_size(axis))}) : y;
+}
+
+ValueId all_gather(Program& p, ValueId x, const std::string& axis, int64_t dim) {
+  check_varies(p, "all_gather", x, axis);
+  if (p.type(x).dims.empty()) x = reshape(p, x, {1}), dim = 0;
+  const size_t d = checked_dim(p, "all_gather", x, dim);
+  return joined(
+      p, p.add1("all_gather", {x}, with(over(p, axis), "ranks", int64_t{p.axis_size(axis)})), d);
+}
+
+ValueId reduce_scatter(Program& p, ValueId x, const std::string& axis, int64_t dim) {
+  check_varies(p, "reduce_scatter", x, axis);
+  const size_t d = checked_dim(p, "reduce_scatter", x, dim);
+  return p.add1("reduce_scatter", {dealt(p, "reduce_scatter", x, d, axis)}, over(p, axis));
+}
+
+ValueId all_to_all(Program& p, ValueId x, const std::string& axis, int64_t split, int64_t concat) {
+  check_varies(p, "all_to_all", x, axis);
+  const size_t s = checked_dim(p, "all_to_all", x, split),
+               c = checked_dim(p, "all_to_all", x, concat);
+  ValueId y = p.add1("all_to_all", {dealt(p, "all_to_all", x, s, axis)}, over(p, axis));
+  return joined(p, y, c);
+}
+
+ValueId permute(Program& p, ValueId x, const std::string& axis, int64_t hop) {
+  const int64_t ranks = p.axis_size(axis);
+  Dims to;
+  for (int64_t c = 0; c < ranks; ++c) to.push_back(((c + hop) % ranks + ranks) % ranks);
+  return permute(p, x, axis, to);
+}
+
+ValueId permute(Program& p, ValueId x, const std::string& axis, const Dims& to) {
+  check_varies(p, "permute", x, axis);
+  const auto ranks = static_cast<size_t>(p.axis_size(axis));
+  std::vector<int> taken(ranks);
+  bool fits = to.size() == ranks;
+  for (int64_t t : to)
+    fits = fits && t >= 0 && t < static_cast<int64_t>(ranks) && !taken[static_cast<size_t>(t)]++;
+  if (!fits)
+    p.fail_here(
+        fmt::format("permute: {} is no permutation of the {} ranks of axis '{}': name each "
+                    "coordinate from 0 once",
+                    to_string(to), ranks, axis));
+  return p.add1("permute", {x}, with(over(p, axis), "to", to));
+}
+
+ValueId broadcast(Program& p, ValueId x, const std::string& axis, int64_t root) {
+  check_varies(p, "broadcast", x, axis);
+  if (const int ranks = p.axis_size(axis); root < 0 || root >= ranks)
+    p.fail_here(fmt::format("broadcast: root {} is not among the {} ranks of axis '{}'", root,
+                            ranks, axis));
+  return p.add1("broadcast", {x}, with(over(p, axis), "root", root));
+}
+
+}  // namespace orrery::build

@@ -1,0 +1,385 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Strategies that are tensor code: each against the recursion of its paper, written again here in plain loops;
+what they send is what their plans say; they are saved and continued, join other strategies, and run as well
+from a user's own script, under names that nobody has heard of.
+
+Arguments: the build tree.
+"""
+import array
+import json
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+
+from program import HERE, SOURCE, orrery
+
+ROWS, INPUTS, OUTPUTS = 8, 6, 5
+LR = 0.125
+LIBRARY = SOURCE / "scripts/orrery/strategy"
+OPEN = {"average": "every = 2", "diloco": "every = 2", "easgd": "every = 2", "gossip": "every = 2",
+        "topk": "fraction = 4", "powersgd": "rank = 2", "quantized": "bits = 8", "adasum": ""}
+
+
+def tensors(folder):
+    """{name: floats} of a checkpoint's safetensors."""
+    found = {}
+    for path in folder.glob("*.safetensors"):
+        data = path.read_bytes()
+        size = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8:8 + size])
+        header.pop("__metadata__")
+        found |= {name: array.array("f", data[8 + size + a:8 + size + b]) for name, t in header.items()
+                  if t["dtype"] == "F32" for a, b in [t["data_offsets"]]}
+    return found
+
+
+def sample(step, i, data):
+    k = 1 if data == "parallel" else i
+    x = [((step * 7 + k * 5 + j * 3) % 11 - 5) / 8 for j in range(1, INPUTS + 1)]
+    y = [((step * 3 + k * 2 + j * 7) % 13 - 6) / 8 for j in range(1, OUTPUTS + 1)]
+    if data == "orthogonal":
+        x = [0.0 if (j % 2 == 0) == (2 * i > ROWS) else v for j, v in enumerate(x, 1)]
+    return x, y
+
+
+def gradient(step, first, last, rows=ROWS, data="mixed"):
+    """Of the mean over `rows` samples, the part of the samples [first, last): exact in f32."""
+    g = [0.0] * (OUTPUTS * INPUTS)
+    for i in range(first, last):
+        x, y = sample(step, i + 1, data)
+        for o in range(OUTPUTS):
+            for j in range(INPUTS):
+                g[o * INPUTS + j] += y[o] * x[j] / rows
+    return g
+
+
+def plus(a, b, factor=1.0):
+    return [x + factor * y for x, y in zip(a, b)]
+
+
+def mean(values):
+    return [sum(v) / len(v) for v in zip(*values)]
+
+
+class Open(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def run_stack(self, stack, ranks, *words, before="", command="run", script="open.lua"):
+        path = self.folder / script
+        text = (HERE / script).read_text().replace("strategy = STACK", f"strategy = {stack}")
+        path.write_text(text.replace("local run = orrery.compile", before + "\nlocal run = orrery.compile"))
+        return orrery(command, "-n", ranks, path, *words)
+
+    def trained(self, stack, ranks, *words, name="ck", **more):
+        done = self.run_stack(stack, ranks, f"save={self.folder / name}", *words, **more)
+        self.assertEqual(done.code, 0, done.err)
+        self.digest = re.search(r"^digest (\w+)$", done.out, re.MULTILINE)[1]
+        return tensors(self.folder / name)
+
+    def begin(self):
+        return list(self.trained("nil", 1, "steps=0", name="begin")["fc.weight"])
+
+    def assert_near(self, got, expected, places=5):
+        self.assertEqual(len(got), len(expected))
+        for a, b in zip(got, expected):
+            self.assertAlmostEqual(a, b, places=places)
+
+    def of_rank(self, step, rank, ranks, **how):
+        """A rank's summand of the mean gradient; of its own mean with rows = its samples."""
+        each = ROWS // ranks
+        return gradient(step, rank * each, (rank + 1) * each, **how)
+
+    # Replicas that are alone for H steps, then an outer Nesterov step on the mean of what they changed.
+    def test_diloco_is_its_recursion(self):
+        for ranks, every in ((2, 2), (4, 3)):
+            anchor = self.begin()
+            velocity, replicas = [0.0] * len(anchor), [anchor] * ranks
+            for step in range(1, 8):
+                replicas = [plus(w, self.of_rank(step, r, ranks, rows=ROWS // ranks), -LR) for r, w in enumerate(replicas)]
+                if step % every == 0:
+                    change = mean([plus(anchor, w, -1) for w in replicas])
+                    velocity = plus([v * 0.9 for v in velocity], change)
+                    anchor = plus(anchor, plus(change, velocity, 0.9), -0.7)
+                    replicas = [anchor] * ranks
+            got = self.trained(f"{{ strategy.diloco{{ every = {every} }} }}", ranks, "steps=7")
+            self.assert_near(got["diloco.fc.weight.anchor"], anchor)
+            self.assert_near(got["diloco.fc.weight.velocity"], velocity)
+            for r in range(ranks):
+                self.assert_near(got[f"fc.weight@{r}"], replicas[r])
+
+    # The sign oracle: one inner step of SGD and an outer one of rate 1 are data parallelism.
+    def test_diloco_of_one_step_is_data_parallelism(self):
+        data = self.trained("{ strategy.data{} }", 4)["fc.weight"]
+        outer = self.trained("{ strategy.diloco{ every = 1, lr = 1, momentum = 0 } }", 4)["fc.weight"]
+        self.assert_near(outer, data, 6)
+
+    def test_easgd_is_its_recursion(self):
+        ranks, alpha, every = 4, 0.125, 2
+        centre = self.begin()
+        replicas = [centre] * ranks
+        for step in range(1, 8):
+            replicas = [plus(w, self.of_rank(step, r, ranks, rows=ROWS // ranks), -LR) for r, w in enumerate(replicas)]
+            if step % every == 0:
+                pulls = [[alpha * x for x in plus(w, centre, -1)] for w in replicas]
+                replicas = [plus(w, d, -1) for w, d in zip(replicas, pulls)]
+                for d in pulls:
+                    centre = plus(centre, d)
+        got = self.trained(f"{{ strategy.easgd{{ every = {every}, alpha = {alpha} }} }}", ranks, "steps=7")
+        # One tensor: saving compares what the ranks hold, bit for bit.
+        self.assert_near(got["easgd.fc.weight.center"], centre)
+        for r in range(ranks):
+            self.assert_near(got[f"fc.weight@{r}"], replicas[r])
+
+    def test_gossip_keeps_the_mean(self):
+        ranks = 4
+        whole = self.trained("{ strategy.data{} }", ranks, "steps=6")["fc.weight"]
+        got = self.trained("{ strategy.gossip{} }", ranks, "steps=6")
+        self.assert_near(mean([got[f"fc.weight@{r}"] for r in range(ranks)]), whole)
+        self.assertNotEqual(got["fc.weight@0"], got["fc.weight@1"])
+        begin, replicas = self.begin(), None
+        replicas = [begin] * ranks
+        for step in range(1, 7):
+            replicas = [plus(w, self.of_rank(step, r, ranks, rows=ROWS // ranks), -LR) for r, w in enumerate(replicas)]
+            hop = 1 + (step - 1) % (ranks - 1)
+            replicas = [mean([replicas[r], replicas[(r - hop) % ranks]]) for r in range(ranks)]
+        for r in range(ranks):
+            self.assert_near(got[f"fc.weight@{r}"], replicas[r])
+
+    # What is sent and what is kept are what there was, bit for bit: the numbers are exact.
+    def test_topk_sends_the_largest_and_keeps_the_rest(self):
+        ranks, k = 2, OUTPUTS * INPUTS // 4
+        weight, residual = self.begin(), [[0.0] * (OUTPUTS * INPUTS) for _ in range(ranks)]
+        for step in range(1, 5):
+            for r in range(ranks):
+                flat = plus(self.of_rank(step, r, ranks), residual[r])
+                largest = sorted(range(len(flat)), key=lambda i: (-abs(flat[i]), i))[:k]
+                residual[r] = [0.0 if i in largest else x for i, x in enumerate(flat)]
+                for i in largest:
+                    weight[i] -= LR * flat[i]
+        got = self.trained("{ strategy.topk{ fraction = 4 } }", ranks)
+        self.assert_near(got["fc.weight"], weight)
+        for r in range(ranks):
+            self.assertEqual(list(got[f"topk.fc.weight.residual@{r}"]), residual[r])
+
+    def test_topk_of_everything_is_the_dense_sum(self):
+        dense = self.trained("{ strategy.data{} }", 4)["fc.weight"]
+        got = self.trained("{ strategy.topk{ fraction = 1 } }", 4)
+        self.assert_near(got["fc.weight"], dense, 6)
+        for r in range(4):
+            self.assertEqual(set(got[f"topk.fc.weight.residual@{r}"]), {0.0})
+
+    # Error feedback: weights lack just what the ranks still keep.
+    def test_what_is_not_sent_waits(self):
+        dense = self.trained("{ strategy.data{} }", 2, "steps=9", name="dense")["fc.weight"]
+        for stack, kept in (("topk{ fraction = 6 }", ("residual",)), ("powersgd{ rank = 1 }", ("residual",)),
+                            ("quantized{ bits = 8 }", ("residual", "owed")), ("quantized{ bits = 1 }", ("residual", "owed"))):
+            with self.subTest(stack=stack):
+                got = self.trained(f"{{ strategy.{stack} }}", 2, "steps=9")
+                owed = [0.0] * len(dense)
+                for name, values in got.items():
+                    if "residual@" in name:
+                        owed = plus(owed, values)
+                    elif "owed@" in name:
+                        share = [0.0] * 16 * 2
+                        rank = int(name[-1])
+                        share[rank * len(values):(rank + 1) * len(values)] = values
+                        owed = plus(owed, share[:len(dense)])
+                self.assertEqual(len([n for n in got if "@" in n]), 2 * len(kept))
+                self.assertGreater(max(map(abs, owed)), 1e-4 if "8" in stack else 1e-2)
+                self.assert_near(plus(got["fc.weight"], owed, -LR), dense)
+
+    def test_powersgd_is_exact_for_gradients_of_its_rank(self):
+        words = ("rows=2", "microbatches=2", "steps=3")
+        dense = self.trained("{ strategy.data{} }", 2, *words)["fc.weight"]
+        got = self.trained("{ strategy.powersgd{ rank = 2 } }", 2, *words)
+        self.assert_near(got["fc.weight"], dense)
+        for r in range(2):
+            # Each rank's own gradient has rank 1, inside of what both span.
+            self.assertLess(max(map(abs, got[f"powersgd.fc.weight.residual@{r}"])), 1e-4)
+
+    def test_quantized_is_near(self):
+        dense = self.trained("{ strategy.data{} }", 4, "steps=20")["fc.weight"]
+        got = self.trained("{ strategy.quantized{} }", 4, "steps=20")["fc.weight"]
+        self.assertNotEqual(list(got), list(dense))
+        for a, b in zip(got, dense):
+            self.assertAlmostEqual(a, b, delta=2e-3)
+
+    def test_adasum_adds_what_is_orthogonal_and_averages_what_is_parallel(self):
+        begin = self.begin()
+        for data, factor in (("orthogonal", 2), ("parallel", 1)):
+            with self.subTest(data=data):
+                got = self.trained("{ strategy.adasum{} }", 2, "steps=1", f"data={data}")["fc.weight"]
+                self.assert_near(got, plus(begin, gradient(1, 0, ROWS, data=data), -LR * factor), 6)
+        self.assert_near(self.trained("{ strategy.adasum{} }", 4, "steps=1", "data=parallel")["fc.weight"],
+                         plus(begin, gradient(1, 0, ROWS, data="parallel"), -LR), 6)
+
+    def test_adasum_is_its_tree(self):
+        def pair(a, b):
+            dot = sum(x * y for x, y in zip(a, b))
+            aa, bb = sum(x * x for x in a), sum(x * x for x in b)
+            return plus([x * (1 - dot / (2 * aa)) for x in a], [x * (1 - dot / (2 * bb)) for x in b])
+        g = [self.of_rank(1, r, 4, rows=ROWS // 4) for r in range(4)]
+        expected = plus(self.begin(), pair(pair(g[0], g[1]), pair(g[2], g[3])), -LR)
+        self.assert_near(self.trained("{ strategy.adasum{} }", 4, "steps=1")["fc.weight"], expected)
+        done = self.run_stack("{ strategy.adasum{} }", 3)
+        self.assertEqual(done.code, 1)
+        self.assertIn("3 ranks are no power of two", done.err)
+
+    # The script itself fails if a rank has sent other bytes than its plan says.
+    def test_bytes_are_as_planned(self):
+        for name, options in OPEN.items():
+            for ranks in (1, 2, 3, 4):
+                if name == "adasum" and ranks == 3:
+                    continue
+                with self.subTest(name=name, ranks=ranks):
+                    stack = f"{{ strategy.{name}{{ {options} }} }}"
+                    self.trained(stack, ranks, "steps=5", "optimizer=adam", "clip=0.5")
+                    plan = self.run_stack(stack, ranks, command="plan")
+                    self.assertEqual(plan.code, 0, plan.err)
+                    if ranks > 1:
+                        self.assertIn(f"by {name} ", plan.out)
+
+    def test_saved_and_continued(self):
+        for name, options in OPEN.items():
+            with self.subTest(name=name):
+                stack = f"{{ strategy.{name}{{ {options} }} }}"
+                whole = self.trained(stack, 2, "steps=7", "optimizer=adam", name="whole")
+                self.trained(stack, 2, "steps=3", "optimizer=adam", name="half")
+                rest = self.trained(stack, 2, "steps=7", "optimizer=adam", f"load={self.folder / 'half'}", name="rest")
+                self.assertEqual(rest, whole)
+                if name != "quantized":  # what an owner of a share owes belongs to as many shares
+                    self.trained(stack, 4, "steps=7", "optimizer=adam", f"load={self.folder / 'half'}", name="more")
+
+    def test_rounding_of_shares_refuses_another_number_of_ranks(self):
+        self.trained("{ strategy.quantized{} }", 2, name="two")
+        done = self.run_stack("{ strategy.quantized{} }", 4, "steps=7", f"load={self.folder / 'two'}")
+        self.assertEqual(done.code, 1)
+        self.assertRegex(done.err, r"quantized\.fc\.weight\.owed")
+
+    # Inside of what they do to gradients and weights the other strategies keep their bits.
+    def test_they_join_others(self):
+        for stack, ranks, same, fewer in (
+                ("{ strategy.pipeline{ size = 2 }, strategy.topk{} }", 4, "{ strategy.topk{} }", 2),
+                ("{ strategy.topk{}, strategy.accumulate{} }", 2, "{ strategy.topk{} }", 2),
+                ("{ strategy.pipeline{ size = 2 }, strategy.tensor{ size = 2, chunks = 4 }, strategy.topk{} }", 8,
+                 "{ strategy.tensor{ size = 1, chunks = 4 }, strategy.topk{} }", 2),
+                ("{ strategy.pipeline{ size = 2 }, strategy.powersgd{} }", 4, "{ strategy.powersgd{} }", 2),
+                ("{ strategy.diloco{ size = 2, every = 3 }, strategy.data{} }", 4, "{ strategy.diloco{ every = 3 } }", 2),
+                ("{ strategy.data{ size = 2 }, strategy.diloco{ every = 3 } }", 4, "{ strategy.diloco{ every = 3 } }", 2),
+                ("{ strategy.diloco{ size = 2, every = 3 }, strategy.data{}, strategy.zero{} }", 4,
+                 "{ strategy.diloco{ every = 3 } }", 2),
+                ("{ strategy.diloco{ size = 2, every = 3 }, strategy.data{}, strategy.zero{ stage = 3 } }", 4,
+                 "{ strategy.diloco{ every = 3 } }", 2),
+                ("{ strategy.diloco{ size = 2, every = 3 }, strategy.pipeline{} }", 4, "{ strategy.diloco{ every = 3 } }", 2),
+                ("{ strategy.gossip{ size = 2, every = 3 }, strategy.pipeline{ size = 2, schedule = 'zb1' } }", 4,
+                 "{ strategy.gossip{ every = 3 } }", 2),
+                ("{ strategy.easgd{ size = 2, every = 3 }, strategy.tensor{ chunks = 4 } }", 4,
+                 "{ strategy.easgd{ size = 2, every = 3 }, strategy.tensor{ size = 1, chunks = 4 } }", 2)):
+            with self.subTest(stack=stack):
+                digests = []
+                for each, n in ((stack, ranks), (same, fewer)):
+                    done = self.run_stack(each, n, "eval=false", script="strategies.lua")
+                    self.assertEqual(done.code, 0, done.err)
+                    digests.append(re.search(r"^digest (\w+)$", done.out, re.MULTILINE)[1])
+                self.assertEqual(digests[0], digests[1])
+
+    # The same text in a user's script, under a name and over an axis that nobody has heard of.
+    def test_as_a_users_own(self):
+        for name, options in OPEN.items():
+            with self.subTest(name=name):
+                text = (LIBRARY / f"{name}.lua").read_text().replace("local _, orrery = ...", "")
+                text = re.sub(rf'name = "{name}", class = "approx",(?: axis = "\w+",)?',
+                              'name = "quux", class = "approx", axis = "quuxes",', text)
+                text = text.replace('all_reduce("average"', 'all_reduce("quuxes"')
+                before = f"local quux = (function()\n{text}\nend)()"
+                self.trained(f"{{ strategy.{name}{{ {options} }} }}", 2, "steps=5")
+                digest = self.digest
+                self.trained(f"{{ quux{{ {options} }} }}", 2, "steps=5", before=before)
+                self.assertEqual(self.digest, digest)
+                known = self.run_stack(f"{{ strategy.{name}{{ {options} }} }}", 2, command="plan")
+                own = self.run_stack(f"{{ quux{{ {options} }} }}", 2, command="plan", before=before)
+                self.assertEqual(own.code, 0, own.err)
+                def of_no_name(plan):
+                    plan = re.sub(r"open\.lua:\d+", "open.lua", plan)
+                    return re.sub(rf"quuxes|quux|{name}|replica\b|time .*", "?", plan)
+                self.assertEqual(of_no_name(own.out), of_no_name(known.out))
+
+    def test_bad_input(self):
+        hook = 'local quux = strategy.define { name = "quux", class = "approx", options = { every = 1, size = 0 }, %s }'
+        ends = "local big = orrery.tensor({ 1.0, 2.0, 3.0 }, 'f32')"
+        for body, words in (
+                ("exchange = function(g) return g end",
+                 r"each rank of axis 'quux' has a value of its own here, and what exchange returns for 'fc.weight' is one for "
+                 r"all of them; it begins to differ at .*: make one of them, such as with :all_reduce\(\"quux\", \"mean\"\)"),
+                ("exchange = function(g, s, o, axis) return g:all_reduce(axis):reshape(-1) end",
+                 r"exchange of strategy.quux was given the gradient of 'fc.weight' f32\[5,6\] and returned f32\[30\]"),
+                ("exchange = function() end", "exchange returns nil, expected a tensor"),
+                ("independent = true, synchronize = function() end", "synchronize returns nothing for 'fc.weight': return its new value"),
+                ("independent = true, synchronize = function(p) return p:reshape(-1) end",
+                 r"state 'fc.weight' is f32\[5,6\], its new value f32\[30\]"),
+                ("synchronize = function(p, s, o, axis) return p:all_reduce(axis) end",
+                 r"open.lua:\d+: all_reduce: this value is the same on all 2 ranks of axis 'quux': there is nothing to exchange"),
+                ("synchronize = function(p, s, o, axis) return p:vary(axis) end",
+                 r"each rank of axis 'quux' has a value of its own here, and 'fc.weight' is one .*; it begins to differ at .*open.lua:\d+"),
+                ('exchange = function(g) return g:all_reduce("quuux") end',
+                 r"open.lua:\d+: there is no axis 'quuux' \(did you mean 'quux'\?\); there are: quux"),
+                ("exchange = function(g, s, o, axis) return g:all_to_all(axis, { split = 1, concat = 2 }) end",
+                 r"open.lua:\d+: all_to_all: dim 1 of \[5,6\] does not divide over the 2 ranks of axis 'quux'"),
+                ("exchange = function(g, s, o, axis) return g:ppermute(axis, { to = { 0, 0 } }) end",
+                 r"permute: \[0,0\] is no permutation of the 2 ranks"),
+                ("states = { r = 'zeros' }, exchange = function(g, s, o, axis) s.residue = g return g:all_reduce(axis) end",
+                 "a hook assigns s.residue, which is not among its states"),
+                ("states = { r = 'zeros' }, exchange = function(g, s, o, axis) s.r = g return g:all_reduce(axis) end",
+                 r"each rank of axis 'quux' has a value of its own here, and 'quux.fc.weight.r' is one for all of them"),
+                ("states = { r = 'ones' }, exchange = function(g, s, o, axis) return g:all_reduce(axis) end",
+                 "there is no init 'ones'; there are: normal, parameter, zeros"),
+                ("independent = true", "independent and states are for the hooks exchange and synchronize: give one"),
+                ("sinchronize = function(p) return p end", r"unknown field 'sinchronize' \(did you mean 'synchronize'\?\)")):
+            with self.subTest(body=body):
+                done = self.run_stack("{ quux{} }", 2, before=f"{ends}\n{hook % body}")
+                self.assertEqual((done.code, done.out), (1, ""))
+                self.assertRegex(done.err, r"open\.lua:\d+: .*" + words)
+        for stack, words in (("{ strategy.diloco{ every = 0 } }", "every 0 steps: give at least 1"),
+                             ("{ strategy.quantized{ bits = 3 } }", "bits = 3: give 8 or 1"),
+                             ("{ strategy.topk{}, strategy.topk{} }", "axis 'topk' exists already, made by topk")):
+            done = self.run_stack(stack, 2)
+            self.assertEqual((done.code, done.out), (1, ""))
+            self.assertIn(words, done.err)
+
+    # quux.fc.weight.r would be a parameter of the model and a state of the strategy.
+    def test_a_state_has_a_name_of_its_own(self):
+        before = """local quux = strategy.define { name = "quux", class = "approx", states = { r = "zeros" },
+          exchange = function(g, s, o, axis) return g:all_reduce(axis) end }
+        local nested = nn.module("Nested", function(m)
+          m.quux = nn.module("Q", function(q)
+            q.fc = nn.module("F", function(f)
+              f.weight = nn.module("W", function(w)
+                w.r = nn.parameter({ 1 }, { init = nn.init.zeros })
+                return function() return w.r end
+              end)()
+              return function() return f.weight() end
+            end)()
+            return function() return q.fc() end
+          end)()
+          m.fc = model.fc
+          return function(x) return m.fc(x) + m.quux() end
+        end)()
+        model = nested"""
+        done = self.run_stack("{ quux{} }", 2, before=before)
+        self.assertEqual((done.code, done.out), (1, ""))
+        self.assertIn("there is a parameter or state 'quux.fc.weight.r' already: give the state another name", done.err)
+
+    def test_how_long_they_are(self):
+        for name, most in {"diloco": 40, "easgd": 25, "gossip": 25, "average": 25, "topk": 40, "powersgd": 60, "adasum": 60}.items():
+            lines = [line for line in (LIBRARY / f"{name}.lua").read_text().splitlines()
+                     if line.strip() and not line.lstrip().startswith("--")]
+            self.assertLessEqual(len(lines), most, name)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

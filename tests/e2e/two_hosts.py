@@ -2,6 +2,7 @@
 """Two hosts, here network namespaces joined by a cable, and what `orrery run --hosts` does on them however
 it reaches them.
 """
+import contextlib
 import os
 import pathlib
 import re
@@ -27,6 +28,12 @@ def ip(*words):
 
 def in_namespace(n):
     return [int(p) for p in ip("netns", "pids", f"{TAG}{n}").split()]
+
+
+def end_all(n):
+    for pid in in_namespace(n):
+        with contextlib.suppress(ProcessLookupError):  # ended with another one
+            os.kill(pid, signal.SIGKILL)
 
 
 def ranks():
@@ -70,6 +77,8 @@ class TwoHostsAlone:
                 ip("netns", "add", f"{TAG}{n}")
             ip("link", "add", "v0", "netns", f"{TAG}1", "type", "veth", "peer", "name", "v0", "netns", f"{TAG}2")
             for n in (1, 2):
+                # No IPv6, whose own address is of no use for a second: MPICH takes it and fails.
+                ip("-n", f"{TAG}{n}", "link", "set", "v0", "addrgenmode", "none")
                 ip("-n", f"{TAG}{n}", "addr", "add", f"{NET}.{n}/24", "dev", "v0")
                 ip("-n", f"{TAG}{n}", "link", "set", "lo", "up")
                 ip("-n", f"{TAG}{n}", "link", "set", "v0", "up")
@@ -81,8 +90,7 @@ class TwoHostsAlone:
         for n in (1, 2):
             if not os.path.exists(f"/run/netns/{TAG}{n}"):
                 continue
-            for pid in in_namespace(n):
-                os.kill(pid, signal.SIGKILL)
+            end_all(n)
             ip("netns", "del", f"{TAG}{n}")
 
 

@@ -10,6 +10,7 @@
 #include <orrery/sdk/plugin.hpp>
 
 #include "../shared/operation.h"
+#include "finalize.h"
 #include "launcher.h"
 #include "names.h"
 
@@ -199,7 +200,7 @@ Family::~Family() {
     if (!part_in_order()) return;
     MPI_Cancel(&awaited_);
     MPI_Wait(&awaited_, MPI_STATUS_IGNORE);
-    MPI_Finalize();
+    finalize(boot_.local_size < boot_.world_size);
   } catch (const orr::Error&) {
     // A peer went while parting: nobody is left to be told.
   }

@@ -9,34 +9,34 @@ namespace comm_suite {
 namespace {
 
 TEST_P(BesidesTheJudge, SiblingsStayApart) {
-  const auto outcome = run(GetParam(), 4, "siblings", "", {"ORRERY_DEADLINE=20"});
+  const auto outcome = run(GetParam(), 4, "siblings", "", {"ORRERY_DEADLINE=60"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
 }
 
 TEST_P(BesidesTheJudge, CollectivesEqualTheScalarModel) {
   for (int n : sizes(GetParam())) {
-    const auto outcome = run(GetParam(), n, "collectives", "", {"ORRERY_DEADLINE=20"});
+    const auto outcome = run(GetParam(), n, "collectives", "", {"ORRERY_DEADLINE=60"});
     EXPECT_EQ(outcome.code, 0) << n << " ranks: " << outcome.output;
   }
 }
 
 TEST_P(BesidesTheJudge, SharedMemoryIsOne) {
   for (int n : sizes(GetParam())) {
-    const auto outcome = run(GetParam(), n, "shared", "", {"ORRERY_DEADLINE=20"});
+    const auto outcome = run(GetParam(), n, "shared", "", {"ORRERY_DEADLINE=60"});
     EXPECT_EQ(outcome.code, 0) << n << " ranks: " << outcome.output;
   }
 }
 
 TEST_P(Everywhere, SplitsWork) {
   for (int n : {1, 4}) {
-    const auto outcome = run(GetParam(), n, "splits", "", {"ORRERY_DEADLINE=20"});
+    const auto outcome = run(GetParam(), n, "splits", "", {"ORRERY_DEADLINE=60"});
     EXPECT_EQ(outcome.code, 0) << n << " ranks: " << outcome.output;
   }
 }
 
 TEST_P(BesidesTheJudge, SplitsOfAnyRanksWork) {
   for (int n : sizes(GetParam())) {
-    const auto outcome = run(GetParam(), n, "splits", "", {"ORRERY_DEADLINE=20"});
+    const auto outcome = run(GetParam(), n, "splits", "", {"ORRERY_DEADLINE=60"});
     EXPECT_EQ(outcome.code, 0) << n << " ranks: " << outcome.output;
   }
 }

@@ -13,20 +13,20 @@ class Composed : public Everywhere {};
 
 TEST_P(Composed, CollectivesEqualTheScalarModel) {
   for (int n : {2, 3}) {
-    const auto outcome = run(GetParam(), n, "collectives", "", {"ORRERY_DEADLINE=20"});
+    const auto outcome = run(GetParam(), n, "collectives", "", {"ORRERY_DEADLINE=60"});
     EXPECT_EQ(outcome.code, 0) << n << " ranks: " << outcome.output;
   }
 }
 
 TEST_P(Composed, EmptyPartsAreTheSameOperationOnAllRanks) {
   for (int n : {2, 3}) {
-    const auto outcome = run(GetParam(), n, "empties", "", {"ORRERY_DEADLINE=20"});
+    const auto outcome = run(GetParam(), n, "empties", "", {"ORRERY_DEADLINE=60"});
     EXPECT_EQ(outcome.code, 0) << n << " ranks: " << outcome.output;
   }
 }
 
 TEST_P(Composed, SplitsWork) {
-  const auto outcome = run(GetParam(), 4, "splits", "", {"ORRERY_DEADLINE=20"});
+  const auto outcome = run(GetParam(), 4, "splits", "", {"ORRERY_DEADLINE=60"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
 }
 

@@ -224,7 +224,7 @@ class OnDevice : public OnMain {
 
 TEST_P(OnDevice, OperationsEqualTheModel) {
   for (int n = 1; n <= 4; ++n) {
-    const auto outcome = run(GetParam(), n, "on device", "", {"ORRERY_DEADLINE=20"});
+    const auto outcome = run(GetParam(), n, "on device", "", {"ORRERY_DEADLINE=60"});
     EXPECT_EQ(outcome.code, 0) << n << " ranks: " << outcome.output;
   }
 }

@@ -10,7 +10,7 @@ namespace {
 
 TEST_P(BesidesTheJudge, ReceivesFromAnySource) {
   for (int n = 2; n <= 4; ++n) {
-    const auto outcome = run(GetParam(), n, "any source", "", {"ORRERY_DEADLINE=10"});
+    const auto outcome = run(GetParam(), n, "any source", "", {"ORRERY_DEADLINE=60"});
     EXPECT_EQ(outcome.code, 0) << n << " ranks: " << outcome.output;
   }
 }
@@ -27,7 +27,7 @@ TEST_P(OnMain, UnequalTagsAreNamed) {
 
 TEST_P(Everywhere, MessagesArrive) {
   for (int n = 2; n <= 4; ++n) {
-    const auto outcome = run(GetParam(), n, "pairs", "", {"ORRERY_DEADLINE=10"});
+    const auto outcome = run(GetParam(), n, "pairs", "", {"ORRERY_DEADLINE=60"});
     EXPECT_EQ(outcome.code, 0) << n << " ranks: " << outcome.output;
   }
 }

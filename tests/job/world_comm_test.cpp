@@ -61,7 +61,7 @@ const ranks::Body lane("lane", [](const std::string&) {
 
 TEST(WorldComm, RunsInTheOrderOfSubmission) {
   for (int n : {2, 3}) {
-    const auto outcome = ranks::run(n, "lane", "", {"ORRERY_DEADLINE=10"});
+    const auto outcome = ranks::run(n, "lane", "", {"ORRERY_DEADLINE=60"});
     EXPECT_EQ(outcome.code, 0) << outcome.output;
   }
 }
@@ -92,7 +92,7 @@ const ranks::Body sticky("sticky", [](const std::string&) {
 });
 
 TEST(WorldComm, ErrorsAreSticky) {
-  const auto outcome = ranks::run(2, "sticky", "", {"ORRERY_DEADLINE=10"});
+  const auto outcome = ranks::run(2, "sticky", "", {"ORRERY_DEADLINE=60"});
   EXPECT_NE(outcome.output.find("rank 0: rank 1 died in all_reduce 'bucket'"), std::string::npos)
       << outcome.output;
 }

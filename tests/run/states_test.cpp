@@ -84,13 +84,13 @@ const ranks::Body conflict("conflict", [](const std::string&) {
 
 TEST(States, InPartsAreReadWhole) {
   for (int n : {2, 3, 4}) {
-    const auto outcome = ranks::run(n, "parts", "", {"ORRERY_DEADLINE=20"});
+    const auto outcome = ranks::run(n, "parts", "", {"ORRERY_DEADLINE=60"});
     EXPECT_EQ(outcome.code, 0) << outcome.output;
   }
 }
 
 TEST(States, InPartsAreRefusedToWhoWantsThemWhole) {
-  const auto outcome = ranks::run(2, "conflict", "", {"ORRERY_DEADLINE=20"});
+  const auto outcome = ranks::run(2, "conflict", "", {"ORRERY_DEADLINE=60"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
 }
 

@@ -121,9 +121,8 @@ class Fitter {
     fail(ORR_FAILED, "--fit {}: nothing fits; {} take {} on rank {}, {} too much: {}", size(limit_),
          samples(least), size(peaks_[least]->bytes), peaks_[least]->rank,
          size(peaks_[least]->bytes - limit_),
-         b_.spread.sliced ? "add ranks, shards (strategy.zero) or strategy.recompute"
-                          : "add strategy.accumulate, so that microbatches run one after another, "
-                            "ranks or shards (strategy.zero)");
+         b_.spread.sliced ? "add ranks, shard states, or compute activations again in backward"
+                          : "run microbatches one after another, add ranks, or shard states");
   }
 
   std::string samples(size_t i) const {

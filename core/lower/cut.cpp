@@ -159,6 +159,7 @@ double move_cost(const Cut& from, const Cut& to, int ranks) {
   if (from == to) return 0;
   if (to.kind == Cut::sum) return from.kind == Cut::whole ? copy : 2 * kNever;
   if (from.kind == Cut::whole) return copy;
+  if (from.kind == Cut::owned) return to.kind == Cut::whole ? 1 : 1 + copy;
   if (trades(from, to, ranks)) return share / ranks;
   if (from.kind == Cut::parts) return to.kind == Cut::whole ? share : share + copy;
   bool scattered = to.kind == Cut::parts && to.is_even(ranks) && equal(to.segments);
@@ -183,6 +184,11 @@ ValueId share(Program& p, ValueId x, const Cut& cut, const Member& from, const M
   for (ValueId segment : build::split(p, x, cut.dim, sizes))
     mine.push_back(piece(segment, cut.segments[mine.size()], cut.dim));
   return build::concat(p, mine, cut.dim);
+}
+
+ValueId broadcast(Program& p, ValueId x, int root, const Member& me) {
+  if (me.ranks == 1) return x;
+  return exchange(p, "broadcast", x, {{"root", int64_t{root}}}, me, 0);
 }
 
 ValueId all_reduce(Program& p, ValueId x, const Member& me, const char* fn) {

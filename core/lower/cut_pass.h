@@ -86,11 +86,11 @@ class CutPass {
   void scatter_rows(const Op& op);
   void cross_entropy(const Op& op);
   void cross_entropy_grad(const Op& op);
-  struct Owned {
+  struct Rows {
     ValueId index, inside;  // counted from this rank's first; whether it is this rank's
   };
   // `first`: the index that counts as 0.
-  Owned owned(ValueId index, int64_t extent, const Member& owner, int64_t first);
+  Rows rows_of(ValueId index, int64_t extent, const Member& owner, int64_t first);
 
   // -- attention on a part of the queries (cut_attention.cpp)
   bool attention(const Op& op);
@@ -99,6 +99,13 @@ class CutPass {
   std::vector<ValueId> attention_inputs(const Op& op, const Cut& rows, const Member& part);
   ValueId seen_keys(const Op& op, ValueId v, const Member& part);
   int64_t keys_seen(const Op& op, const Member& part) const;
+
+  // -- values of one rank alone (cut_owned.cpp)
+  bool owned(const Op& op);
+  bool split_to_owners(const Op& op);
+  bool concat_owned(const Op& op);
+  void run_at_owner(const Op& op, int owner);
+  ValueId from_owner(ValueId v);
 
   const Program& from_;
   const Spread& spread_;

@@ -173,6 +173,8 @@ ValueId CutPass::read(ValueId v, const Cut& to) {
   if (cut(v) == to) return known(v);
   auto [at, fresh] = moved_.emplace(move_of(v, to), kNone);
   if (!fresh) return at->second;
+  if (cut(v).kind == Cut::owned)
+    return at->second = move(to_, from_owner(v), from_.type(v).dims, Cut{}, to, me_);
   if (const ValueId before = moved_before(v, to); before != kNone)
     return at->second = build::reshape(to_, before, held(from_.type(v), to, me_).dims);
   const ValueId x = cut(v).kind == Cut::sum ? node(summands(v)) : known(v);
@@ -240,7 +242,7 @@ void CutPass::translate(const Op& op) {
       become_sum(op.out[0], summands(op.in[0]));
     else
       become(op.out[0], known(op.in[0]), cut(op.in[0]));
-  } else if (!vocabulary(op) && !attention(op)) {
+  } else if (!owned(op) && !vocabulary(op) && !attention(op)) {
     Way way = choose(op);
     remark(op, way);
     const bool sums = std::any_of(way.out.begin(), way.out.end(),

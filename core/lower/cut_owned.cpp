@@ -95,6 +95,7 @@ void CutPass::run_at_owner(const Op& op, int owner) {
     if (!here) copy.in[i] = read(op.in[i], Cut{});
     if (here && owner == me_.rank) copy.in[i] = known(op.in[i]);
   }
+  alone_ = true;
   for (ValueId v : op.out) become(v, owner == me_.rank ? v : kNone, Cut::of_one(owner));
   if (owner == me_.rank) to_.append(std::move(copy));
 }

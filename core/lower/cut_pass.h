@@ -106,6 +106,7 @@ class CutPass {
   bool concat_owned(const Op& op);
   void run_at_owner(const Op& op, int owner);
   ValueId from_owner(ValueId v);
+  bool alone_ = false;  // ops run on one rank and not on others
 
   const Program& from_;
   const Spread& spread_;

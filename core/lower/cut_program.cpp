@@ -266,8 +266,11 @@ void CutPass::finish() {
     to_.set_site(from_.value(id).site);
     to_.output(name, read(id, Cut{}));
   }
-  for (Op& op : to_.mutable_ops())
+  for (Op& op : to_.mutable_ops()) {
     if (op.twin != kNone) op.twin = ops_[static_cast<size_t>(op.twin)];
+    // What one rank needs for a value of its own alone, the others send, needed there or not.
+    if (alone_ && is_exchange(op.kind)) op.attrs["always"] = int64_t{1};
+  }
 }
 
 CutProgram CutPass::run() {

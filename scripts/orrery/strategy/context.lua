@@ -14,29 +14,7 @@
 -- Gathered: Grattafiori et al., "The Llama 3 Herd of Models", 2024 (arXiv:2407.21783), section 3.3.2. Ulysses:
 -- Jacobs et al., "DeepSpeed Ulysses", 2023 (arXiv:2309.14509).
 local _, orrery = ...
-
--- The batch fields that have a time.
-local function fields_of(draft, names)
-  local wanted, known, found = {}, {}, {}
-  for name in (names or ""):gmatch "[^,]+" do wanted[#wanted + 1] = name end
-  for _, field in ipairs(draft:values "batch") do
-    known[field.name] = field
-    if not names and #field.dims >= 2 then found[#found + 1] = field end
-  end
-  for _, name in ipairs(wanted) do
-    found[#found + 1] = known[name] or orrery.fail(("strategy.context: there is no batch field '%s'"):format(name))
-  end
-  if #found == 0 then
-    orrery.fail "strategy.context: no batch field has two dims or more, [batch, time, ...]: there is no time to cut"
-  end
-  for _, field in ipairs(found) do
-    if field.dims[2] ~= found[1].dims[2] then
-      orrery.fail(("strategy.context: dim 2 is %d in '%s' and %d in '%s', so both cannot be time: name those that "
-        .. "have one in `fields`"):format(found[1].dims[2], found[1].name, field.dims[2] or 0, field.name))
-    end
-  end
-  return found
-end
+local places = require "orrery.strategy_places"
 
 return orrery.strategy.define {
   name = "context", class = "approx",
@@ -47,11 +25,10 @@ return orrery.strategy.define {
     if o.kind ~= "gathered" and o.kind ~= "ulysses" then
       orrery.fail(("strategy.context: kind is '%s': give gathered or ulysses"):format(o.kind))
     end
-    local names = type(o.fields) == "table" and table.concat(o.fields, ",") or o.fields
     local ranks = draft:axis("context", o.size)
     if o.chunks > 0 then draft:chunk("context", o.chunks) end
     if ranks == 1 and o.chunks <= 1 then return end
-    for _, field in ipairs(fields_of(draft, names)) do draft:place(field, "context", 2) end
+    places.cut(draft, "strategy.context", "context", o.fields)
     if o.kind == "gathered" then return end
     for _, value in ipairs(draft:values "activation") do
       if value.op == "attention" and value.phase == "forward" then

@@ -150,6 +150,7 @@ void complete_step(Program& p, Spread& spread, bool training) {
          spread.idler);
   if (!spread.placed.empty()) {
     const CutProgram cut = cut_program(p, spread, 0);
+    if (spread.placed.size() > 1) check_exchanges(p, spread);
     for (const std::string& remark : cut.remarks) spread.remarks.push_back(remark);
     for (Placing& placing : spread.placed) placing.segments = cut.segments;
   }

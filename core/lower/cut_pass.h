@@ -18,6 +18,9 @@ struct Way {
   double cost = 0;  // bytes sent
 };
 
+// Once all axes are done: keys that a part of the queries does not see are left out (cut_attention).
+void leave_out_keys(Program& p);
+
 class CutPass {
  public:
   // `asked`: of placing.values, by their ids in `from`.
@@ -97,8 +100,7 @@ class CutPass {
   void attend(const Op& op, const Cut& rows);
   void attend_grad(const Op& op, const Cut& rows);
   std::vector<ValueId> attention_inputs(const Op& op, const Cut& rows, const Member& part);
-  ValueId seen_keys(const Op& op, ValueId v, const Member& part);
-  int64_t keys_seen(const Op& op, const Member& part) const;
+  Attrs attention_part(const Op& op, const Member& part) const;
 
   // -- values of one rank alone (cut_owned.cpp)
   bool owned(const Op& op);

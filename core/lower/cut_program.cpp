@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/in_parallel.h"
 #include "lower/cut_pass.h"
 #include "program/build.h"
 
@@ -322,7 +323,38 @@ CutProgram cut_program(const Program& logical, const Spread& spread, int rank) {
       done.remarks.push_back(placing.cause + ": " + remark);
   }
   if (from == &logical) done.program = logical;
+  leave_out_keys(done.program);
   return done;
+}
+
+namespace {
+
+std::vector<std::string> exchanges_of(const Program& p) {
+  std::vector<std::string> found;
+  for (const Op& op : p.ops())
+    if (is_exchange(op.kind))
+      found.push_back(fmt::format("{}{} over axis '{}'", op.site.prefix(), op.kind,
+                                  attr_text(op.attrs, "axis", "")));
+  return found;
+}
+
+}  // namespace
+
+void check_exchanges(const Program& logical, const Spread& spread) {
+  const std::string axis = spread.placed_axis();
+  const auto each = in_parallel<std::vector<std::string>>(
+      static_cast<size_t>(spread.size_of(axis)), [&](size_t c) {
+        const int rank = spread.peer(axis, static_cast<int>(c), 0);
+        return exchanges_of(cut_program(logical, spread, rank).program);
+      });
+  for (size_t c = 1; c < each.size(); ++c) {
+    const auto [a, b] =
+        std::mismatch(each[0].begin(), each[0].end(), each[c].begin(), each[c].end());
+    if (a == each[0].end() && b == each[c].end()) continue;
+    fail(ORR_UNIMPLEMENTED,
+         "the ranks of axes '{}' would exchange other values: {} and {}; leave one of the axes out",
+         axis, a == each[0].end() ? "nothing" : *a, b == each[c].end() ? "nothing" : *b);
+  }
 }
 
 }  // namespace orrery

@@ -26,4 +26,9 @@ struct CutProgram {
 // Throws Error with the Lua line of the op, or of the strategy, where what is cut does not divide.
 CutProgram cut_program(const Program& logical, const Spread& spread, int rank);
 
+// Throws Error if ranks would post other exchanges than others, in kind or order. The axes are
+// passed over one after the other, on each rank for itself, and what one rank's share looks like
+// decides which way is the cheapest: so it is checked.
+void check_exchanges(const Program& logical, const Spread& spread);
+
 }  // namespace orrery

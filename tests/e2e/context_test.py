@@ -26,6 +26,12 @@ STACKS = [
     (1, "{ CONTEXT, strategy.accumulate{} }"),
 ]
 
+# Cuts time over two axes.
+TWICE = """strategy.define{ name = "mine", class = "approx", transform = function(draft)
+  draft:axis("a", 2) draft:axis("b", 2)
+  for _, field in ipairs(draft:values "batch") do
+    if #field.dims > 1 then draft:place(field, "a", 2) draft:place(field, "b", 2) end end end }{}"""
+
 # Places what `strategy.context` does, on an axis of another name.
 COPY = """strategy.define{ name = "mine", class = "approx", options = { size = 0 }, transform = function(draft, o)
   draft:axis("line", o.size)
@@ -86,6 +92,7 @@ class Context(unittest.TestCase):
                           "{ strategy.pipeline{ size = 2 }, strategy.context{ KIND } }"):
                 self.assert_close(stack.replace("KIND", kind), 4)
         self.assert_close("{ strategy.data{ size = 2 }, strategy.context{ size = 2 }, strategy.tensor{ size = 2 } }", 8)
+        self.assert_close(TWICE, 4)
 
     def test_stacks_have_the_bits_of_context_alone(self):
         self.assert_alike([

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention whose queries are cut over ranks, with all keys and values on every rank (Grattafiori et
-// al., "The Llama 3 Herd of Models", 2024, section 3.3.2). Under a causal mask the op on a part says
-// which it is: "first_query" of "queries". When all axes are done, the keys that no query of the
-// part sees are left out, so that the part with the others has the op's own mask.
+// Attention whose queries are cut over ranks, with all keys and values on every rank (Grattafiori
+// et al., "The Llama 3 Herd of Models", 2024, section 3.3.2). Under a causal mask the op on a part
+// says which it is: "first_query" of "queries". When all axes are done, the keys that no query of
+// the part sees are left out, so that the part with the others has the op's own mask.
 #include "lower/cut_pass.h"
 #include "program/build.h"
 

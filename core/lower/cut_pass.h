@@ -18,7 +18,8 @@ struct Way {
   double cost = 0;  // bytes sent
 };
 
-// Once all axes are done: keys that a part of the queries does not see are left out (cut_attention).
+// Once all axes are done: keys that a part of the queries does not see are left out
+// (cut_attention.cpp).
 void leave_out_keys(Program& p);
 
 class CutPass {

@@ -6,10 +6,10 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "lower/cut_program.h"
 #include "lower/rows.h"
 #include "lower/shard.h"
 #include "lower/stage.h"
-#include "lower/cut_program.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
 

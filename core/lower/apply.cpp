@@ -4,13 +4,13 @@
 #include "base/error.h"
 #include "lower/apart.h"
 #include "lower/contract.h"
+#include "lower/cut_program.h"
 #include "lower/edit_table.h"
 #include "lower/options.h"
 #include "lower/precision.h"
 #include "lower/recompute.h"
 #include "lower/stage.h"
 #include "lower/stage_homes.h"
-#include "lower/tensor.h"
 #include "plugin/host.h"
 
 namespace orrery {
@@ -148,11 +148,11 @@ void complete_step(Program& p, Spread& spread, bool training) {
          "strategy.{} leaves ranks without leaves, which has no order in time: leave out what "
          "orders leaves",
          spread.idler);
-  if (!spread.tensor.axis.empty()) {
-    const TensorProgram cut = cut_program(p, spread, 0);
-    for (const std::string& remark : cut.remarks)
-      spread.remarks.push_back(spread.tensor.cause + ": " + remark);
-    spread.tensor.segments = cut.segments;
+  if (!spread.placed.empty()) {
+    const CutProgram cut = cut_program(p, spread, 0);
+    if (spread.placed.size() > 1) check_exchanges(p, spread);
+    for (const std::string& remark : cut.remarks) spread.remarks.push_back(remark);
+    for (Placing& placing : spread.placed) placing.segments = cut.segments;
   }
   tell_states(p, spread.apart);
   if (!spread.pipe_axis.empty() && !spread.periodic.empty()) note_homes(p, spread);

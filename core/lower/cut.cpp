@@ -18,8 +18,8 @@ ValueId exchange(Program& p, const char* kind, ValueId x, Attrs attrs, const Mem
   op.kind = kind, op.attrs = std::move(attrs), op.in = {x}, op.phase = p.phase(),
   op.site = p.site();
   op.attrs["axis"] = me.axis, op.attrs["cause"] = me.cause;
-  if (me.tree && op.kind != "all_gather" && attr_text(op.attrs, "fn", "sum") == "sum")
-    op.attrs["tree"] = int64_t{1};
+  const bool sums = op.kind == "all_reduce" || op.kind == "reduce_scatter";
+  if (me.tree && sums && attr_text(op.attrs, "fn", "sum") == "sum") op.attrs["tree"] = int64_t{1};
   const Type type = op_def(kind).infer(args_of(p, op)).at(0);
   const Value from = p.value(x);
   op.out = {p.new_value(type, Role::activation)};
@@ -99,6 +99,19 @@ ValueId gather_uneven(Program& p, ValueId x, const Dims& dims, const Cut& cut, c
   return transpose_to(p, build::reshape(p, all, turned), 0, dim);
 }
 
+// What each rank holds of `from` to what it holds of `to`, in one exchange: every rank sends of its
+// part of one dim the other ranks' parts of the other dim.
+ValueId trade(Program& p, ValueId x, const Cut& from, const Cut& to, const Member& me) {
+  const size_t dim = static_cast<size_t>(to.dim);
+  const int64_t n = static_cast<int64_t>(to.segments.size()), k = to.segments[0] / me.ranks;
+  ValueId wide = build::reshape(p, x, widened(p.type(x).dims, dim, {n, me.ranks, k}));
+  ValueId all = exchange(p, "all_to_all", transpose_to(p, wide, dim + 1, 0), {}, me, 0);
+  Dims dims = p.type(all).dims;
+  dims.erase(dims.begin() + to.dim + 2), dims[dim + 1] = n * k;
+  return interleave(p, build::reshape(p, all, dims), static_cast<size_t>(from.dim),
+                    static_cast<int64_t>(from.segments.size()), me.ranks);
+}
+
 // Summands to shares of the sum.
 ValueId scatter(Program& p, ValueId x, const Cut& cut, const Member& me) {
   const size_t dim = static_cast<size_t>(cut.dim);
@@ -131,11 +144,23 @@ Part part_of(const Cut& cut, const Member& me) {
   return part;
 }
 
+namespace {
+
+// Whether one all_to_all does it.
+bool trades(const Cut& from, const Cut& to, int ranks) {
+  return from.kind == Cut::parts && to.kind == Cut::parts && from.dim != to.dim &&
+         from.is_even(ranks) && to.is_even(ranks) && equal(from.segments) && equal(to.segments);
+}
+
+}  // namespace
+
 double move_cost(const Cut& from, const Cut& to, int ranks) {
   const double share = (ranks - 1.0) / ranks, copy = 1e-6;
   if (from == to) return 0;
   if (to.kind == Cut::sum) return from.kind == Cut::whole ? copy : 2 * kNever;
   if (from.kind == Cut::whole) return copy;
+  if (from.kind == Cut::owned) return to.kind == Cut::whole ? 1 : 1 + copy;
+  if (trades(from, to, ranks)) return share / ranks;
   if (from.kind == Cut::parts) return to.kind == Cut::whole ? share : share + copy;
   bool scattered = to.kind == Cut::parts && to.is_even(ranks) && equal(to.segments);
   return scattered ? share : 2 * share + (to.kind == Cut::parts ? copy : 0);
@@ -161,6 +186,11 @@ ValueId share(Program& p, ValueId x, const Cut& cut, const Member& from, const M
   return build::concat(p, mine, cut.dim);
 }
 
+ValueId broadcast(Program& p, ValueId x, int root, const Member& me) {
+  if (me.ranks == 1) return x;
+  return exchange(p, "broadcast", x, {{"root", int64_t{root}}}, me, 0);
+}
+
 ValueId all_reduce(Program& p, ValueId x, const Member& me, const char* fn) {
   if (me.ranks == 1) return x;
   return exchange(p, "all_reduce", x, {{"fn", std::string(fn)}}, me, 0);
@@ -173,6 +203,8 @@ ValueId move(Program& p, ValueId x, const Dims& dims, const Cut& from, const Cut
     bool scattered = to.kind == Cut::parts && to.is_even(me.ranks) && equal(to.segments);
     if (scattered) return scatter(p, x, to, me);
     x = all_reduce(p, x, me);
+  } else if (trades(from, to, me.ranks)) {
+    return trade(p, x, from, to, me);
   } else if (from.kind == Cut::parts) {
     x = from.is_even(me.ranks) ? gather_even(p, x, from, me) : gather_uneven(p, x, dims, from, me);
   }

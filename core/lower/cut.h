@@ -13,12 +13,14 @@ namespace orrery {
 
 // whole: every rank holds all of it. parts: `dim` consists of `segments`, one after another, and a
 // rank holds its share of each (a fused weight [q|k|v] has three). sum: every rank holds a summand.
+// owned: the rank with the coordinate `dim` holds all of it, the others nothing.
 struct Cut {
-  enum Kind { whole, parts, sum } kind = whole;
+  enum Kind { whole, parts, sum, owned } kind = whole;
   int dim = kNone;
   Dims segments;
 
   static Cut summand() { return {sum, kNone, {}}; }
+  static Cut of_one(int coordinate) { return {owned, coordinate, {}}; }
   static Cut of(int dim, Dims segments) { return {parts, dim, std::move(segments)}; }
   bool is_even(int ranks) const;  // all ranks hold the same number of indices of each segment
   bool operator==(const Cut&) const = default;
@@ -50,6 +52,9 @@ ValueId move(Program& p, ValueId x, const Dims& dims, const Cut& from, const Cut
 
 // What `to` holds of a value that is cut in parts, of x, which is what `from` holds.
 ValueId share(Program& p, ValueId x, const Cut& cut, const Member& from, const Member& to);
+
+// What the rank with coordinate `root` has, on all.
+ValueId broadcast(Program& p, ValueId x, int root, const Member& me);
 
 // x summed, or its largest taken ("max"), over the ranks.
 ValueId all_reduce(Program& p, ValueId x, const Member& me, const char* fn = "sum");

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "lower/edit_ops.h"
+#include "lower/edit_place.h"
 #include "lower/stage.h"
 #include "plugin/host.h"
 #include "program/op.h"
@@ -67,48 +68,6 @@ orr_status* axis(orr_program* e, const char* name, int32_t size) {
   });
 }
 
-const Axis& find_axis(orr_program* e, const char* name) {
-  for (const Axis& known : e->spread->axes)
-    if (known.name == name) return known;
-  fail(ORR_INVALID, "there is no axis '{}'", name);
-}
-
-void deal_batch(orr_program* e, const Value& v, const std::string& axis_name, int32_t dim) {
-  if (dim != 0)
-    fail(ORR_UNIMPLEMENTED, "only the batch dim of batch fields can be sharded, not dim {} of '{}'",
-         dim + 1, v.name);
-  if (std::string& dealt = e->spread->batch_axis; !has_axis(dealt, axis_name))
-    dealt = with_axis(dealt, axis_name);
-}
-
-// The ranks of one axis share the work on every sample.
-TensorAsk& tensor_on(orr_program* e, const std::string& axis_name) {
-  TensorAsk& ask = e->spread->tensor;
-  if (!ask.axis.empty() && ask.axis != axis_name)
-    fail(ORR_INVALID, "parameters are already cut over axis '{}'", ask.axis);
-  if (has_axis(e->spread->batch_axis, axis_name))
-    fail(ORR_INVALID, "axis '{}' deals the batch: parameters cannot be cut over it", axis_name);
-  ask.axis = axis_name, ask.cause = e->strategy;
-  return ask;
-}
-
-orr_status* place(orr_program* e, int32_t value, const char* axis_name, int32_t dim) {
-  return guarded([&] {
-    const Value& v = e->program->value(value);
-    find_axis(e, axis_name);
-    if (dim < 0) return;  // replicated is how everything starts
-    if (v.role == Role::batch) return deal_batch(e, v, axis_name, dim);
-    if (v.role != Role::param || dim >= static_cast<int32_t>(v.type.dims.size()))
-      fail(ORR_UNIMPLEMENTED,
-           "only batch fields and parameters can be sharded, not dim {} of '{}' {}", dim + 1,
-           v.name, to_string(v.type));
-    auto [at, fresh] = tensor_on(e, axis_name).cuts.emplace(v.name, dim);
-    if (at->second != dim)
-      fail(ORR_INVALID, "'{}' is cut along dim {} already and cannot be cut along dim {} as well",
-           v.name, at->second + 1, dim + 1);
-  });
-}
-
 // The op that makes a value, null if it is given or there is no such value.
 const Op* maker_of(orr_program* e, int32_t value) {
   const Program& p = *e->program;
@@ -135,32 +94,9 @@ int32_t rule(orr_program* e, int32_t value, int32_t input, int32_t* factors, int
   return copied(input < 0 ? s.out[0] : s.in[static_cast<size_t>(input)], factors, capacity);
 }
 
-orr_status* scatter(orr_program* e, const char* axis_name, int32_t dim) {
-  return guarded([&] {
-    find_axis(e, axis_name);
-    tensor_on(e, axis_name).scatter = dim;
-  });
-}
-
-orr_status* chunk(orr_program* e, const char* axis_name, int32_t chunks) {
-  return guarded([&] {
-    const int ranks = find_axis(e, axis_name).size;
-    const int each = chunks < 1 || chunks % ranks ? 0 : chunks / ranks;
-    if (each == 0 || (ranks > 1 && (each & (each - 1)))) {
-      int below = ranks;
-      while (2 * below <= chunks) below *= 2;
-      fail(ORR_INVALID,
-           "{} chunks are no power of two times the {} ranks of axis '{}': the nearest that are, "
-           "are {} and {}",
-           chunks, ranks, axis_name, below, 2 * below);
-    }
-    tensor_on(e, axis_name).chunks = chunks;
-  });
-}
-
 orr_status* reduce(orr_program* e, int32_t value, const char* axis_name, int64_t bucket) {
   return guarded([&] {
-    find_axis(e, axis_name);
+    edit::find_axis(e, axis_name);
     const Value& v = e->program->value(value);
     if (v.batch != Batch::partial) fail(ORR_INVALID, "'{}' is not a sum over the batch", v.name);
     e->spread->reduced[value] = {axis_name, bucket, e->strategy};
@@ -189,8 +125,8 @@ orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_
   return guarded([&] {
     if (!e->spread->pipe_axis.empty())
       fail(ORR_INVALID, "the model is already dealt to stages by {}",
-           find_axis(e, e->spread->pipe_axis.c_str()).strategy);
-    int ranks = find_axis(e, axis_name).size;
+           edit::find_axis(e, e->spread->pipe_axis.c_str()).strategy);
+    int ranks = edit::find_axis(e, axis_name).size;
     std::vector<std::string> patterns;
     for (int32_t c = 0; c < n; ++c) {
       if (where[c] < 0 || where[c] >= ranks)
@@ -227,7 +163,7 @@ int32_t axis_size(orr_program* e, const char* name) {
 orr_status* halve(orr_program* e, const char* name, const char* outer, const char* inner,
                   int32_t inner_size) {
   return guarded([&] {
-    int size = find_axis(e, name).size;
+    int size = edit::find_axis(e, name).size;
     if (inner_size < 1 || size % inner_size)
       fail(ORR_INVALID, "groups of {} do not divide the {} ranks of axis '{}'", inner_size, size,
            name);
@@ -238,7 +174,7 @@ orr_status* halve(orr_program* e, const char* name, const char* outer, const cha
 orr_status* idle(orr_program* e, const char* name, int32_t n) {
   return guarded([&] {
     if (e->spread->batch_axis != name) fail(ORR_INVALID, "axis '{}' does not deal the batch", name);
-    if (int ranks = find_axis(e, name).size; n < 0 || n >= ranks)
+    if (int ranks = edit::find_axis(e, name).size; n < 0 || n >= ranks)
       fail(ORR_INVALID, "{} of the {} ranks of axis '{}' without leaves: give from 0 to {}", n,
            ranks, name, ranks - 1);
     e->spread->idle = n, e->spread->idler = e->strategy;
@@ -249,7 +185,7 @@ orr_status* serve(orr_program* e, const orr_serve* how) {
   return guarded([&] {
     if (e->spread->batch_axis != how->axis)
       fail(ORR_INVALID, "axis '{}' does not deal the batch", how->axis);
-    const int ranks = find_axis(e, how->axis).size;
+    const int ranks = edit::find_axis(e, how->axis).size;
     if (how->servers < 1 || how->servers > ranks)
       fail(ORR_INVALID, "{} servers among the {} ranks of axis '{}': give from 1 to {}",
            how->servers, ranks, how->axis, ranks);
@@ -350,7 +286,7 @@ const orr_edit edit_table = {sizeof(orr_edit),
                              each,
                              ranks_left,
                              axis,
-                             place,
+                             edit::place,
                              reduce,
                              diag,
                              loop,
@@ -358,7 +294,7 @@ const orr_edit edit_table = {sizeof(orr_edit),
                              life,
                              inputs,
                              rule,
-                             scatter,
+                             edit::scatter,
                              axis_size,
                              halve,
                              shard,
@@ -367,7 +303,7 @@ const orr_edit edit_table = {sizeof(orr_edit),
                              loss_scale,
                              idle,
                              serve,
-                             chunk,
+                             edit::chunk,
                              offload,
                              wire,
                              edit::add_op,

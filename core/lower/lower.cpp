@@ -6,10 +6,10 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "lower/cut_program.h"
 #include "lower/rows.h"
 #include "lower/shard.h"
 #include "lower/stage.h"
-#include "lower/tensor.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
 
@@ -88,7 +88,7 @@ Program share_of(const LowerRequest& request, bool idle) {
   int rank = request.rank;
   Program p;
   const Program* from = request.cut ? request.cut : request.logical;
-  if (!request.cut && !spread.tensor.axis.empty()) {
+  if (!request.cut && !spread.placed.empty()) {
     p = cut_program(*request.logical, spread, rank).program;
     from = &p;
   }

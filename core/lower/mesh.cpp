@@ -31,6 +31,12 @@ int Spread::size_of(const std::string& axis) const {
   return 1;
 }
 
+std::string Spread::placed_axis() const {
+  std::string all;
+  for (const Placing& placing : placed) all = with_axis(all, placing.axis);
+  return all;
+}
+
 int Spread::batch_ranks() const { return size_of(batch_axis); }
 
 int Spread::coordinate(const std::string& axis, int rank) const {
@@ -61,6 +67,7 @@ std::vector<MeshAxis> mesh_of(const Spread& spread) {
 
 Spread spread_of_periodic(Spread step) {
   step.sliced = false, step.idle = 0;
+  for (Placing& placing : step.placed) placing.values.clear();  // those of the step
   return step;
 }
 

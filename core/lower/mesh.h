@@ -54,11 +54,19 @@ struct Life {
   bool kept = false;
 };
 
-// What a strategy asks of the ranks of one axis that share the work on every sample.
-struct TensorAsk {
+// A value that is to lie in parts of `dim`; `by` is the Lua line of the strategy that asks for it.
+struct PartsAsked {
+  int dim = 0;
+  std::string by = {};
+};
+
+// What strategies ask of the ranks of one axis that share the work on every sample.
+struct Placing {
   std::string axis, cause;
-  std::map<std::string, int> cuts;  // by name of the parameter: the dim
-  // What the dim consists of (Cut::segments), as the step reads it; of programs that do not.
+  std::map<std::string, PartsAsked> cuts;  // by name of the parameter
+  std::map<ValueId, PartsAsked> values;    // batch fields and what is computed
+  // What a parameter's dim consists of (Cut::segments), as the step reads it; of programs that do
+  // not.
   std::map<std::string, Dims> segments = {};
   int scatter = kNone;  // activations that are sums may be scattered over this dim
   int chunks =
@@ -129,13 +137,14 @@ struct Spread {
   // The first call for a number of leaves asks the strategy, or the script. [main thread]
   std::function<std::shared_ptr<const Timetable>(int leaves)> make_timetable;
   std::map<ValueId, Life> lives;  // activations of regions (lower/recompute.h)
-  TensorAsk tensor;
+  std::vector<Placing> placed;    // one for each axis, in the order in which they were asked for
   std::map<ValueId, int32_t>
       dtypes;  // what ops compute in, by the value they make (lower/precision.h)
   Asked asked;
   Offload offload;
   std::vector<std::string> remarks;
-  int batch_ranks() const;  // size of the batch axis, 1 if none
+  std::string placed_axis() const;  // the axes of `placed`, as one
+  int batch_ranks() const;          // size of the batch axis, 1 if none
   int workers() const { return batch_ranks() - idle; }
   // Those of the axes that deal the batch over which gradients are summed, and their ranks.
   std::string gradient_axis() const { return without_axis(batch_axis, apart); }

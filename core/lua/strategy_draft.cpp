@@ -180,7 +180,9 @@ std::vector<Api> draft_edit_api() {
       {"Draft",
        "place",
        "",
-       "Cuts a batch field or a parameter along a dim over the ranks of an axis.",
+       "Cuts a value along a dim over the ranks of an axis: batch fields along dim 1 are dealt; "
+       "any "
+       "other cut lets the ranks share the work on every sample, and what reads the value follows.",
        place,
        {self, v, on, {"dim", "integer"}},
        {}},

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/in_parallel.h"
-#include "lower/tensor.h"
+#include "lower/cut_program.h"
 #include "program/op.h"
 
 namespace orrery {
@@ -29,7 +29,7 @@ std::string shapes(const Program& p) {
 }  // namespace
 
 RankKinds::RankKinds(const Blueprint& b) : b_(b), first_(deal_leaves(b.microbatches, b.spread)) {
-  const std::string& axis = b.spread.tensor.axis;
+  const std::string axis = b.spread.placed_axis();
   const size_t shares = axis.empty() ? 0 : static_cast<size_t>(b.spread.size_of(axis));
   cuts_ = in_parallel<Program>(shares, [&](size_t t) {
     return cut_program(b.program, b.spread, b.spread.peer(axis, static_cast<int>(t), 0)).program;
@@ -64,7 +64,7 @@ void RankKinds::group_kinds() {
     const int rank = members_[k].front();
     std::pair<Kind, std::string> what{describe(rank), ""};
     if (stages_of_shares)
-      what = {describe(b_.spread.peer(b_.spread.tensor.axis, 0, rank)),
+      what = {describe(b_.spread.peer(b_.spread.placed_axis(), 0, rank)),
               stage_text(k, shapes[&program_of(k)])};
     auto [at, fresh] = known.try_emplace(std::move(what), together_.size());
     if (fresh) together_.emplace_back();
@@ -101,9 +101,12 @@ void turn_into(RankPlan& plan, int rank) {
 
 Kind RankKinds::describe(int rank) const {
   Kind kind;
+  const std::string placed = b_.spread.placed_axis();
+  if (!placed.empty())
+    kind.push_back(alike_[static_cast<size_t>(b_.spread.coordinate(placed, rank))]);
   for (const Axis& axis : b_.spread.axes) {
-    int at = b_.spread.coordinate(axis.name, rank);
-    if (axis.name == b_.spread.tensor.axis) at = alike_[static_cast<size_t>(at)];
+    const int at = b_.spread.coordinate(axis.name, rank);
+    if (has_axis(placed, axis.name)) continue;
     if (!has_axis(b_.spread.batch_axis, axis.name) || !b_.spread.sharded.empty())
       kind.push_back(at);
   }
@@ -124,7 +127,7 @@ const Program& RankKinds::program_of(size_t kind) const {
 }
 
 const Program* RankKinds::cut_for(int rank) const {
-  const std::string& axis = b_.spread.tensor.axis;
+  const std::string axis = b_.spread.placed_axis();
   return axis.empty() ? nullptr : &cuts_[static_cast<size_t>(b_.spread.coordinate(axis, rank))];
 }
 

@@ -294,7 +294,7 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit,
 }
 
 // The papers' volumes, with the shares of N elements over P ranks as they are: all_gather and
-// reduce_scatter (P-1)/P N each, all_reduce both.
+// reduce_scatter (P-1)/P N each, all_reduce both; all_to_all (P-1)/P of the N that a rank holds.
 orr_status* predict(void*, const orr_predict_query* query, orr_prediction* out) {
   return orr::guard([&] {
     const int64_t n = static_cast<int64_t>(query->reduced_elements), peers = query->axis_size - 1;
@@ -305,7 +305,8 @@ orr_status* predict(void*, const orr_predict_query* query, orr_prediction* out) 
     const int64_t to_owners = n - mine, to_peers = mine * peers;
     int64_t sent = to_owners + to_peers;
     if (query->op == ORR_COLL_ALL_GATHER) sent = to_peers;
-    if (query->op == ORR_COLL_REDUCE_SCATTER || query->op == ORR_COLL_TREE_REDUCE_SCATTER)
+    if (query->op == ORR_COLL_REDUCE_SCATTER || query->op == ORR_COLL_TREE_REDUCE_SCATTER ||
+        query->op == ORR_COLL_ALL_TO_ALL)
       sent = to_owners;
     out->bytes_sent = static_cast<uint64_t>(sent * query->element_bytes);
   });

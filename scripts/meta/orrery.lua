@@ -896,7 +896,7 @@ function Draft:axis(name, size) end
 ---@param size integer
 function Draft:halve(axis, outer, inner, size) end
 
----Cuts a batch field or a parameter along a dim over the ranks of an axis.
+---Cuts a value along a dim over the ranks of an axis: batch fields along dim 1 are dealt; any other cut lets the ranks share the work on every sample, and what reads the value follows.
 ---@param value orrery.Value|integer
 ---@param axis string
 ---@param dim integer
@@ -1396,6 +1396,22 @@ function orrery.nn.silu(x) end
 ---@return orrery.Tensor
 function orrery.nn.softmax(x) end
 
+---@class orrery.nn.switch.Options
+---@field experts? integer default 8
+---@field hidden? integer width between an expert's layers; left out, 4 * dim (default nil)
+---@field top? integer experts of a place, 1 or 2 (default 1)
+---@field capacity? number places of an expert, in even shares (default 1.25)
+---@field group? integer places that are routed together, a divisor of the time; left out, all of a sample (default nil)
+---@field balance? number weight of the loss that wants equal loads (default 0.01)
+---@field z? number weight of the loss that keeps the router's logits small (default 0)
+---@field act? fun(x):orrery.Tensor between an expert's layers (default nn.gelu)
+
+---A mixture of experts (Switch Transformer): each place of [batch, time, dim] goes to the `top` experts, two-layer networks, that a router prefers. An expert takes `capacity` times its even share of a group of neighbouring places; what is over that is dropped, so that the layer adds nothing to it. Returns y and a table: `loss` (add it to the model's), `dropped` (choices that found no room, a sum) and `load` (choices of each expert, a sum).
+---@param dim integer
+---@param options? orrery.nn.switch.Options
+---@return orrery.Module
+function orrery.nn.switch(dim, options) end
+
 ---Hyperbolic tangent, as a function to put into nn.sequential.
 ---@param x orrery.Tensor
 ---@return orrery.Tensor
@@ -1596,6 +1612,17 @@ function orrery.strategy.adasum(options) end
 ---@return orrery.Strategy
 function orrery.strategy.average(options) end
 
+---@class orrery.strategy.context.Options
+---@field size? integer ranks that share every sequence; 0: all that are left (default 0)
+---@field kind? string attention: "gathered" or "ulysses" (default 'gathered')
+---@field fields? string[] batch fields [batch, time, ...]; left out, all that have two dims or more (default nil)
+---@field chunks? integer partial sums of every sum over places; 0: one a rank (default 0)
+
+---Context parallelism: the ranks of an axis share every sequence, each works on a part of its places. Attention of a part gathers all keys and values ("gathered"), or trades places for heads ("ulysses"). Equal to one process to rounding; EXACT with `chunks` and "ulysses".
+---@param options? orrery.strategy.context.Options
+---@return orrery.Strategy
+function orrery.strategy.context(options) end
+
 ---@class orrery.strategy.diloco.Options
 ---@field every? integer steps between two outer steps (default 500)
 ---@field lr? number of the outer step (default 0.7)
@@ -1616,6 +1643,16 @@ function orrery.strategy.diloco(options) end
 ---@param options? orrery.strategy.easgd.Options
 ---@return orrery.Strategy
 function orrery.strategy.easgd(options) end
+
+---@class orrery.strategy.expert.Options
+---@field size? integer ranks that share the experts and every sequence; 0: all that are left (default 0)
+---@field fields? string[] batch fields [batch, time, ...]; left out, all that have two dims or more (default nil)
+---@field chunks? integer partial sums of every sum over places; 0: one a rank (default 0)
+
+---Expert parallelism: the ranks of an axis share every sequence, as with strategy.context, and each holds a part of the experts. Tokens travel to their experts and back by two all_to_alls. Equal to one process to rounding; EXACT with `chunks`.
+---@param options? orrery.strategy.expert.Options
+---@return orrery.Strategy
+function orrery.strategy.expert(options) end
 
 ---@class orrery.strategy.gossip.Options
 ---@field every? integer steps between two exchanges (default 1)

@@ -6,7 +6,7 @@
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args { model = "gpt", optimizer = "adamw", steps = 10, batch = 12, microbatches = 8,
-  stop = 0, load = "", save = "", eval = true, half = 0, vocab = 96, tie = true }
+  stop = 0, load = "", save = "", eval = true, half = 0, vocab = 96, tie = true, drop = 0.1 }
 orrery.seed(3)
 
 local Block = nn.module("Block", function(m, dim)
@@ -16,7 +16,7 @@ local Block = nn.module("Block", function(m, dim)
   m.drop = nn.dropout(0.1)
   return function(x)
     local q, k, v = m.qkv(m.ln1(x))
-    x = x + m.drop(m.proj(nn.attention(q, k, v, { heads = 4, causal = true, dropout = 0.1 })))
+    x = x + m.drop(m.proj(nn.attention(q, k, v, { heads = 4, causal = true, dropout = args.drop })))
     return x + m.mlp(m.ln2(x))
   end
 end)

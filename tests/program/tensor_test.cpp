@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "gpt.h"
-#include "lower/tensor.h"
+#include "lower/cut_program.h"
 #include "program/build.h"
 #include "together.h"
 
@@ -28,9 +28,10 @@ Spread spread_of(const Gpt& gpt, const Split& split) {
   Spread spread;
   spread.world = split.ranks;
   spread.axes = {{"tensor", split.ranks, "tensor"}};
-  spread.tensor.axis = "tensor", spread.tensor.cause = "tensor";
-  if (split.sequence) spread.tensor.scatter = 1;
-  spread.tensor.chunks = split.chunks;
+  Placing& placing = spread.placed.emplace_back();
+  placing.axis = placing.cause = "tensor";
+  if (split.sequence) placing.scatter = 1;
+  placing.chunks = split.chunks;
   auto ends = [](const std::string& name, const std::string& tail) {
     return name.size() >= tail.size() &&
            name.compare(name.size() - tail.size(), tail.size(), tail) == 0;
@@ -39,11 +40,11 @@ Spread spread_of(const Gpt& gpt, const Split& split) {
     const Value& v = gpt.program.values()[i];
     if (v.role != Role::param) continue;
     for (const char* tail : {"qkv.weight", "qkv.bias", "mlp.1.weight", "mlp.1.bias"})
-      if (ends(v.name, tail)) spread.tensor.cuts[v.name] = 0;
+      if (ends(v.name, tail)) placing.cuts[v.name] = {0};
     for (const char* tail : {"proj.weight", "mlp.3.weight"})
-      if (ends(v.name, tail)) spread.tensor.cuts[v.name] = 1;
+      if (ends(v.name, tail)) placing.cuts[v.name] = {1};
     if (split.vocabulary && (v.name == "tok.weight" || v.name == "head.weight"))
-      spread.tensor.cuts[v.name] = 0;
+      placing.cuts[v.name] = {0};
   }
   return spread;
 }
@@ -53,7 +54,7 @@ Together ranks_of(const Split& split, std::vector<std::string>* remarks = nullpt
   Spread spread = spread_of(gpt, split);
   std::vector<Program> programs;
   for (int r = 0; r < split.ranks; ++r) {
-    TensorProgram cut = cut_program(gpt.program, spread, r);
+    CutProgram cut = cut_program(gpt.program, spread, r);
     programs.push_back(std::move(cut.program));
     if (remarks) *remarks = cut.remarks;
   }
@@ -179,7 +180,7 @@ TEST(TensorTraffic, OfACutSequenceIsTheSameInHalves) {
 
 TEST(TensorParts, AreSharesOfEverySegment) {
   Gpt gpt = make_gpt();
-  TensorProgram second = cut_program(gpt.program, spread_of(gpt, {4, false, true, {}}), 1);
+  CutProgram second = cut_program(gpt.program, spread_of(gpt, {4, false, true, {}}), 1);
   std::map<std::string, const Value*> states;
   for (const Value& v : second.program.values())
     if (v.state) states[v.name] = &v;
@@ -234,11 +235,12 @@ TEST(TensorRemarks, SayWhatIsGatheredForWantOfARule) {
                          {}, false));
   Spread spread;
   spread.world = 2, spread.axes = {{"tensor", 2, "tensor"}};
-  spread.tensor.axis = spread.tensor.cause = "tensor", spread.tensor.cuts["fc.weight"] = 0;
+  spread.placed.emplace_back().axis = "tensor";
+  spread.placed[0].cause = "tensor", spread.placed[0].cuts["fc.weight"] = {0};
   EXPECT_EQ(cut_program(p, spread, 0).remarks,
-            (std::vector<std::string>{
-                "model.lua:3: net.fc: softmax cannot work on parts of [3,6]: they are gathered on "
-                "every rank"}));
+            (std::vector<std::string>{"tensor: model.lua:3: net.fc: softmax cannot work on parts "
+                                      "of [3,6]: they are gathered on "
+                                      "every rank"}));
 }
 
 }  // namespace

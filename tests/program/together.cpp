@@ -139,6 +139,14 @@ void Together::exchange() {
     for (const Values& x : in) all.insert(all.end(), x.begin(), x.end());
     out.assign(ranks_.size(), all);
     sent_[first.kind] += (n - 1) * size;
+  } else if (first.kind == "all_to_all") {
+    const long each = static_cast<long>(in[0].size() / ranks_.size());
+    for (long r = 0; r < static_cast<long>(ranks_.size()); ++r) {
+      out.emplace_back();
+      for (const Values& x : in)
+        out.back().insert(out.back().end(), x.begin() + r * each, x.begin() + (r + 1) * each);
+    }
+    sent_[first.kind] += (n - 1) / n * size;
   } else {
     Values sum = reduced(in, first);
     const size_t each = sum.size() / ranks_.size();

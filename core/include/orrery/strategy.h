@@ -164,9 +164,11 @@ typedef struct orr_edit {
   int32_t (*ranks_left)(orr_program*);
   /* Creates a mesh axis over `size` ranks (0: all that are left), inside those made before. */
   orr_status* (*axis)(orr_program*, const char* name, int32_t size);
-  /* Places a value on an axis: dim >= 0 shards that dim, -1 replicates. Batch fields: dim 0, the
-   * leaves are dealt. Parameters: any dim of one axis, on which every rank works on all samples;
-   * the ops that read them follow, and so do their gradients and optimizer states. */
+  /* Places a value on an axis: dim >= 0 shards that dim, -1 replicates. Batch fields along dim 0:
+   * the leaves are dealt. Any other dim of any value, on axes whose ranks all work on every sample:
+   * each rank has an equal part of the dim; the ops that read it follow by their rules, and what
+   * they read in another layout is moved. Gradients and optimizer states follow their parameters,
+   * which are cut over one axis at most. */
   orr_status* (*place)(orr_program*, int32_t value, const char* axis, int32_t dim);
   /* Asks for gradients to be summed over `axis` and kept replicated, in buckets of about `bucket`
    * bytes, started as soon as their last member is complete. */

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "lower/tensor_pass.h"
+#include "lower/cut_pass.h"
 
 namespace orrery {
 namespace {
@@ -30,16 +30,16 @@ int dim_of(const std::vector<int>& factors, int factor) {
 
 }  // namespace
 
-double TensorPass::bytes(ValueId v) const {
+double CutPass::bytes(ValueId v) const {
   const Value& value = from_.value(v);
   double share = value.batch == Batch::sharded ? spread_.batch_ranks() : 1;
   return static_cast<double>(value.type.bytes()) / share;
 }
 
 // Whether v's sum may be scattered along the sequence instead of being completed everywhere.
-bool TensorPass::scatters(const Op& op, ValueId v) const {
+bool CutPass::scatters(const Op& op, ValueId v) const {
   const Value& value = from_.value(v);
-  const int dim = spread_.tensor.scatter;
+  const int dim = ask_.scatter;
   if (dim == kNone || cut(v).kind != Cut::sum || value.batch != Batch::sharded) return false;
   if (dim == value.batch_dim || static_cast<int>(value.type.dims.size()) <= dim + 1) return false;
   int64_t extent = value.type.dims[static_cast<size_t>(dim)];
@@ -51,14 +51,20 @@ bool TensorPass::scatters(const Op& op, ValueId v) const {
   return true;
 }
 
-// Parameters, and what is made of them alone, stay where they are: activations travel.
-double TensorPass::cost_of(const Op& op, const Way& way) const {
+// Whether v's parts should not be gathered: those of parameters, and of what is made of them alone,
+// stay where they are and activations travel; these stay too where a strategy has placed some.
+bool CutPass::stays(const Op& op, ValueId v) const {
+  const Batch batch = from_.value(v).batch;
+  const bool kind = batch == Batch::none || (batch == Batch::sharded && !asked_.empty());
+  return kind && cut(v).kind == Cut::parts && op.phase != Phase::update;
+}
+
+double CutPass::cost_of(const Op& op, const Way& way) const {
   double sum = 0;
   for (size_t i = 0; i < op.in.size(); ++i) {
     const ValueId v = op.in[i];
-    double each = moved_.count(move_of(v, way.in[i])) ? 0 : move_cost(cut(v), way.in[i], parts_);
-    bool held = from_.value(v).batch == Batch::none && op.phase != Phase::update &&
-                cut(v).kind == Cut::parts && way.in[i].kind != Cut::parts;
+    double each = is_moved(v, way.in[i]) ? 0 : move_cost(cut(v), way.in[i], parts_);
+    const bool held = stays(op, v) && way.in[i].kind != Cut::parts;
     bool uneven =
         cut(v).kind == Cut::parts && !cut(v).is_even(parts_) && from_.value(v).batch != Batch::none;
     if (uneven && cut(v) != way.in[i]) each = 2 * kNever;
@@ -74,34 +80,49 @@ double TensorPass::cost_of(const Op& op, const Way& way) const {
   return sum;
 }
 
-void TensorPass::consider(const Op& op, std::optional<Way> way, Way& best) const {
+void CutPass::consider(const Op& op, std::optional<Way> way, Way& best) const {
   if (!way) return;
   way->cost = cost_of(op, *way);
   if (way->cost < best.cost) best = std::move(*way);
 }
 
-Way TensorPass::whole(const Op& op) const {
+Way CutPass::whole(const Op& op) const {
   Way way{std::vector<Cut>(op.in.size()), std::vector<Cut>(op.out.size()), 0};
   way.cost = cost_of(op, way);
   return way;
 }
 
+// Whether the op may cut what is whole along the factor, where inputs are in parts of other dims:
+// these then change the dim. Leaves of the batch are dealt over other ranks.
+bool CutPass::opens(const Op& op, const Sharding& s, int factor) const {
+  bool parts = false;
+  for (size_t i = 0; i < op.in.size(); ++i) {
+    const Value& value = from_.value(op.in[i]);
+    parts = parts || stays(op, op.in[i]);
+    const int dim = dim_of(s.in[i], factor);
+    if (dim == kNone) continue;
+    const bool batch = value.batch == Batch::sharded && value.batch_dim == dim;
+    if (batch || value.type.dims[static_cast<size_t>(dim)] % parts_) return false;
+  }
+  return parts && !asked_.empty();
+}
+
 // What the inputs that are cut along the factor consist of; a new cut is one segment.
-std::optional<Dims> TensorPass::segments_along(const Op& op, const Sharding& s, int factor) const {
+std::optional<Dims> CutPass::segments_along(const Op& op, const Sharding& s, int factor) const {
   std::optional<Dims> found;
-  bool fresh = false;
+  bool fresh = opens(op, s, factor);
   for (size_t i = 0; i < op.in.size(); ++i) {
     int dim = dim_of(s.in[i], factor);
     if (dim == kNone) continue;
     const Cut& now = cut(op.in[i]);
     if (now.kind == Cut::parts && now.dim == dim && !found) found = now.segments;
-    fresh = fresh || (dim == spread_.tensor.scatter && scatters(op, op.in[i]));
+    fresh = fresh || (dim == ask_.scatter && scatters(op, op.in[i]));
     if (fresh && !found) found = Dims{from_.type(op.in[i]).dims[static_cast<size_t>(dim)]};
   }
   return found;
 }
 
-std::optional<Way> TensorPass::along(const Op& op, const Sharding& s, int factor) const {
+std::optional<Way> CutPass::along(const Op& op, const Sharding& s, int factor) const {
   std::optional<Dims> segments = segments_along(op, s, factor);
   if (!segments) return std::nullopt;
   Way way;
@@ -117,7 +138,7 @@ std::optional<Way> TensorPass::along(const Op& op, const Sharding& s, int factor
   return way;
 }
 
-void TensorPass::try_factors(const Op& op, Way& best) const {
+void CutPass::try_factors(const Op& op, Way& best) const {
   if (draws(op)) return;  // random numbers count the elements of the whole
   Sharding s = op_def(op.kind).sharding(args_of(from_, op), out_types(from_, op));
   std::set<int> factors;
@@ -127,7 +148,7 @@ void TensorPass::try_factors(const Op& op, Way& best) const {
 }
 
 // Sums, and scalars scaled by what is known everywhere. One summand more makes no exchange more.
-std::optional<Way> TensorPass::summing(const Op& op) const {
+std::optional<Way> CutPass::summing(const Op& op) const {
   std::vector<bool> sums;
   for (ValueId v : op.in) sums.push_back(cut(v).kind == Cut::sum);
   const bool all = std::all_of(sums.begin(), sums.end(), [](bool b) { return b; });
@@ -135,8 +156,9 @@ std::optional<Way> TensorPass::summing(const Op& op) const {
   if (!any) return std::nullopt;
   Way way{std::vector<Cut>(op.in.size()), std::vector<Cut>(op.out.size(), Cut::summand()), 0};
   auto in_all = [&] { way.in.assign(op.in.size(), Cut::summand()); };
+  const bool exchanged = is_exchange(op.kind) && attr_text(op.attrs, "fn", "sum") == "sum";
   if (op.kind == "total" || op.kind == "transpose" || op.kind == "stop_gradient" ||
-      op.kind == "split" || op.kind == "reshape" || op.kind == "concat") {
+      op.kind == "split" || op.kind == "reshape" || op.kind == "concat" || exchanged) {
     in_all();
     return all ? std::optional(way) : std::nullopt;
   }
@@ -156,7 +178,7 @@ std::optional<Way> TensorPass::summing(const Op& op) const {
   return way;
 }
 
-std::optional<Way> TensorPass::by_heads(const Op& op) const {
+std::optional<Way> CutPass::by_heads(const Op& op) const {
   if (op.kind != "attention" && op.kind != "attention_grad") return std::nullopt;
   auto cut_by_width = [&](ValueId v) { return cut(v).kind == Cut::parts && cut(v).dim == 2; };
   if (!std::any_of(op.in.begin(), op.in.end(), cut_by_width)) return std::nullopt;
@@ -181,7 +203,7 @@ std::optional<Way> TensorPass::by_heads(const Op& op) const {
   return way;
 }
 
-Way TensorPass::choose(const Op& op) const {
+Way CutPass::choose(const Op& op) const {
   Way best = whole(op);
   bool cut_any =
       std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return cut(v).kind != Cut::whole; });

@@ -3,7 +3,7 @@
 // Tables cut by rows and classes cut over ranks (Megatron's vocabulary parallelism): an index that
 // another rank owns reads as nothing here, and the ranks' summands make the whole. Shares may be
 // uneven, so a vocabulary need not divide.
-#include "lower/tensor_pass.h"
+#include "lower/cut_pass.h"
 #include "program/build.h"
 
 namespace orrery {
@@ -24,8 +24,7 @@ ValueId otherwise_zero(Program& p, ValueId mask, ValueId x) {
 }  // namespace
 
 // The outermost own what is outside of the table too, so that their kernels refuse it.
-TensorPass::Owned TensorPass::owned(ValueId index, int64_t extent, const Member& owner,
-                                    int64_t first) {
+CutPass::Rows CutPass::rows_of(ValueId index, int64_t extent, const Member& owner, int64_t first) {
   const int64_t begin = owner.begin(extent) - first, end = owner.end(extent) - first;
   auto number = [](int64_t x) { return Operand::number(static_cast<double>(x)); };
   ValueId shifted = to_.pointwise(ORR_FN_SUB, {index, number(first)});
@@ -38,7 +37,7 @@ TensorPass::Owned TensorPass::owned(ValueId index, int64_t extent, const Member&
   return {shifted, inside};
 }
 
-bool TensorPass::vocabulary(const Op& op) {
+bool CutPass::vocabulary(const Op& op) {
   auto by = [&](ValueId v, int dim) {
     const Cut& c = cut(v);
     return c.kind == Cut::parts && c.dim == dim && c.segments.size() == 1;
@@ -55,11 +54,11 @@ bool TensorPass::vocabulary(const Op& op) {
   return scatter_rows(op), true;
 }
 
-void TensorPass::gather_rows(const Op& op) {
+void CutPass::gather_rows(const Op& op) {
   const int64_t extent = from_.type(op.in[0]).dims[0];
   std::vector<ValueId> found;
   for (int i = 0; i < chunks_; ++i) {
-    Owned ids = owned(read(op.in[1], Cut{}), extent, chunk(i), me_.begin(extent));
+    Rows ids = rows_of(read(op.in[1], Cut{}), extent, chunk(i), me_.begin(extent));
     ValueId rows =
         to_.add1("gather", {known(op.in[0]), otherwise_zero(to_, ids.inside, ids.index)});
     found.push_back(otherwise_zero(to_, column(to_, ids.inside), rows));
@@ -67,9 +66,9 @@ void TensorPass::gather_rows(const Op& op) {
   become_sum(op.out[0], std::move(found));
 }
 
-void TensorPass::scatter_rows(const Op& op) {
+void CutPass::scatter_rows(const Op& op) {
   const int64_t extent = from_.type(op.out[0]).dims[0];
-  Owned ids = owned(read(op.in[0], Cut{}), extent, me_, me_.begin(extent));
+  Rows ids = rows_of(read(op.in[0], Cut{}), extent, me_, me_.begin(extent));
   Op copy = op;
   copy.in = {ids.index, read(op.in[1], Cut{})};
   if (ids.inside != kNone)
@@ -84,7 +83,7 @@ void TensorPass::scatter_rows(const Op& op) {
 
 // The cross-entropy over the classes of a chunk alone gives its lse and, where it has the label,
 // the label's logit: three reductions of one number a row make them the whole's.
-void TensorPass::cross_entropy(const Op& op) {
+void CutPass::cross_entropy(const Op& op) {
   Program& p = to_;
   ValueId labels = read(op.in[1], Cut{}), w = read(op.in[2], Cut{});
   const int32_t real = p.type(w).dtype;
@@ -93,7 +92,7 @@ void TensorPass::cross_entropy(const Op& op) {
   std::vector<ValueId> tops, logits, parts;
   for (int i = 0; i < chunks_; ++i) {
     ValueId x = share(p, known(op.in[0]), cut(op.in[0]), me_, chunk(i));
-    Owned mine = owned(labels, extent, chunk(i), chunk(i).begin(extent));
+    Rows mine = rows_of(labels, extent, chunk(i), chunk(i).begin(extent));
     ValueId hit = p.pointwise(ORR_FN_AND, {counts, mine.inside});
     auto local = p.add("cross_entropy", {x, mine.index, p.cast(hit, real)});
     logits.push_back(otherwise_zero(p, hit, p.pointwise(ORR_FN_SUB, {local[1], local[0]})));
@@ -109,11 +108,11 @@ void TensorPass::cross_entropy(const Op& op) {
   become(op.out[1], lse, Cut{});
 }
 
-void TensorPass::cross_entropy_grad(const Op& op) {
+void CutPass::cross_entropy_grad(const Op& op) {
   Program& p = to_;
   ValueId x = known(op.in[1]), labels = read(op.in[2], Cut{});
   const int64_t extent = from_.type(op.in[1]).dims.back();
-  Owned mine = owned(labels, extent, me_, me_.begin(extent));
+  Rows mine = rows_of(labels, extent, me_, me_.begin(extent));
   ValueId scale = p.pointwise(ORR_FN_MUL, {read(op.in[0], Cut{}), read(op.in[3], Cut{})});
   ValueId lse = column(p, read(op.in[4], Cut{}));
   ValueId likely = p.pointwise(ORR_FN_EXP, {p.pointwise(ORR_FN_SUB, {x, lse})});

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The walk behind lower/tensor.h, op by op. Inside of lower/ only.
+// The walk behind lower/cut_program.h for one axis, op by op. Inside of lower/ only.
 #pragma once
 
 #include <optional>
 #include <set>
 #include <tuple>
 
-#include "lower/tensor.h"
+#include "lower/cut_program.h"
 #include "program/op.h"
 
 namespace orrery {
@@ -18,15 +18,23 @@ struct Way {
   double cost = 0;  // bytes sent
 };
 
-class TensorPass {
+// Once all axes are done: keys that a part of the queries does not see are left out
+// (cut_attention.cpp).
+void leave_out_keys(Program& p);
+
+class CutPass {
  public:
-  TensorPass(const Program& from, const Spread& spread, int rank);
-  TensorProgram run();
+  // `asked`: of placing.values, by their ids in `from`.
+  CutPass(const Program& from, const Spread& spread, const Placing& placing,
+          std::map<ValueId, PartsAsked> asked, int rank);
+  CutProgram run();
 
  private:
-  // -- the walk (tensor.cpp)
+  // -- the walk (cut_program.cpp)
   void declare_values();
   void declare_state(ValueId v);
+  void place_given();
+  void place_asked(ValueId v);
   bool keeps_width(const Op& op, ValueId x, int dim) const;
   Dims segments_of(ValueId param, int dim) const;
   void translate(const Op& op);
@@ -40,12 +48,18 @@ class TensorPass {
   // serves all who want the same; a gathered sequence is gathered again in backward instead of
   // being kept.
   ValueId read(ValueId v, const Cut& to);
+  // Of a reshaped value: what it was made of, where that has been moved to a layout that is `to`
+  // when reshaped; else kNone.
+  ValueId moved_before(ValueId v, const Cut& to) const;
+  bool is_moved(ValueId v, const Cut& to) const {
+    return moved_.count(move_of(v, to)) || moved_before(v, to) != kNone;
+  }
   ValueId known(ValueId v) const;
   const Cut& cut(ValueId v) const { return at_[static_cast<size_t>(v)]; }
   // Declares that the logical value v is x of the new program.
   void become(ValueId v, ValueId x, Cut cut);
 
-  // -- sums, of one summand for each chunk that this rank has (tensor_sums.cpp)
+  // -- sums, of one summand for each chunk that this rank has (cut_sums.cpp)
   Member chunk(int i) const;  // what the chunk would be if it were a rank
   void emit_sum(const Op& op, const Way& way);
   ValueId chunk_input(const Op& op, size_t input, const Cut& to, int chunk);
@@ -54,7 +68,7 @@ class TensorPass {
   // Its whole on this rank: a node of the tree over all chunks.
   ValueId node(std::vector<ValueId> summands, int32_t fn = ORR_FN_ADD);
 
-  // -- ways (tensor_ways.cpp)
+  // -- ways (cut_ways.cpp)
   Way choose(const Op& op) const;
   Way whole(const Op& op) const;
   void try_factors(const Op& op, Way& best) const;
@@ -63,29 +77,48 @@ class TensorPass {
   std::optional<Way> summing(const Op& op) const;   // linear ops pass summands on
   std::optional<Way> renaming(const Op& op) const;  // split, concat and reshape along a cut dim
   std::optional<Way> by_heads(const Op& op) const;
+  bool stays(const Op& op, ValueId v) const;
+  bool opens(const Op& op, const Sharding& s, int factor) const;
   bool scatters(const Op& op, ValueId v) const;
   double bytes(ValueId v) const;
   double cost_of(const Op& op, const Way& way) const;
   void consider(const Op& op, std::optional<Way> way, Way& best) const;
 
-  // -- ops that work on rows of a cut table or on cut classes (tensor_vocabulary.cpp)
+  // -- ops that work on rows of a cut table or on cut classes (cut_vocabulary.cpp)
   bool vocabulary(const Op& op);
   void gather_rows(const Op& op);
   void scatter_rows(const Op& op);
   void cross_entropy(const Op& op);
   void cross_entropy_grad(const Op& op);
-  struct Owned {
+  struct Rows {
     ValueId index, inside;  // counted from this rank's first; whether it is this rank's
   };
   // `first`: the index that counts as 0.
-  Owned owned(ValueId index, int64_t extent, const Member& owner, int64_t first);
+  Rows rows_of(ValueId index, int64_t extent, const Member& owner, int64_t first);
+
+  // -- attention on a part of the queries (cut_attention.cpp)
+  bool attention(const Op& op);
+  void attend(const Op& op, const Cut& rows);
+  void attend_grad(const Op& op, const Cut& rows);
+  std::vector<ValueId> attention_inputs(const Op& op, const Cut& rows, const Member& part);
+  Attrs attention_part(const Op& op, const Member& part) const;
+
+  // -- values of one rank alone (cut_owned.cpp)
+  bool owned(const Op& op);
+  bool split_to_owners(const Op& op);
+  bool concat_owned(const Op& op);
+  void run_at_owner(const Op& op, int owner);
+  ValueId from_owner(ValueId v);
+  bool alone_ = false;  // ops run on one rank and not on others
 
   const Program& from_;
   const Spread& spread_;
+  const Placing& ask_;
+  const std::map<ValueId, PartsAsked> asked_;
   Member me_;
   int parts_;   // that a cut dim must be able to have: chunks of sums, at least one a rank
   int chunks_;  // this rank's
-  TensorProgram out_;
+  CutProgram out_;
   Program& to_;
   std::vector<Cut> at_;                     // by ValueId of the logical program
   std::vector<ValueId> here_;               // its value in the new program, which lies as at_ says

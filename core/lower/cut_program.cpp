@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lower/tensor.h"
+#include "lower/cut_program.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
-#include "lower/tensor_pass.h"
+#include "base/in_parallel.h"
+#include "lower/cut_pass.h"
+#include "program/build.h"
 
 namespace orrery {
 
-TensorPass::TensorPass(const Program& from, const Spread& spread, int rank)
+CutPass::CutPass(const Program& from, const Spread& spread, const Placing& placing,
+                 std::map<ValueId, PartsAsked> asked, int rank)
     : from_(from),
       spread_(spread),
-      me_{spread.coordinate(spread.tensor.axis, rank), spread.size_of(spread.tensor.axis),
-          spread.tensor.axis, spread.tensor.cause, spread.tensor.chunks > 0},
-      parts_(std::max(me_.ranks, spread.tensor.chunks)),
+      ask_(placing),
+      asked_(std::move(asked)),
+      me_{spread.coordinate(placing.axis, rank), spread.size_of(placing.axis), placing.axis,
+          placing.cause, placing.chunks > 0},
+      parts_(std::max(me_.ranks, placing.chunks)),
       chunks_(parts_ / me_.ranks),
       to_(out_.program),
       at_(from.values().size()),
@@ -30,7 +36,8 @@ namespace {
 
 // Cut parameters, and the states of their shape that lie beside them, such as moments: with the
 // parameter.
-std::map<ValueId, ValueId> cut_alike(const Program& p, const std::map<std::string, int>& cuts) {
+std::map<ValueId, ValueId> cut_alike(const Program& p,
+                                     const std::map<std::string, PartsAsked>& cuts) {
   std::map<std::string, ValueId> params;
   for (size_t v = 0; v < p.values().size(); ++v)
     if (const Value& value = p.values()[v]; value.role == Role::param && cuts.count(value.name))
@@ -49,7 +56,7 @@ std::map<ValueId, ValueId> cut_alike(const Program& p, const std::map<std::strin
 }  // namespace
 
 // Whether x, which the op reads with `dim` as its width, leaves it with the same width.
-bool TensorPass::keeps_width(const Op& op, ValueId x, int dim) const {
+bool CutPass::keeps_width(const Op& op, ValueId x, int dim) const {
   if (op.kind != "matmul" && op.kind != "pointwise") return false;
   Sharding s = op_def(op.kind).sharding(args_of(from_, op), out_types(from_, op));
   auto& mine = s.in[static_cast<size_t>(std::find(op.in.begin(), op.in.end(), x) - op.in.begin())];
@@ -58,7 +65,7 @@ bool TensorPass::keeps_width(const Op& op, ValueId x, int dim) const {
 }
 
 // How a fused output is taken apart: the sizes of the split that follows, the whole if none does.
-Dims TensorPass::segments_of(ValueId param, int dim) const {
+Dims CutPass::segments_of(ValueId param, int dim) const {
   const Dims whole = from_.type(param).dims;
   std::vector<std::pair<ValueId, int>> todo = {
       {param, dim}};  // values with their dim of that extent
@@ -81,17 +88,17 @@ Dims TensorPass::segments_of(ValueId param, int dim) const {
   return {whole[static_cast<size_t>(dim)]};
 }
 
-void TensorPass::declare_state(ValueId v) {
+void CutPass::declare_state(ValueId v) {
   const Value& value = from_.value(v);
   auto param = like_.find(v);
   if (param == like_.end()) return;
   const std::string& name = from_.value(param->second).name;
-  const int dim = spread_.tensor.cuts.at(name);
+  const int dim = ask_.cuts.at(name).dim;
   auto [segments, fresh] = segments_.try_emplace(param->second);
   if (fresh) {
-    const auto known = spread_.tensor.segments.find(name);
+    const auto known = ask_.segments.find(name);
     segments->second =
-        known == spread_.tensor.segments.end() ? segments_of(param->second, dim) : known->second;
+        known == ask_.segments.end() ? segments_of(param->second, dim) : known->second;
     out_.segments[name] = segments->second;
   }
   Cut cut = Cut::of(dim, segments->second);
@@ -100,8 +107,8 @@ void TensorPass::declare_state(ValueId v) {
   to_.mutable_value(v).type = held(value.type, cut, me_);
 }
 
-void TensorPass::declare_values() {
-  like_ = cut_alike(from_, spread_.tensor.cuts);
+void CutPass::declare_values() {
+  like_ = cut_alike(from_, ask_.cuts);
   for (size_t i = 0; i < from_.values().size(); ++i) {
     const ValueId v = static_cast<ValueId>(i);
     const Value& value = from_.value(v);
@@ -112,39 +119,71 @@ void TensorPass::declare_values() {
       to_.new_value(value.type, value.role, value.name);
     Value& copy = to_.mutable_value(v);
     copy.batch = value.batch, copy.batch_dim = value.batch_dim, copy.state = value.state;
+    copy.part = value.part, copy.varying = value.varying;
     if (value.producer == kNone) here_[i] = v;
     if (value.state) declare_state(v);
   }
+  place_given();
 }
 
-ValueId TensorPass::known(ValueId v) const {
+// Values that no op makes arrive whole.
+void CutPass::place_given() {
+  to_.set_phase(Phase::forward);
+  for (auto& [v, how] : asked_)
+    if (from_.value(v).producer == kNone) {
+      to_.set_site(from_.value(v).site);
+      place_asked(v);
+    }
+}
+
+// Moves a value to the layout that a strategy has asked for.
+void CutPass::place_asked(ValueId v) {
+  const auto how = asked_.find(v);
+  if (how == asked_.end()) return;
+  const Value& value = from_.value(v);
+  const int64_t extent = value.type.dims[static_cast<size_t>(how->second.dim)];
+  const std::string name =
+      value.producer == kNone ? value.name : from_.ops()[static_cast<size_t>(value.producer)].kind;
+  if (extent % parts_)
+    fail(ORR_INVALID,
+         "{}: dim {} of '{}' {} does not divide over the {} {} of axis '{}': choose an extent "
+         "that they divide, or another number of them",
+         how->second.by, how->second.dim + 1, name, to_string(value.type.dims), parts_,
+         chunks_ > 1 ? "chunks" : "ranks", me_.axis);
+  const Cut parts = Cut::of(how->second.dim, {extent});
+  become(v, read(v, parts), parts);
+}
+
+ValueId CutPass::known(ValueId v) const {
   ValueId x = here_[static_cast<size_t>(v)];
   if (x == kNone) fail(ORR_FAILED, "a value is read before it is made");
   return x;
 }
 
-void TensorPass::become(ValueId v, ValueId x, Cut cut) {
+void CutPass::become(ValueId v, ValueId x, Cut cut) {
   here_[static_cast<size_t>(v)] = x, at_[static_cast<size_t>(v)] = std::move(cut);
 }
 
-TensorPass::Moved TensorPass::move_of(ValueId v, const Cut& to) const {
-  bool again = spread_.tensor.scatter != kNone && to.kind == Cut::whole &&
+CutPass::Moved CutPass::move_of(ValueId v, const Cut& to) const {
+  bool again = (ask_.scatter != kNone || !asked_.empty()) && to.kind == Cut::whole &&
                from_.value(v).batch == Batch::sharded;
   return {v, to.kind, to.dim, to.segments, again ? static_cast<int>(phase_) : 0};
 }
 
-ValueId TensorPass::read(ValueId v, const Cut& to) {
+ValueId CutPass::read(ValueId v, const Cut& to) {
   if (cut(v) == to) return known(v);
   auto [at, fresh] = moved_.emplace(move_of(v, to), kNone);
-  if (fresh) {
-    ValueId x = cut(v).kind == Cut::sum ? node(summands(v)) : known(v);
-    at->second = move(to_, x, from_.type(v).dims, cut(v), to, me_);
-  }
-  return at->second;
+  if (!fresh) return at->second;
+  if (cut(v).kind == Cut::owned)
+    return at->second = move(to_, from_owner(v), from_.type(v).dims, Cut{}, to, me_);
+  if (const ValueId before = moved_before(v, to); before != kNone)
+    return at->second = build::reshape(to_, before, held(from_.type(v), to, me_).dims);
+  const ValueId x = cut(v).kind == Cut::sum ? node(summands(v)) : known(v);
+  return at->second = move(to_, x, from_.type(v).dims, cut(v), to, me_);
 }
 
 // Attributes that say extents follow the shares.
-void TensorPass::fit_attributes(const Op& op, const Way& way, Op& copy) {
+void CutPass::fit_attributes(const Op& op, const Way& way, Op& copy) {
   auto out = [&](size_t j) { return to_.type(copy.out[j]).dims; };
   if (copy.attrs.count("dims")) copy.attrs["dims"] = out(0);
   if (copy.attrs.count("rows")) copy.attrs["rows"] = out(0)[0];
@@ -164,7 +203,7 @@ void TensorPass::fit_attributes(const Op& op, const Way& way, Op& copy) {
   }
 }
 
-void TensorPass::emit(const Op& op, const Way& way) {
+void CutPass::emit(const Op& op, const Way& way) {
   Op copy = op;
   for (size_t i = 0; i < op.in.size(); ++i) copy.in[i] = read(op.in[i], way.in[i]);
   for (size_t j = 0; j < op.out.size(); ++j) {
@@ -174,7 +213,7 @@ void TensorPass::emit(const Op& op, const Way& way) {
   append_fitted(op, way, std::move(copy));
 }
 
-void TensorPass::append_fitted(const Op& op, const Way& way, Op copy) {
+void CutPass::append_fitted(const Op& op, const Way& way, Op copy) {
   fit_attributes(op, way, copy);
   const std::vector<Type> types = op_def(op.kind).infer(args_of(to_, copy));
   if (types != out_types(to_, copy))
@@ -184,7 +223,7 @@ void TensorPass::append_fitted(const Op& op, const Way& way, Op copy) {
   to_.append(std::move(copy));
 }
 
-void TensorPass::remark(const Op& op, const Way& way) {
+void CutPass::remark(const Op& op, const Way& way) {
   for (const Cut& in : way.in)
     if (in.kind == Cut::parts) return;
   for (ValueId v : op.in)
@@ -195,7 +234,7 @@ void TensorPass::remark(const Op& op, const Way& way) {
                       op.site.prefix(), op.kind, to_string(from_.type(v).dims)));
 }
 
-void TensorPass::translate(const Op& op) {
+void CutPass::translate(const Op& op) {
   phase_ = op.phase;
   to_.set_site(op.site), to_.set_phase(op.phase), to_.set_twin(op.twin);
   const size_t begin = to_.ops().size();
@@ -204,17 +243,18 @@ void TensorPass::translate(const Op& op) {
       become_sum(op.out[0], summands(op.in[0]));
     else
       become(op.out[0], known(op.in[0]), cut(op.in[0]));
-  } else if (!vocabulary(op)) {
+  } else if (!owned(op) && !vocabulary(op) && !attention(op)) {
     Way way = choose(op);
     remark(op, way);
     const bool sums = std::any_of(way.out.begin(), way.out.end(),
                                   [](const Cut& c) { return c.kind == Cut::sum; });
     sums ? emit_sum(op, way) : emit(op, way);
   }
+  for (ValueId v : op.out) place_asked(v);
   for (size_t i = begin; i < to_.ops().size(); ++i) to_.mutable_ops()[i].stage = op.stage;
 }
 
-void TensorPass::finish() {
+void CutPass::finish() {
   to_.set_twin(kNone), to_.set_phase(Phase::update);
   phase_ = Phase::update;
   for (auto& [state, next] : from_.updates()) {
@@ -227,11 +267,14 @@ void TensorPass::finish() {
     to_.set_site(from_.value(id).site);
     to_.output(name, read(id, Cut{}));
   }
-  for (Op& op : to_.mutable_ops())
+  for (Op& op : to_.mutable_ops()) {
     if (op.twin != kNone) op.twin = ops_[static_cast<size_t>(op.twin)];
+    // What one rank needs for a value of its own alone, the others send, needed there or not.
+    if (alone_ && is_exchange(op.kind)) op.attrs["always"] = int64_t{1};
+  }
 }
 
-TensorProgram TensorPass::run() {
+CutProgram CutPass::run() {
   declare_values();
   for (size_t i = 0; i < from_.ops().size(); ++i) {
     translate(from_.ops()[i]);
@@ -239,11 +282,79 @@ TensorProgram TensorPass::run() {
   }
   finish();
   to_.set_site(from_.site());
+  out_.here = std::move(here_);
+  for (auto& [v, summands] : summands_)
+    if (summands.size() == 1) out_.here[static_cast<size_t>(v)] = summands[0];
   return std::move(out_);
 }
 
-TensorProgram cut_program(const Program& logical, const Spread& spread, int rank) {
-  return TensorPass(logical, spread, rank).run();
+namespace {
+
+// What is asked of values on one axis, by their ids in what the axes before have made.
+std::map<ValueId, PartsAsked> asked_here(const Placing& placing, const CutProgram& before) {
+  std::map<ValueId, PartsAsked> asked;
+  for (auto& [v, how] : placing.values) {
+    const ValueId x = before.here[static_cast<size_t>(v)];
+    if (x == kNone)
+      fail(ORR_UNIMPLEMENTED,
+           "{}: '{}' is summed in chunks over an axis before '{}' and cannot be cut over this one "
+           "as well: put the strategies in another order",
+           how.by, before.program.value(v).name, placing.axis);
+    asked.emplace(x, how);
+  }
+  return asked;
+}
+
+}  // namespace
+
+CutProgram cut_program(const Program& logical, const Spread& spread, int rank) {
+  CutProgram done;
+  done.here.resize(logical.values().size());
+  std::iota(done.here.begin(), done.here.end(), 0);
+  const Program* from = &logical;
+  for (const Placing& placing : spread.placed) {
+    if (spread.size_of(placing.axis) == 1 && placing.chunks <= 1) continue;
+    CutProgram next = CutPass(*from, spread, placing, asked_here(placing, done), rank).run();
+    for (ValueId& v : done.here)
+      if (v != kNone) v = next.here[static_cast<size_t>(v)];
+    done.program = std::move(next.program), from = &done.program;
+    done.segments.merge(next.segments);
+    for (const std::string& remark : next.remarks)
+      done.remarks.push_back(placing.cause + ": " + remark);
+  }
+  if (from == &logical) done.program = logical;
+  leave_out_keys(done.program);
+  return done;
+}
+
+namespace {
+
+std::vector<std::string> exchanges_of(const Program& p) {
+  std::vector<std::string> found;
+  for (const Op& op : p.ops())
+    if (is_exchange(op.kind))
+      found.push_back(fmt::format("{}{} over axis '{}'", op.site.prefix(), op.kind,
+                                  attr_text(op.attrs, "axis", "")));
+  return found;
+}
+
+}  // namespace
+
+void check_exchanges(const Program& logical, const Spread& spread) {
+  const std::string axis = spread.placed_axis();
+  const auto each = in_parallel<std::vector<std::string>>(
+      static_cast<size_t>(spread.size_of(axis)), [&](size_t c) {
+        const int rank = spread.peer(axis, static_cast<int>(c), 0);
+        return exchanges_of(cut_program(logical, spread, rank).program);
+      });
+  for (size_t c = 1; c < each.size(); ++c) {
+    const auto [a, b] =
+        std::mismatch(each[0].begin(), each[0].end(), each[c].begin(), each[c].end());
+    if (a == each[0].end() && b == each[c].end()) continue;
+    fail(ORR_UNIMPLEMENTED,
+         "the ranks of axes '{}' would exchange other values: {} and {}; leave one of the axes out",
+         axis, a == each[0].end() ? "nothing" : *a, b == each[c].end() ? "nothing" : *b);
+  }
 }
 
 }  // namespace orrery

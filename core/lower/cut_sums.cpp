@@ -5,20 +5,18 @@
 // read, a rank adds its chunks in the binary tree and the exchange goes on with the ranks' nodes.
 // With a fixed number of chunks the bits depend on it alone, not on the ranks; else a rank is one
 // chunk.
-#include "lower/tensor_pass.h"
+#include "lower/cut_pass.h"
 
 namespace orrery {
 
-Member TensorPass::chunk(int i) const {
-  return {me_.rank * chunks_ + i, parts_, me_.axis, me_.cause};
-}
+Member CutPass::chunk(int i) const { return {me_.rank * chunks_ + i, parts_, me_.axis, me_.cause}; }
 
-void TensorPass::become_sum(ValueId v, std::vector<ValueId> summands) {
+void CutPass::become_sum(ValueId v, std::vector<ValueId> summands) {
   summands_[v] = std::move(summands), at_[static_cast<size_t>(v)] = Cut::summand();
 }
 
 // A value that is the same everywhere counts as the first summand, and zeros.
-std::vector<ValueId> TensorPass::summands(ValueId v) {
+std::vector<ValueId> CutPass::summands(ValueId v) {
   if (cut(v).kind == Cut::sum) return summands_.at(v);
   std::vector<ValueId> found;
   for (int i = 0; i < chunks_; ++i)
@@ -27,7 +25,7 @@ std::vector<ValueId> TensorPass::summands(ValueId v) {
   return found;
 }
 
-ValueId TensorPass::node(std::vector<ValueId> level, int32_t fn) {
+ValueId CutPass::node(std::vector<ValueId> level, int32_t fn) {
   while (level.size() > 1) {
     std::vector<ValueId> above;
     for (size_t i = 0; i + 1 < level.size(); i += 2)
@@ -39,7 +37,7 @@ ValueId TensorPass::node(std::vector<ValueId> level, int32_t fn) {
 }
 
 // What an op on one chunk reads of one of its inputs.
-ValueId TensorPass::chunk_input(const Op& op, size_t input, const Cut& to, int i) {
+ValueId CutPass::chunk_input(const Op& op, size_t input, const Cut& to, int i) {
   const ValueId v = op.in[input];
   if (to.kind == Cut::sum) return summands(v)[static_cast<size_t>(i)];
   ValueId x = read(v, to);
@@ -50,7 +48,7 @@ ValueId TensorPass::chunk_input(const Op& op, size_t input, const Cut& to, int i
   return x;
 }
 
-void TensorPass::emit_sum(const Op& op, const Way& way) {
+void CutPass::emit_sum(const Op& op, const Way& way) {
   std::vector<std::vector<ValueId>> out(op.out.size());
   for (int i = 0; i < chunks_; ++i) {
     Op copy = op;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "lower/tensor_pass.h"
+#include "lower/cut_pass.h"
 
 namespace orrery {
 namespace {
@@ -90,7 +90,22 @@ std::optional<Cut> reshaped(const Cut& cut, const Dims& a, const Dims& b, int ra
 
 }  // namespace
 
-std::optional<Way> TensorPass::renaming(const Op& op) const {
+ValueId CutPass::moved_before(ValueId v, const Cut& to) const {
+  const OpId maker = from_.value(v).producer;
+  if (maker == kNone || to.kind != Cut::parts) return kNone;
+  const Op& op = from_.ops()[static_cast<size_t>(maker)];
+  if (op.kind != "reshape") return kNone;
+  const ValueId x = op.in[0];
+  for (auto at = moved_.lower_bound({x, Cut::parts, 0, {}, 0}); at != moved_.end(); ++at) {
+    const auto& [value, kind, dim, segments, phase] = at->first;
+    if (value != x || kind != Cut::parts) break;
+    if (reshaped(Cut::of(dim, segments), from_.type(x).dims, from_.type(v).dims, parts_) == to)
+      return at->second;
+  }
+  return kNone;
+}
+
+std::optional<Way> CutPass::renaming(const Op& op) const {
   if (op.in.empty() || cut(op.in[0]).kind != Cut::parts) return std::nullopt;
   const Cut& first = cut(op.in[0]);
   const int dim = static_cast<int>(attr_int(op.attrs, "dim", 0));

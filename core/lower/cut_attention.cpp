@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention whose queries are cut over ranks, with all keys and values on every rank (Grattafiori
+// et al., "The Llama 3 Herd of Models", 2024, section 3.3.2). Under a causal mask the op on a part
+// says which it is: "first_query" of "queries". When all axes are done, the keys that no query of
+// the part sees are left out, so that the part with the others has the op's own mask.
+#include "lower/cut_pass.h"
+#include "program/build.h"
+
+namespace orrery {
+namespace {
+
+// Inputs before seed, step and base: q, k, v; of the gradient do, q, k, v, o, lse.
+size_t first_key(const Op& op) { return op.kind == "attention" ? 1 : 2; }
+
+bool is_causal(const Op& op) { return attr_int(op.attrs, "causal", 0) != 0; }
+
+// The same op and outputs on the keys [0, n); the gradients of the others are 0.
+void without_keys(Program& p, Op op, int64_t n) {
+  const size_t k = first_key(op);
+  std::vector<ValueId> rest, full(op.out);
+  for (size_t i = k; i < k + 2; ++i) {
+    rest.push_back(build::slice(p, op.in[i], 1, n, p.type(op.in[i]).dims[1]));
+    op.in[i] = build::slice(p, op.in[i], 1, 0, n);
+  }
+  for (size_t j = 1; j < 3 && k == 2; ++j) {
+    const Value whole = p.value(op.out[j]);
+    op.out[j] = p.new_value(p.type(op.in[k + j - 1]), whole.role);
+    p.mutable_value(op.out[j]).batch = whole.batch;
+    p.mutable_value(op.out[j]).batch_dim = whole.batch_dim;
+  }
+  p.append(op);
+  for (size_t j = 1; j < 3 && k == 2; ++j) {
+    Op join;
+    join.kind = "concat", join.attrs["dim"] = int64_t{1}, join.phase = op.phase;
+    join.site = op.site, join.out = {full[j]};
+    join.in = {op.out[j], build::zeros_like(p, rest[j - 1])};
+    p.append(std::move(join));
+  }
+}
+
+// Of an op on a part: the keys that its last query sees.
+int64_t keys_seen(const Program& p, const Op& op) {
+  const size_t k = first_key(op);
+  return p.type(op.in[k]).dims[1] - attr_int(op.attrs, "queries", 0) +
+         attr_int(op.attrs, "first_query", 0) + p.type(op.in[k - 1]).dims[1];
+}
+
+}  // namespace
+
+void leave_out_keys(Program& p) {
+  std::vector<Op> ops;
+  ops.swap(p.mutable_ops());
+  std::vector<OpId> now(ops.size(), kNone);
+  const Site site = p.site();
+  const Phase phase = p.phase();
+  for (size_t i = 0; i < ops.size(); ++i) {
+    Op& op = ops[i];
+    if (op.twin != kNone) op.twin = now[static_cast<size_t>(op.twin)];
+    const size_t begin = p.ops().size();
+    const int32_t stage = op.stage;
+    if (op.attrs.count("queries")) {
+      p.set_site(op.site), p.set_phase(op.phase), p.set_twin(op.twin);
+      const int64_t n = keys_seen(p, op);
+      op.attrs.erase("queries"), op.attrs.erase("first_query");
+      if (n < p.type(op.in[first_key(op)]).dims[1])
+        without_keys(p, std::move(op), n);
+      else
+        p.append(std::move(op));
+      for (size_t j = begin; j < p.ops().size(); ++j) p.mutable_ops()[j].stage = stage;
+      p.set_twin(kNone);
+    } else {
+      p.append(std::move(op));
+    }
+    now[i] = static_cast<OpId>(p.ops().size()) - 1;
+  }
+  p.set_site(site), p.set_phase(phase);
+}
+
+bool CutPass::attention(const Op& op) {
+  if ((op.kind != "attention" && op.kind != "attention_grad") || op.attrs.count("rng_id"))
+    return false;
+  const size_t k = first_key(op);
+  const Cut& rows = cut(op.in[k - 1]);
+  const int64_t queries = attr_int(op.attrs, "queries", from_.type(op.in[k - 1]).dims[1]);
+  const bool blind = is_causal(op) && from_.type(op.in[k]).dims[1] < queries;
+  if (rows.kind != Cut::parts || rows.dim != 1 || rows.segments.size() != 1 || blind) return false;
+  if (k == 1)
+    attend(op, rows);
+  else
+    attend_grad(op, rows);
+  return true;
+}
+
+Attrs CutPass::attention_part(const Op& op, const Member& part) const {
+  Attrs attrs = op.attrs;
+  if (!is_causal(op)) return attrs;
+  const int64_t rows = from_.type(op.in[first_key(op) - 1]).dims[1];
+  attrs["queries"] = attr_int(attrs, "queries", rows);
+  attrs["first_query"] = attr_int(attrs, "first_query", 0) + part.begin(rows);
+  return attrs;
+}
+
+// What the op on one part of the queries reads.
+std::vector<ValueId> CutPass::attention_inputs(const Op& op, const Cut& rows, const Member& part) {
+  const size_t k = first_key(op);
+  std::vector<ValueId> in;
+  for (size_t i = 0; i < op.in.size(); ++i) {
+    const bool key = i == k || i == k + 1, lse = i == 5;
+    if (key) {
+      in.push_back(read(op.in[i], Cut{}));
+      continue;
+    }
+    const Cut mine = lse ? Cut::of(2, rows.segments) : rows;
+    const ValueId x = read(op.in[i], mine);
+    in.push_back(part.ranks == me_.ranks ? x : share(to_, x, mine, me_, part));
+  }
+  return in;
+}
+
+void CutPass::attend(const Op& op, const Cut& rows) {
+  const std::vector<ValueId> out =
+      to_.add("attention", attention_inputs(op, rows, me_), attention_part(op, me_));
+  become(op.out[0], out[0], rows);
+  become(op.out[1], out[1], Cut::of(2, rows.segments));
+}
+
+// The gradients of keys and values are summands, one of each part.
+void CutPass::attend_grad(const Op& op, const Cut& rows) {
+  std::vector<ValueId> dq, dk, dv;
+  for (int i = 0; i < chunks_; ++i) {
+    const Member part = chunks_ == 1 ? me_ : chunk(i);
+    const std::vector<ValueId> d =
+        to_.add("attention_grad", attention_inputs(op, rows, part), attention_part(op, part));
+    dq.push_back(d[0]), dk.push_back(d[1]), dv.push_back(d[2]);
+  }
+  become(op.out[0], dq.size() == 1 ? dq[0] : build::concat(to_, dq, 1), rows);
+  become_sum(op.out[1], std::move(dk));
+  become_sum(op.out[2], std::move(dv));
+}
+
+}  // namespace orrery

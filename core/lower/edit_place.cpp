@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/edit_place.h"
+
+#include "base/error.h"
+#include "lower/edit_table.h"
+#include "plugin/host.h"
+
+namespace orrery::edit {
+namespace {
+
+// What a value is called in a message.
+std::string title(const Program& p, const Value& v) {
+  if (!v.name.empty() || v.producer == kNone) return "'" + v.name + "'";
+  const Op& op = p.ops()[static_cast<size_t>(v.producer)];
+  return fmt::format("the {} {} of {}{}", op.kind, to_string(v.type.dims), op.site.line,
+                     op.site.region.empty() ? "" : " (" + op.site.region + ")");
+}
+
+const Placing* find_placing(const Spread& spread, const std::string& axis_name) {
+  for (const Placing& placing : spread.placed)
+    if (placing.axis == axis_name) return &placing;
+  return nullptr;
+}
+
+void deal_batch(orr_program* e, const Value& v, const std::string& axis_name) {
+  if (const Placing* known = find_placing(*e->spread, axis_name))
+    fail(ORR_INVALID,
+         "the ranks of axis '{}' share the work on every sample, as strategy.{} asked: it cannot "
+         "deal the batch field '{}' as well",
+         axis_name, known->cause, v.name);
+  if (std::string& dealt = e->spread->batch_axis; !has_axis(dealt, axis_name))
+    dealt = with_axis(dealt, axis_name);
+}
+
+Placing& placing_on(orr_program* e, const std::string& axis_name) {
+  Spread& spread = *e->spread;
+  if (has_axis(spread.batch_axis, axis_name))
+    fail(ORR_INVALID,
+         "axis '{}' deals the batch: only the first dim of batch fields can be cut over it; "
+         "make another axis, whose ranks share the work on every sample",
+         axis_name);
+  if (const Placing* known = find_placing(spread, axis_name)) return const_cast<Placing&>(*known);
+  spread.placed.emplace_back();
+  spread.placed.back().axis = axis_name, spread.placed.back().cause = e->strategy;
+  return spread.placed.back();
+}
+
+void check_dim(const orr_program* e, const Value& v, int32_t dim) {
+  const int rank = static_cast<int>(v.type.dims.size());
+  if (dim >= rank)
+    fail(ORR_INVALID, "{} is {} and has no dim {} to cut", title(*e->program, v), to_string(v.type),
+         dim + 1);
+  if (v.batch == Batch::sharded && v.batch_dim == dim)
+    fail(ORR_INVALID,
+         "dim {} of {} is the batch's: it is dealt by placing batch fields along their first dim",
+         dim + 1, title(*e->program, v));
+  if (v.state && v.role != Role::param)
+    fail(ORR_INVALID,
+         "'{}' is a state: one of a parameter's shape follows its parameter, others stay whole",
+         v.name);
+}
+
+// A parameter has one cut dim over all axes.
+void check_cut_once(const Spread& spread, const std::string& axis_name, const std::string& name) {
+  for (const Placing& other : spread.placed) {
+    const auto known = other.cuts.find(name);
+    if (other.axis == axis_name || known == other.cuts.end()) continue;
+    fail(ORR_UNIMPLEMENTED,
+         "'{}' is cut over axis '{}' already, by {}: a parameter can be cut over one axis only",
+         name, other.axis, known->second.by);
+  }
+}
+
+std::string here(const orr_program* e) {
+  return "strategy." + e->strategy + (e->use->line.empty() ? "" : " (" + e->use->line + ")");
+}
+
+template <class Key>
+void ask(orr_program* e, std::map<Key, PartsAsked>& asked, const Key& key, int32_t dim,
+         const Value& v, const std::string& axis_name) {
+  auto [at, fresh] = asked.try_emplace(key, PartsAsked{dim, here(e)});
+  if (at->second.dim != dim)
+    fail(ORR_INVALID,
+         "{} is cut along dim {} over axis '{}' by {} and cannot be cut along dim {} as well",
+         title(*e->program, v), at->second.dim + 1, axis_name, at->second.by, dim + 1);
+}
+
+}  // namespace
+
+const Axis& find_axis(orr_program* e, const char* name) {
+  for (const Axis& known : e->spread->axes)
+    if (known.name == name) return known;
+  fail(ORR_INVALID, "there is no axis '{}'", name);
+}
+
+orr_status* place(orr_program* e, int32_t value, const char* axis_name, int32_t dim) {
+  return guarded([&] {
+    if (value < 0 || static_cast<size_t>(value) >= e->program->values().size())
+      fail(ORR_INVALID, "there is no value {}", value);
+    const Value& v = e->program->value(value);
+    find_axis(e, axis_name);
+    if (dim < 0) return;  // replicated is how everything starts
+    if (v.role == Role::batch && dim == 0) return deal_batch(e, v, axis_name);
+    check_dim(e, v, dim);
+    Placing& placing = placing_on(e, axis_name);
+    if (v.role != Role::param) return ask(e, placing.values, ValueId{value}, dim, v, axis_name);
+    check_cut_once(*e->spread, axis_name, v.name);
+    ask(e, placing.cuts, v.name, dim, v, axis_name);
+  });
+}
+
+orr_status* scatter(orr_program* e, const char* axis_name, int32_t dim) {
+  return guarded([&] {
+    find_axis(e, axis_name);
+    placing_on(e, axis_name).scatter = dim;
+  });
+}
+
+orr_status* chunk(orr_program* e, const char* axis_name, int32_t chunks) {
+  return guarded([&] {
+    const int ranks = find_axis(e, axis_name).size;
+    const int each = chunks < 1 || chunks % ranks ? 0 : chunks / ranks;
+    if (each == 0 || (ranks > 1 && (each & (each - 1)))) {
+      int below = ranks;
+      while (2 * below <= chunks) below *= 2;
+      fail(ORR_INVALID,
+           "{} chunks are no power of two times the {} ranks of axis '{}': the nearest that are, "
+           "are {} and {}",
+           chunks, ranks, axis_name, below, 2 * below);
+    }
+    placing_on(e, axis_name).chunks = chunks;
+  });
+}
+
+}  // namespace orrery::edit

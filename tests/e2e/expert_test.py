@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expert parallelism end to end: switch layers on several ranks train as on one, to rounding, and with fixed chunks
+of time bit for bit; tokens travel by two all_to_alls each way. The script fails on a rank that sends other bytes than
+planned.
+
+Arguments: the build tree.
+"""
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+
+from program import HERE, orrery
+from sweep import Sweep, Training
+
+STACKS = [
+    (2, "{ strategy.data{ size = 2 }, EXPERT }"),
+    (2, "{ strategy.data{ size = 2 }, strategy.zero{}, EXPERT }"),
+    (2, "{ strategy.data{ size = 2 }, strategy.zero{ stage = 3 }, EXPERT, strategy.accumulate{} }"),
+    (1, "{ EXPERT, strategy.recompute{} }"),
+]
+# Values of several ranks' own: nothing that follows may be left out on one of them and not on another.
+GATHERED = """strategy.define{ name = "mine", class = "approx", transform = function(draft)
+  draft:axis "line"
+  for _, field in ipairs(draft:values "batch") do if #field.dims > 1 then draft:place(field, "line", 2) end end
+  for _, p in ipairs(draft:values "param") do if #p.dims == 3 then draft:place(p, "line", 1) end end end }{}"""
+
+
+def training(stack, ranks, *words):
+    return Training(stack, ranks, words, "switch.lua")
+
+
+def numbers(line):
+    return [float(x) for x in re.findall(r"(?:loss|norm|dropped) (\S+)", line)]
+
+
+class Expert(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.sweep = Sweep(pathlib.Path(cls.folder.name))
+
+    def assert_close(self, stack, ranks, *words):
+        with self.subTest(stack=stack, ranks=ranks, words=words):
+            lines = self.sweep.lines(training(stack, ranks, *words))
+            expected = self.sweep.lines(training("nil", 1, *words))
+            self.assertEqual(len(lines), 6)
+            for got, want in zip(lines[:-1], expected[:-1], strict=True):
+                self.assertEqual(len(numbers(want)), 3)
+                for x, y in zip(numbers(got), numbers(want), strict=True):
+                    self.assertLessEqual(abs(x - y), 1e-5 * abs(y), f"{got}: one process has {want}")
+
+    def test_trains_as_one_process(self):
+        for words in ((), ("top=2",), ("capacity=0.5",), ("group=2", "top=2")):
+            self.assert_close("strategy.expert{}", 2, *words)
+        self.assert_close("strategy.expert{}", 4)
+        self.assert_close("strategy.expert{}", 2, "group=16")  # routed together on all ranks
+        for stack in ("strategy.tensor{}", "strategy.context{}", GATHERED):
+            self.assert_close(stack, 2)
+        for stack in ("{ strategy.expert{ size = 2 }, strategy.tensor{} }",
+                      "{ strategy.context{ size = 2 }, strategy.expert{} }",
+                      "{ strategy.pipeline{ size = 2 }, strategy.expert{} }"):
+            self.assert_close(stack, 4)
+
+    def test_chunks_have_the_bits_of_one_process(self):
+        for words in ((), ("top=2",)):
+            one = self.sweep.lines(training("strategy.expert{ chunks = 4 }", 1, *words))
+            for ranks in (2, 4):
+                with self.subTest(words=words, ranks=ranks):
+                    self.assertEqual(self.sweep.lines(training("strategy.expert{ chunks = 4 }", ranks, *words)), one)
+
+    def test_stacks_have_the_bits_of_experts_alone(self):
+        one = self.sweep.lines(training("strategy.expert{ chunks = 4 }", 1))
+        for factor, stack in STACKS:
+            with self.subTest(stack=stack):
+                stack = stack.replace("EXPERT", "strategy.expert{ size = 2, chunks = 4 }")
+                self.assertEqual(self.sweep.lines(training(stack, 2 * factor)), one)
+
+    def script(self, stack):
+        script = pathlib.Path(self.folder.name) / "switch.lua"
+        script.write_text((HERE / "switch.lua").read_text().replace("strategy = STACK", f"strategy = {stack}"))
+        return script
+
+    def test_tokens_travel_by_two_exchanges_each_way(self):
+        """Of the experts' tokens [8 experts, 8 * 4 groups, 1 place, 32] a rank's part, in forward and backward; and
+        the layer's two losses."""
+        for ranks in (2, 4):
+            plan = orrery("plan", "-n", ranks, self.script("strategy.expert{}")).out
+            mine = plan[plan.index("rank 0"):].split("rank 1")[0]
+            self.assertNotIn("cannot work on parts", plan)
+            travels = re.findall(r"GPT\.second\.experts (\w+) +(\d+) x f32", mine)
+            self.assertEqual(travels, [("all_to_all", str(8 * 8 * 4 * 32 // ranks))] * 4 + [("all_reduce", "1")] * 2)
+
+    def test_refuses_what_cannot_be(self):
+        for stack, ranks, words, text in [
+            ("strategy.expert{}", 3, (), "second.experts.up' has 8 experts, which do not divide over 3 ranks"),
+            ("strategy.expert{ chunks = 16 }", 2, (), "has 8 experts, which do not divide over 16 chunks"),
+            ("strategy.expert{}", 2, ("group=5",), "switch: groups of 5 do not divide a time of 16"),
+        ]:
+            with self.subTest(stack=stack, words=words):
+                done = orrery("run", "-n", ranks, self.script(stack), *words)
+                self.assertEqual(done.code, 1)
+                self.assertIn(text, done.err)
+                self.assertRegex(done.err, r"switch\.lua:\d+:")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

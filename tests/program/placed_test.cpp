@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Values that are placed on an axis whose ranks share every sample: batch fields cut along their
+// time, attention by queries or by heads. One rank alone is the oracle; what is sent is counted.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "gpt.h"
+#include "lower/cut_program.h"
+#include "program/build.h"
+#include "together.h"
+
+namespace program_test {
+namespace {
+
+using namespace orrery;
+
+struct Split {
+  int ranks = 2;
+  bool by_heads = false;  // attention
+  int chunks = 0;
+};
+
+Spread spread_of(const Program& p, const Split& split) {
+  Spread spread;
+  spread.world = split.ranks;
+  spread.axes = {{"line", split.ranks, "mine"}};
+  Placing& placing = spread.placed.emplace_back();
+  placing.axis = "line", placing.cause = "mine", placing.chunks = split.chunks;
+  for (size_t i = 0; i < p.values().size(); ++i)
+    if (p.values()[i].role == Role::batch && p.values()[i].type.dims.size() == 2)
+      placing.values[static_cast<ValueId>(i)] = {1, "mine (a.lua:1)"};
+  for (const Op& op : p.ops())
+    for (size_t i = 0; i < 3 && split.by_heads && op.kind == "attention"; ++i)
+      placing.values[op.in[i]] = {2, "mine (a.lua:1)"};
+  return spread;
+}
+
+Together ranks_of(const Program& p, const Split& split) {
+  const Spread spread = spread_of(p, split);
+  std::vector<Program> programs;
+  for (int r = 0; r < split.ranks; ++r) {
+    CutProgram cut = cut_program(p, spread, r);
+    EXPECT_EQ(cut.remarks, std::vector<std::string>());
+    programs.push_back(std::move(cut.program));
+  }
+  return Together(std::move(programs));
+}
+
+void expect_close(const Values& got, const Values& want, double tolerance,
+                  const std::string& what) {
+  ASSERT_EQ(got.size(), want.size()) << what;
+  double largest = 0;
+  for (double x : want) largest = std::max(largest, std::abs(x));
+  for (size_t i = 0; i < got.size(); ++i)
+    EXPECT_NEAR(got[i], want[i], tolerance * largest) << what << "[" << i << "]";
+}
+
+GptShape shape_of(bool tied) {
+  GptShape shape;
+  shape.ctx = 8, shape.tied = tied;
+  return shape;
+}
+
+void expect_equal_training(const Split& split, const GptShape& shape) {
+  Gpt gpt = make_gpt(shape);
+  Together alone({gpt.program}), ranks = ranks_of(gpt.program, split);
+  for (int step = 1; step <= 3; ++step) {
+    Named want = alone.step(gpt_batch(shape, step)), got = ranks.step(gpt_batch(shape, step));
+    for (const char* name : {"loss", "grad_norm"})
+      expect_close(got.at(name), want.at(name), 1e-5, name + std::to_string(step));
+  }
+  for (auto& s : gpt.states())
+    expect_close(ranks.state(s->name), alone.state(s->name), 2e-4, s->name);
+}
+
+TEST(Placed, ATimeThatIsCutTrainsAsOneRank) {
+  for (bool by_heads : {false, true})
+    for (int ranks : {1, 2, 4}) expect_equal_training({ranks, by_heads, 0}, shape_of(ranks == 4));
+}
+
+TEST(Placed, ChunksOfTimeTrainAsOneRank) {
+  for (int ranks : {1, 2}) expect_equal_training({ranks, false, 4}, shape_of(true));
+}
+
+// With the same chunks of time and attention by heads no sum depends on the number of ranks.
+TEST(Placed, ChunksOfTimeGiveTheBitsOfOneRank) {
+  const GptShape shape = shape_of(true);
+  Gpt gpt = make_gpt(shape);
+  for (int ranks : {2, 4}) {
+    Together alone = ranks_of(gpt.program, {1, true, 4}),
+             several = ranks_of(gpt.program, {ranks, true, 4});
+    for (int step = 1; step <= 3; ++step)
+      EXPECT_EQ(several.step(gpt_batch(shape, step)), alone.step(gpt_batch(shape, step)));
+    for (auto& s : gpt.states()) EXPECT_EQ(several.state(s->name), alone.state(s->name)) << s->name;
+  }
+}
+
+double parameters(const Gpt& gpt) {
+  double n = 0;
+  for (auto& s : gpt.params) n += static_cast<double>(s->type.elements());
+  return n;
+}
+
+// Keys and values are gathered in forward and again in backward, their gradients scattered; beside
+// them travel the loss and the gradients of parameters, of that of places the rows alone.
+TEST(PlacedTraffic, IsKeysAndValues) {
+  for (int ranks : {2, 4}) {
+    const GptShape s = shape_of(true);
+    Gpt gpt = make_gpt(s);
+    Together together = ranks_of(gpt.program, {ranks, false, 0});
+    together.step(gpt_batch(s, 1));
+    const double bsh = static_cast<double>(s.batch * s.ctx * s.dim),
+                 places = static_cast<double>(s.ctx * s.dim),
+                 layers = static_cast<double>(s.layers), share = (ranks - 1.0) / ranks;
+    EXPECT_EQ(together.sent().size(), 3u);
+    EXPECT_DOUBLE_EQ(together.sent().at("all_gather"), share * (4 * layers * bsh + places));
+    EXPECT_DOUBLE_EQ(together.sent().at("reduce_scatter"), share * 2 * layers * bsh);
+    EXPECT_DOUBLE_EQ(together.sent().at("all_reduce"), 2 * share * (parameters(gpt) - places + 1));
+  }
+}
+
+// Queries, keys, values and the result, and the gradients of each: an all_to_all of a rank's part.
+TEST(PlacedTraffic, IsEightTradesALayerByHeads) {
+  for (int ranks : {2, 4}) {
+    const GptShape s = shape_of(true);
+    Gpt gpt = make_gpt(s);
+    Together together = ranks_of(gpt.program, {ranks, true, 0});
+    together.step(gpt_batch(s, 1));
+    const double bsh = static_cast<double>(s.batch * s.ctx * s.dim),
+                 layers = static_cast<double>(s.layers), share = (ranks - 1.0) / ranks;
+    EXPECT_EQ(together.sent().size(), 3u);
+    EXPECT_DOUBLE_EQ(together.sent().at("all_to_all"), share * bsh / ranks * 8 * layers);
+  }
+}
+
+}  // namespace
+}  // namespace program_test

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "program/build.h"
 #include "program/op.h"
 #include "program/relate.h"
 
@@ -45,6 +46,8 @@ class Reverse : public Gradient {
 
   void add(ValueId x, ValueId dx) override {
     if (!wanted(x)) return;
+    if (p.value(dx).batch == Batch::sharded && sums_for_samples())
+      dx = p.pointwise(ORR_FN_MUL, {dx, build::weight_like(p, dx)});
     if (leaf_.count(x)) {
       uses_[x].push_back(dx);
       return;
@@ -67,12 +70,13 @@ class Reverse : public Gradient {
       if (of_means) check_terms(op);
       above_means_ = of_means && pass == Pass::means;
       if (op.kind == "batch_mean") weights_.push_back({unrepeated(p, op.in[1]), op.site});
+      if (pass == Pass::others) check_no_batch(op);
       op_ = &op;
       p.set_site(op.site);
       p.set_twin(static_cast<OpId>(i));
       def.gradient(*this, op);
     }
-    above_means_ = false;
+    above_means_ = false, op_ = nullptr;
     p.set_twin(kNone);
     p.set_site(before);
   }
@@ -91,8 +95,26 @@ class Reverse : public Gradient {
     return at == cotangent_.end() ? kNone : at->second;
   }
 
+  // Whether the op at hand makes a sum over the batch that samples read. What fills the last
+  // microbatch up is not in that sum, so it has no cotangent; other sums are of means, which weigh
+  // it by 0.
+  bool sums_for_samples() const {
+    return op_ && std::any_of(op_->out.begin(), op_->out.end(),
+                              [&](ValueId v) { return p.is_completed(v); });
+  }
+
   bool depends(ValueId x) const {
     return static_cast<size_t>(x) < needed_.size() && needed_[static_cast<size_t>(x)];
+  }
+
+  // A term of the loss that is no mean is not divided by the summed weight.
+  void check_no_batch(const Op& op) {
+    if ((op.kind == "batch_sum" || op.kind == "batch_gather") && wanted(op.in[0]))
+      fail(ORR_FAILED,
+           "{}the loss holds a term that is made of the whole batch and is no mean over its "
+           "samples: give the term to every sample and take the mean of that, such as "
+           "(x * 0 + term):mean() with one x for each sample",
+           op.site.prefix());
   }
 
   void check_terms(const Op& op) const {

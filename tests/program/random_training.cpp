@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "program/build.h"
+#include "program/build_comm.h"
 #include "program/state.h"
 #include "program/train.h"
 
@@ -28,7 +29,9 @@ const std::vector<Usable>& usable() {
     std::vector<Usable> rows;
     for (const Entry& e : all_entries()) {
       // Means, updates and gradients make them.
-      if (e.kind == "batch_mean" || e.kind == "total" || e.kind.ends_with("_grad")) continue;
+      if (e.kind == "batch_mean" || e.kind == "total" || e.kind == "batch_sum" ||
+          e.kind.ends_with("_grad"))
+        continue;
       rows.push_back({e, e.sharding ? cuts(e) : std::vector<std::vector<int>>{}});
     }
     return rows;
@@ -204,7 +207,7 @@ ValueId RandomTraining::summed() {
 void RandomTraining::extra() {
   ValueId x = build::reshape(p_, build::batch_first(p_, any(sharded_)), {batch_, -1});
   const int64_t width = p_.type(x).dims[1];
-  switch (pick(9)) {
+  switch (pick(12)) {
     case 0: return keep(p_.pointwise(ORR_FN_ADD, {x, shared({width}, {})}));
     case 1: return keep(p_.pointwise(ORR_FN_MUL, {x, shared({1, width}, {})}));
     case 2: return keep(summed());
@@ -222,6 +225,23 @@ void RandomTraining::extra() {
       ValueId rows = build::reshape(p_, samples({batch_, 2, 5}, 0, {}), {-1, 5});
       ValueId labels = build::reshape(p_, field({ORR_I64, {batch_, 2}}, 0, 5, true), {-1});
       return keep(build::cross_entropy(p_, rows, labels, kNone, std::nullopt));
+    }
+    case 8: {  // what is left of x when a statistic of the batch is taken away
+      ValueId s = sums_.empty() || chance(0.7) ? build::mean(p_, x, {0}, true) : any(sums_);
+      if (chance(0.3)) s = p_.pointwise(ORR_FN_TANH, {s});
+      return keep(p_.pointwise(chance(0.5) ? ORR_FN_SUB : ORR_FN_MUL, {x, s}));
+    }
+    case 9: {  // how each sample is like every other one
+      ValueId all = build::all_gather(p_, x, build::kBatch, 0);
+      if (chance(0.3)) all = p_.pointwise(ORR_FN_MUL, {all, shared({width}, {})});
+      ValueId alike = build::matmul(p_, p_.pointwise(ORR_FN_TANH, {x}), all, false, true);
+      return keep(chance(0.5) ? alike
+                              : build::cross_entropy(p_, alike, build::sample_index(p_), kNone,
+                                                     std::nullopt));
+    }
+    case 10: {
+      ValueId all = build::all_gather(p_, x, build::kBatch, 0);
+      return keep(build::reduce(p_, chance(0.5) ? "sum" : "max", all, {0}, false));
     }
     default:
       return keep(p_.pointwise(ORR_FN_MUL, {p_.pointwise(ORR_FN_TANH, {x}),

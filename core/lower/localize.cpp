@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "lower/batch_rows.h"
 #include "program/build.h"
 #include "program/op.h"
 #include "program/state.h"
@@ -98,6 +99,28 @@ class Localizer {
       early_[static_cast<size_t>(from_.value(v).producer)] = true;
       todo.insert(todo.end(), maker_of(v).in.begin(), maker_of(v).in.end());
     }
+    group_early();
+  }
+
+  // Sums that samples read travel together until one of them is read: the same ones on all ranks,
+  // whatever of the program a rank leaves out.
+  void group_early() {
+    std::set<ValueId> open;
+    int64_t group = 0;
+    for (size_t i = 0; i < from_.ops().size(); ++i) {
+      const Op& op = from_.ops()[i];
+      if (op.kind != "batch_sum" &&
+          std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return open.count(v) > 0; }))
+        open.clear(), ++group;
+      if (!early_[i]) continue;
+      for (ValueId v : op.in)
+        if (from_.value(v).batch == Batch::partial && group_.emplace(v, group).second)
+          open.insert(v);
+      if (op.kind == "batch_sum")
+        open.insert(op.out[0]);
+      else
+        open.clear(), ++group;
+    }
   }
 
   // Ops that need a total run after the batch, whatever phase wrote them. So do linear ops on sums
@@ -138,7 +161,8 @@ class Localizer {
 
   // Whether peers wait for it, even if this rank does not need what comes of it.
   static bool awaited(const Op& op) {
-    return op.kind == "send" || op.kind == "recv" || op.kind == "total" || op.attrs.count("always");
+    return op.kind == "send" || op.kind == "recv" || op.kind == "total" || op.kind == "batch_sum" ||
+           op.kind == "batch_gather" || op.attrs.count("always");
   }
   const Op& maker_of(ValueId v) const {
     return from_.ops()[static_cast<size_t>(from_.value(v).producer)];
@@ -186,10 +210,8 @@ class Localizer {
     const int64_t begin = attr_ints(op.attrs, "begin")[me], n = to().type(whole).elements();
     const int64_t count = attr_ints(op.attrs, "count")[me];
     if (count == 0) return;  // nobody reads it
-    const ValueId flat = whole_op("reshape", {{"dims", Dims{n}}}, {whole}, Dims{n});
-    const Dims dims = from_.type(op.out[0]).dims;
-    map_[static_cast<size_t>(op.out[0])] =
-        whole_op("reshape", {{"dims", dims}}, {part_of(flat, begin, count)}, dims);
+    const ValueId piece = add_part(to(), add_reshape(to(), whole, {n}), begin, count);
+    map_[static_cast<size_t>(op.out[0])] = add_reshape(to(), piece, from_.type(op.out[0]).dims);
   }
 
   // The old value of a state that may change as well, as another's new value or as a result: an op
@@ -222,7 +244,7 @@ class Localizer {
       Total t;
       t.partial = value(partial), t.whole = at->second, t.origin = partial;
       t.axis = share.axis, t.nodes = share.nodes();
-      t.early = early ? 0 : kNone;
+      t.early = early ? group_.at(partial) : kNone;
       local_.totals.push_back(std::move(t));
     }
     return at->second;
@@ -252,15 +274,10 @@ class Localizer {
       map_[static_cast<size_t>(op.out[0])] = ratio;
       return;
     }
-    if (op.kind == "batch_sum") {
-      map_[static_cast<size_t>(op.out[0])] = from_.value(op.in[0]).batch == Batch::partial
-                                                 ? total_of(op.in[0], true)
-                                                 : value(op.in[0]);
+    if (const ValueId v = of_whole_batch(op); v != kNone) {
+      map_[static_cast<size_t>(op.out[0])] = v;
       return;
     }
-    if (op.kind == "batch_gather") return gather_batch(op);
-    if (op.kind == "batch_slice") return own_rows(op);
-    if (op.kind == "sample_index") return number_samples(op);
     if (op.kind == "coordinate") {
       const std::string axis = attr_text(op.attrs, "axis", "");
       map_[static_cast<size_t>(op.out[0])] =
@@ -289,6 +306,22 @@ class Localizer {
         from_.value(op.in[0]).batch == Batch::partial ? total_of(op.in[0]) : value(op.in[0]);
     map_[static_cast<size_t>(op.out[0])] =
         build::reshape(to(), x, local_type(from_.value(op.out[0])).dims);
+  }
+
+  // kNone: the op is no such one.
+  ValueId of_whole_batch(const Op& op) {
+    if (op.kind == "batch_sum")
+      return from_.value(op.in[0]).batch == Batch::partial ? total_of(op.in[0], true)
+                                                           : value(op.in[0]);
+    const DealtSamples samples{from_.batch_size(), leaves_, dealt_, spread_};
+    if (op.kind == "batch_gather")
+      return add_batch_gather(to(), samples, value(op.in[0]), from_.type(op.out[0]));
+    if (op.kind == "batch_slice")
+      return add_batch_slice(to(), samples, value(op.in[0]), local_type(from_.value(op.out[0])));
+    if (op.kind == "sample_index")
+      return add_sample_index(to(), samples, rows_,
+                              leaves_.sliced ? first_element(1, op) : ValueId{kNone});
+    return kNone;
   }
 
   bool sums_samples(const Op& op) const {
@@ -321,114 +354,6 @@ class Localizer {
     if (type.dtype != ORR_F32) b = times.expr.push(ORR_FN_CAST, type.dtype, b);
     times.expr.outputs = {times.expr.push(ORR_FN_MUL, type.dtype, a, b)};
     copy.in[last] = sharded(std::move(times), type, x.batch_dim);
-  }
-
-  // -- the whole batch's rows ----------------------------------------------------------------------
-
-  // Samples of the rank that has the leaves [first, last) of the batch; the others fill up.
-  int64_t samples_in(int64_t first, int64_t last) const {
-    const int64_t batch = from_.batch_size();
-    return std::min(last * leaves_.rows, batch) - std::min(first * leaves_.rows, batch);
-  }
-  int64_t samples_here() const { return samples_in(leaves_.first, leaves_.last); }
-
-  // The rows of all samples, from each rank those that it has.
-  void gather_batch(const Op& op) {
-    const Type type = from_.type(op.out[0]);
-    const int64_t width = type.elements() / from_.batch_size(), n = samples_here() * width;
-    std::vector<ValueId> own;
-    if (n) {
-      const ValueId x = value(op.in[0]);
-      const int64_t all = to().type(x).elements();
-      own.push_back(part_of(whole_op("reshape", {{"dims", Dims{all}}}, {x}, {all}), 0, n));
-    }
-    ValueId rows = own.empty() ? kNone : own[0];
-    if (spread_.size_of(spread_.batch_axis) > 1) {
-      Dims counts;
-      for (size_t r = 0; r + 1 < dealt_.size(); ++r)
-        counts.push_back(samples_in(dealt_[r], dealt_[r + 1]) * width);
-      rows = whole_op("all_gather",
-                      {{"axis", spread_.batch_axis}, {"counts", counts}, {"cause", dealer()}}, own,
-                      {type.elements()}, type.dtype);
-    }
-    map_[static_cast<size_t>(op.out[0])] =
-        whole_op("reshape", {{"dims", type.dims}}, {rows}, type.dims);
-  }
-
-  // Of one value for all samples the rows of those here, zeros for what fills up.
-  void own_rows(const Op& op) {
-    const Type type = local_type(from_.value(op.out[0]));
-    const int64_t width = type.elements() / rows_, n = samples_here() * width;
-    std::vector<ValueId> parts;
-    if (n) {
-      const ValueId y = value(op.in[0]);
-      const int64_t all = to().type(y).elements();
-      parts.push_back(part_of(whole_op("reshape", {{"dims", Dims{all}}}, {y}, {all}),
-                              leaves_.first_row() * width, n));
-    }
-    if (n < type.elements()) parts.push_back(to().constant(0, type.dtype, {type.elements() - n}));
-    const ValueId rows = parts.size() == 1 ? parts[0]
-                                           : whole_op("concat", {{"dim", int64_t{0}}}, parts,
-                                                      {type.elements()}, type.dtype);
-    map_[static_cast<size_t>(op.out[0])] =
-        sharded_op("reshape", {{"dims", type.dims}}, {rows}, type, 0);
-  }
-
-  void number_samples(const Op& op) {
-    Op add;
-    add.kind = "pointwise";
-    add.in = {build::iota(to(), rows_, ORR_I64)};
-    int32_t at = add.expr.push(ORR_FN_INPUT, ORR_I64, 0), first;
-    if (leaves_.sliced) {
-      add.in.push_back(first_element(1, op));
-      first = add.expr.push(ORR_FN_INPUT, ORR_I64, 1);
-    } else {
-      first = add.expr.push(ORR_FN_CONST, ORR_I64, -1, -1, -1,
-                            static_cast<double>(leaves_.first_row()));
-    }
-    const int32_t last = add.expr.push(ORR_FN_CONST, ORR_I64, -1, -1, -1,
-                                       static_cast<double>(from_.batch_size() - 1));
-    at = add.expr.push(ORR_FN_ADD, ORR_I64, at, first);
-    add.expr.outputs = {add.expr.push(ORR_FN_MIN, ORR_I64, at, last)};
-    map_[static_cast<size_t>(op.out[0])] = sharded(std::move(add), {ORR_I64, {rows_}}, 0);
-  }
-
-  // The strategy that deals the batch.
-  std::string dealer() const {
-    for (const Axis& axis : spread_.axes)
-      if (has_axis(spread_.batch_axis, axis.name)) return axis.strategy;
-    return "";
-  }
-
-  // Elements [begin, begin + n) of a flat value; itself if these are all.
-  ValueId part_of(ValueId flat, int64_t begin, int64_t n) {
-    const Type type = to().type(flat);
-    const int64_t behind = type.elements() - begin - n;
-    if (n == type.elements()) return flat;
-    Op op;
-    Dims sizes;
-    ValueId found = kNone;
-    op.kind = "split", op.in = {flat}, op.phase = to().phase(), op.site = to().site();
-    for (int64_t size : {begin, n, behind}) {
-      if (sizes.push_back(size); size == 0) continue;
-      op.out.push_back(to().new_value({type.dtype, {size}}, Role::activation));
-      if (sizes.size() == 2) found = op.out.back();
-    }
-    std::erase(sizes, 0);
-    op.attrs = {{"dim", int64_t{0}}, {"sizes", sizes}};
-    to().append(std::move(op));
-    return found;
-  }
-
-  // A value that is one for all samples. dtype 0: the input's.
-  ValueId whole_op(const char* kind, const Attrs& attrs, const std::vector<ValueId>& in,
-                   const Dims& dims, int32_t dtype = 0) {
-    Op op;
-    op.kind = kind, op.attrs = attrs, op.in = in, op.phase = to().phase(), op.site = to().site();
-    op.out = {to().new_value({dtype ? dtype : to().type(in[0]).dtype, dims}, Role::activation)};
-    const ValueId out = op.out[0];
-    to().append(std::move(op));
-    return out;
   }
 
   // Of the samples here; one that the program may not have asked for.
@@ -560,27 +485,11 @@ class Localizer {
   std::vector<ValueId> map_;
   std::map<ValueId, ValueId> totals_;
   std::map<std::pair<int, int64_t>, ValueId> first_elements_;  // by stage and elements per row
+  std::map<ValueId, int64_t> group_;  // of sums that samples read: which travel together
   std::vector<char> live_, early_, late_;
 };
 
 }  // namespace
-
-// Sums that samples read travel together until one of them is read.
-static void number_early(LocalProgram& local) {
-  std::map<ValueId, Total*> early;  // by partial
-  for (Total& t : local.totals)
-    if (t.early != kNone) early[t.partial] = &t;
-  if (early.empty()) return;
-  std::set<ValueId> open;
-  int64_t number = 0;
-  for (const Op& op : local.program.ops()) {
-    if (std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return open.count(v) > 0; }))
-      open.clear(), ++number;
-    for (ValueId v : op.out)
-      if (auto t = early.find(v); t != early.end())
-        t->second->early = number, open.insert(t->second->whole);
-  }
-}
 
 bool Neighbours::seated() const {
   const State& first = *states.front();
@@ -596,7 +505,6 @@ LocalProgram localize(const Program& logical, const Leaves& leaves, const Spread
   LocalProgram local = Localizer(logical, leaves, spread, dealt, rank).run();
   // Order totals by the op that completes them, which is the order in which they can be sent.
   const Program& p = local.program;
-  number_early(local);
   std::stable_sort(local.totals.begin(), local.totals.end(), [&](const Total& a, const Total& b) {
     return p.value(a.partial).producer < p.value(b.partial).producer;
   });

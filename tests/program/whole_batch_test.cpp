@@ -302,6 +302,30 @@ TEST_F(ReadBySamples, ContrastiveLossHasItsGradient) {
   });
 }
 
+// Rows find each other both ways: one cotangent is complete, and read, before the other is made.
+TEST_F(ReadBySamples, TwoOfThemAreApart) {
+  ValueId x = field("x", {rows, 3}, xs), w = param("w", {3, 2}, w0);
+  ValueId a = build::matmul(p, x, w), b = p.pointwise(ORR_FN_TANH, {a});
+  auto found = [&](ValueId own, ValueId others) {
+    ValueId logits = build::matmul(p, own, gathered(others), false, true);
+    return build::cross_entropy(p, logits, build::sample_index(p), kNone, std::nullopt);
+  };
+  train(plus(found(a, b), found(b, a)));
+  descends("w", w0, [&](const Values& v) {
+    const Values y = product(xs, v);
+    auto like = [&](size_t r, size_t s) {
+      return y[2 * r] * std::tanh(y[2 * s]) + y[2 * r + 1] * std::tanh(y[2 * s + 1]);
+    };
+    double loss = 0;
+    for (size_t r = 0; r < 5; ++r) {
+      double there = 0, back = 0;
+      for (size_t s = 0; s < 5; ++s) there += std::exp(like(r, s)), back += std::exp(like(s, r));
+      loss += (std::log(there) + std::log(back) - 2 * like(r, r)) / 5;
+    }
+    return loss;
+  });
+}
+
 // Mean and variance over the batch, and through both the gradient.
 TEST_F(ReadBySamples, BatchStatisticsHaveTheirGradient) {
   const Values target = {1, -1, .5, .25, -2, 1, .75, 0, -.5, 1.25};

@@ -70,9 +70,9 @@ int batch_factor(const Program& p, const Op& op, const Sharding& s) {
     if (f == kNone || (factor != kNone && f != factor))
       p.fail_here(fmt::format(
           "{}: works across the samples of a batch along dim {} of {}, but every "
-          "microbatch must be computable alone; make what meets one sample, with batch "
-          "fields of [groups, samples of a group, ...], or keep earlier samples' values "
-          "in a buffer",
+          "microbatch must be computable alone; read all samples as x:all_gather(\"batch\"), make "
+          "what meets one sample, with batch fields of [groups, samples of a group, ...], or keep "
+          "earlier samples' values in a buffer",
           op.kind, v.batch_dim + 1, to_string(v.type.dims)));
     factor = f;
   }

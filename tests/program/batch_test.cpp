@@ -128,9 +128,9 @@ TEST_F(BatchTest, RefusesWhatWorksAcrossSamples) {
   EXPECT_EQ(
       error([&] { build::softmax(p, column); }),
       "model.lua:3: net: softmax: works across the samples of a batch along dim 2 of [3,6], but "
-      "every microbatch must be computable alone; make what meets one sample, with batch "
-      "fields of [groups, samples of a group, ...], or keep earlier samples' values in a "
-      "buffer");
+      "every microbatch must be computable alone; read all samples as x:all_gather(\"batch\"), "
+      "make what meets one sample, with batch fields of [groups, samples of a group, ...], or keep "
+      "earlier samples' values in a buffer");
   EXPECT_NE(error([&] { build::slice(p, x, 0, 0, 3); }).find("works across the samples"),
             std::string::npos);
   EXPECT_NE(error([&] {

@@ -412,6 +412,21 @@ TEST_F(ReadBySamples, AreRefusedWhereTheBatchIsNotThere) {
       where + "strategy.pipeline runs microbatches one after another: leave it out, or " + instead);
 }
 
+// The cotangent of the sum is the parameter's gradient as well, and is complete already.
+TEST_F(ReadBySamples, AreNotStoredInTheWiresDtype) {
+  ValueId x = counting(4, 3), w = state("w", {3}, 1, Role::param);
+  ValueId away = minus(x, plus(mean(p.pointwise(ORR_FN_MUL, {x, w}), {0}), w));
+  TrainParts parts;
+  parts.wire = ORR_BF16;
+  parts.update = [](Program& q, const std::shared_ptr<State>&, ValueId value, ValueId gradient) {
+    return q.pointwise(ORR_FN_SUB, {value, gradient});
+  };
+  EXPECT_NE(refusal([&] { build_training(p, mean(mul(away, away)), params, parts); })
+                .find("net: the gradient of 'w' is completed here in f32, for samples read it, and "
+                      "cannot be stored as bf16"),
+            std::string::npos);
+}
+
 TEST_F(ReadBySamples, AreOfSamplesAlongTheirDim) {
   ValueId x = counting(4, 3), w = state("w", {4, 3}, 1, Role::param);
   EXPECT_EQ(refusal([&] { gathered(w); }),

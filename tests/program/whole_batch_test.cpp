@@ -381,13 +381,28 @@ TEST_F(ReadBySamples, AreReadByTheirNumber) {
   ValueId z = build::matmul(p, x, w), index = build::sample_index(p);
   ValueId next = p.pointwise(
       ORR_FN_MOD, {p.pointwise(ORR_FN_ADD, {index, Operand::number(2)}), Operand::number(5)});
-  ValueId other = build::gather(p, gathered(z), next);  // that of the sample two behind
+  // A table whose rows are seldom read; this is that of the sample two behind.
+  ValueId table = build::concat(p, {gathered(z), p.constant(0, ORR_F32, {20, 2})}, 0);
+  ValueId other = build::gather(p, table, next);
   train(mean(mul(z, p.pointwise(ORR_FN_TANH, {other}))));
   descends("w", w0, [&](const Values& v) {
     const Values y = product(xs, v);
     double loss = 0;
     for (size_t i = 0; i < 10; ++i) loss += y[i] * std::tanh(y[(i + 4) % 10]) / 10;
     return loss;
+  });
+}
+
+// The parameter is one element, of which some ranks hold nothing; they take part all the same.
+TEST_F(ReadBySamples, PenaltiesMayBeWeighedByThem) {
+  ValueId x = field("x", {rows, 3}, xs), w = param("w", {1}, {.5});
+  ValueId size = sum(gathered(mul(x, x)));
+  ValueId penalty = sum(mul(mul(w, w), size));
+  train(plus(mean(mul(x, w)), penalty));
+  descends("w", {.5}, [&](const Values& v) {
+    double mean = 0, size = 0;
+    for (double one : xs) mean += one / 15, size += one * one;
+    return mean * v[0] + size * v[0] * v[0];
   });
 }
 

@@ -31,19 +31,18 @@ Dims axes(Program& p, const char* what, ValueId x, Dims dims) {
   return dims;
 }
 
-// Sum of the sample weights; one value per program, so that every mean shares it.
+ValueId scale(Program& p, ValueId x, double factor) {
+  return factor == 1 ? x : p.pointwise(ORR_FN_MUL, {x, Operand::number(factor)});
+}
+
+}  // namespace
+
 ValueId total_weight(Program& p, int32_t dtype) {
   ValueId w = p.batch_weight();
   for (const Op& op : p.ops())
     if (op.kind == "reduce" && op.in[0] == w) return p.cast(op.out[0], dtype);
   return p.cast(reduce(p, "sum", w, {}, false), dtype);
 }
-
-ValueId scale(Program& p, ValueId x, double factor) {
-  return factor == 1 ? x : p.pointwise(ORR_FN_MUL, {x, Operand::number(factor)});
-}
-
-}  // namespace
 
 // Where several rows per sample lie in x's batch dim, each row has its sample's.
 ValueId weight_like(Program& p, ValueId x) {

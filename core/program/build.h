@@ -29,6 +29,8 @@ ValueId zeros_like(Program& p, ValueId like);
 
 // The samples' weights (Program::batch_weight) in x's dtype and of dims that meet x.
 ValueId weight_like(Program& p, ValueId x);
+// The sum of all samples' weights over the batch; one value per program, so that means share it.
+ValueId total_weight(Program& p, int32_t dtype);
 // Each sample's number in the batch, from 0: i64 [batch].
 ValueId sample_index(Program& p);
 

@@ -225,7 +225,7 @@ ValueId RandomTraining::of_batch(ValueId x) {
 void RandomTraining::extra() {
   ValueId x = build::reshape(p_, build::batch_first(p_, any(sharded_)), {batch_, -1});
   const int64_t width = p_.type(x).dims[1];
-  switch (pick(12)) {
+  switch (pick(13)) {
     case 0: return keep(p_.pointwise(ORR_FN_ADD, {x, shared({width}, {})}));
     case 1: return keep(p_.pointwise(ORR_FN_MUL, {x, shared({1, width}, {})}));
     case 2: return keep(summed());
@@ -246,7 +246,10 @@ void RandomTraining::extra() {
     }
     case 8:
     case 9: return keep(of_batch(x));
-    case 10: {  // how well each sample is told from the others
+    case 10:
+      return keep(build::reduce(p_, chance(0.5) ? "sum" : "sumsq",
+                                build::all_gather(p_, x, build::kBatch, 0), {0}, false));
+    case 11: {  // how well each sample is told from the others
       ValueId alike = build::matmul(p_, x, build::all_gather(p_, x, build::kBatch, 0), false, true);
       return keep(build::cross_entropy(p_, alike, build::sample_index(p_), kNone, std::nullopt));
     }

@@ -252,7 +252,8 @@ class ReadBySamples : public WholeBatch {
   }
 
   const int64_t rows = 5;  // do not fill two, three or four microbatches
-  const Values xs = {.5, -1, .25, 1.5, .75, -.5, -1.25, .5, 1, .125, -.75, 2, .875, -.25, -1.5};
+  static inline const Values xs = {.5, -1,   .25,  1.5, .75,  -.5,  -1.25, .5,
+                                   1,  .125, -.75, 2,   .875, -.25, -1.5};
   const Values w0 = {.5, -.25, .75, .125, -.5, 1};
 };
 
@@ -457,14 +458,60 @@ TEST_F(ReadBySamples, AreOfSamplesAlongTheirDim) {
             std::string::npos);
 }
 
-// The loss is divided by the samples' weight, and this term is of no sample.
-TEST_F(ReadBySamples, AreNoTermOfALossByThemselves) {
-  ValueId x = counting(4, 3), w = state("w", {3}, 1, Role::param);
-  ValueId y = p.pointwise(ORR_FN_MUL, {x, w});
-  ValueId alike = build::matmul(p, gathered(y), gathered(y), true, false);
-  EXPECT_NE(refusal([&] {
-              train(plus(mean(y), mean(alike)));
-            }).find("the loss holds a term that is made of the whole batch"),
+// A term of the loss that is no mean: how far the embeddings' second moments are from 1, times a
+// parameter.
+class Terms : public ReadBySamples {
+ protected:
+  Terms() : x(field("x", {rows, 3}, xs)), w(param("w", {3, 2}, w0)), y(build::matmul(p, x, w)) {
+    ValueId moments = times(build::matmul(p, gathered(y), gathered(y), true, false), 0.2);
+    ValueId away = minus(moments, field_of_ones());
+    far = mul(sum(mul(away, away)), sum(mul(w, w)));
+  }
+  ValueId field_of_ones() { return p.constant(1, ORR_F32, {2, 2}); }
+  static double far_of(const Values& v) {
+    const Values z = product(ReadBySamples::xs, v);
+    double found = 0, size = 0;
+    for (size_t a = 0; a < 2; ++a)
+      for (size_t b = 0; b < 2; ++b) {
+        double moment = 0;
+        for (size_t r = 0; r < 5; ++r) moment += z[2 * r + a] * z[2 * r + b] / 5;
+        found += (moment - 1) * (moment - 1);
+      }
+    for (double one : v) size += one * one;
+    return found * size;
+  }
+  static double mean_of_squares(const Values& v) {
+    double found = 0;
+    for (double one : product(ReadBySamples::xs, v)) found += one * one / 10;
+    return found;
+  }
+
+  ValueId x, w, y, far;
+};
+
+TEST_F(Terms, MayBeMadeOfTheWholeBatch) {
+  train(plus(mean(mul(y, y)), times(far, 0.25)));
+  descends("w", w0, [](const Values& v) { return mean_of_squares(v) + far_of(v) / 4; });
+}
+
+TEST_F(Terms, MayBeAllOfTheLoss) {
+  train(far);
+  descends("w", w0, far_of);
+}
+
+TEST_F(Terms, AreTermsBesideAPenalty) {
+  train(plus(plus(mean(mul(y, y)), far), sum(mul(w, w))));
+  descends("w", w0, [](const Values& v) {
+    double penalty = 0;
+    for (double one : v) penalty += one * one;
+    return mean_of_squares(v) + far_of(v) + penalty;
+  });
+}
+
+TEST_F(Terms, MultiplyNoMean) {
+  EXPECT_NE(refusal([&] { train(mul(mean(mul(y, y)), far)); })
+                .find("the loss multiplies a mean over its samples by what is made of the whole "
+                      "batch: multiply each sample before the mean"),
             std::string::npos);
 }
 

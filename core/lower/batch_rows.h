@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the samples of a rank to the rows of the whole batch and back (program/ops/batch.cpp), as ops
-// of a rank's program. Rows that fill the last leaf up are no samples.
+// From the samples of a rank to the rows of the whole batch and back (program/ops/batch.cpp), as
+// ops of a rank's program. Rows that fill the last leaf up are no samples.
 #pragma once
 
 #include <vector>

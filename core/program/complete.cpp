@@ -2,8 +2,8 @@
 //
 // What samples read of the whole batch. Sums that ops make of samples are completed where they are
 // made; what else leads from those to the value in question is done again on complete values, so
-// that it has the gradient of an ordinary function (batch_mean's is that of a loss, which is divided
-// by the summed weight at the end).
+// that it has the gradient of an ordinary function (batch_mean's is that of a loss, which is
+// divided by the summed weight at the end).
 #include <algorithm>
 
 #include "program/program.h"

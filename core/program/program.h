@@ -109,9 +109,9 @@ class Program {
   // relation to the batch if that is a value (the element index is then the global one).
   ValueId random_uniform(const Type& type, ValueId like = kNone);
 
-  // v as samples may read it: a sum or mean over the batch, completed where it is read, and then one
-  // value for all leaves and ranks; v itself if it is no such value. An op of samples that is given
-  // a sum or mean completes it by itself.
+  // v as samples may read it: a sum or mean over the batch, completed where it is read, and then
+  // one value for all leaves and ranks; v itself if it is no such value. An op of samples that is
+  // given a sum or mean completes it by itself.
   ValueId completed(ValueId v);
   bool is_completed(ValueId v) const { return completed_.count(v) > 0; }
 

@@ -203,7 +203,7 @@ ValueId RandomTraining::summed() {
                      : build::reduce(p_, chance(0.7) ? "sum" : "sumsq", x, all, false);
 }
 
-// x [batch, width] with something of all samples in each: a statistic, or how it is like the others.
+// x [batch, width] with something of all samples in each: a statistic, or how it is like others.
 ValueId RandomTraining::of_batch(ValueId x) {
   const int64_t width = p_.type(x).dims[1];
   if (chance(0.7)) x = p_.pointwise(ORR_FN_MUL, {x, shared({width}, {})});

@@ -12,11 +12,11 @@
 //                  it; its gradient completes the cotangent in turn
 //   batch_gather   x[B*n, ...], n rows for each sample -> the same rows as one value for all
 //                  samples; rows that fill the last microbatch up are not among them
-//   batch_slice    y[B*n, ...], one value for all samples -> each sample's own rows; those that fill
-//                  up get zeros. Each is the other's gradient, but that what samples give to one
-//                  value is summed first
-//   sample_index   -> i64[B] (ints "dims"), each sample's number in the batch from 0; rows that fill
-//                  up repeat the last one
+//   batch_slice    y[B*n, ...], one value for all samples -> each sample's own rows; those that
+//                  fill up get zeros. Each is the other's gradient, but that what samples give to
+//                  one value is summed first
+//   sample_index   -> i64[B] (ints "dims"), each sample's number in the batch from 0; rows that
+//                  fill up repeat the last one
 #include <stdexcept>
 
 #include "program/op.h"

@@ -11,6 +11,7 @@
 #include "lower/recompute.h"
 #include "lower/stage.h"
 #include "lower/stage_homes.h"
+#include "lower/whole_batch.h"
 #include "plugin/host.h"
 
 namespace orrery {
@@ -133,6 +134,7 @@ void apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int wor
 
 void complete_step(Program& p, Spread& spread, bool training) {
   if (!training) spread.periodic.clear();
+  check_whole_batch(p, spread);
 
   recompute(p, spread);
   spread.lives.clear();  // the program says it now

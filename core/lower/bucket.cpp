@@ -37,16 +37,18 @@ class Filler {
 
  private:
   // Members of a bucket are completed by the same ranks, in the same segment and chunk, or, in one
-  // call, at any time. Pieces of a unit travel apart from others, once for each use of their
-  // parameters.
-  using Key = std::tuple<std::string, int32_t, Segment, int, int64_t, int64_t>;
+  // call, at any time that nothing waits for. Pieces of a unit travel apart from others, once for
+  // each use of their parameters.
+  using Key = std::tuple<std::string, int32_t, Segment, int, int64_t, int64_t, int64_t>;
 
   Key key_of(const Total& t) const {
     const Value& v = plan_.local.program.value(t.partial);
     size_t maker = static_cast<size_t>(v.producer);
-    if (!leaves_.sliced) return {t.axis, v.type.dtype, Segment::backward, 0, t.unit, t.use};
-    return {t.axis, v.type.dtype, plan_.segments[maker], plan_.local.program.ops()[maker].stage,
-            t.unit, t.use};
+    if (!leaves_.sliced)
+      return {t.axis, v.type.dtype, Segment::backward, 0, t.unit, t.use, t.early};
+    return {
+        t.axis, v.type.dtype, plan_.segments[maker], plan_.local.program.ops()[maker].stage, t.unit,
+        t.use,  t.early};
   }
 
   int ranks(const std::string& axis) const { return spread_.size_of(axis); }
@@ -263,7 +265,7 @@ class Filler {
     add.expr.outputs = {add.expr.push(ORR_FN_ADD, b.dtype, left, right)};
     Place top = b.send, below = b.send;
     below.offset -= plan_.storage(b.send.storage).bytes;
-    auto [axis, dtype, segment, chunk, unit, use] = key_of(total(b.totals[0]));
+    auto [axis, dtype, segment, chunk, unit, use, early] = key_of(total(b.totals[0]));
     Launcher launcher(plan_);
     launcher.at(segment, chunk);
     launcher.add(add, {below, top}, {below});

@@ -11,6 +11,7 @@
 #include "lower/edit_place.h"
 #include "lower/stage.h"
 #include "plugin/host.h"
+#include "program/build_comm.h"
 #include "program/op.h"
 #include "program/state.h"
 
@@ -61,6 +62,8 @@ orr_status* axis(orr_program* e, const char* name, int32_t size) {
     for (const Axis& known : e->spread->axes)
       if (known.name == name)
         fail(ORR_INVALID, "axis '{}' exists already, made by {}", name, known.strategy);
+    if (std::string_view(name) == build::kBatch)
+      fail(ORR_INVALID, "axis '{}': collectives mean all samples by that name", name);
     if (std::string_view(name).find('*') != std::string_view::npos)
       fail(ORR_INVALID, "axis '{}': a name has no '*', which stands between several axes", name);
     e->spread->axes.push_back({name, size, e->strategy});
@@ -135,6 +138,7 @@ orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_
       if (modules) patterns.push_back(modules[c]);
     }
     e->spread->pipe_axis = axis_name, e->spread->sliced = true;
+    e->spread->slicer = e->strategy;
     e->spread->chunk_at.assign(where, where + n);
     e->spread->scheduler = e->strategy;
     e->spread->make_timetable =
@@ -150,7 +154,7 @@ orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_
 }
 
 orr_status* loop(orr_program* e) {
-  e->spread->sliced = true;
+  e->spread->sliced = true, e->spread->slicer = e->strategy;
   return nullptr;
 }
 

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/error.h"
+#include "lower/batch_rows.h"
 #include "program/build.h"
 #include "program/op.h"
 #include "program/state.h"
@@ -83,18 +85,57 @@ class Localizer {
                        [&](ValueId v) { return from_.value(v).batch == batch; });
   }
 
+  // The ops that lead from sums over the batch to what samples read of them run in their place.
+  void mark_early() {
+    early_.assign(from_.ops().size(), false);
+    std::vector<ValueId> todo;
+    for (size_t i = 0; i < from_.ops().size(); ++i)
+      if (from_.ops()[i].kind == "batch_sum" && live_[i])
+        early_[i] = true, todo.push_back(from_.ops()[i].in[0]);
+    while (!todo.empty()) {
+      const ValueId v = todo.back();
+      todo.pop_back();
+      if (from_.value(v).batch != Batch::partial || in_any(maker_of(v), Batch::sharded)) continue;
+      early_[static_cast<size_t>(from_.value(v).producer)] = true;
+      todo.insert(todo.end(), maker_of(v).in.begin(), maker_of(v).in.end());
+    }
+    group_early();
+  }
+
+  // Sums that samples read travel together until one of them is read: the same ones on all ranks,
+  // whatever of the program a rank leaves out.
+  void group_early() {
+    std::set<ValueId> open;
+    int64_t group = 0;
+    for (size_t i = 0; i < from_.ops().size(); ++i) {
+      const Op& op = from_.ops()[i];
+      if (op.kind != "batch_sum" &&
+          std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return open.count(v) > 0; }))
+        open.clear(), ++group;
+      if (!early_[i]) continue;
+      for (ValueId v : op.in)
+        if (from_.value(v).batch == Batch::partial && group_.emplace(v, group).second)
+          open.insert(v);
+      if (op.kind == "batch_sum")
+        open.insert(op.out[0]);
+      else
+        open.clear(), ++group;
+    }
+  }
+
   // Ops that need a total run after the batch, whatever phase wrote them. So do linear ops on sums
   // over the batch: applied to each rank's tree nodes they would round differently on other ranks.
   void mark_late() {
+    mark_early();
     late_.assign(from_.ops().size(), false);
     for (size_t i = 0; i < from_.ops().size(); ++i) {
       const Op& op = from_.ops()[i];
-      late_[i] = op.phase == Phase::update || op.kind == "total" || op.kind == "batch_mean" ||
-                 in_any(op, Batch::partial) ||
-                 std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) {
-                   OpId producer = from_.value(v).producer;
-                   return producer != kNone && late_[static_cast<size_t>(producer)];
-                 });
+      late_[i] = !early_[i] && (op.phase == Phase::update || op.kind == "total" ||
+                                op.kind == "batch_mean" || in_any(op, Batch::partial) ||
+                                std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) {
+                                  OpId producer = from_.value(v).producer;
+                                  return producer != kNone && late_[static_cast<size_t>(producer)];
+                                }));
     }
   }
 
@@ -120,7 +161,8 @@ class Localizer {
 
   // Whether peers wait for it, even if this rank does not need what comes of it.
   static bool awaited(const Op& op) {
-    return op.kind == "send" || op.kind == "recv" || op.kind == "total" || op.attrs.count("always");
+    return op.kind == "send" || op.kind == "recv" || op.kind == "total" || op.kind == "batch_sum" ||
+           op.kind == "batch_gather" || op.attrs.count("always");
   }
   const Op& maker_of(ValueId v) const {
     return from_.ops()[static_cast<size_t>(from_.value(v).producer)];
@@ -142,6 +184,8 @@ class Localizer {
 
   // A sum over the batch of which this rank gets a piece.
   void cut_total(const Op& op) {
+    if (auto known = totals_.find(op.in[0]); known != totals_.end())
+      return cut_whole(op, known->second);
     const Share share = share_of(maker_of(op.in[0]));
     Total t{value(op.in[0]),
             value(op.out[0]),
@@ -159,6 +203,17 @@ class Localizer {
     local_.totals.push_back(std::move(t));
   }
 
+  // The same of one that all ranks have, for samples read it.
+  void cut_whole(const Op& op, ValueId whole) {
+    const std::string axis = share_of(maker_of(op.in[0])).axis;
+    const auto me = static_cast<size_t>(spread_.coordinate(axis, rank_));
+    const int64_t begin = attr_ints(op.attrs, "begin")[me], n = to().type(whole).elements();
+    const int64_t count = attr_ints(op.attrs, "count")[me];
+    if (count == 0) return;  // nobody reads it
+    const ValueId piece = add_part(to(), add_reshape(to(), whole, {n}), begin, count);
+    map_[static_cast<size_t>(op.out[0])] = add_reshape(to(), piece, from_.type(op.out[0]).dims);
+  }
+
   // The old value of a state that may change as well, as another's new value or as a result: an op
   // reads it first.
   ValueId own(ValueId next) {
@@ -168,9 +223,16 @@ class Localizer {
   }
 
   // The whole of a sum over the batch.
-  ValueId total_of(ValueId partial) {
+  ValueId total_of(ValueId partial, bool early = false) {
     const Op& maker = maker_of(partial);
     if (!in_any(maker, Batch::sharded)) return value(partial);
+    if (early && maker.attrs.count("among"))
+      throw Error(
+          ORR_INVALID,
+          maker.site.prefix() +
+              "a parameter meets here what is made of the whole batch before samples do, and "
+              "a strategy wants each rank's own part of its gradient: let samples meet "
+              "the parameter first, or leave the strategy out");
     const Share share = share_of(maker);
     if (share.axis.empty() && !leaves_.sliced && maker.attrs.count("among")) return value(partial);
     auto [at, fresh] = totals_.emplace(partial, kNone);
@@ -182,6 +244,7 @@ class Localizer {
       Total t;
       t.partial = value(partial), t.whole = at->second, t.origin = partial;
       t.axis = share.axis, t.nodes = share.nodes();
+      t.early = early ? group_.at(partial) : kNone;
       local_.totals.push_back(std::move(t));
     }
     return at->second;
@@ -211,6 +274,10 @@ class Localizer {
       map_[static_cast<size_t>(op.out[0])] = ratio;
       return;
     }
+    if (const ValueId v = of_whole_batch(op); v != kNone) {
+      map_[static_cast<size_t>(op.out[0])] = v;
+      return;
+    }
     if (op.kind == "coordinate") {
       const std::string axis = attr_text(op.attrs, "axis", "");
       map_[static_cast<size_t>(op.out[0])] =
@@ -220,7 +287,9 @@ class Localizer {
     if (is_among_one(op)) return emit_identity(op);
     Op copy = op;
     copy.phase = to().phase();
-    for (ValueId& v : copy.in) v = from_.value(v).batch == Batch::partial ? total_of(v) : value(v);
+    const bool early = early_[static_cast<size_t>(&op - from_.ops().data())];
+    for (ValueId& v : copy.in)
+      v = from_.value(v).batch == Batch::partial ? total_of(v, early) : value(v);
     if (padded_ && op.phase == Phase::forward && sums_samples(op)) leave_padding_out(op, copy);
     for (ValueId& v : copy.out) v = value(v);
     fit_attributes(op, copy);
@@ -237,6 +306,22 @@ class Localizer {
         from_.value(op.in[0]).batch == Batch::partial ? total_of(op.in[0]) : value(op.in[0]);
     map_[static_cast<size_t>(op.out[0])] =
         build::reshape(to(), x, local_type(from_.value(op.out[0])).dims);
+  }
+
+  // kNone: the op is no such one.
+  ValueId of_whole_batch(const Op& op) {
+    if (op.kind == "batch_sum")
+      return from_.value(op.in[0]).batch == Batch::partial ? total_of(op.in[0], true)
+                                                           : value(op.in[0]);
+    const DealtSamples samples{from_.batch_size(), leaves_, dealt_, spread_};
+    if (op.kind == "batch_gather")
+      return add_batch_gather(to(), samples, value(op.in[0]), from_.type(op.out[0]));
+    if (op.kind == "batch_slice")
+      return add_batch_slice(to(), samples, value(op.in[0]), local_type(from_.value(op.out[0])));
+    if (op.kind == "sample_index")
+      return add_sample_index(to(), samples, rows_,
+                              leaves_.sliced ? first_element(1, op) : ValueId{kNone});
+    return kNone;
   }
 
   bool sums_samples(const Op& op) const {
@@ -400,7 +485,8 @@ class Localizer {
   std::vector<ValueId> map_;
   std::map<ValueId, ValueId> totals_;
   std::map<std::pair<int, int64_t>, ValueId> first_elements_;  // by stage and elements per row
-  std::vector<char> live_, late_;
+  std::map<ValueId, int64_t> group_;  // of sums that samples read: which travel together
+  std::vector<char> live_, early_, late_;
 };
 
 }  // namespace

@@ -46,6 +46,9 @@ struct Total {
   int64_t unit = kNone, use = 0, member = 0;
   std::string cause;
   bool free = false;  // its memory serves others when the ranks have their pieces
+  // Samples read it, so it is completed at once; those of equal number travel together. kNone: all
+  // is computed before anyone reads it.
+  int64_t early = kNone;
 
   bool is_cut() const { return !count.empty(); }
 };

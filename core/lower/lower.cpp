@@ -10,6 +10,7 @@
 #include "lower/rows.h"
 #include "lower/shard.h"
 #include "lower/stage.h"
+#include "lower/whole_batch.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
 
@@ -135,6 +136,7 @@ Leaves by_itself(Leaves mine) {
 }  // namespace
 
 RankPlan lower(const LowerRequest& request) {
+  check_whole_batch(*request.logical, *request.spread);
   int workers = request.spread->workers();
   int64_t leaves = request.microbatches;
   if (leaves < workers)

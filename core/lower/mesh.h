@@ -128,8 +128,9 @@ struct Spread {
   bool alone = false;       // a rank runs its leaves as if there were no others,
   std::optional<std::pair<int64_t, int64_t>> only;  // these instead of those dealt to it
   std::map<std::string, Sharded> sharded;           // by name of the parameter
-  bool sliced = false;                              // leaves run one after another, not in one call
-  std::string pipe_axis;                            // the axis that deals the stages, "" if none
+  bool sliced = false;        // leaves run one after another, not in one call,
+  std::string slicer;         // which this strategy asked for
+  std::string pipe_axis;      // the axis that deals the stages, "" if none
   std::vector<int> chunk_at;  // by chunk of the model: the coordinate that holds it
   // Of periodic programs: the coordinates that hold each parameter and state of the step.
   std::map<std::string, std::vector<int>> held_at;

@@ -56,7 +56,7 @@ class RowGatherer {
   void consider(const Total& t) {
     const Op* op = maker(t.partial);
     if (!op || op->kind != "scatter_add" || t.axis != spread_.batch_axis || t.is_cut() ||
-        kept_.count(t.whole) || readers_[t.whole].empty())
+        t.early != kNone || kept_.count(t.whole) || readers_[t.whole].empty())
       return;
     bool few = 2 * tokens_of_a_leaf(*op) * local_.leaves.total <= attr_int(op->attrs, "rows", 0);
     if (!few) return;

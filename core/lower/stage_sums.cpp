@@ -23,6 +23,7 @@ class Completer {
       moved.push_back(static_cast<OpId>(p_.ops().size()));
       if (op.kind == "total" && p_.value(op.in[0]).batch != Batch::partial) {
         wholes_[op.out[0]] = op.in[0];
+        p_.mutable_value(op.out[0]).producer = kNone;
         continue;
       }
       p_.append(op);

@@ -5,6 +5,7 @@
 // and no rank writes to shared memory what another may still read. That ranks post the same orders
 // at the same places of their plans makes the last a proof for all.
 #include <map>
+#include <set>
 #include <vector>
 
 #include "base/error.h"
@@ -22,6 +23,9 @@ class Verifier {
   explicit Verifier(const RankPlan& plan)
       : plan_(plan), slices_(static_cast<size_t>(plan.local.leaves.slices())) {
     written_.resize(plan.storages.size() * slices_);
+    for (const Exchange& e : plan.exchanges)
+      if (e.is_bucket() && !e.axis.empty() && !plan.local.leaves.sliced)
+        open_.insert(e.send.storage);
   }
 
   void run() {
@@ -77,6 +81,7 @@ class Verifier {
     for (const Place& x : l.in_at) {
       if (!is_written(copy(x, s))) broken(l, "it reads what nobody wrote");
       if (auto* name = on_its_way(copy(x, s))) broken(l, "it reads " + *name + " on its way");
+      if (open_.count(x.storage)) broken(l, "it reads a sum that lacks what other ranks add");
       if (is_of_others(x) && !is_open(x)) broken(l, "it reads what other ranks may write");
     }
     for (const Place& x : l.out_at) {
@@ -128,6 +133,7 @@ class Verifier {
     size_t known = 0;
     if (e.send.storage != kNone) known += travelling_.erase(copy(e.send, s));
     if (e.recv.storage != kNone) known += travelling_.erase(copy(e.recv, s));
+    if (e.is_bucket()) open_.erase(e.send.storage);
     if (!known) fail(ORR_FAILED, "the plan waits for {} before it is posted", e.name);
     if (e.is_order()) ++orders_[e.recv.storage];
   }
@@ -148,6 +154,7 @@ class Verifier {
   std::vector<bool> written_;  // by index(copy)
   std::map<Copy, std::string> travelling_;
   std::map<int, int> posts_;
+  std::set<int> open_;  // storages of buckets, where all leaves run in one call, until awaited
   std::map<int, int> orders_;  // by storage of a shared row: how many have been awaited
 };
 

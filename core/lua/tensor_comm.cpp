@@ -3,6 +3,7 @@
 // Collectives as methods of tensors: over a mesh axis, in strategies, optimizers and models.
 #include "lua/api.h"
 #include "lua/objects.h"
+#include "program/build.h"
 #include "program/build_comm.h"
 
 namespace orrery::lua {
@@ -81,6 +82,11 @@ int coordinate(lua_State* L) {
   return 1;
 }
 
+int sample_index(lua_State* L) {
+  push_tensor(L, build::sample_index(program_here(L)));
+  return 1;
+}
+
 }  // namespace
 
 std::vector<Api> comm_api() {
@@ -100,7 +106,10 @@ std::vector<Api> comm_api() {
       {"Tensor",
        "all_gather",
        tensor,
-       "The ranks' tensors one after another along a dim, on all ranks of the axis.",
+       "The ranks' tensors one after another along a dim, on all ranks of the axis. Over "
+       "\"batch\": "
+       "the rows of all samples, on whatever ranks and in whatever microbatches they are, as one "
+       "tensor that every sample may read, with its gradient.",
        all_gather,
        {self, axis, options},
        {{"dim", "integer", "1", "along which they are joined; scalars make a list"}}},
@@ -148,6 +157,14 @@ std::vector<Api> comm_api() {
        "This rank's number on a mesh axis, from 0: i64, differs by rank.",
        coordinate,
        {axis},
+       {}},
+      {"orrery",
+       "sample_index",
+       tensor,
+       "Each sample's number in the batch, from 0: i64, one for each sample. The row of "
+       "x:all_gather(\"batch\") that is its own, as a label.",
+       sample_index,
+       {},
        {}},
   };
 }

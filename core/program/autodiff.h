@@ -23,8 +23,10 @@ struct Differentiated {
 };
 
 // Appends the backward ops of the scalar `loss`; the partial gradients are those of `scale` times
-// the loss (kNone: 1), a scalar of its dtype. REQUIRES: loss is 0-d, a mean over the batch plus
-// terms that do not depend on it; all its means share one weight (else Error with the Lua line).
+// the loss (kNone: 1), a scalar of its dtype. A term that is made of the whole batch otherwise
+// counts as the mean of it over the samples. REQUIRES: loss is 0-d, a mean over the batch plus such
+// terms and terms that do not depend on it; all its means share one weight (else Error with the Lua
+// line).
 Differentiated differentiate(Program& p, ValueId loss, const std::vector<ValueId>& wrt,
                              ValueId scale = kNone);
 

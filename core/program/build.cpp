@@ -31,8 +31,20 @@ Dims axes(Program& p, const char* what, ValueId x, Dims dims) {
   return dims;
 }
 
-// The sample weights, shaped to multiply x; where several rows per sample lie in its batch dim,
-// each row has its sample's.
+ValueId scale(Program& p, ValueId x, double factor) {
+  return factor == 1 ? x : p.pointwise(ORR_FN_MUL, {x, Operand::number(factor)});
+}
+
+}  // namespace
+
+ValueId total_weight(Program& p, int32_t dtype) {
+  ValueId w = p.batch_weight();
+  for (const Op& op : p.ops())
+    if (op.kind == "reduce" && op.in[0] == w) return p.cast(op.out[0], dtype);
+  return p.cast(reduce(p, "sum", w, {}, false), dtype);
+}
+
+// Where several rows per sample lie in x's batch dim, each row has its sample's.
 ValueId weight_like(Program& p, ValueId x) {
   ValueId w = p.batch_weight();
   Dims dims(p.type(x).dims.size(), 1);
@@ -43,20 +55,6 @@ ValueId weight_like(Program& p, ValueId x) {
   w = reshape(p, w, dims);
   return p.cast(w, p.type(x).dtype);
 }
-
-// Sum of the sample weights; one value per program, so that every mean shares it.
-ValueId total_weight(Program& p, int32_t dtype) {
-  ValueId w = p.batch_weight();
-  for (const Op& op : p.ops())
-    if (op.kind == "reduce" && op.in[0] == w) return p.cast(op.out[0], dtype);
-  return p.cast(reduce(p, "sum", w, {}, false), dtype);
-}
-
-ValueId scale(Program& p, ValueId x, double factor) {
-  return factor == 1 ? x : p.pointwise(ORR_FN_MUL, {x, Operand::number(factor)});
-}
-
-}  // namespace
 
 static ValueId repeated(Program& p, ValueId x, const Dims& dims);
 
@@ -75,6 +73,7 @@ static Dims joined(Dims lead, int64_t m, int64_t n) {
 
 // a repeated to the leading dims, along samples as well where only `like` has them.
 static ValueId repeat_leading(Program& p, ValueId a, const Dims& lead, ValueId like) {
+  if (p.value(like).batch == Batch::sharded) a = p.completed(a);
   const Dims dims = p.type(a).dims;
   if (leading(p, a, lead.size()) == lead)
     return reshape(p, a, joined(lead, dims.end()[-2], dims.back()));
@@ -208,6 +207,7 @@ ValueId broadcast(Program& p, ValueId x, const Dims& dims) {
 }
 
 ValueId broadcast_like(Program& p, ValueId x, ValueId like) {
+  if (p.value(like).batch == Batch::sharded) x = p.completed(x);
   const Value& l = p.value(like);
   if (l.batch != Batch::sharded || p.value(x).batch == Batch::sharded)
     return broadcast(p, x, l.type.dims);
@@ -410,6 +410,11 @@ ValueId dropout(Program& p, ValueId x, double rate) {
   ValueId keep = p.pointwise(ORR_FN_GE, {p.random_uniform(mask, x), Operand::number(rate)});
   ValueId kept = p.pointwise(ORR_FN_SELECT, {keep, x, Operand::number(0)});
   return scale(p, kept, 1 / (1 - rate));
+}
+
+ValueId sample_index(Program& p) {
+  if (!p.batch_size()) p.fail_here("sample_index: there is no batch here");
+  return p.add1("sample_index", {}, {{"dims", Dims{p.batch_size()}}});
 }
 
 ValueId iota(Program& p, int64_t n, int32_t dtype) {

@@ -27,6 +27,13 @@ ValueId broadcast(Program& p, ValueId x, const Dims& dims);
 ValueId broadcast_like(Program& p, ValueId x, ValueId like);
 ValueId zeros_like(Program& p, ValueId like);
 
+// The samples' weights (Program::batch_weight) in x's dtype and of dims that meet x.
+ValueId weight_like(Program& p, ValueId x);
+// The sum of all samples' weights over the batch; one value per program, so that means share it.
+ValueId total_weight(Program& p, int32_t dtype);
+// Each sample's number in the batch, from 0: i64 [batch].
+ValueId sample_index(Program& p);
+
 // x with its batch dim first, where sums over the batch want it; x itself if it is or there is
 // none.
 ValueId batch_first(Program& p, ValueId x);

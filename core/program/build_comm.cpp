@@ -97,7 +97,21 @@ ValueId all_reduce(Program& p, ValueId x, const std::string& axis, const std::st
   return mean ? p.pointwise(ORR_FN_MUL, {y, Operand::number(1.0 / p.axis_size(axis))}) : y;
 }
 
+static ValueId gather_batch(Program& p, ValueId x, int64_t dim) {
+  const Value& v = p.value(x);
+  if (v.batch != Batch::sharded)
+    p.fail_here(fmt::format(
+        "all_gather: {} has no rows of single samples, of which the batch's could be gathered",
+        to_string(v.type)));
+  const size_t d = static_cast<size_t>(v.batch_dim);
+  if (checked_dim(p, "all_gather", x, dim) != d)
+    p.fail_here(fmt::format("all_gather: the samples of {} lie along dim {}, not {}: give dim = {}",
+                            to_string(v.type), d + 1, dim + 1, d + 1));
+  return moved(p, p.add1("batch_gather", {moved(p, x, d, 0)}), 0, d);
+}
+
 ValueId all_gather(Program& p, ValueId x, const std::string& axis, int64_t dim) {
+  if (axis == kBatch) return gather_batch(p, x, dim);
   check_varies(p, "all_gather", x, axis);
   if (p.type(x).dims.empty()) x = reshape(p, x, {1}), dim = 0;
   const size_t d = checked_dim(p, "all_gather", x, dim);

@@ -19,8 +19,11 @@ ValueId coordinate(Program& p, const std::string& axis);
 
 // fn: "sum", "mean", "min", "max".
 ValueId all_reduce(Program& p, ValueId x, const std::string& axis, const std::string& fn);
+// In place of an axis: the samples, over all ranks and microbatches that they are dealt to.
+inline constexpr const char* kBatch = "batch";
 // [.., d, ..] -> [.., ranks * d, ..] along `dim`, in the order of the coordinates; scalars ->
-// [ranks].
+// [ranks]. Over the batch: all samples' rows as one value that each of them may read, the same rows
+// that x stands for; `dim` is theirs.
 ValueId all_gather(Program& p, ValueId x, const std::string& axis, int64_t dim);
 // [.., ranks * d, ..] -> [.., d, ..]: of the sum this coordinate's share.
 ValueId reduce_scatter(Program& p, ValueId x, const std::string& axis, int64_t dim);

@@ -148,6 +148,7 @@ Program Program::without_ops(const std::function<bool(ValueId)>& keep) const {
 void Program::append(Op op) {
   if (op.twin == kNone) op.twin = twin_;
   if (op.out.empty()) {
+    complete_for_samples(op);
     const OpDef& def = op_def(op.kind);
     std::vector<Type> types;
     try {
@@ -156,7 +157,7 @@ void Program::append(Op op) {
       fail_here(op.kind + ": " + e.what());
     }
     for (const Type& t : types) op.out.push_back(new_value(t, Role::activation));
-    relate_to_batch(op);
+    relate_to_batch(*this, op);
     relate_to_axes(*this, op);
   }
   for (size_t j = 0; j < op.out.size(); ++j) {
@@ -166,8 +167,6 @@ void Program::append(Op op) {
   }
   ops_.push_back(std::move(op));
 }
-
-void Program::relate_to_batch(Op& op) { orrery::relate_to_batch(*this, op); }
 
 ValueId Program::pointwise(int32_t fn, const std::vector<Operand>& operands) {
   const ScalarFn& row = scalar_fn(fn);

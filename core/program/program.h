@@ -9,9 +9,11 @@
 // `sharded` (dim `batch_dim` runs over the batch), `partial` (a sum over the batch, one summand per
 // leaf) or `mean` (what is made of sums over the batch and is no such sum itself, so that it is
 // known only when all leaves are done). How ops pass relations on stands in program/relate.h.
+// Samples may read such a value once it is completed within the pass (Program::completed).
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -107,6 +109,12 @@ class Program {
   // relation to the batch if that is a value (the element index is then the global one).
   ValueId random_uniform(const Type& type, ValueId like = kNone);
 
+  // v as samples may read it: a sum or mean over the batch, completed where it is read, and then
+  // one value for all leaves and ranks; v itself if it is no such value. An op of samples that is
+  // given a sum or mean completes it by itself.
+  ValueId completed(ValueId v);
+  bool is_completed(ValueId v) const { return completed_.count(v) > 0; }
+
   // y with a gradient of the user's own: `backward` gets y's cotangent and returns one for each of
   // xs (kNone: none). What y was computed from gets no cotangent through it.
   using UserGradient = std::function<std::vector<ValueId>(ValueId dy)>;
@@ -185,7 +193,7 @@ class Program {
 
  private:
   ValueId find(Role role, const std::string& name) const;
-  void relate_to_batch(Op& op);
+  void complete_for_samples(Op& op);
 
   std::vector<Op> ops_;
   std::vector<Value> values_;
@@ -195,6 +203,7 @@ class Program {
   std::map<std::string, int64_t> rng_ordinals_;
   std::string stream_;
   std::vector<UserGradient> user_gradients_;
+  std::map<ValueId, ValueId> completed_;
   std::vector<MeshAxis> axes_;
   std::string cause_;
   Site site_;

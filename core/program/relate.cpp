@@ -70,9 +70,9 @@ int batch_factor(const Program& p, const Op& op, const Sharding& s) {
     if (f == kNone || (factor != kNone && f != factor))
       p.fail_here(fmt::format(
           "{}: works across the samples of a batch along dim {} of {}, but every "
-          "microbatch must be computable alone; make what meets one sample, with batch "
-          "fields of [groups, samples of a group, ...], or keep earlier samples' values "
-          "in a buffer",
+          "microbatch must be computable alone; read all samples as x:all_gather(\"batch\"), make "
+          "what meets one sample, with batch fields of [groups, samples of a group, ...], or keep "
+          "earlier samples' values in a buffer",
           op.kind, v.batch_dim + 1, to_string(v.type.dims)));
     factor = f;
   }
@@ -114,7 +114,8 @@ void relate_samples(Program& p, const Op& op) {
     } else if (fn != "sum" && fn != "sumsq") {
       p.fail_here(
           "the " + fn +
-          " over the batch is known only after all microbatches and cannot be used in a model");
+          " over the batch is known only after all microbatches and cannot be used in a model; "
+          "take that of x:all_gather(\"batch\")");
     } else {
       check_sum(p, op);
       v.batch = Batch::partial;
@@ -124,7 +125,22 @@ void relate_samples(Program& p, const Op& op) {
 
 }  // namespace
 
+// The ops that lead from samples to the whole batch and back (ops/batch.cpp). Whether `op` is one.
+static bool relate_whole_batch(Program& p, const Op& op) {
+  if (op.kind == "batch_sum") return true;
+  if (op.kind == "batch_gather") {
+    const Value& x = p.value(op.in[0]);
+    if (x.batch == Batch::sharded && x.batch_dim == 0) return true;
+    p.fail_here("batch_gather: " + to_string(x.type) + " is not made of samples along dim 1");
+  }
+  if (op.kind != "batch_slice" && op.kind != "sample_index") return false;
+  Value& y = p.mutable_value(op.out[0]);
+  y.batch = Batch::sharded, y.batch_dim = 0;
+  return true;
+}
+
 void relate_to_batch(Program& p, const Op& op) {
+  if (relate_whole_batch(p, op)) return;
   const bool sharded = any_in(p, op, Batch::sharded), partial = any_in(p, op, Batch::partial),
              mean = any_in(p, op, Batch::mean);
   if (op.kind == "batch_mean") return relate_all(p, op, Batch::mean);
@@ -134,11 +150,6 @@ void relate_to_batch(Program& p, const Op& op) {
     return;
   }
   if (op.kind == "total" || !(sharded || partial || mean)) return;
-  if (sharded && (partial || mean))
-    p.fail_here(fmt::format(
-        "{}: a {} over the batch is known only after all microbatches and cannot meet values of "
-        "single samples; keep it in a buffer with :update, which the next step's samples may read",
-        op.kind, mean ? "mean" : "sum"));
   if (sharded) return relate_samples(p, op);
   // Backward ops are linear in their cotangents, whatever their kind.
   const bool sums =

@@ -7,10 +7,13 @@
 //                                        (OpDef::sharding), else partial: the op sums over it
 //   partial alone, in a linear op        partial: views, sums and multiples of sums
 //   partial or mean, in any other op     mean: known when all microbatches are done
-//   partial or mean, with sharded        refused: it is not known while samples are computed
+//   partial or mean, with sharded        it is completed first (Program::completed), which makes it
+//                                        a value of relation none
 //
 // A partial or a mean stands for its whole, wherever it is read: lowering totals a partial over all
-// microbatches and ranks before the first op that reads it (lower/localize.h).
+// microbatches and ranks before the first op that reads it (lower/localize.h), after all of
+// backward unless the op that reads it leads to samples. Completing needs all microbatches in one
+// call.
 #pragma once
 
 #include "program/program.h"

@@ -54,6 +54,12 @@ void store_in(Program& p, ValueId sum, int32_t dtype, const std::string& param) 
     return;
   }
   bool is_sum = sums.count(op.kind) && reads_samples(p, op);
+  if (is_sum && p.is_completed(sum))
+    fail(
+        ORR_INVALID,
+        "{}the gradient of '{}' is completed here in {}, for samples read it, and cannot be stored "
+        "as {}: leave the wire's dtype out, or let samples meet '{}' before they read the batch",
+        op.site.prefix(), param, dtype_name(p.type(sum).dtype), dtype_name(dtype), param);
   bool plain_cast = is_cast(op) && op.expr.instrs.size() == 2;
   bool scatters = op.kind == "scatter_add" && !is_sum;
   if (is_sum || scatters)

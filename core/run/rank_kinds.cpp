@@ -2,6 +2,8 @@
 #include "run/rank_kinds.h"
 
 #include <orrery/ops.h>
+
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -29,6 +31,7 @@ std::string shapes(const Program& p) {
 }  // namespace
 
 RankKinds::RankKinds(const Blueprint& b) : b_(b), first_(deal_leaves(b.microbatches, b.spread)) {
+  for (const Op& op : b.program.ops()) gathers_ = gathers_ || op.kind == "batch_gather";
   const std::string axis = b.spread.placed_axis();
   const size_t shares = axis.empty() ? 0 : static_cast<size_t>(b.spread.size_of(axis));
   cuts_ = in_parallel<Program>(shares, [&](size_t t) {
@@ -117,6 +120,12 @@ Kind RankKinds::describe(int rank) const {
     kind.push_back(first[me + 1] - first[me]);
     kind.push_back(orr_tree_nodes(first[me], first[me + 1], first.back()));
     kind.push_back(first.back());
+  }
+  if (gathers_) {  // the last leaves may hold fewer samples than they have rows
+    const auto me = static_cast<size_t>(b_.spread.coordinate(b_.spread.batch_axis, rank));
+    const int64_t batch = b_.program.batch_size(),
+                  rows = (batch + b_.microbatches - 1) / b_.microbatches;
+    kind.push_back(std::min(first_[me + 1] * rows, batch) - std::min(first_[me] * rows, batch));
   }
   return kind;
 }

@@ -47,6 +47,7 @@ class RankKinds {
 
   const Blueprint& b_;
   std::vector<int64_t> first_;
+  bool gathers_ = false;                        // ranks exchange the rows of samples
   std::vector<Program> cuts_;                   // by coordinate on the tensor axis
   std::vector<int> alike_;                      // the first coordinate of equal shapes
   std::map<const Program*, StageHomes> homes_;  // of those that kinds are planned from

@@ -48,6 +48,10 @@ function orrery.axis_size(axis) end
 ---@return orrery.Tensor
 function orrery.coordinate(axis) end
 
+---Each sample's number in the batch, from 0: i64, one for each sample. The row of x:all_gather("batch") that is its own, as a label.
+---@return orrery.Tensor
+function orrery.sample_index() end
+
 ---Normalises the last dim to mean 0 and variance 1, then w*x + b.
 ---@param x orrery.Tensor
 ---@param weight orrery.Tensor
@@ -605,7 +609,7 @@ function Tensor:all_reduce(axis, op) end
 ---@class orrery.Tensor.all_gather.Options
 ---@field dim? integer along which they are joined; scalars make a list (default 1)
 
----The ranks' tensors one after another along a dim, on all ranks of the axis.
+---The ranks' tensors one after another along a dim, on all ranks of the axis. Over "batch": the rows of all samples, on whatever ranks and in whatever microbatches they are, as one tensor that every sample may read, with its gradient.
 ---@param axis string
 ---@param options? orrery.Tensor.all_gather.Options
 ---@return orrery.Tensor

@@ -19,7 +19,7 @@ MLP = ["examples/mlp.lua", "steps=40"]
 
 # (ranks, words): the whole output but for times.
 SCRIPTS = [(1, MLP), (2, MLP), (3, MLP), (1, GPT), (2, GPT), (3, GPT), (1, ["examples/custom-loop.lua"]),
-           (2, ["examples/custom-loop.lua"])]
+           (2, ["examples/custom-loop.lua"]), (3, ["examples/contrastive.lua", "steps=10"])]
 
 ZERO3 = "strategy.data{}, strategy.zero{ stage = 3 }"
 F16 = 'strategy.precision{ compute = "f16", growth_interval = 3 }'

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "program/build.h"
+#include "program/build_comm.h"
 #include "program/state.h"
 #include "program/train.h"
 
@@ -28,7 +29,9 @@ const std::vector<Usable>& usable() {
     std::vector<Usable> rows;
     for (const Entry& e : all_entries()) {
       // Means, updates and gradients make them.
-      if (e.kind == "batch_mean" || e.kind == "total" || e.kind.ends_with("_grad")) continue;
+      if (e.kind == "batch_mean" || e.kind == "total" || e.kind == "batch_sum" ||
+          e.kind.ends_with("_grad"))
+        continue;
       rows.push_back({e, e.sharding ? cuts(e) : std::vector<std::vector<int>>{}});
     }
     return rows;
@@ -200,11 +203,29 @@ ValueId RandomTraining::summed() {
                      : build::reduce(p_, chance(0.7) ? "sum" : "sumsq", x, all, false);
 }
 
+// x [batch, width] with something of all samples in each: a statistic, or how it is like others.
+ValueId RandomTraining::of_batch(ValueId x) {
+  const int64_t width = p_.type(x).dims[1];
+  if (chance(0.7)) x = p_.pointwise(ORR_FN_MUL, {x, shared({width}, {})});
+  ValueId all = build::all_gather(p_, x, build::kBatch, 0);
+  ValueId s = kNone;
+  switch (pick(5)) {
+    case 0: s = build::mean(p_, x, {0}, true); break;
+    case 1: s = build::reduce(p_, chance(0.5) ? "sum" : "sumsq", x, {0}, false); break;
+    case 2: s = build::reduce(p_, chance(0.5) ? "sum" : "max", all, {0}, false); break;
+    case 3: return build::matmul(p_, p_.pointwise(ORR_FN_TANH, {x}), all, false, true);
+    default: s = sums_.empty() ? build::mean(p_, x, {0}, true) : any(sums_);
+  }
+  if (chance(0.3)) s = p_.pointwise(ORR_FN_MUL, {s, shared({}, {})});
+  if (chance(0.5)) s = p_.pointwise(ORR_FN_TANH, {s});
+  return p_.pointwise(chance(0.5) ? ORR_FN_SUB : ORR_FN_MUL, {x, s});
+}
+
 // What no row has alone: sharing along the batch, sums of samples and of what they share, masks.
 void RandomTraining::extra() {
   ValueId x = build::reshape(p_, build::batch_first(p_, any(sharded_)), {batch_, -1});
   const int64_t width = p_.type(x).dims[1];
-  switch (pick(9)) {
+  switch (pick(13)) {
     case 0: return keep(p_.pointwise(ORR_FN_ADD, {x, shared({width}, {})}));
     case 1: return keep(p_.pointwise(ORR_FN_MUL, {x, shared({1, width}, {})}));
     case 2: return keep(summed());
@@ -222,6 +243,15 @@ void RandomTraining::extra() {
       ValueId rows = build::reshape(p_, samples({batch_, 2, 5}, 0, {}), {-1, 5});
       ValueId labels = build::reshape(p_, field({ORR_I64, {batch_, 2}}, 0, 5, true), {-1});
       return keep(build::cross_entropy(p_, rows, labels, kNone, std::nullopt));
+    }
+    case 8:
+    case 9: return keep(of_batch(x));
+    case 10:
+      return keep(build::reduce(p_, chance(0.5) ? "sum" : "sumsq",
+                                build::all_gather(p_, x, build::kBatch, 0), {0}, false));
+    case 11: {  // how well each sample is told from the others
+      ValueId alike = build::matmul(p_, x, build::all_gather(p_, x, build::kBatch, 0), false, true);
+      return keep(build::cross_entropy(p_, alike, build::sample_index(p_), kNone, std::nullopt));
     }
     default:
       return keep(p_.pointwise(ORR_FN_MUL, {p_.pointwise(ORR_FN_TANH, {x}),
@@ -263,7 +293,12 @@ ValueId RandomTraining::term() {
 }
 
 ValueId RandomTraining::loss() {
-  ValueId all = build::mean(p_, sharded_.back(), {}, false);
+  ValueId last = sharded_.back();
+  if (chance(0.2))
+    attempt([&] {
+      last = of_batch(build::reshape(p_, build::batch_first(p_, last), {batch_, -1}));
+    });
+  ValueId all = build::mean(p_, last, {}, false);
   for (size_t i = pick(3); i-- > 0;)
     attempt([&] { all = p_.pointwise(chance(0.5) ? ORR_FN_ADD : ORR_FN_SUB, {all, term()}); });
   if (chance(0.4))

@@ -50,6 +50,7 @@ class RandomTraining {
   ValueId shared(const Dims& dims, const In& in);
   ValueId fit(ValueId x, const Dims& dims);
   ValueId summed();
+  ValueId of_batch(ValueId x);
   void apply(const Entry& e);
   void extra();
   void update_state();

@@ -264,6 +264,10 @@ void add_batch(std::vector<Entry>& rows) {
     return Ids{p.add1("total", {sum(p, in[0])})};
   }));
   rows.back().gradient = rows.back().sharding = false;
+  rows.push_back(row("batch_sum", {real({6})}, {same({})}, [=](Program& p, const Ids& in) {
+    return Ids{p.add1("batch_sum", {sum(p, in[0])})};
+  }));
+  rows.back().sharding = false;
   rows.push_back(
       row("user_gradient", {real({6, 3})}, {same({6, 3})}, [](Program& p, const Ids& in) {
         ValueId y = p.pointwise(ORR_FN_MUL, {in[0], in[0]});

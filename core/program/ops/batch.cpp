@@ -5,6 +5,18 @@
 // ranks; stop_gradient is the identity that cotangents do not pass; user_gradient(y, x...) is y,
 // with a gradient that the script gives (int "index", Program::with_gradient). Lowering expands the
 // first two and drops the others.
+//
+// Between samples and the whole batch, within a pass (lower/localize.cpp says how):
+//
+//   batch_sum      sum over the batch -> the same, complete on all ranks, so that samples may read
+//                  it; its gradient completes the cotangent in turn
+//   batch_gather   x[B*n, ...], n rows for each sample -> the same rows as one value for all
+//                  samples; rows that fill the last microbatch up are not among them
+//   batch_slice    y[B*n, ...], one value for all samples -> each sample's own rows; those that
+//                  fill up get zeros. Each is the other's gradient, but that what samples give to
+//                  one value is summed first
+//   sample_index   -> i64[B] (ints "dims"), each sample's number in the batch from 0; rows that
+//                  fill up repeat the last one
 #include <stdexcept>
 
 #include "program/op.h"
@@ -50,6 +62,35 @@ void user_gradient(Gradient& g, const Op& op) {
   }
 }
 
+// Rows follow the batch, other dims keep their meaning.
+Sharding behind_rows(const OpArgs& args, const std::vector<Type>& out) {
+  Sharding s = elementwise(args, out);
+  for (auto* side : {&s.in, &s.out})
+    for (std::vector<int>& f : *side) f.front() = kNone;
+  return s;
+}
+
+std::vector<Type> infer_rows(const OpArgs& args) {
+  if (args.in[0].dims.empty()) throw std::invalid_argument("a scalar has no rows");
+  return {args.in[0]};
+}
+
+std::vector<Type> infer_index(const OpArgs& args) {
+  return {{ORR_I64, attr_ints(args.attrs, "dims")}};
+}
+
+void sum_gradient(Gradient& g, const Op& op) {
+  if (g.wanted(op.in[0])) g.add(op.in[0], g.p.completed(g.dy()));
+}
+
+void gather_gradient(Gradient& g, const Op& op) {
+  if (g.wanted(op.in[0])) g.add(op.in[0], g.p.add1("batch_slice", {g.p.completed(g.dy())}));
+}
+
+void slice_gradient(Gradient& g, const Op& op) {
+  if (g.wanted(op.in[0])) g.add(op.in[0], g.p.add1("batch_gather", {g.dy()}));
+}
+
 Cost no_cost(const OpArgs&, const std::vector<Type>&) { return {}; }
 
 }  // namespace
@@ -58,6 +99,14 @@ extern const OpDef batch_mean_op{"batch_mean",  infer_mean, elementwise,
                                  mean_gradient, no_cost,    nullptr};
 extern const OpDef user_gradient_op{"user_gradient", infer_first, elementwise,
                                     user_gradient,   no_cost,     nullptr};
+extern const OpDef batch_sum_op{"batch_sum",  infer_first, elementwise,
+                                sum_gradient, no_cost,     nullptr};
+extern const OpDef batch_gather_op{"batch_gather",  infer_rows, behind_rows,
+                                   gather_gradient, no_cost,    nullptr};
+extern const OpDef batch_slice_op{"batch_slice",  infer_rows, behind_rows,
+                                  slice_gradient, no_cost,    nullptr};
+extern const OpDef sample_index_op{"sample_index", infer_index, behind_rows,
+                                   nullptr,        no_cost,     nullptr};
 extern const OpDef total_op{"total", infer_first, elementwise, nullptr, no_cost, nullptr};
 extern const OpDef stop_gradient_op{"stop_gradient", infer_first, elementwise,
                                     nullptr,         no_cost,     nullptr};

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/batch_rows.h"
+
+#include <algorithm>
+
+#include "program/build.h"
+#include "program/op.h"
+
+namespace orrery {
+namespace {
+
+// Appended as it is: the rules about the batch are those of the logical program.
+ValueId append(Program& p, Op op, const Type& type) {
+  op.phase = p.phase(), op.site = p.site();
+  op.out = {p.new_value(type, Role::activation)};
+  const ValueId out = op.out[0];
+  p.append(std::move(op));
+  return out;
+}
+
+ValueId append(Program& p, const char* kind, const Attrs& attrs, const std::vector<ValueId>& in,
+               const Type& type) {
+  Op op;
+  op.kind = kind, op.attrs = attrs, op.in = in;
+  return append(p, std::move(op), type);
+}
+
+ValueId of_samples(Program& p, ValueId v) {
+  p.mutable_value(v).batch = Batch::sharded, p.mutable_value(v).batch_dim = 0;
+  return v;
+}
+
+std::string dealer(const Spread& spread) {
+  for (const Axis& axis : spread.axes)
+    if (has_axis(spread.batch_axis, axis.name)) return axis.strategy;
+  return "";
+}
+
+}  // namespace
+
+int64_t DealtSamples::in_leaves(int64_t first, int64_t last) const {
+  return std::min(last * leaves.rows, batch) - std::min(first * leaves.rows, batch);
+}
+
+ValueId add_reshape(Program& p, ValueId x, const Dims& dims) {
+  return append(p, "reshape", {{"dims", dims}}, {x}, {p.type(x).dtype, dims});
+}
+
+ValueId add_part(Program& p, ValueId flat, int64_t begin, int64_t n) {
+  const Type type = p.type(flat);
+  if (n == type.elements()) return flat;
+  Op op;
+  Dims sizes;
+  ValueId found = kNone;
+  for (int64_t size : {begin, n, type.elements() - begin - n}) {
+    if (sizes.push_back(size); size == 0) continue;
+    op.out.push_back(p.new_value({type.dtype, {size}}, Role::activation));
+    if (sizes.size() == 2) found = op.out.back();
+  }
+  std::erase(sizes, 0);
+  op.kind = "split", op.in = {flat}, op.phase = p.phase(), op.site = p.site();
+  op.attrs = {{"dim", int64_t{0}}, {"sizes", sizes}};
+  p.append(std::move(op));
+  return found;
+}
+
+ValueId add_batch_gather(Program& p, const DealtSamples& samples, ValueId x, const Type& whole) {
+  const int64_t width = whole.elements() / samples.batch, n = samples.here() * width;
+  std::vector<ValueId> own;  // empty where all rows fill up
+  if (n) own = {add_part(p, add_reshape(p, x, {p.type(x).elements()}), 0, n)};
+  const std::string& axis = samples.spread.batch_axis;
+  if (samples.spread.size_of(axis) == 1) return add_reshape(p, own[0], whole.dims);
+  Dims counts;
+  for (size_t r = 0; r + 1 < samples.first_leaf.size(); ++r)
+    counts.push_back(samples.in_leaves(samples.first_leaf[r], samples.first_leaf[r + 1]) * width);
+  const Attrs attrs = {{"axis", axis}, {"counts", counts}, {"cause", dealer(samples.spread)}};
+  const ValueId rows = append(p, "all_gather", attrs, own, {whole.dtype, {whole.elements()}});
+  return add_reshape(p, rows, whole.dims);
+}
+
+ValueId add_batch_slice(Program& p, const DealtSamples& samples, ValueId y, const Type& own) {
+  const int64_t width = p.type(y).elements() / samples.batch, n = samples.here() * width;
+  std::vector<ValueId> parts;
+  if (n) {
+    const ValueId all = add_reshape(p, y, {p.type(y).elements()});
+    parts.push_back(add_part(p, all, samples.leaves.first_row() * width, n));
+  }
+  if (n < own.elements()) parts.push_back(p.constant(0, own.dtype, {own.elements() - n}));
+  if (parts.size() > 1)
+    parts = {append(p, "concat", {{"dim", int64_t{0}}}, parts, {own.dtype, {own.elements()}})};
+  return of_samples(p, add_reshape(p, parts[0], own.dims));
+}
+
+ValueId add_sample_index(Program& p, const DealtSamples& samples, int64_t rows, ValueId first) {
+  Op op;
+  op.kind = "pointwise", op.in = {build::iota(p, rows, ORR_I64)};
+  auto number = [&](int64_t n) {
+    return op.expr.push(ORR_FN_CONST, ORR_I64, -1, -1, -1, static_cast<double>(n));
+  };
+  const int32_t in_call = op.expr.push(ORR_FN_INPUT, ORR_I64, 0);
+  const int32_t before =
+      first == kNone ? number(samples.leaves.first_row()) : op.expr.push(ORR_FN_INPUT, ORR_I64, 1);
+  if (first != kNone) op.in.push_back(first);
+  const int32_t at = op.expr.push(ORR_FN_ADD, ORR_I64, in_call, before);
+  op.expr.outputs = {op.expr.push(ORR_FN_MIN, ORR_I64, at, number(samples.batch - 1))};
+  return of_samples(p, append(p, std::move(op), {ORR_I64, {rows}}));
+}
+
+}  // namespace orrery

@@ -182,6 +182,16 @@ function orrery.buffer(dims, options) end
 ---@return orrery.Scalar
 function orrery.input(name, value) end
 
+---@class orrery.grad.Options
+---@field grad_output? orrery.Tensor for a `y` with dims: what multiplies its derivatives
+
+---The derivatives of the scalar `y` by each tensor of the list `values`: parameters, batch fields or what was computed on the way to `y`. They are tensors of this function and can be differentiated again. Of the samples' sum, `y:sum()`, each sample has its own; of a mean over the batch those by parameters are means over it as well.
+---@param y orrery.Tensor
+---@param values table
+---@param options? orrery.grad.Options
+---@return orrery.Tensor[]
+function orrery.grad(y, values, options) end
+
 ---@class orrery.init.Options
 ---@field comm? string name of a comm plugin (default '')
 

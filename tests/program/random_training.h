@@ -52,6 +52,7 @@ class RandomTraining {
   ValueId summed();
   void apply(const Entry& e);
   void extra();
+  void derivative();
   void update_state();
   ValueId term();
   ValueId loss();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prints the table op x (shape, gradient, reference, cpu, sharding) and fails on every cell that is
+// Prints the table op x (shape, gradient, second derivative, reference, cpu, sharding) and fails on every cell that is
 // wrong and on every kind or function that has no row.
 #include <gtest/gtest.h>
 
@@ -27,6 +27,7 @@ bool always(const Entry&) { return true; }
 const Column kColumns[] = {
     {"shape", check_shape, always},
     {"gradient", check_gradient, [](const Entry& e) { return e.gradient; }},
+    {"second", check_second, [](const Entry& e) { return e.gradient; }},
     {"reference", check_reference, always},
     {"cpu", check_cpu, always},
     {"sharding", check_sharding, [](const Entry& e) { return e.sharding; }},

@@ -310,6 +310,20 @@ function orrery.log(format, ...) end
 ---@return string
 function orrery.digest(model) end
 
+---@class orrery.op.Options
+---@field name? string of letters, digits and _; required
+---@field inputs? integer tensors that it takes (default 1)
+---@field options? table {name = default}: numbers, texts and booleans (default {})
+---@field shape? fun(o,...):integer[] the result's shape from those of the inputs; required
+---@field forward? fun(o,x,...):orrery.Tensor required; uses no tensor that was not handed to it
+---@field backward? fun(o,dy,y,x,...) gives one gradient for each x (nil: none)
+---@field examples? table {{shape, ...}, ...}: lists of the inputs' shapes for the judge (default {})
+
+---An op of the script's own, written in others. It is called by what comes back, and as orrery.ops.NAME: with its inputs and then, if it has options, a table of them. Where its work is done, what it costs and, without `backward`, its gradient follow from what `forward` is made of. `orrery check FILE.lua` judges the ops that a file defines.
+---@param definition orrery.op.Options
+---@return fun(...):orrery.Tensor
+function orrery.op(definition) end
+
 ---@class orrery.Tensor
 ---@field shape integer[]
 ---@field dtype orrery.DType

@@ -3,7 +3,7 @@
 --- orrery.op(definition)
 --- An op of the script's own, written in others. It is called by what comes back, and as orrery.ops.NAME: with its
 --- inputs and then, if it has options, a table of them. Where its work is done, what it costs and, without `backward`,
---- its gradient follow from what `forward` is made of. `orrery check FILE.lua` judges the ops that a file defines.
+--- its gradient follow from what `forward` is made of. orrery.check_op tries it.
 ---@param definition table
 ---@option name string of letters, digits and _; required
 ---@option inputs integer=1 tensors that it takes
@@ -11,7 +11,7 @@
 ---@option shape fun(o,...):integer[] the result's shape from those of the inputs; required
 ---@option forward fun(o,x,...):orrery.Tensor required; uses no tensor that was not handed to it
 ---@option backward fun(o,dy,y,x,...) gives one gradient for each x (nil: none)
----@option examples table={} {{shape, ...}, ...}: lists of the inputs' shapes for the judge
+---@option examples table={} {{shape, ...}, ...}: lists of the inputs' shapes, for orrery.check_op
 ---@return fun(...):orrery.Tensor
 local _, orrery = ...
 local engine = orrery.engine
@@ -110,19 +110,49 @@ function M.define(definition)
       M.defined[d.name].line))
   end
   d.line = engine.here()
+  local shapes = d.examples
+  d.examples = function()
+    local found = {}
+    for i, each in ipairs(shapes) do
+      found[i] = {}
+      for k, shape in ipairs(each) do found[i][k] = { shape = shape, dtype = "f32" } end
+    end
+    return found
+  end
   d.call = engine.keep_frame(function(...) return call(d, ...) end)
   M.defined[d.name] = d
   return d.call
 end
 
+-- Those of plugins, which are asked for when a name is not known otherwise.
+local function find_in_plugins()
+  for number, found in ipairs(engine.plugin_ops()) do
+    if M.defined[found.name] and not M.defined[found.name].plugin then
+      orrery.fail(("op: '%s', made at %s, is the name of an op of plugin '%s': take another one"):format(found.name,
+        M.defined[found.name].line, found.plugin))
+    end
+    if not M.defined[found.name] then
+      local d = { name = found.name, inputs = found.inputs, options = found.options, plugin = found.plugin }
+      d.call = engine.keep_frame(function(...)
+        local xs, o = M.arguments(d, ...)
+        return engine.plugin_op(number, o, xs)
+      end)
+      d.examples = function() return engine.plugin_op_examples(number) end
+      M.defined[d.name] = d
+    end
+  end
+end
+
+function M.definition(name)
+  if not M.defined[name] then find_in_plugins() end
+  if M.defined[name] then return M.defined[name] end
+  local names = {}
+  for each in pairs(M.defined) do names[#names + 1] = each end
+  orrery.fail(("there is no op ops.%s%s"):format(tostring(name), orrery.did_you_mean(tostring(name), names)))
+end
+
 M.ops = setmetatable({}, {
-  __index = function(_, name)
-    local d = M.defined[name]
-    if d then return d.call end
-    local names = {}
-    for each in pairs(M.defined) do names[#names + 1] = each end
-    orrery.fail(("there is no op ops.%s%s"):format(tostring(name), orrery.did_you_mean(tostring(name), names)))
-  end,
+  __index = function(_, name) return M.definition(name).call end,
   __newindex = function(_, name) orrery.fail(("ops.%s: ops are made by orrery.op"):format(tostring(name))) end,
 })
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prints the table op x (shape, gradient, second derivative, reference, cpu, sharding) and fails on every cell that is
-// wrong and on every kind or function that has no row.
+// Prints the table op x (shape, gradient, second derivative, reference, cpu, sharding) and fails on
+// every cell that is wrong and on every kind or function that has no row.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -73,3 +73,29 @@ refused(function() orrery.func(function(x) return swish(x, { beta = "1" }) end)(
 refused(function() orrery.func(function(x) return swish(x, { bet = 1 }) end)(orrery.tensor({ 1.0 }, "f32")) end,
   "unknown option 'bet'")
 refused(function() orrery.func(function() return swish(2) end)() end, "ops.swish: input 1 is")
+
+-- The judge of ops: a good one, a linear one of two inputs, and what is wrong with others.
+local function op(name, fields)
+  fields.name, fields.examples = name, { { { 3, 2 } }, { { 4 } } }
+  fields.shape = fields.shape or function(_, x) return x end
+  fields.forward = fields.forward or function(_, x) return x * x * x end
+  orrery.op(fields)
+end
+op("cube", { backward = function(_, dy, _, x) return dy * x * x * 3 end })
+orrery.check_op "cube"
+orrery.op {
+  name = "lerp", inputs = 2, options = { t = 0.25 }, examples = { { { 3, 2 }, { 2 } } },
+  shape = function(_, a) return a end, forward = function(o, a, b) return a * (1 - o.t) + b * o.t end,
+}
+orrery.check_op "lerp"
+op("longer", { shape = function(_, x) return { x[1] + 1 } end })
+refused(function() orrery.check_op("longer", "shape") end, "ops.longer: shape says [4], but forward made [3,2]")
+op("steeper", { backward = function(_, dy, _, x) return dy * x * x * 3.01 end })
+refused(function() orrery.check_op "steeper" end, "ops.steeper: the derivative by element 1 of input 1 is")
+op("halted", { backward = function(_, dy, _, x) return dy * (x * x * 3):stop_gradient() end })
+orrery.check_op("halted", "gradient")
+refused(function() orrery.check_op "halted" end, "ops.halted: the second derivative by element 1 of input 1 is 0,")
+op("rounded", { forward = function(_, x) return x:stop_gradient() * x end })
+refused(function() orrery.check_op "rounded" end, "ops.rounded: the derivative by element 1 of input 1 is")
+refused(function() orrery.check_op "swish" end, "ops.swish has no examples to be tried on")
+refused(function() orrery.check_op("cube", "speed") end, "check_op: there is no trial 'speed'")

@@ -14,7 +14,7 @@ namespace orrery {
 struct PluginOp {
   std::string name, summary, plugin;
   int32_t number = 0, n_in = 1, n_examples = 0;
-  bool gradient = false;
+  bool gradient = false, kernel = false;
   std::vector<std::pair<std::string, Attr>> options;  // and their defaults
 };
 

@@ -180,6 +180,7 @@ void fill_holes(Made<orr_op_api> m) {
   fill<"shape", &T::shape>(m);
   fill<"forward", &T::forward>(m);
   fill<"backward", &T::backward>(m);
+  fill<"factors", &T::factors>(m);
 }
 
 }  // namespace

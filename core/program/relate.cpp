@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "program/custom_kind.h"
 #include "program/op.h"
 
 namespace orrery {
@@ -167,6 +168,8 @@ void relate_samples(Program& p, const Op& op) {
       v.batch_dim = static_cast<int32_t>(at - s.out[j].begin());
       if (v.type.dims[static_cast<size_t>(v.batch_dim)] % std::max<int64_t>(p.batch_size(), 1))
         p.fail_here(op.kind + ": cuts the batch dim into pieces: " + to_string(v.type.dims));
+    } else if (custom_kind(op.kind)) {
+      p.fail_here(op.kind + ": gives no result for each sample; its factors leave the batch out");
     } else if (fn != "sum" && fn != "sumsq") {
       p.fail_here(
           "the " + fn +

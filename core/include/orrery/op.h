@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * op/1: ops that the core has never heard of, for scripts to call as orrery.ops.NAME(x, ...,
- * {option = value}). A plugin says what an op is called, what it takes and what shape it gives, and
- * writes it, as program, in ops that the core knows (ops.h); so it runs on every device and under
- * every strategy that those do, its traffic and cost are theirs, and its gradient, unless the
- * plugin writes that as well, is theirs too. Gradients that a plugin writes are differentiated
- * again where a loss holds derivatives.
+ * {option = value}). A plugin says what an op is called, what it takes and what shape it gives.
+ *
+ * Then it writes the op, as program, in ops that are known (ops.h): so it runs on every device and
+ * under every strategy that those do, its traffic and cost are theirs, and its gradient, unless the
+ * plugin writes that as well, is theirs too. Or it leaves the op to kernel plugins (kernel.h),
+ * which see one of that kind with contiguous tensors and the options as attributes; then `factors`
+ * says which dims the work may be cut along, and the plugin writes the gradient.
+ *
+ * Gradients that a plugin writes, in known ops and those of plugins, are differentiated again where
+ * a loss holds derivatives.
  *
  * Calls get the same arguments on all ranks, and again when a step is traced anew: what they write
  * depends on nothing else. Structs, texts and lists are borrowed for the call, those of `describe`
@@ -32,6 +37,7 @@ typedef struct orr_op_info {
   const orr_attr* options; /* names, each of one of the types but ORR_ATTR_INTS, and the values of
                               those that a call leaves out */
   int32_t n_examples;      /* that `example` has, at least 1: what the judge tries */
+  int32_t kernel;          /* 1: kernel plugins compute it; 0: `forward` writes it */
 } orr_op_info;
 
 /* One call of an op: types of its inputs, and all options in the order of `describe`. */
@@ -65,13 +71,17 @@ typedef struct orr_op_api {
   /* dtype and dims of the result, whatever `forward` does: each call is held to it. Inputs that do
    * not fit are ORR_INVALID and a sentence. Pure. [main thread] */
   orr_status* (*shape)(void* self, int32_t op, const orr_op_call*, orr_tensor* out);
-  /* Writes the op: *out is its result. Reads `in` and what it makes of them alone. [main thread] */
+  /* Where `kernel` is 0: writes the op, of `in` alone; *out is its result. [main thread] */
   orr_status* (*forward)(void* self, int32_t op, const orr_op_call*, orr_program*,
                          const orr_writer*, const int32_t* in, int32_t* out);
   /* Where `gradient` is 1: writes the cotangents dx of the inputs, each of its input's type (-1:
    * none, of an integer input, say), given the result `y` and its cotangent `dy`. [main thread] */
   orr_status* (*backward)(void* self, int32_t op, const orr_op_call*, orr_program*,
                           const orr_writer*, const int32_t* in, int32_t y, int32_t dy, int32_t* dx);
+  /* Where `kernel` is 1: a number for each dim of input number `input` (-1: of the result), its
+   * factor, -1 where the kernel needs the whole dim. Dims of one factor are as long and are cut
+   * alike; each factor of an input is the result's as well. Pure. [main thread] */
+  orr_status* (*factors)(void* self, int32_t op, const orr_op_call*, int32_t input, int32_t* out);
 } orr_op_api;
 
 #ifdef __cplusplus

@@ -72,7 +72,8 @@ class Assigner {
       fail(
           ORR_INVALID,
           "{}a derivative inside of the loss goes from the last chunk of the pipeline, {}, back to "
-          "chunk {}, and forward passes never do: train this loss without the pipeline",
+          "chunk {}, and forward passes never do: put the layers that it passes into one chunk, or "
+          "train without the pipeline",
           op.site.prefix(), from + 1, named + 1);
     if (named < from)
       fail(ORR_INVALID,

@@ -109,6 +109,16 @@ function cases.penalised()
   end
 end
 
+-- By what a layer of the second half takes: a pipeline of two chunks can have it.
+function cases.late()
+  local m = { layer(3, 4, 300), layer(4, 4, 330), layer(4, 4, 360), layer(4, 1, 400) }
+  return m, function(b)
+    local h = m[2](m[1](b.real):tanh()):tanh()
+    local y = m[4](m[3](h):tanh())
+    return mean_square(y - b.mix) + mean_square(orrery.grad(y:sum(), { h })[1])
+  end
+end
+
 for _, name in ipairs(args.only ~= "" and { args.only } or { "penalty", "smooth", "hessian", "penalised" }) do
   orrery.seed(1)
   local model, loss = cases[name]()

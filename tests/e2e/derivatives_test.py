@@ -185,11 +185,16 @@ class Derivatives(unittest.TestCase):
         for name in ("penalty", "hessian"):
             self.follow(run(4, "only=" + name, "tensor=2"), [name])
 
+    def test_in_the_last_chunk_of_a_pipeline(self):
+        expected = run(1, "only=late")
+        for ranks in (2, 4):
+            self.assertEqual(run(ranks, "only=late", "stages=2"), expected)
+
     def test_a_pipeline_is_refused(self):
         done = orrery("run", "-n", 2, HERE / "derivatives.lua", "only=penalty", "stages=2")
         self.assertNotEqual(done.code, 0)
         self.assertRegex(done.err, r"derivatives.lua:\d+: layers.1: a derivative inside of the loss goes from the "
-                         "last chunk of the pipeline, 2, back to chunk 1.*train this loss without the pipeline")
+                         "last chunk of the pipeline, 2, back to chunk 1.*or train without the pipeline")
 
 
 if __name__ == "__main__":

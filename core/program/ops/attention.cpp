@@ -67,18 +67,20 @@ ValueId together(Program& p, ValueId x) {
 class Weights {
  public:
   Weights(Program& program, const Op& op, ValueId query, ValueId key, ValueId lse)
-      : p(program), heads(heads_of(op.attrs)), dtype(p.type(lse).dtype) {
+      : p(program),
+        heads(heads_of(op.attrs)),
+        dtype(p.type(lse).dtype),
+        scale_(attr_real(op.attrs, "scale", 1)) {
     q = by_head(query), k = by_head(key);
     const Dims dims = p.type(lse).dims;
-    ValueId s = times(build::matmul(p, q, k, false, true), attr_real(op.attrs, "scale", 1));
+    ValueId s = scaled(build::matmul(p, q, k, false, true));
     s = p.pointwise(ORR_FN_SUB, {s, build::reshape(p, lse, {dims[0], dims[1], dims[2], 1})});
+    if (attr_int(op.attrs, "causal", 0)) s = hidden(s, dims[2], p.type(key).dims[1]);
     w = p.pointwise(ORR_FN_EXP, {s});
-    scale_ = attr_real(op.attrs, "scale", 1);
-    if (attr_int(op.attrs, "causal", 0)) hide(dims[2], p.type(key).dims[1]);
   }
   ValueId by_head(ValueId x) { return apart(p, p.cast(x, dtype), heads); }
-  ValueId of_query(ValueId ds) { return together(p, times(build::matmul(p, ds, k), scale_)); }
-  ValueId of_key(ValueId ds) { return together(p, times(build::matmul(p, ds, q, true), scale_)); }
+  ValueId of_query(ValueId ds) { return together(p, scaled(build::matmul(p, ds, k))); }
+  ValueId of_key(ValueId ds) { return together(p, scaled(build::matmul(p, ds, q, true))); }
 
   Program& p;
   const int64_t heads;
@@ -86,18 +88,19 @@ class Weights {
   ValueId q, k, w;
 
  private:
-  ValueId times(ValueId x, double by) { return p.pointwise(ORR_FN_MUL, {x, Operand::number(by)}); }
+  ValueId scaled(ValueId x) { return p.pointwise(ORR_FN_MUL, {x, Operand::number(scale_)}); }
 
-  // Key s is seen by query t where s - S <= t - T.
-  void hide(int64_t queries, int64_t keys) {
+  // Scores below all others where a key is not seen by a query, so that their weights are 0 and
+  // finite: key s is seen by query t where s - S <= t - T.
+  ValueId hidden(ValueId scores, int64_t queries, int64_t keys) {
     const ValueId t = build::reshape(p, build::iota(p, queries, ORR_I64), {queries, 1});
     const ValueId last =
         p.pointwise(ORR_FN_ADD, {t, Operand::number(static_cast<double>(keys - queries))});
     const ValueId seen = p.pointwise(ORR_FN_LE, {build::iota(p, keys, ORR_I64), last});
-    w = p.pointwise(ORR_FN_SELECT, {seen, w, Operand::number(0)});
+    return p.pointwise(ORR_FN_SELECT, {seen, scores, Operand::number(-1e4)});
   }
 
-  double scale_;
+  const double scale_;
 };
 
 // d lse / d(scores) are the weights.

@@ -54,6 +54,7 @@ std::vector<Test> comm_tests();
 std::vector<Test> strategy_tests();
 std::vector<Test> observer_tests();
 std::vector<Test> device_tests();
+std::vector<Test> op_tests();
 
 std::vector<Test> script_tests();  // of kernel plugins, if the subject has a script
 

@@ -8,9 +8,13 @@ namespace orrery::judge {
 std::vector<Test> tests_of(const Subject& subject) {
   const orr_plugin& descriptor = subject.descriptor;
   const std::pair<uint32_t, std::vector<Test> (*)()> suites[] = {
-      {descriptor.kinds, plugin_tests},    {ORR_KIND_KERNEL, kernel_tests},
-      {ORR_KIND_COMM, comm_tests},         {ORR_KIND_STRATEGY, strategy_tests},
-      {ORR_KIND_OBSERVER, observer_tests}, {ORR_KIND_DEVICE, device_tests}};
+      {descriptor.kinds, plugin_tests},
+      {ORR_KIND_KERNEL, kernel_tests},
+      {ORR_KIND_COMM, comm_tests},
+      {ORR_KIND_STRATEGY, strategy_tests},
+      {ORR_KIND_OBSERVER, observer_tests},
+      {ORR_KIND_DEVICE, device_tests},
+      {ORR_KIND_OP, op_tests}};
   std::vector<Test> all;
   for (const auto& [kinds, suite] : suites)
     if (descriptor.kinds & kinds)

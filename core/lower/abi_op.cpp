@@ -10,7 +10,9 @@ namespace {
 const std::set<std::string> kInTensors = {"dims", "begin", "end",  "heads", "ta",
                                           "tb",   "dim",   "size", "n",     "dtype"};
 
-orr_attr attr_of(const std::string& name, const Attr& attr) {
+}  // namespace
+
+orr_attr abi_attr(const std::string& name, const Attr& attr) {
   orr_attr a{};
   a.name = name.c_str();
   if (auto* i = std::get_if<int64_t>(&attr)) a.type = ORR_ATTR_INT, a.i = *i;
@@ -21,11 +23,9 @@ orr_attr attr_of(const std::string& name, const Attr& attr) {
   return a;
 }
 
-}  // namespace
-
 AbiOp::AbiOp(const Launch& launch) : where_(launch.op.site.prefix()) {
   for (auto& [name, attr] : launch.op.attrs)
-    if (!kInTensors.count(name)) attrs_.push_back(attr_of(name, attr));
+    if (!kInTensors.count(name)) attrs_.push_back(abi_attr(name, attr));
   const Expr& e = launch.op.expr;
   expr_ = {sizeof(orr_expr),
            static_cast<int32_t>(e.instrs.size()),

@@ -10,6 +10,9 @@
 
 namespace orrery {
 
+// Of a name and an attribute that outlive it.
+orr_attr abi_attr(const std::string& name, const Attr& attr);
+
 // REQUIRES: the launch outlives this object.
 class AbiOp {
  public:

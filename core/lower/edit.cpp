@@ -22,7 +22,11 @@ orr_value_info info_of(const Program& p, const Value& v) {
   orr_value_info info{};
   const Op* maker = v.producer == kNone ? nullptr : &p.ops()[static_cast<size_t>(v.producer)];
   info.kind = maker ? maker->kind.c_str() : "";
-  info.phase = static_cast<int32_t>(maker ? maker->phase : Phase::forward);
+  // A derivative that the loss itself reads belongs to no layer's forward pass.
+  const bool derivative = maker && maker->phase == Phase::forward && maker->twin != kNone;
+  info.phase = static_cast<int32_t>(derivative ? Phase::backward
+                                    : maker    ? maker->phase
+                                               : Phase::forward);
   info.size = sizeof info;
   info.role = static_cast<int32_t>(v.role);
   info.type = Layout::contiguous(v.type).abi();

@@ -11,8 +11,6 @@
 #include "program/state.h"
 
 namespace orrery::edit {
-namespace {
-
 void check_value(const orr_program* e, int32_t v) {
   if (v < 0 || static_cast<size_t>(v) >= e->program->values().size())
     fail(ORR_INVALID, "there is no value {}", v);
@@ -46,6 +44,8 @@ Op op_of(orr_program* e, const orr_op_desc& desc) {
   op.expr.outputs.assign(desc.expr->outputs, desc.expr->outputs + desc.expr->n_outputs);
   return op;
 }
+
+namespace {
 
 // What a hook's owner gave, until the host is through with it.
 template <class Hook>

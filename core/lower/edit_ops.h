@@ -6,7 +6,14 @@
 
 #include <orrery/strategy.h>
 
+#include "program/program.h"
+
 namespace orrery::edit {
+
+// What plugins hand over, checked: a value, an attribute, an op that is not appended yet.
+void check_value(const orr_program*, int32_t value);
+Attr attr_of(const orr_attr&);
+Op op_of(orr_program*, const orr_op_desc&);
 
 orr_status* add_op(orr_program*, const orr_op_desc*, int32_t* out, int32_t capacity, int32_t* n);
 orr_status* make_state(orr_program*, const orr_state_desc*, int32_t* out);

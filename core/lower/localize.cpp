@@ -331,9 +331,10 @@ class Localizer {
 
   // A sum over the batch that the script wrote counts samples alone: what the rows behind the last
   // one give is multiplied by their weight, 0. That is the last input of samples, in which reduce,
-  // matmul and scatter_add are linear, or sum squares. In gradients they weigh nothing already.
+  // matmul and scatter_add are linear, or sum squares; of norm_param_grad the cotangent, its first.
+  // In the gradients of a loss they weigh nothing already.
   void leave_padding_out(const Op& op, Op& copy) {
-    size_t last = op.in.size() - 1;
+    size_t last = op.kind == "norm_param_grad" ? 0 : op.in.size() - 1;
     while (from_.value(op.in[last]).batch != Batch::sharded) --last;
     const Value& x = from_.value(op.in[last]);
     const Type type = to().type(copy.in[last]);

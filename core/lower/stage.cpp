@@ -68,6 +68,13 @@ class Assigner {
     int named = named_chunk(op);
     floating_[i] = !bound && named == kNone;
     if (named == kNone) return from;
+    if (named < from && op.twin != kNone)
+      fail(
+          ORR_INVALID,
+          "{}a derivative inside of the loss goes from the last chunk of the pipeline, {}, back to "
+          "chunk {}, and forward passes never do: put the layers that it passes into one chunk, or "
+          "train without the pipeline",
+          op.site.prefix(), from + 1, named + 1);
     if (named < from)
       fail(ORR_INVALID,
            "{}chunk {} of the pipeline needs what chunk {} computes: list modules in the order of "

@@ -46,6 +46,7 @@ std::vector<Api> state_api();
 std::vector<Api> run_api();
 std::vector<Api> func_api();
 std::vector<Api> gradient_api();
+std::vector<Api> plugin_op_api();
 std::vector<Api> draft_view_api();
 std::vector<Api> draft_edit_api();
 std::vector<Api> draft_hook_api();

@@ -194,7 +194,9 @@ void refuse_unused_conditions(const Program& program, size_t first,
   for (auto& [state, next] : program.updates()) used[static_cast<size_t>(next)] = 1;
   for (size_t i = first; i < program.ops().size(); ++i) {
     const Op& op = program.ops()[i];
-    if (op.kind != "pointwise" || used[static_cast<size_t>(op.out[0])]) continue;
+    // What a derivative brings along, op.twin, is no condition of the script's.
+    if (op.kind != "pointwise" || op.twin != kNone || used[static_cast<size_t>(op.out[0])])
+      continue;
     const bool boolean = program.type(op.out[0]).dtype == ORR_BOOL;
     if (!boolean && !compares_with_number(op.site.line)) continue;
     fail(ORR_INVALID,

@@ -134,13 +134,14 @@ const char* kind_name(uint32_t kind) {
     case ORR_KIND_COMM: return "comm";
     case ORR_KIND_STRATEGY: return "strategy";
     case ORR_KIND_OBSERVER: return "observer";
+    case ORR_KIND_OP: return "op";
     default: return "device";
   }
 }
 
 std::string kinds_text(uint32_t kinds) {
   std::string text;
-  for (uint32_t kind = ORR_KIND_KERNEL; kind <= ORR_KIND_DEVICE; kind *= 2)
+  for (uint32_t kind = ORR_KIND_KERNEL; kind <= ORR_KIND_OP; kind *= 2)
     if (kinds & kind) text += (text.empty() ? "" : "+") + std::string(kind_name(kind));
   return text;
 }
@@ -269,6 +270,9 @@ const orr_strategy_api& Registry::strategy(const std::string& name) {
 }
 const orr_observer_api& Registry::observer(const std::string& name) {
   return table<orr_observer_api>(ORR_KIND_OBSERVER, find(ORR_KIND_OBSERVER, name));
+}
+const orr_op_api& Registry::op(const std::string& name) {
+  return table<orr_op_api>(ORR_KIND_OP, find(ORR_KIND_OP, name));
 }
 const orr_device_api& Registry::device(const std::string& name) {
   return name == "host" ? services::host_device()

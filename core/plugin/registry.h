@@ -9,6 +9,7 @@
 #include <orrery/device.h>
 #include <orrery/kernel.h>
 #include <orrery/observer.h>
+#include <orrery/op.h>
 #include <orrery/plugin.h>
 #include <orrery/strategy.h>
 
@@ -47,6 +48,7 @@ class Registry {
   const orr_comm_api& comm(const PluginFile& file);  // this very build
   const orr_strategy_api& strategy(const std::string& name);
   const orr_observer_api& observer(const std::string& name);
+  const orr_op_api& op(const std::string& name);
   const orr_device_api& device(const std::string& name);  // "host" is the core's own
 
   // Names of loadable plugins with this ORR_KIND_ bit, sorted.

@@ -172,6 +172,17 @@ void fill_holes(Made<orr_device_api> m) {
   fill<"graph_destroy", &T::graph_destroy>(m);
 }
 
+void fill_holes(Made<orr_op_api> m) {
+  using T = orr_op_api;
+  fill<"count", &T::count>(m);
+  fill<"describe", &T::describe>(m);
+  fill<"example", &T::example>(m);
+  fill<"shape", &T::shape>(m);
+  fill<"forward", &T::forward>(m);
+  fill<"backward", &T::backward>(m);
+  fill<"factors", &T::factors>(m);
+}
+
 }  // namespace
 
 template <class T>
@@ -198,6 +209,7 @@ template std::unique_ptr<orr_kernel_api> complete_table(const void*, const std::
 template std::unique_ptr<orr_comm_api> complete_table(const void*, const std::string&);
 template std::unique_ptr<orr_strategy_api> complete_table(const void*, const std::string&);
 template std::unique_ptr<orr_observer_api> complete_table(const void*, const std::string&);
+template std::unique_ptr<orr_op_api> complete_table(const void*, const std::string&);
 template std::unique_ptr<orr_device_api> complete_table(const void*, const std::string&);
 
 }  // namespace orrery

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "program/build.h"
-#include "program/op.h"
 #include "program/relate.h"
 
 namespace orrery {
@@ -27,22 +26,32 @@ ValueId unrepeated(const Program& p, ValueId weight) {
 // batch otherwise (Program::completed, gathered rows), or those of the rest with means held fixed.
 enum class Pass { all, means, whole, others };
 
+// Whether cotangents end here on purpose.
+bool ends_cotangents(const Op& op) { return op.kind == "stop_gradient" || op.kind == "total"; }
+
+// For each value whether it is one of `wrt` or depends on one, through the ops from `first` on.
+std::vector<char> dependents(const Program& p, const std::vector<ValueId>& wrt, size_t first) {
+  std::vector<char> found(p.values().size());
+  for (ValueId v : wrt) found[static_cast<size_t>(v)] = true;
+  for (size_t i = first; i < p.ops().size(); ++i) {
+    const Op& op = p.ops()[i];
+    if (ends_cotangents(op) || std::none_of(op.in.begin(), op.in.end(), [&](ValueId v) {
+          return found[static_cast<size_t>(v)];
+        }))
+      continue;
+    for (ValueId v : op.out)
+      if (is_real(p.type(v).dtype)) found[static_cast<size_t>(v)] = true;
+  }
+  return found;
+}
+
 // Cotangents of activations are summed where they meet; those of leaves (wrt) stay apart by use.
 class Reverse : public Gradient {
  public:
-  Reverse(Program& p, const std::vector<ValueId>& wrt)
-      : Gradient(p), needed_(p.values().size()), whole_(p.values().size()) {
-    for (ValueId v : wrt) needed_[static_cast<size_t>(v)] = leaf_[v] = true;
-    for (const Op& op : p.ops()) {
-      if (op.kind == "stop_gradient" || op.kind == "total") continue;
-      bool any = std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return depends(v); });
-      for (ValueId v : op.out) needed_[static_cast<size_t>(v)] = any && is_real(p.type(v).dtype);
-      const bool completes = op.kind == "batch_sum" || op.kind == "batch_gather";
-      bool whole = std::any_of(op.in.begin(), op.in.end(),
-                               [&](ValueId v) { return completes ? depends(v) : is_whole(v); });
-      for (ValueId v : op.out)
-        whole_[static_cast<size_t>(v)] = whole && depends(v) && p.value(v).batch == Batch::none;
-    }
+  Reverse(Program& p, const std::vector<ValueId>& wrt, size_t first = 0)
+      : Gradient(p), needed_(dependents(p, wrt, first)), first_(first), whole_(p.values().size()) {
+    for (ValueId v : wrt) leaf_[v] = true;
+    for (size_t i = first; i < p.ops().size(); ++i) mark_whole(p.ops()[i]);
   }
 
   // Whether the loss has a term that is made of the whole batch and is no mean over its samples.
@@ -74,22 +83,26 @@ class Reverse : public Gradient {
       dx = p.pointwise(ORR_FN_MUL, {dx, build::weight_like(p, dx)});
     if (leaf_.count(x)) {
       uses_[x].push_back(dx);
-      return;
+      if (!is_made_of_leaves(x)) return;
     }
     auto [at, fresh] = cotangent_.emplace(x, dx);
     if (!fresh) at->second = p.pointwise(ORR_FN_ADD, {at->second, dx});
   }
 
   void run(size_t n_ops, Pass pass) {
-    Site before = p.site();
+    const Site before = p.site();
+    const OpId twin = p.twin();
     pass_ = pass;
-    for (size_t i = n_ops; i-- > 0;) {
+    for (size_t i = n_ops; i-- > first_;) {
       Op op = p.ops()[i];  // a copy: gradients append ops
       bool reached =
           std::any_of(op.out.begin(), op.out.end(), [&](ValueId v) { return get(v) != kNone; });
       if (!reached || leaves_out(op)) continue;
       const OpDef& def = op_def(op.kind);
-      if (!def.gradient) continue;
+      if (!def.gradient) {
+        refuse(op);
+        continue;
+      }
       const bool of_means =
           p.value(op.out[0]).batch == Batch::mean && op.kind != "batch_mean" && pass != Pass::all;
       if (of_means) check_terms(op);
@@ -101,7 +114,7 @@ class Reverse : public Gradient {
       def.gradient(*this, op);
     }
     above_means_ = false, op_ = nullptr;
-    p.set_twin(kNone);
+    p.set_twin(twin);
     p.set_site(before);
   }
 
@@ -135,10 +148,34 @@ class Reverse : public Gradient {
     return static_cast<size_t>(x) < whole_.size() && whole_[static_cast<size_t>(x)];
   }
 
+  void mark_whole(const Op& op) {
+    const bool completes = op.kind == "batch_sum" || op.kind == "batch_gather";
+    const bool whole = std::any_of(op.in.begin(), op.in.end(),
+                                   [&](ValueId v) { return completes ? depends(v) : is_whole(v); });
+    for (ValueId v : op.out)
+      whole_[static_cast<size_t>(v)] = whole && depends(v) && p.value(v).batch == Batch::none;
+  }
+
   // Whether cotangents of what the op makes are another pass's.
   bool leaves_out(const Op& op) const {
     if (op.kind == "batch_mean") return pass_ == Pass::others || pass_ == Pass::whole;
     return pass_ == Pass::others && is_whole(op.out[0]);
+  }
+
+  // Whether cotangents of x, a leaf, go on to other leaves.
+  bool is_made_of_leaves(ValueId x) const {
+    const OpId maker = p.value(x).producer;
+    if (maker == kNone || static_cast<size_t>(maker) < first_) return false;
+    const Op& op = p.ops()[static_cast<size_t>(maker)];
+    return !ends_cotangents(op) &&
+           std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return depends(v); });
+  }
+
+  void refuse(const Op& op) const {
+    for (ValueId v : op.in)
+      if (depends(v))
+        fail(ORR_FAILED, "{}{} has no derivative: let none through, with :stop_gradient()",
+             op.site.prefix(), op.kind);
   }
 
   void check_terms(const Op& op) const {
@@ -148,6 +185,7 @@ class Reverse : public Gradient {
   }
 
   std::vector<char> needed_;
+  size_t first_;             // op
   std::vector<char> whole_;  // one for all samples, but made of them
   std::map<ValueId, bool> leaf_;
   std::map<ValueId, ValueId> cotangent_;
@@ -164,18 +202,145 @@ ValueId sum(Program& p, const std::vector<ValueId>& terms) {
   return total;
 }
 
+// What a loss of means and other terms gives to each of `wrt`.
+struct Halves {
+  std::vector<std::vector<ValueId>> means;  // by use, not yet divided by `weight`
+  std::vector<ValueId> others;              // kNone: nothing
+  ValueId weight = kNone;
+};
+
+ValueId one_weight(const std::vector<std::pair<ValueId, Site>>& weights) {
+  ValueId one = kNone;
+  for (auto& [weight, site] : weights) {
+    if (one != kNone && weight != one)
+      fail(ORR_FAILED,
+           "{}this mean has other weights than the loss's first one; a loss divides by "
+           "one summed weight: give all terms the same weights, or return the term as an auxiliary "
+           "output",
+           site.prefix());
+    one = weight;
+  }
+  return one;
+}
+
+// Others with means held constant, in phase `late`; those through the means with `scale`.
+Halves halves(Program& p, ValueId loss, const std::vector<ValueId>& wrt, ValueId cotangent,
+              ValueId scale, Phase late) {
+  const size_t n = p.ops().size();
+  Reverse batch(p, wrt), penalty(p, wrt), whole(p, wrt);
+  batch.add(loss, scale);
+  penalty.add(loss, cotangent);
+  if (p.value(loss).batch == Batch::mean) batch.run(n, Pass::means);
+  Halves found;
+  found.weight = one_weight(batch.weights());
+  if (whole.has_whole(loss)) {  // as the mean over the samples of what each of them is given
+    if (found.weight == kNone) found.weight = build::total_weight(p, p.type(loss).dtype);
+    const ValueId sum = p.cast(found.weight, p.type(loss).dtype);
+    whole.add(loss, p.pointwise(ORR_FN_MUL, {sum, scale}));
+    whole.run(n, Pass::whole);
+  }
+  p.set_phase(late);
+  penalty.run(n, Pass::others);
+  for (ValueId v : wrt) {
+    found.means.emplace_back();
+    for (Reverse* pass : {&batch, &whole})
+      for (ValueId use : pass->uses(v))
+        if (p.value(use).batch != Batch::none) found.means.back().push_back(use);
+    found.others.push_back(sum(p, penalty.uses(v)));
+  }
+  return found;
+}
+
+// Whether y comes of a mean over the batch that depends on one of `wrt`.
+bool comes_of_mean(const Program& p, ValueId y, const std::vector<ValueId>& wrt) {
+  const std::vector<char> depends = dependents(p, wrt, 0);
+  std::vector<char> reached(p.values().size());
+  reached[static_cast<size_t>(y)] = true;
+  for (auto op = p.ops().rbegin(); op != p.ops().rend(); ++op) {
+    const bool on_way = std::any_of(op->out.begin(), op->out.end(), [&](ValueId v) {
+      return reached[static_cast<size_t>(v)] && depends[static_cast<size_t>(v)];
+    });
+    if (!on_way) continue;
+    if (op->kind == "batch_mean") return true;
+    for (ValueId v : op->in) reached[static_cast<size_t>(v)] = true;
+  }
+  return false;
+}
+
+// The sum over the batch of what the uses give, divided by the weight.
+ValueId mean_of(Program& p, const std::vector<ValueId>& uses, ValueId weight) {
+  if (uses.empty()) return kNone;
+  const ValueId whole = sum(p, uses);
+  const Type type = p.type(whole);
+  const ValueId divided = p.cast(whole, p.type(weight).dtype);
+  return p.cast(p.add1("batch_mean", {divided, build::broadcast(p, weight, type.dims)}),
+                type.dtype);
+}
+
+std::vector<ValueId> derivatives_of_mean(Program& p, ValueId y, ValueId cotangent,
+                                         const std::vector<ValueId>& wrt) {
+  for (size_t i = 0; i < wrt.size(); ++i)
+    if (p.value(wrt[i]).batch != Batch::none)
+      p.fail_here(fmt::format(
+          "grad: value {} {} is one of {}, and the derivative of a mean over the batch is divided "
+          "by the weight of all samples, which is known only after all microbatches; differentiate "
+          "the samples' sum, with :sum() in place of :mean()",
+          i + 1, to_string(p.type(wrt[i])),
+          p.value(wrt[i]).batch == Batch::sharded ? "each sample" : "the whole batch"));
+  const Halves h = halves(p, y, wrt, cotangent, cotangent, p.phase());
+  std::vector<ValueId> found;
+  for (size_t i = 0; i < wrt.size(); ++i) {
+    ValueId mean = mean_of(p, h.means[i], h.weight), other = h.others[i];
+    found.push_back(mean == kNone    ? other
+                    : other == kNone ? mean
+                                     : p.pointwise(ORR_FN_ADD, {mean, other}));
+  }
+  return found;
+}
+
 }  // namespace
 
 std::vector<ValueId> pull_back(Program& p, const std::vector<ValueId>& outputs,
                                const std::vector<ValueId>& cotangents,
-                               const std::vector<ValueId>& wrt) {
+                               const std::vector<ValueId>& wrt, OpId first) {
   size_t n = p.ops().size();
-  Reverse reverse(p, wrt);
+  Reverse reverse(p, wrt, static_cast<size_t>(first));
   for (size_t i = 0; i < outputs.size(); ++i) reverse.add(outputs[i], cotangents[i]);
   reverse.run(n, Pass::all);
   std::vector<ValueId> found;
   for (ValueId v : wrt) found.push_back(sum(p, reverse.uses(v)));
   return found;
+}
+
+std::vector<ValueId> derivatives(Program& p, ValueId y, ValueId cotangent,
+                                 const std::vector<ValueId>& wrt) {
+  for (size_t i = 0; i < wrt.size(); ++i)
+    if (!dependents(p, {wrt[i]}, 0)[static_cast<size_t>(y)])
+      p.fail_here(fmt::format(
+          "grad: what is differentiated does not depend on value {} {} by way of real numbers; "
+          "leave it out, or write zeros where zeros are meant",
+          i + 1, to_string(p.type(wrt[i]))));
+  std::vector<ValueId> found = comes_of_mean(p, y, wrt) ? derivatives_of_mean(p, y, cotangent, wrt)
+                                                        : pull_back(p, {y}, {cotangent}, wrt);
+  for (size_t i = 0; i < wrt.size(); ++i)  // piecewise constant
+    if (found[i] == kNone) found[i] = build::zeros_like(p, wrt[i]);
+  return found;
+}
+
+void gradient_by_parts(Gradient& g, const Op& op,
+                       std::vector<ValueId> (*parts)(Program&, const Op&)) {
+  Program& p = g.p;
+  const auto first = static_cast<OpId>(p.ops().size());
+  std::vector<ValueId> made = parts(p, op), outputs, cotangents, wrt;
+  for (size_t j = 0; j < made.size(); ++j) {
+    const ValueId dy = g.dy(static_cast<int>(j));
+    if (dy != kNone) outputs.push_back(made[j]), cotangents.push_back(dy);
+  }
+  for (ValueId v : op.in)
+    if (g.wanted(v) && !std::count(wrt.begin(), wrt.end(), v)) wrt.push_back(v);
+  const std::vector<ValueId> found = pull_back(p, outputs, cotangents, wrt, first);
+  for (size_t i = 0; i < wrt.size(); ++i)
+    if (found[i] != kNone) g.add(wrt[i], found[i]);
 }
 
 Differentiated differentiate(Program& p, ValueId loss, const std::vector<ValueId>& wrt,
@@ -185,44 +350,13 @@ Differentiated differentiate(Program& p, ValueId loss, const std::vector<ValueId
                 "; take its mean");
   if (p.value(loss).batch == Batch::sharded || p.value(loss).batch == Batch::partial)
     p.fail_here("the loss is a sum over the batch; return a mean, such as x:mean()");
-  size_t n = p.ops().size();
-  Differentiated result;
   p.set_phase(Phase::backward);
   ValueId one = p.constant(1, p.type(loss).dtype);
-  Reverse batch(p, wrt);
-  batch.add(loss, scale == kNone ? one : scale);
-  Reverse penalty(p, wrt);
-  penalty.add(loss, one);
-  Reverse whole(p, wrt);
-  bool is_mean = p.value(loss).batch == Batch::mean;
-  if (is_mean) batch.run(n, Pass::means);
-  for (auto& [weight, site] : batch.weights()) {
-    if (result.weight != kNone && weight != result.weight)
-      fail(ORR_FAILED,
-           "{}this mean has other weights than the loss's first one; a loss divides by "
-           "one summed weight: give all terms the same weights, or return the term as an auxiliary "
-           "output",
-           site.prefix());
-    result.weight = weight;
-  }
-  if (whole.has_whole(loss)) {  // as the mean over the samples of what each of them is given
-    if (result.weight == kNone) result.weight = build::total_weight(p, p.type(loss).dtype);
-    const ValueId sum = p.cast(result.weight, p.type(loss).dtype);
-    whole.add(loss, scale == kNone ? sum : p.pointwise(ORR_FN_MUL, {sum, scale}));
-    whole.run(n, Pass::whole);
-  }
-  p.set_phase(Phase::update);
-  penalty.run(n, Pass::others);
-  for (ValueId v : wrt) {
-    GradientParts parts;
-    for (Reverse* pass : {&batch, &whole})
-      for (ValueId use : pass->uses(v))
-        if (p.value(use).batch == Batch::partial) parts.partial.push_back(use);
-    std::vector<ValueId> rest = penalty.uses(v);
-    parts.regular = sum(p, rest);
-    result.parts.push_back(parts);
-  }
+  const Halves h = halves(p, loss, wrt, one, scale == kNone ? one : scale, Phase::update);
   p.set_phase(Phase::forward);
+  Differentiated result;
+  result.weight = h.weight;
+  for (size_t i = 0; i < wrt.size(); ++i) result.parts.push_back({h.means[i], h.others[i]});
   return result;
 }
 

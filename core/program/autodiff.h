@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "program/op.h"
 #include "program/program.h"
 
 namespace orrery {
@@ -30,9 +31,21 @@ struct Differentiated {
 Differentiated differentiate(Program& p, ValueId loss, const std::vector<ValueId>& wrt,
                              ValueId scale = kNone);
 
-// The cotangents of `wrt` given those of `outputs`: the bare mechanism, for one phase.
+// The cotangents of `wrt` given those of `outputs`, through the ops from `first` on: the bare
+// mechanism, for one phase. kNone where none arrives. A mean over the batch passes its cotangent on
+// undivided.
 std::vector<ValueId> pull_back(Program& p, const std::vector<ValueId>& outputs,
                                const std::vector<ValueId>& cotangents,
-                               const std::vector<ValueId>& wrt);
+                               const std::vector<ValueId>& wrt, OpId first = 0);
+
+// The derivatives of `y` by `wrt`, times `cotangent` (of y's type), as values that can be
+// differentiated again. Of a mean over the batch they are means over it, too. Throws Error with the
+// current site's prefix where y depends on none of a value, and where they cannot be formed.
+std::vector<ValueId> derivatives(Program& p, ValueId y, ValueId cotangent,
+                                 const std::vector<ValueId>& wrt);
+
+// The gradient of an op that `parts` writes as ops which have one: of its outputs, in their order.
+void gradient_by_parts(Gradient& g, const Op& op,
+                       std::vector<ValueId> (*parts)(Program&, const Op&));
 
 }  // namespace orrery

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "program/custom_kind.h"
 
 namespace orrery {
 
@@ -40,6 +41,7 @@ const OpDef& op_def(const std::string& kind) {
     if (kind == def->kind) return *def;
     known.push_back(def->kind);
   }
+  if (const OpDef* custom = custom_kind(kind)) return *custom;
   fail(ORR_INVALID, "there is no op '{}'{}", kind, did_you_mean(kind, known));
 }
 

@@ -145,6 +145,7 @@ class Program {
   Phase phase() const { return phase_; }
   // Ops added from now on differentiate this forward op; kNone: none.
   void set_twin(OpId op) { twin_ = op; }
+  OpId twin() const { return twin_; }
 
   // -- reading
   // -------------------------------------------------------------------------------------

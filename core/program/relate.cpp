@@ -2,9 +2,11 @@
 #include "program/relate.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/error.h"
+#include "program/custom_kind.h"
 #include "program/op.h"
 
 namespace orrery {
@@ -19,25 +21,80 @@ void relate_all(Program& p, const Op& op, Batch batch) {
   for (ValueId v : op.out) p.mutable_value(v).batch = batch;
 }
 
+// Whether x holds nothing but zeros, for all to see.
+bool is_zero(const Program& p, ValueId x) {
+  for (OpId maker = p.value(x).producer; maker != kNone; maker = p.value(x).producer) {
+    const Op& op = p.ops()[static_cast<size_t>(maker)];
+    if (op.kind == "pointwise" && op.in.empty())
+      return op.expr.instrs.back().fn == ORR_FN_CONST && op.expr.instrs.back().imm == 0;
+    const bool same = op.kind == "reshape" || op.kind == "transpose" ||
+                      (op.kind == "pointwise" && op.expr.instrs.size() == 1);
+    if (!same) return false;
+    x = op.in[0];
+  }
+  return false;
+}
+
+// The inputs in which a kind is linear, taken together, whatever the others hold; gradients in the
+// cotangent, their first. Empty: not known here.
+std::vector<size_t> linear_inputs(const Op& op) {
+  static const std::map<std::string, std::vector<size_t>> some = {
+      {"gather", {0}},         {"scatter_add", {1}},
+      {"slice_at", {0}},       {"update_slice", {0, 1}},
+      {"softmax_grad", {0}},   {"layernorm_grad", {0}},
+      {"rmsnorm_grad", {0}},   {"norm_param_grad", {0}},
+      {"attention_grad", {0}}, {"cross_entropy_grad", {0}}};
+  static const std::set<std::string> moves = {"reshape", "transpose",     "split",
+                                              "concat",  "stop_gradient", "vary"};
+  if (const auto at = some.find(op.kind); at != some.end()) return at->second;
+  const bool sum = op.kind == "reduce" && attr_text(op.attrs, "fn", "") == "sum";
+  std::vector<size_t> all;
+  if (sum || moves.count(op.kind) || is_exchange(op.kind))
+    for (size_t i = 0; i < op.in.size(); ++i) all.push_back(i);
+  return all;
+}
+
+// Of an op of such a kind: `varies` says which inputs are meant.
+bool is_linear_by_kind(const Program& p, const Op& op, const std::vector<char>& varies,
+                       bool homogeneous) {
+  const std::vector<size_t> places = linear_inputs(op);
+  for (size_t i = 0; i < op.in.size(); ++i) {
+    const bool linear = std::count(places.begin(), places.end(), i) > 0;
+    if (varies[i] ? !linear : linear && homogeneous && !is_zero(p, op.in[i])) return false;
+  }
+  return true;
+}
+
+bool is_linear_choice(const Op& op, const std::vector<char>& varies, bool homogeneous) {
+  const orr_instr& last = op.expr.instrs.back();
+  auto from = [&](int32_t r) { return op.expr.instrs[static_cast<size_t>(r)]; };
+  auto varying = [&](int32_t r) {
+    return from(r).fn == ORR_FN_INPUT && varies[static_cast<size_t>(from(r).a)];
+  };
+  auto fits = [&](int32_t r) {
+    return varying(r) || !homogeneous || (from(r).fn == ORR_FN_CONST && from(r).imm == 0);
+  };
+  return !varying(last.a) && fits(last.b) && fits(last.c);
+}
+
 // Whether f(x, c) is linear in x, the inputs of relation `kind`, for any values c of the others;
 // with `homogeneous` also f(0, c) = 0, so that it may be applied to the summands of a sum.
 bool is_linear(const Program& p, const Op& op, Batch kind, bool homogeneous) {
-  static const std::set<std::string> moves = {"reshape", "transpose",     "split",
-                                              "concat",  "stop_gradient", "vary"};
-  auto varies = [&](ValueId v) { return p.value(v).batch == kind; };
-  const bool all = std::all_of(op.in.begin(), op.in.end(), varies);
-  if (moves.count(op.kind) || is_exchange(op.kind)) return all || !homogeneous;
-  if (op.kind == "reduce") return attr_text(op.attrs, "fn", "") == "sum";
-  if (op.kind != "pointwise") return false;
+  std::vector<char> varies;
+  for (ValueId v : op.in) varies.push_back(p.value(v).batch == kind);
+  if (op.kind == "matmul") return varies[0] != varies[1];
+  if (op.kind != "pointwise") return is_linear_by_kind(p, op, varies, homogeneous);
   const orr_instr& last = op.expr.instrs.back();
   auto from = [&](int32_t r) {
     const orr_instr& i = op.expr.instrs[static_cast<size_t>(r)];
-    return i.fn == ORR_FN_INPUT && varies(op.in[static_cast<size_t>(i.a)]);
+    return i.fn == ORR_FN_INPUT && varies[static_cast<size_t>(i.a)];
   };
   if (last.fn == ORR_FN_INPUT) return true;
   if (last.fn == ORR_FN_MUL) return from(last.a) != from(last.b);
   if (last.fn == ORR_FN_DIV) return from(last.a) && !from(last.b);
+  if (last.fn == ORR_FN_SELECT) return is_linear_choice(op, varies, homogeneous);
   if (!scalar_fn(last.fn).linear || !is_real(last.dtype)) return false;
+  const bool all = std::all_of(varies.begin(), varies.end(), [](char v) { return v != 0; });
   const bool constants = std::any_of(op.expr.instrs.begin(), op.expr.instrs.end(),
                                      [](const orr_instr& i) { return i.fn == ORR_FN_CONST; });
   return !homogeneous || (all && !constants);
@@ -111,6 +168,8 @@ void relate_samples(Program& p, const Op& op) {
       v.batch_dim = static_cast<int32_t>(at - s.out[j].begin());
       if (v.type.dims[static_cast<size_t>(v.batch_dim)] % std::max<int64_t>(p.batch_size(), 1))
         p.fail_here(op.kind + ": cuts the batch dim into pieces: " + to_string(v.type.dims));
+    } else if (custom_kind(op.kind)) {
+      p.fail_here(op.kind + ": gives no result for each sample; its factors leave the batch out");
     } else if (fn != "sum" && fn != "sumsq") {
       p.fail_here(
           "the " + fn +

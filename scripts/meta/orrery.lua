@@ -186,6 +186,16 @@ function orrery.buffer(dims, options) end
 ---@return orrery.Scalar
 function orrery.input(name, value) end
 
+---@class orrery.grad.Options
+---@field grad_output? orrery.Tensor for a `y` with dims: what multiplies its derivatives
+
+---The derivatives of the scalar `y` by each tensor of the list `values`: parameters, batch fields or what was computed on the way to `y`. They are tensors of this function and can be differentiated again. Of the samples' sum, `y:sum()`, each sample has its own; of a mean over the batch those by parameters are means over it as well.
+---@param y orrery.Tensor
+---@param values table
+---@param options? orrery.grad.Options
+---@return orrery.Tensor[]
+function orrery.grad(y, values, options) end
+
 ---@class orrery.init.Options
 ---@field comm? string name of a comm plugin (default '')
 
@@ -303,6 +313,25 @@ function orrery.log(format, ...) end
 ---@param model orrery.Module|table
 ---@return string
 function orrery.digest(model) end
+
+---@class orrery.op.Options
+---@field name? string of letters, digits and _; required
+---@field inputs? integer tensors that it takes (default 1)
+---@field options? table {name = default}: numbers, texts and booleans (default {})
+---@field shape? fun(o,...):integer[] the result's shape from those of the inputs; required
+---@field forward? fun(o,x,...):orrery.Tensor required; uses no tensor that was not handed to it
+---@field backward? fun(o,dy,y,x,...) gives one gradient for each x (nil: none)
+---@field examples? table {{shape, ...}, ...}: lists of the inputs' shapes, for orrery.check_op (default {})
+
+---An op of the script's own, written in others. It is called by what comes back, and as orrery.ops.NAME: with its inputs and then, if it has options, a table of them. Where its work is done, what it costs and, without `backward`, its gradient follow from what `forward` is made of. orrery.check_op tries it.
+---@param definition orrery.op.Options
+---@return fun(...):orrery.Tensor
+function orrery.op(definition) end
+
+---Tries an op of orrery.op, or of a plugin, on its examples, in f64, and is an error where it does not hold what it says: its shape; its derivative and that one's own against central differences. a loss, as a step of its own, and prints their bits
+---@param name string as in orrery.ops
+---@param what? 'shape'|'gradient'|'second'|'training' one of these alone; "training" takes three steps with the op in
+function orrery.check_op(name, what) end
 
 ---@class orrery.Tensor
 ---@field shape integer[]
@@ -712,6 +741,22 @@ function orrery.engine.scalar(name, dtype) end
 ---@param backward function
 ---@return orrery.Tensor
 function orrery.engine.with_gradient(y, xs, backward) end
+
+---The ops of all plugins: {name =, plugin =, inputs =, options = {name = default}}.
+---@return table[]
+function orrery.engine.plugin_ops() end
+
+---What op `number` of that list makes of the tensors `xs`, given all its options.
+---@param number integer
+---@param given table
+---@param xs table
+---@return orrery.Tensor
+function orrery.engine.plugin_op(number, given, xs) end
+
+---The inputs that op `number` is tried on: lists of {shape =, dtype =}.
+---@param number integer
+---@return table[]
+function orrery.engine.plugin_op_examples(number) end
 
 ---The ranks of this job.
 ---@return orrery.World

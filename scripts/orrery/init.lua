@@ -37,6 +37,10 @@ orrery.value_and_grad = compile.value_and_grad
 
 orrery.gradient = require "orrery.gradient"
 
+-- orrery.ops.NAME(x, ..., {option = value}): an op of orrery.op.
+local op = require "orrery.op"
+orrery.op, orrery.ops, orrery.check_op = op.define, op.ops, require "orrery.op_judge"
+
 --- orrery.parameters(model)
 --- The trained tensors of a module or of a table of modules, in natural order of their paths.
 ---@param model orrery.Module|table
@@ -64,7 +68,7 @@ function orrery.digest(model)
   return engine.digest(states)
 end
 
-for _, name in ipairs { "compile", "func", "value_and_grad", "gradient", "parameters", "log", "digest" } do
+for _, name in ipairs { "compile", "func", "value_and_grad", "gradient", "op", "check_op", "parameters", "log", "digest" } do
   orrery[name] = engine.keep_frame(orrery[name])
 end
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-from installed import Installed
+from installed import Installed, words_of
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 
@@ -49,6 +49,31 @@ class Examples(Installed):
             plans = {by: run("plan", by) for by in digests}
             self.assertEqual(plans["frugal"], plans["frugal_lua"])
             self.assertNotEqual(plans["frugal"], plans["nothing"])
+
+    def trains_alike(self, project):
+        """What train.lua prints, one text on 1, 2 and 3 ranks."""
+        printed = {self.call(["orrery", "run", "-n", str(ranks), "train.lua"], project,
+                             ORRERY_PLUGIN_PATH=str(project / "build")) for ranks in (1, 2, 3)}
+        self.assertEqual(len(printed), 1, printed)
+        return printed.pop()
+
+    def test_the_op_with_a_kernel_trains_alike_on_any_number_of_ranks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            lines = self.trains_alike(self.build("plugin-ema", folder)).splitlines()
+            self.assertEqual(lines[0], "ema 2 1 4.5")
+            self.assertIn("digest ", lines[-1])
+
+    def test_the_op_trains_alike_on_any_number_of_ranks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            project = self.build("plugin-squash", folder)
+            self.assertIn("digest ", self.trains_alike(project))
+            refused = project / "refused.lua"
+            refused.write_text('local orrery = require "orrery"\nlocal f = orrery.func(function(x)\n'
+                               '  local y = orrery.ops.squash(x)\n  return y\nend)\nf { 1.0 }\n')
+            done = words_of(["orrery", "run", str(refused)], cwd=project,
+                            env=self.environment | {"ORRERY_PLUGIN_PATH": str(project / "build")})
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("refused.lua:3: ops.squash: squash needs rows", done.stderr)
 
     def test_the_observer_writes_its_table(self):
         with tempfile.TemporaryDirectory() as folder:

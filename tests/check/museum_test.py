@@ -3,10 +3,12 @@
 
 Arguments: the build tree, then PLUGIN=TEST, or PLUGIN=TEST@SEED, of each.
 """
+import subprocess
 import sys
+import tempfile
 import unittest
 
-from trials import Trial
+from trials import BUILD, ENVIRONMENT, Trial
 
 TRIALS = [Trial(argument) for argument in sys.argv[2:]]
 
@@ -22,6 +24,16 @@ class Museum(unittest.TestCase):
                 self.assertEqual((test["test"], test["state"]), (trial.test, "FAILED"))
                 for what in ("contract", "expected", "got"):
                     self.assertNotEqual(test[what], "", what)
+
+    def test_an_op_of_two_plugins_is_refused(self):
+        plugins = [trial.plugin for trial in TRIALS if trial.name.startswith("museum-op-")][:2]
+        with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+            script.write('local op = require "orrery".ops.softsign\n')
+            script.flush()
+            done = subprocess.run([BUILD / "orrery", "run", script.name], capture_output=True, text=True, timeout=60,
+                                  env=ENVIRONMENT | {"ORRERY_PLUGIN_PATH": ":".join(plugins)})
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, r"ops.softsign is in two plugins, '\w+' and '\w+': remove one of them")
 
     def test_a_seed_gives_its_own_numbers(self):
         [picky] = [trial for trial in TRIALS if trial.seed != 1]

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "program/autodiff.h"
 #include "program/build.h"
 #include "program/build_comm.h"
 #include "program/state.h"
@@ -186,6 +187,8 @@ void RandomTraining::apply(const Entry& e) {
     if (dim[i] != kNone) dims[static_cast<size_t>(dim[i])] = batch_;
     in.push_back(dim[i] != kNone ? samples(dims, dim[i], e.in[i]) : shared(dims, e.in[i]));
   }
+  if (!e.gradient && !e.refuses.empty())
+    for (ValueId& v : in) v = build::stop_gradient(p_, v);
   Ids out = e.build(p_, in);
   static const std::set<std::string> with_statistics = {"layernorm", "rmsnorm", "attention",
                                                         "cross_entropy"};
@@ -225,7 +228,7 @@ ValueId RandomTraining::of_batch(ValueId x) {
 void RandomTraining::extra() {
   ValueId x = build::reshape(p_, build::batch_first(p_, any(sharded_)), {batch_, -1});
   const int64_t width = p_.type(x).dims[1];
-  switch (pick(13)) {
+  switch (pick(14)) {
     case 0: return keep(p_.pointwise(ORR_FN_ADD, {x, shared({width}, {})}));
     case 1: return keep(p_.pointwise(ORR_FN_MUL, {x, shared({1, width}, {})}));
     case 2: return keep(summed());
@@ -253,10 +256,22 @@ void RandomTraining::extra() {
       ValueId alike = build::matmul(p_, x, build::all_gather(p_, x, build::kBatch, 0), false, true);
       return keep(build::cross_entropy(p_, alike, build::sample_index(p_), kNone, std::nullopt));
     }
+    case 12: return derivative();
     default:
       return keep(p_.pointwise(ORR_FN_MUL, {p_.pointwise(ORR_FN_TANH, {x}),
                                             p_.cast(p_.scalar_input("lr", ORR_F32), ORR_F32)}));
   }
+}
+
+// Of a sum over the batch by what samples have, or of a mean by what they share.
+void RandomTraining::derivative() {
+  const bool own = chance(0.5);
+  ValueId y = p_.pointwise(ORR_FN_SIN, {any(sharded_)});
+  y = own ? build::reduce(p_, "sum", y, {}, false) : build::mean(p_, y, {}, false);
+  const ValueId x = own ? any(sharded_) : any(shared_);
+  smooth_ = false;  // slopes may jump
+  const ValueId d = derivatives(p_, y, p_.constant(1, ORR_F32), {x})[0];
+  keep(own ? into(d, -2, 2) : d);
 }
 
 // A state's next value out of the whole batch, of its old value, or of both.

@@ -53,6 +53,7 @@ class RandomTraining {
   ValueId of_batch(ValueId x);
   void apply(const Entry& e);
   void extra();
+  void derivative();
   void update_state();
   ValueId term();
   ValueId loss();

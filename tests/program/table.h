@@ -40,6 +40,7 @@ struct Entry {
   std::vector<Type> out;    // dtype 0: the real dtype
   std::vector<Bad> bad;     // empty: made by gradients or lowering only, never from a script
   bool gradient = true;     // false: cotangents stop here, on purpose
+  std::string refuses;      // error of derivatives it has not: its own, or the second ones
   double eps = 1e-6;        // step of the finite differences
   bool sharding = true;     // false: no dim can be cut
   bool like = false;        // the batch comes from dim 0 of input 0, which the op does not read
@@ -53,6 +54,7 @@ std::vector<Entry> all_entries();
 // Each check returns "" or what is wrong.
 std::string check_shape(const Entry& e);
 std::string check_gradient(const Entry& e);   // finite differences in f64 on `reference`
+std::string check_second(const Entry& e);     // of the gradient, in the same way
 std::string check_reference(const Entry& e);  // runs in f32 and f64, all finite
 std::string check_cpu(const Entry& e);        // agrees with `reference` in f32
 std::string check_sharding(const Entry& e);   // 2 and 3 ranks have the bits of one

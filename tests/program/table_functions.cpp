@@ -54,7 +54,7 @@ Entry comparison(int32_t fn) {
 
 void add_unary(std::vector<Entry>& rows) {
   for (int32_t fn : {ORR_FN_NEG, ORR_FN_EXP, ORR_FN_TANH, ORR_FN_SIGMOID, ORR_FN_ERF, ORR_FN_SIN,
-                     ORR_FN_COS, ORR_FN_GELU})
+                     ORR_FN_COS, ORR_FN_GELU, ORR_FN_GELU_GRAD})
     rows.push_back(unary(fn));
   for (int32_t fn : {ORR_FN_SQRT, ORR_FN_RSQRT, ORR_FN_RECIP, ORR_FN_LOG})
     rows.push_back(unary(fn, 0.5, 2));
@@ -63,8 +63,6 @@ void add_unary(std::vector<Entry>& rows) {
     rows.push_back(unary(fn, -4, 4, In::off_grid));
     rows.back().gradient = false;  // piecewise constant
   }
-  rows.push_back(unary(ORR_FN_GELU_GRAD));
-  rows.back().gradient = false;  // itself a gradient: nothing is differentiated twice
   rows.push_back(unary(ORR_FN_ISFINITE));
   rows.back().out[0].dtype = ORR_BOOL, rows.back().gradient = false;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The bootstrap: how a shared object becomes a plugin. Frozen; everything that grows is an
- * interface fetched by id and version (device/1, kernel/1, comm/1, strategy/1, observer/1, host/1).
+ * interface fetched by id and version (device/1, kernel/1, comm/1, strategy/1, observer/1, op/1,
+ * host/1).
  *
  * A plugin exports exactly one symbol, the data object `orrery_plugin`, placed in the ELF section
  * ".orrery_plugin". All but its last field are integers and char arrays, so that the host reads who
@@ -41,7 +42,8 @@ enum {
   ORR_KIND_COMM = 2,
   ORR_KIND_STRATEGY = 4,
   ORR_KIND_OBSERVER = 8,
-  ORR_KIND_DEVICE = 16
+  ORR_KIND_DEVICE = 16,
+  ORR_KIND_OP = 32
 };
 
 /* An interface that the plugin serves: "kernel", versions min..max. The host asks for the newest

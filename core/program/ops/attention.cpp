@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "program/autodiff.h"
+#include "program/build.h"
 #include "program/op.h"
 #include "program/wanted.h"
 
@@ -48,13 +50,101 @@ Sharding sharding(const OpArgs& args, const std::vector<Type>& out) {
   return s;
 }
 
+// -- gradients ------------------------------------------------------------------------------------
+
+// [B,T,H*D] as [B,H,T,D], and back.
+ValueId apart(Program& p, ValueId x, int64_t heads) {
+  const Dims d = p.type(x).dims;
+  return build::transpose(p, build::reshape(p, x, {d[0], d[1], heads, d[2] / heads}), {0, 2, 1, 3});
+}
+ValueId together(Program& p, ValueId x) {
+  const Dims d = p.type(x).dims;
+  return build::reshape(p, build::transpose(p, x, {0, 2, 1, 3}), {d[0], d[2], d[1] * d[3]});
+}
+
+// The T x S matrix of weights exp(scale * q k^T - lse), 0 where a query does not see a key, and the
+// cotangents that those of it give q and k; all by head and in the dtype of lse.
+class Weights {
+ public:
+  Weights(Program& program, const Op& op, ValueId query, ValueId key, ValueId lse)
+      : p(program),
+        heads(heads_of(op.attrs)),
+        dtype(p.type(lse).dtype),
+        scale_(attr_real(op.attrs, "scale", 1)) {
+    q = by_head(query), k = by_head(key);
+    const Dims dims = p.type(lse).dims;
+    ValueId s = scaled(build::matmul(p, q, k, false, true));
+    s = p.pointwise(ORR_FN_SUB, {s, build::reshape(p, lse, {dims[0], dims[1], dims[2], 1})});
+    if (attr_int(op.attrs, "causal", 0)) s = hidden(s, dims[2], p.type(key).dims[1]);
+    w = p.pointwise(ORR_FN_EXP, {s});
+  }
+  ValueId by_head(ValueId x) { return apart(p, p.cast(x, dtype), heads); }
+  ValueId of_query(ValueId ds) { return together(p, scaled(build::matmul(p, ds, k))); }
+  ValueId of_key(ValueId ds) { return together(p, scaled(build::matmul(p, ds, q, true))); }
+
+  Program& p;
+  const int64_t heads;
+  const int32_t dtype;
+  ValueId q, k, w;
+
+ private:
+  ValueId scaled(ValueId x) { return p.pointwise(ORR_FN_MUL, {x, Operand::number(scale_)}); }
+
+  // Scores below all others where a key is not seen by a query, so that their weights are 0 and
+  // finite: key s is seen by query t where s - S <= t - T.
+  ValueId hidden(ValueId scores, int64_t queries, int64_t keys) {
+    const ValueId t = build::reshape(p, build::iota(p, queries, ORR_I64), {queries, 1});
+    const ValueId last =
+        p.pointwise(ORR_FN_ADD, {t, Operand::number(static_cast<double>(keys - queries))});
+    const ValueId seen = p.pointwise(ORR_FN_LE, {build::iota(p, keys, ORR_I64), last});
+    return p.pointwise(ORR_FN_SELECT, {seen, scores, Operand::number(-1e4)});
+  }
+
+  const double scale_;
+};
+
+// d lse / d(scores) are the weights.
+void add_lse(Gradient& g, const Op& op, ValueId dlse) {
+  Program& p = g.p;
+  ValueId q = op.in[0], k = op.in[1];
+  if (!g.wanted(q) && !g.wanted(k)) return;
+  Weights a(p, op, q, k, op.out[1]);
+  const Dims dims = p.type(dlse).dims;
+  const ValueId ds =
+      p.pointwise(ORR_FN_MUL, {a.w, build::reshape(p, dlse, {dims[0], dims[1], dims[2], 1})});
+  if (g.wanted(q)) g.add(q, p.cast(a.of_query(ds), p.type(q).dtype));
+  if (g.wanted(k)) g.add(k, p.cast(a.of_key(ds), p.type(k).dtype));
+}
+
 void gradient(Gradient& g, const Op& op) {
+  if (g.dy(1) != kNone) add_lse(g, op, g.dy(1));
   if (g.dy() == kNone) return;
   std::vector<ValueId> in = {g.dy(), op.in[0], op.in[1], op.in[2], op.out[0], op.out[1]};
   in.insert(in.end(), op.in.begin() + 3, op.in.end());
   auto d = g.p.add("attention_grad", in, op.attrs);
   for (size_t i = 0; i < 3; ++i)
     if (g.wanted(op.in[i])) g.add(op.in[i], d[i]);
+}
+
+// With weights P and dP = do v^T: dv = P^T do, dS = P * (dP - sum(do * o)), dq = dS k, dk = dS^T q.
+std::vector<ValueId> grad_parts(Program& p, const Op& op) {
+  Weights a(p, op, op.in[1], op.in[2], op.in[5]);
+  const ValueId dy = a.by_head(op.in[0]), o = a.by_head(op.in[4]), v = a.by_head(op.in[3]);
+  const ValueId row = build::reduce(p, "sum", p.pointwise(ORR_FN_MUL, {dy, o}), {-1}, true);
+  const ValueId dw = build::matmul(p, dy, v, false, true);
+  const ValueId ds = p.pointwise(ORR_FN_MUL, {a.w, p.pointwise(ORR_FN_SUB, {dw, row})});
+  const ValueId dv = together(p, build::matmul(p, a.w, dy, true));
+  std::vector<ValueId> found = {a.of_query(ds), a.of_key(ds), dv};
+  for (ValueId& x : found) x = p.cast(x, p.type(op.out[0]).dtype);
+  return found;
+}
+
+void grad_gradient(Gradient& g, const Op& op) {
+  if (attr_real(op.attrs, "dropout", 0) > 0)
+    g.p.fail_here(
+        "attention with dropout has no second derivative: leave its dropout out, or write it with "
+        "matmul, softmax and dropout");
+  gradient_by_parts(g, op, grad_parts);
 }
 
 // [B,T,H*D] as [B,H,T,D].
@@ -100,6 +190,7 @@ Cost cost(const OpArgs& args, const std::vector<Type>& out) {
 }  // namespace
 
 extern const OpDef attention_op{"attention", infer, sharding, gradient, cost, form};
-extern const OpDef attention_grad_op{"attention_grad", infer_grad, sharding, nullptr, cost, form};
+extern const OpDef attention_grad_op{"attention_grad", infer_grad, sharding,
+                                     grad_gradient,    cost,       form};
 
 }  // namespace orrery

@@ -43,6 +43,10 @@ Sharding elementwise(const OpArgs& args, const std::vector<Type>& out) {
 
 // Unnormalised (design section 4): the one division by the summed weight comes at the end.
 void mean_gradient(Gradient& g, const Op& op) {
+  if (g.wanted(op.in[1]))
+    g.p.fail_here(
+        "the weights of a mean over the batch have no gradient: let none through, with "
+        ":stop_gradient(), or multiply what the mean is of");
   if (g.wanted(op.in[0])) g.add(op.in[0], g.dy());
 }
 

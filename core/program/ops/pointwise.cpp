@@ -123,6 +123,23 @@ Side side(const Op& op, int32_t reg) {
 
 using Fn = std::vector<Operand>;
 
+// The second derivative of gelu (orrery/ops.h), with t = tanh(u), u = c * (x + a * x^3):
+// (1 - t^2) * (u' - x * t * u'^2 + 3 * c * a * x^2), u' = c + 3 * c * a * x^2.
+ValueId gelu_curvature(Program& p, Operand x) {
+  const double c = 0.7978845608028654, a = 0.044715;
+  auto f = [&](int32_t fn, Fn args) { return p.pointwise(fn, args); };
+  auto num = [](double v) { return Operand::number(v); };
+  const ValueId square = f(ORR_FN_MUL, {x, x});
+  const ValueId cubic = f(ORR_FN_MUL, {square, num(3 * c * a)});
+  const ValueId slope = f(ORR_FN_ADD, {cubic, num(c)});
+  const ValueId u =
+      f(ORR_FN_MUL, {x, f(ORR_FN_ADD, {f(ORR_FN_MUL, {square, num(c * a)}), num(c)})});
+  const ValueId t = f(ORR_FN_TANH, {u});
+  const ValueId bent = f(ORR_FN_MUL, {f(ORR_FN_MUL, {x, t}), f(ORR_FN_MUL, {slope, slope})});
+  const ValueId sum = f(ORR_FN_SUB, {f(ORR_FN_ADD, {slope, cubic}), bent});
+  return f(ORR_FN_MUL, {f(ORR_FN_SUB, {num(1), f(ORR_FN_MUL, {t, t})}), sum});
+}
+
 // d(result)/d(first operand) times dy, for functions of one real argument x with result y.
 ValueId unary_slope(Program& p, int32_t fn, Operand x, ValueId y, ValueId dy) {
   auto f = [&](int32_t fn, Fn args) { return p.pointwise(fn, args); };
@@ -146,6 +163,7 @@ ValueId unary_slope(Program& p, int32_t fn, Operand x, ValueId y, ValueId dy) {
     case ORR_FN_SIN: return f(ORR_FN_MUL, {dy, f(ORR_FN_COS, {x})});
     case ORR_FN_COS: return f(ORR_FN_NEG, {f(ORR_FN_MUL, {dy, f(ORR_FN_SIN, {x})})});
     case ORR_FN_GELU: return f(ORR_FN_MUL, {dy, f(ORR_FN_GELU_GRAD, {x})});
+    case ORR_FN_GELU_GRAD: return f(ORR_FN_MUL, {dy, gelu_curvature(p, x)});
     default: return kNone;  // piecewise constant: sign, floor, comparisons
   }
 }
@@ -192,7 +210,7 @@ void binary_gradient(Gradient& g, const Op& op, const orr_instr& last, ValueId d
       }
       return;
     case ORR_FN_POW:
-      if (want_a) {
+      if (want_a && !(b.input == kNone && b.operand.value == 0)) {
         ValueId power =
             f(ORR_FN_POW,
               {a.operand, b.input == kNone ? Operand::number(b.operand.value - 1)

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/custom_kind.h"
+
+#include <map>
+#include <memory>
+
+namespace orrery {
+namespace {
+
+struct Row {
+  CustomKind kind;
+  OpDef def;
+};
+
+// Rows stay where they are: programs and plans of other threads read them.
+std::map<std::string, std::unique_ptr<Row>>& rows() {
+  static std::map<std::string, std::unique_ptr<Row>> all;
+  return all;
+}
+
+const CustomKind& kind_of(const std::string& name) { return rows().at(name)->kind; }
+
+std::vector<Type> infer(const OpArgs& args) { return kind_of(args.kind).infer(args); }
+
+Sharding sharding(const OpArgs& args, const std::vector<Type>& out) {
+  return kind_of(args.kind).sharding(args, out);
+}
+
+void gradient(Gradient& g, const Op& op) { kind_of(op.kind).gradient(g, op); }
+
+KernelForm form(const Op&, const std::vector<Layout>& in, const std::vector<Layout>& out) {
+  KernelForm f;
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (!in[i].is_contiguous()) f.copy.push_back(static_cast<int>(i));
+    f.in.push_back(Layout::contiguous({in[i].dtype, in[i].dims}));
+  }
+  for (const Layout& x : out) {
+    f.out_ok = f.out_ok && x.is_contiguous();
+    f.out.push_back(Layout::contiguous({x.dtype, x.dims}));
+  }
+  return f;
+}
+
+}  // namespace
+
+void add_kind(CustomKind kind) {
+  const std::string name = kind.name;
+  auto row = std::make_unique<Row>(Row{std::move(kind), {}});
+  row->def = {row->kind.name.c_str(), infer, sharding, gradient, touch_cost, form};
+  rows()[name] = std::move(row);
+}
+
+const OpDef* custom_kind(const std::string& name) {
+  const auto at = rows().find(name);
+  return at == rows().end() ? nullptr : &at->second->def;
+}
+
+}  // namespace orrery

@@ -1,0 +1,159 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+--- orrery.op(definition)
+--- An op of the script's own, written in others. It is called by what comes back, and as orrery.ops.NAME: with its
+--- inputs and then, if it has options, a table of them. Where its work is done, what it costs and, without `backward`,
+--- its gradient follow from what `forward` is made of. orrery.check_op tries it.
+---@param definition table
+---@option name string of letters, digits and _; required
+---@option inputs integer=1 tensors that it takes
+---@option options table={} {name = default}: numbers, texts and booleans
+---@option shape fun(o,...):integer[] the result's shape from those of the inputs; required
+---@option forward fun(o,x,...):orrery.Tensor required; uses no tensor that was not handed to it
+---@option backward fun(o,dy,y,x,...) gives one gradient for each x (nil: none)
+---@option examples table={} {{shape, ...}, ...}: lists of the inputs' shapes, for orrery.check_op
+---@return fun(...):orrery.Tensor
+local _, orrery = ...
+local engine = orrery.engine
+
+local M = { defined = {} }
+
+local fields = {
+  name = "string", inputs = "integer", options = "table", shape = "function", forward = "function",
+  backward = "function", examples = "table",
+}
+
+local function kind(value) return math.type(value) or type(value) end
+
+local function check_definition(d)
+  local known = {}
+  for name in pairs(fields) do known[#known + 1] = name end
+  for key, value in pairs(d) do
+    local want = fields[key]
+    if not want then
+      orrery.fail(("op: unknown field '%s'%s"):format(tostring(key), orrery.did_you_mean(tostring(key), known)))
+    elseif kind(value) ~= want then
+      orrery.fail(("op: %s is %s, expected a %s"):format(key, orrery.type(value), want))
+    end
+  end
+  for _, key in ipairs { "name", "shape", "forward" } do
+    if d[key] == nil then orrery.fail(("op: %s is missing"):format(key)) end
+  end
+  if not d.name:find "^[%a_][%w_]*$" then
+    orrery.fail(("op: '%s' is no name for orrery.ops: take letters, digits and _"):format(d.name))
+  end
+end
+
+local function text_of(shape)
+  local words = {}
+  for i = 1, #shape do words[i] = tostring(shape[i]) end
+  return "[" .. table.concat(words, ",") .. "]"
+end
+M.text_of = text_of
+
+-- The inputs of a call and its options, defaults filled in.
+function M.arguments(d, ...)
+  local given, inputs = { ... }, d.inputs
+  local count = select("#", ...)
+  if count < inputs or count > inputs + 1 then
+    orrery.fail(("ops.%s takes %d input%s%s, not %d"):format(d.name, inputs, inputs == 1 and "" or "s",
+      next(d.options) and " and a table of options" or "", count))
+  end
+  local o = orrery.options("ops." .. d.name, given[inputs + 1], d.options)
+  for name, default in pairs(d.options) do
+    if kind(o[name]) ~= kind(default) and not (kind(default) == "float" and kind(o[name]) == "integer") then
+      orrery.fail(("ops.%s: %s is %s, expected a value like %s"):format(d.name, name, tostring(o[name]),
+        tostring(default)))
+    end
+  end
+  given[inputs + 1] = nil
+  for i = 1, inputs do
+    if type(given[i]) ~= "userdata" then
+      orrery.fail(("ops.%s: input %d is %s, expected a tensor"):format(d.name, i, orrery.type(given[i])))
+    end
+  end
+  return given, o
+end
+
+local function check_shape(d, o, xs, y)
+  local shapes = {}
+  for i, x in ipairs(xs) do shapes[i] = x.shape end
+  local want = d.shape(o, table.unpack(shapes))
+  if type(want) ~= "table" then
+    orrery.fail(("ops.%s: shape returned %s, expected a list of integers"):format(d.name, orrery.type(want)))
+  end
+  if text_of(want) ~= text_of(y.shape) then
+    orrery.fail(("ops.%s: shape says %s, but forward made %s"):format(d.name, text_of(want), text_of(y.shape)))
+  end
+end
+
+local function call(d, ...)
+  local xs, o = M.arguments(d, ...)
+  local y = d.forward(o, table.unpack(xs))
+  if type(y) ~= "userdata" then
+    orrery.fail(("ops.%s: forward returned %s, expected a tensor"):format(d.name, orrery.type(y)))
+  end
+  check_shape(d, o, xs, y)
+  if not d.backward then return y end
+  return engine.with_gradient(y, xs, function(dy, result, ...) return d.backward(o, dy, result, ...) end)
+end
+
+function M.define(definition)
+  check_definition(definition)
+  local d = {
+    name = definition.name, inputs = definition.inputs or 1, options = definition.options or {},
+    shape = definition.shape, forward = definition.forward, backward = definition.backward,
+    examples = definition.examples or {},
+  }
+  if M.defined[d.name] then
+    orrery.fail(("op: there is an op '%s' already, made at %s: take another name"):format(d.name,
+      M.defined[d.name].line))
+  end
+  d.line = engine.here()
+  local shapes = d.examples
+  d.examples = function()
+    local found = {}
+    for i, each in ipairs(shapes) do
+      found[i] = {}
+      for k, shape in ipairs(each) do found[i][k] = { shape = shape, dtype = "f32" } end
+    end
+    return found
+  end
+  d.call = engine.keep_frame(function(...) return call(d, ...) end)
+  M.defined[d.name] = d
+  return d.call
+end
+
+-- Those of plugins, which are asked for when a name is not known otherwise.
+local function find_in_plugins()
+  for number, found in ipairs(engine.plugin_ops()) do
+    if M.defined[found.name] and not M.defined[found.name].plugin then
+      orrery.fail(("op: '%s', made at %s, is the name of an op of plugin '%s': take another one"):format(found.name,
+        M.defined[found.name].line, found.plugin))
+    end
+    if not M.defined[found.name] then
+      local d = { name = found.name, inputs = found.inputs, options = found.options, plugin = found.plugin }
+      d.call = engine.keep_frame(function(...)
+        local xs, o = M.arguments(d, ...)
+        return engine.plugin_op(number, o, xs)
+      end)
+      d.examples = function() return engine.plugin_op_examples(number) end
+      M.defined[d.name] = d
+    end
+  end
+end
+
+function M.definition(name)
+  if not M.defined[name] then find_in_plugins() end
+  if M.defined[name] then return M.defined[name] end
+  local names = {}
+  for each in pairs(M.defined) do names[#names + 1] = each end
+  orrery.fail(("there is no op ops.%s%s"):format(tostring(name), orrery.did_you_mean(tostring(name), names)))
+end
+
+M.ops = setmetatable({}, {
+  __index = function(_, name) return M.definition(name).call end,
+  __newindex = function(_, name) orrery.fail(("ops.%s: ops are made by orrery.op"):format(tostring(name))) end,
+})
+
+return M

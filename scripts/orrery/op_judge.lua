@@ -1,0 +1,154 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+--- orrery.check_op(name, what)
+--- Tries an op of orrery.op, or of a plugin, on its examples, in f64, and is an error where it does not hold what it
+--- says: its shape; its derivative and that one's own against central differences.
+---@param name string as in orrery.ops
+---@param what? 'shape'|'gradient'|'second'|'training' one of these alone; "training" takes three steps with the op in
+--- a loss, as a step of its own, and prints their bits
+local _, orrery = ...
+local op = require "orrery.op"
+
+local function flat(value, into)
+  into = into or {}
+  if type(value) ~= "table" then
+    into[#into + 1] = value
+  else
+    for _, each in ipairs(value) do flat(each, into) end
+  end
+  return into
+end
+
+-- numbers[at + 1], ... in the shape, nested; a scalar as itself.
+local function nested(numbers, shape, dim, at)
+  if dim > #shape then return numbers[at.next], (function() at.next = at.next + 1 end)() end
+  local list = {}
+  for i = 1, shape[dim] do list[i] = nested(numbers, shape, dim + 1, at) end
+  return list
+end
+
+local function elements(shape)
+  local n = 1
+  for i = 1, #shape do n = n * shape[i] end
+  return n
+end
+
+local is_real = { f32 = true, f64 = true, bf16 = true, f16 = true }
+
+-- Between 0.5 and 1.5, without a pattern; whole numbers 0 and 1 where integers are wanted.
+local function values(input, seed)
+  local numbers = {}
+  for i = 1, elements(input.shape) do
+    local x = math.sin(seed * 131 + i * 37) * 43758.5453
+    x = x - math.floor(x)
+    numbers[i] = is_real[input.dtype] and 0.5 + x or math.floor(2 * x)
+  end
+  return numbers
+end
+
+local function tensor(input, numbers)
+  return orrery.tensor(nested(numbers, input.shape, 1, { next = 1 }), is_real[input.dtype] and "f64" or input.dtype)
+end
+
+-- What is differentiated, and its derivatives by the real inputs, as functions of lists of numbers.
+local function functions(d, inputs, second)
+  local reals = {}
+  for i, input in ipairs(inputs) do
+    if is_real[input.dtype] then reals[#reals + 1] = i end
+  end
+  local function scalar(xs)
+    local y = d.call(table.unpack(xs))
+    local waves = orrery.iota(elements(y.shape)):cast "f64":reshape(y.shape):sin() + 1.5
+    return (y * waves):sum()
+  end
+  local function slopes(y, xs)
+    local by = {}
+    for k, i in ipairs(reals) do by[k] = xs[i] end
+    return orrery.grad(y, by)
+  end
+  -- Zeros keep what does not depend on an input differentiable by it.
+  local function whole(xs)
+    local zero = 0
+    for _, i in ipairs(reals) do zero = (xs[i] * 0):sum() + zero end
+    local y = scalar(xs) + zero
+    if not second then return y end
+    for k, slope in ipairs(slopes(y, xs)) do zero = zero + (slope * (1 + 0.25 * k)):sum() end
+    return zero
+  end
+  return reals, orrery.func(function(...) return whole { ... } end), orrery.func(function(...)
+    local xs = { ... }
+    return table.unpack(slopes(whole(xs), xs))
+  end)
+end
+
+local function check_slopes(d, inputs, second)
+  local numbers, tensors = {}, {}
+  for i, input in ipairs(inputs) do
+    numbers[i] = values(input, i)
+    tensors[i] = tensor(input, numbers[i])
+  end
+  local reals, value, derivative = functions(d, inputs, second)
+  local slopes = { derivative(table.unpack(tensors)) }
+  for k, i in ipairs(reals) do
+    local got = flat(slopes[k]:tolist())
+    for e = 1, math.min(#numbers[i], 48) do
+      local function at(step)
+        local moved = { table.unpack(numbers[i]) }
+        moved[e] = moved[e] + step
+        local xs = { table.unpack(tensors) }
+        xs[i] = tensor(inputs[i], moved)
+        return value(table.unpack(xs)):item()
+      end
+      local want = (at(1e-5) - at(-1e-5)) / 2e-5
+      if not (math.abs(got[e] - want) <= 1e-5 + 1e-4 * math.abs(want)) then
+        orrery.fail(("ops.%s: the %s by element %d of input %d is %.8g, central differences say %.8g"):format(d.name,
+          second and "second derivative" or "derivative", e, i, got[e], want))
+      end
+    end
+  end
+end
+
+-- The first input comes with the batch, the others are parameters.
+local function train(d, inputs)
+  local params, batch = {}, nil
+  for i, input in ipairs(inputs) do
+    local data = orrery.tensor(nested(values(input, i), input.shape, 1, { next = 1 }), input.dtype)
+    if i == 1 then
+      batch = { x = data }
+    else
+      params[i - 1] = is_real[input.dtype] and orrery.parameter(input.shape, { dtype = input.dtype }) or data
+      if is_real[input.dtype] then params[i - 1]:write(data) end
+    end
+  end
+  local scale = orrery.parameter({}, { init = orrery.nn.init.ones, dtype = inputs[1].dtype })
+  local run = orrery.compile(function(b)
+    local y = d.call(b.x * scale, table.unpack(params))
+    return (y * y):mean()
+  end, {
+    params = { scale = scale, of_op = params }, optimizer = orrery.optim.sgd { lr = 0.01 },
+    microbatches = math.min(inputs[1].shape[1], 4), strategy = { orrery.strategy.data {} },
+  })
+  for _ = 1, 3 do orrery.log("bits %.17g", run:step(batch):mean()) end
+  orrery.log("bits %s", orrery.digest { scale = scale, of_op = params })
+end
+
+local trials = {
+  shape = function(d, inputs)
+    local xs = {}
+    for i, input in ipairs(inputs) do xs[i] = tensor(input, values(input, i)) end
+    orrery.func(function(...) return d.call(...) end)(table.unpack(xs))
+  end,
+  gradient = function(d, inputs) check_slopes(d, inputs, false) end,
+  second = function(d, inputs) check_slopes(d, inputs, true) end,
+  training = train,
+}
+
+return function(name, what)
+  local d = op.definition(name)
+  local examples = d.examples()
+  if #examples == 0 then orrery.fail(("ops.%s has no examples to be tried on: give some"):format(name)) end
+  for _, each in ipairs(what and { what } or { "shape", "gradient", "second" }) do
+    if not trials[each] then orrery.fail(("check_op: there is no trial '%s'"):format(tostring(each))) end
+    for _, inputs in ipairs(examples) do trials[each](d, inputs) end
+  end
+end

@@ -88,7 +88,8 @@ def plugin_names(root):
 def strategy_names(root):
     """Those of strategies: plugins and files of the Lua library."""
     lua = (p.stem for p in (root / "scripts/orrery/strategy").glob("*.lua"))
-    return {*lua, *(p.stem for p in (root / "plugins/strategy").glob("*.cpp"))}
+    plugins = (p for p in (root / "plugins/strategy").glob("*") if p.is_dir() or p.suffix == ".cpp")
+    return {*lua, *(p.stem for p in plugins)}
 
 
 def check_strategies(path, names):

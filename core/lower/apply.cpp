@@ -97,7 +97,8 @@ void check_one_for_all(const Spread& spread, const CompleteHook& hook) {
 void call_complete(Program& p, const CompleteHook& hook, const Measured& measured) {
   const Phase phase = p.phase();
   p.set_phase(Phase::update);
-  call_hook(hook.line, [&] { hook.call(p, measured.loss, measured.squared_norm); });
+  call_hook(hook.line,
+            [&] { hook.call(p, measured.loss, hook.decides ? measured.squared_norm : kNone); });
   p.set_phase(phase);
 }
 

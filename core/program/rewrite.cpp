@@ -19,14 +19,16 @@ Op& maker_of(Program& p, ValueId value) {
   return p.mutable_ops()[static_cast<size_t>(maker)];
 }
 
-std::string line_of(const Program& p, ValueId v) {
-  const std::string& line = p.value(v).site.line;
-  return line.empty() ? "" : " (" + line + ")";
+// With the Lua line, which the title of an op's result has already.
+std::string title_and_line(const Program& p, ValueId v) {
+  const Value& value = p.value(v);
+  const bool told = value.name.empty() && value.producer != kNone;
+  return title(p, v) + (told || value.site.line.empty() ? "" : " (" + value.site.line + ")");
 }
 
 [[noreturn]] void refuse(const Program& p, ValueId value, ValueId by, const std::string& why) {
-  fail(ORR_INVALID, "{}{} cannot stand for {}{}: {}", title(p, by), line_of(p, by), title(p, value),
-       line_of(p, value), why);
+  fail(ORR_INVALID, "{} cannot stand for {}: {}", title_and_line(p, by), title_and_line(p, value),
+       why);
 }
 
 void check_shape(const Program& p, ValueId value, ValueId by) {
@@ -113,8 +115,7 @@ void replace_input(Program& p, ValueId of, ValueId value, ValueId by) {
   check_shape(p, value, by);
   Op& op = maker_of(p, of);
   if (!std::count(op.in.begin(), op.in.end(), value))
-    fail(ORR_INVALID, "{}{} does not read {}{}", title(p, of), line_of(p, of), title(p, value),
-         line_of(p, value));
+    fail(ORR_INVALID, "{} does not read {}", title_and_line(p, of), title_and_line(p, value));
   std::replace(op.in.begin(), op.in.end(), value, by);
 }
 

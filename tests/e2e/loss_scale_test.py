@@ -26,7 +26,7 @@ STACKS = [
     (3, f'{{ strategy.pipeline{{ schedule = "zb1" }}, {F16} }}'),
     (1, f"{{ {F16}, strategy.accumulate{{}} }}"),
 ]
-MINE = """strategy.define{ name = "mine", class = "approx",
+MINE = " ".join("""strategy.define{ name = "mine", class = "approx",
   transform_forward = function(draft)
     if draft:trains() then draft:cotangent(draft:own_state("scale", { init = 4096 })) end
   end,
@@ -46,7 +46,7 @@ MINE = """strategy.define{ name = "mine", class = "approx",
       step:output("loss_scale", scale * 1)
       step:output("skipped_steps", now)
     end, "loss scale")
-  end }{}"""
+  end }{}""".split())
 STEP = re.compile(r"^step (\d+) loss (\S+) scale (\S+) skipped (\d+) digest (\w+)", re.MULTILINE)
 
 

@@ -155,12 +155,12 @@ TEST(Replace, NamesBothValues) {
   Model a, b, c, d;
   EXPECT_EQ(refusal(a.p, [&](const orr::Program& p) { p.replace(a.y, a.x); }),
             who +
-                "'x' cannot stand for the pointwise [6,4] of model.lua:4 (Model.net) "
-                "(model.lua:4): one is f32[6,5], the other f32[6,4]: reshape it");
+                "'x' cannot stand for the pointwise [6,4] of model.lua:4 (Model.net): "
+                "one is f32[6,5], the other f32[6,4]: reshape it");
   EXPECT_EQ(refusal(b.p, [&](const orr::Program& p) { p.replace(b.y, p.cast(b.y, ORR_BF16)); }),
             who +
-                "the pointwise [6,4] of model.lua:4 (Model.net) (model.lua:4) cannot stand for "
-                "the pointwise [6,4] of model.lua:4 (Model.net) (model.lua:4): one is bf16, the "
+                "the pointwise [6,4] of model.lua:4 (Model.net) cannot stand for "
+                "the pointwise [6,4] of model.lua:4 (Model.net): one is bf16, the "
                 "other f32: cast it");
   EXPECT_NE(refusal(c.p,
                     [&](const orr::Program& p) {

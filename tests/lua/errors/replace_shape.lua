@@ -9,4 +9,4 @@ local mine = strategy.define { name = "mine", class = "approx", transform_forwar
 end }
 orrery.compile(function(b) return net(b.x):mean() end,
   { params = net, optimizer = optim.sgd {}, strategy = { mine {} } }):step { x = { { 1.5, 2 } } }
---> replace_shape.lua:11: strategy.mine: replace_shape.lua:7: the reduce [1] of replace_shape.lua:7 (replace_shape.lua:7) cannot stand for the matmul [1,1] of replace_shape.lua:10 (Linear) (replace_shape.lua:10): one is f32[1], the other f32[1,1]: reshape it
+--> replace_shape.lua:11: strategy.mine: replace_shape.lua:7: the reduce [1] of replace_shape.lua:7 cannot stand for the matmul [1,1] of replace_shape.lua:10 (linear): one is f32[1], the other f32[1,1]: reshape it

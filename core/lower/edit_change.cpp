@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "lower/abi_op.h"
@@ -30,6 +31,16 @@ Phase phase_of(int32_t phase) {
 
 void check_dtype(int32_t dtype) {
   if (dtype && !is_real(dtype)) fail(ORR_INVALID, "dtype {} is not one of real numbers", dtype);
+}
+
+// What is summed over the batch, and reduced, for the parameter now.
+void be_gradient(orr_program* e, ValueId before, ValueId now) {
+  Value &old = e->program->mutable_value(before), &made = e->program->mutable_value(now);
+  std::swap(old.role, made.role), std::swap(old.name, made.name);
+  auto reduced = e->spread->reduced.extract(before);
+  if (reduced.empty()) return;
+  reduced.key() = now;
+  e->spread->reduced.insert(std::move(reduced));
 }
 
 }  // namespace
@@ -115,6 +126,8 @@ orr_status* replace(orr_program* e, int32_t value, int32_t by, uint32_t uses) {
   return guarded([&] {
     check_value(e, value), check_value(e, by);
     replace_uses(*e->program, value, by, uses);
+    if (uses == ORR_USES_ALL && e->program->value(value).role == Role::grad)
+      be_gradient(e, value, by);
   });
 }
 

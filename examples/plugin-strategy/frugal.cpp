@@ -83,8 +83,9 @@ class Repeater {
   }
 
   const orr::Program& p_;
-  std::map<int32_t, Op> ops_;
-  std::map<int32_t, int32_t> maker_, copies_;  // by value
+  std::map<int64_t, Op> ops_;
+  std::map<int32_t, int64_t> maker_;  // by value
+  std::map<int32_t, int32_t> copies_;
   std::set<int32_t> kept_;
 };
 

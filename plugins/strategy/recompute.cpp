@@ -143,8 +143,8 @@ class Repeater {
 
   const orr::Program& p_;
   const Lives& lives_;
-  std::map<int32_t, Op> ops_;         // in the program's order
-  std::map<int32_t, int32_t> maker_;  // the op's number, by value
+  std::map<int64_t, Op> ops_;         // in the program's order
+  std::map<int32_t, int64_t> maker_;  // the op's number, by value
   std::set<int32_t> repeated_;
   std::map<int32_t, int32_t> copies_;
 };

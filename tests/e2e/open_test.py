@@ -88,6 +88,18 @@ class Open(LinearCase):
         for r in range(ranks):
             self.assertEqual(list(got[f"topk.fc.weight.residual@{r}"]), residual[r])
 
+    # What stands for a gradient is summed over the batch in its place, whoever asks for the sum and when.
+    def test_a_gradient_may_be_replaced(self):
+        half = ('strategy.define{ name = "half", class = "approx", transform = function(draft) '
+                'for _, g in ipairs(draft:values "grad") do draft:replace(g, draft:tensor(g) * 0.5) end end }{}')
+        weight = self.begin()
+        for step in range(1, 5):
+            weight = plus(weight, gradient(step, 0, ROWS), -LR / 2)
+        for ranks, stack in ((1, f"{{ {half} }}"), (2, f"{{ strategy.data{{}}, {half} }}"), (2, f"{{ {half}, strategy.data{{}} }}"),
+                             (4, f"{{ strategy.data{{}}, strategy.zero{{ stage = 2 }}, {half} }}")):
+            with self.subTest(ranks=ranks, stack=stack):
+                self.assertEqual(list(self.trained(stack, ranks)["fc.weight"]), weight)
+
     def test_topk_of_everything_is_the_dense_sum(self):
         dense = self.trained("{ strategy.data{} }", 4)["fc.weight"]
         got = self.trained("{ strategy.topk{ fraction = 1 } }", 4)

@@ -67,12 +67,12 @@ typedef struct orr_value_info {
   const char* where;  /* Lua file:line */
   const char* kind;   /* the op that makes it, "" if it is given */
   int32_t phase;      /* of that op: ORR_PHASE_* */
-  int32_t batch;      /* ORR_BATCH_* */
-  int32_t batch_dim;  /* ORR_BATCH_SAMPLES: the dim, from 0, that runs over them; else -1 */
-  int32_t op;         /* a number that all outputs of the op have, for the call; -1: given */
+  int64_t op;         /* a number that all outputs of the op have, for the call; -1: given */
   int32_t output;     /* which of them, from 0 */
   int32_t runs;       /* the phase in which the op runs: forward also for derivatives that a loss is
                          made of, which are of phase backward */
+  int32_t batch;      /* ORR_BATCH_* */
+  int32_t batch_dim;  /* ORR_BATCH_SAMPLES: the dim, from 0, that runs over them; else -1 */
 } orr_value_info;
 
 /* What of a parameter's training lies in pieces; each includes the ones before. */
@@ -304,7 +304,8 @@ typedef struct orr_edit {
   orr_status* (*copy)(orr_program*, int32_t value, int32_t phase, const int32_t* in, int32_t n_in,
                       int32_t* out, int32_t capacity, int32_t* n);
   /* Lets what reads `value` read `by`, of the same type and relation to the batch: `uses` says
-   * which uses (ORR_USES_*); what `by` itself is computed from stays. */
+   * which uses (ORR_USES_*); what `by` itself is computed from stays. With all uses of a gradient
+   * `by` is the gradient. */
   orr_status* (*replace)(orr_program*, int32_t value, int32_t by, uint32_t uses);
   /* Lets the op that makes `of` alone read `by` for `value`, of the same shape. In another dtype
    * where the op is re-typed as well. */

@@ -75,7 +75,7 @@ class Caster {
 
  private:
   // Casts that the script wrote stay casts, of what there is.
-  void translate(int32_t number, const Op& op) {
+  void translate(int64_t number, const Op& op) {
     const bool low = low_[static_cast<size_t>(op.out[0])];
     const int32_t from = traced_.dtype[static_cast<size_t>(op.out[0])];
     for (auto at = op.in.begin(); at != op.in.end(); ++at) {
@@ -87,7 +87,7 @@ class Caster {
     if (low) p_.retype(op.out[0], dtype_);
   }
 
-  int32_t as(int32_t v, int32_t dtype, int32_t number, const Op& reader) {
+  int32_t as(int32_t v, int32_t dtype, int64_t number, const Op& reader) {
     const bool state = traced_.state[static_cast<size_t>(v)];
     auto [at, fresh] = casts_.try_emplace({v, dtype, state ? number : -1}, -1);
     if (fresh) {
@@ -101,7 +101,7 @@ class Caster {
   const OpsOf& traced_;
   const std::vector<bool>& low_;
   const int32_t dtype_;
-  std::map<std::tuple<int32_t, int32_t, int32_t>, int32_t> casts_;
+  std::map<std::tuple<int32_t, int32_t, int64_t>, int32_t> casts_;
 };
 
 }  // namespace

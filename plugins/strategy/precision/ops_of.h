@@ -49,8 +49,8 @@ struct OpsOf {
     return at == number.end() ? nullptr : &ops.at(at->second);
   }
 
-  std::map<int32_t, Op> ops;
-  std::map<int32_t, int32_t> number;  // of the op that makes a value
+  std::map<int64_t, Op> ops;
+  std::map<int32_t, int64_t> number;  // of the op that makes a value
   std::vector<int32_t> dtype, batch;  // by value
   std::vector<bool> state;
 };

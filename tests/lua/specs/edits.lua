@@ -59,6 +59,13 @@ local again = { transform = function(draft)
 end }
 expect(again, 36, -21)
 
+-- A gradient that is replaced: its sum over the batch is the new one's.
+expect({ transform = function(draft)
+  local gradient = draft:values "grad"[1]
+  draft:replace(gradient, draft:tensor(gradient) * 0.5)
+  assert(#draft:values "grad" == 1 and draft:values "grad"[1].id ~= gradient.id)
+end }, 36, 3 - 12)
+
 -- A multiple of the loss is differentiated, and gradients are divided by it.
 expect({ transform = nothing, transform_forward = function(draft)
   if draft:trains() then draft:cotangent(draft:own_state("scale", { init = 8 })) end

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "lower/apart.h"
 #include "lower/chains.h"
+#include "lower/coalesce.h"
 #include "lower/contract.h"
 #include "lower/cut_program.h"
 #include "lower/edit_table.h"
@@ -112,6 +113,7 @@ void write_rounds(const Program& step, const Spread& spread, Periodic& one) {
       throw Error(e.code(), (one.line.empty() ? "" : one.line + ": ") + e.what());
     }
     tell_states(p, "");
+    group_collectives(p);
     gather_for_rigid(p, spread);
     one.rounds.push_back(std::make_shared<const Program>(std::move(p)));
   }
@@ -159,6 +161,7 @@ void complete_step(Program& p, Spread& spread, bool training) {
     for (Placing& placing : spread.placed) placing.segments = cut.segments;
   }
   tell_states(p, spread.apart);
+  group_collectives(p);
   if (!spread.pipe_axis.empty() && !spread.periodic.empty()) note_homes(p, spread);
   for (Periodic& one : spread.periodic) write_rounds(p, spread, one);
   spread.exchanges.clear();

@@ -210,6 +210,14 @@ class Open(LinearCase):
                     digests.append(re.search(r"^digest (\w+)$", done.out, re.MULTILINE)[1])
                 self.assertEqual(digests[0], digests[1])
 
+    # Of all parameters: one gather of places and one of elements; one sum of weights, one of losses.
+    def test_small_exchanges_travel_together(self):
+        for stack, kind, expected in (("topk{}", "all_gather", 2), ("average{}", "all_reduce", 2), ("gossip{}", "permute", 1)):
+            with self.subTest(stack=stack):
+                plan = self.run_stack(f"{{ strategy.{stack} }}", 2, command="plan", script="strategies.lua").out
+                lines = re.findall(rf"^ +{kind} .* by {stack[:-2]} ", plan, re.MULTILINE)
+                self.assertEqual(len(lines), expected, plan)
+
     # The same text in a user's script, under a name and over an axis that nobody has heard of.
     def test_as_a_users_own(self):
         for name, options in OPEN.items():

@@ -36,8 +36,7 @@ void settle_servers(Spread& spread) {
   if (spread.axes.size() > 1 || spread.sliced)
     fail(ORR_INVALID,
          "{}: strategy.{} without a common step deals whole leaves to all ranks in one call: leave "
-         "out the "
-         "other strategies but recompute and precision, or give mode = \"sync\"",
+         "out strategies that make axes or order microbatches, or let it have a common step",
          s.line, s.cause);
   for (auto& [name, how] : spread.sharded) s.owner[name] = how.owner;
   spread.sharded.clear(), spread.reduced.clear();

@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-// "a data axis, stages": two words.
+// "sharded state, stages": two words.
 std::vector<std::string> words_of(const char* text) {
   std::vector<std::string> found;
   std::string word;

@@ -916,7 +916,7 @@ function Draft:values(role) end
 ---@return integer
 function Draft:ranks_left() end
 
----Ranks on an axis, 0 if there is none.
+---Ranks on an axis, 0 if there is none; "batch": on all that gradients are summed over.
 ---@param name string
 ---@return integer
 function Draft:axis_size(name) end

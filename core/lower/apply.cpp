@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A stack of strategies, applied in order.
+#include <algorithm>
+
 #include "base/error.h"
 #include "lower/apart.h"
 #include "lower/contract.h"
@@ -150,6 +152,10 @@ void complete_step(Program& p, Spread& spread, bool training) {
          "orders leaves",
          spread.idler);
   if (!spread.placed.empty()) {
+    // Where parameters alone are cut, ops work on parts of what they find: activations that a
+    // strategy places are then moved within a rank's part.
+    std::stable_partition(spread.placed.begin(), spread.placed.end(),
+                          [](const Placing& placing) { return placing.values.empty(); });
     const CutProgram cut = cut_program(p, spread, 0);
     if (spread.placed.size() > 1) check_exchanges(p, spread);
     for (const std::string& remark : cut.remarks) spread.remarks.push_back(remark);

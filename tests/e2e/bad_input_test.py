@@ -89,7 +89,7 @@ STACKS = [
     stack("schedule", "there is no schedule '1f2b'", "1f1b"),
     stack("chunks", "chunks = 2 does not go with schedule '1f1b'"),
     stack("both", "strategy.accumulate cannot join a stack", "an order of microbatches"),
-    stack("no_data", "strategy.zero needs a strategy before it that provides shares of the batch"),
+    stack("no_data", "strategy.zero needs a strategy before it that provides shares of the batch: add strategy.data before it"),
     stack("stage", "there is no stage 4", "1, 2, 3"),
     stack("ranks", "ranks has 4 entries for 3 parts"),
     stack("hole", "rank 1 gets no part"),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies the source of a strategy under names that nobody has heard of: its own and those of its axes, backwards.
+"""Copies the source of a strategy under names that nobody has heard of: its own and those of the axes
+that it makes, backwards.
 
 Arguments: a strategy plugin's source, the copy.
 """
@@ -8,14 +9,13 @@ import re
 import sys
 
 AXES = [re.compile(p) for p in (r'\baxis\(\s*[\w.>-]+,\s*"(\w+)"', r'draft:axis\(?\s*"(\w+)"', r'\baxis = "(\w+)"',
-                                r'halve\([^;]*?"([\w.]+)"', r'halve\([^;]*?"[\w.]+",\s*"([\w.]+)"',
+                                r'halve\([^;]*?"[\w.]+",\s*"([\w.]+)"',
                                 r'halve\([^;]*?"[\w.]+",\s*"[\w.]+",\s*"([\w.]+)"')]
-RESERVED = "batch"  # of orr_edit: the axes that deal the batch
 
 
 def names(stem, text):
     """{name: invented}: the strategy's and its axes'."""
-    return {name: name[::-1] for name in {stem, *(n for p in AXES for n in p.findall(text))} - {RESERVED}}
+    return {name: name[::-1] for name in {stem, *(n for p in AXES for n in p.findall(text))}}
 
 
 def invent(stem, text):

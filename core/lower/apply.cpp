@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A stack of strategies, applied in order.
+#include <algorithm>
+
 #include "base/error.h"
 #include "lower/apart.h"
 #include "lower/chains.h"
@@ -38,8 +40,7 @@ void settle_servers(Spread& spread) {
   if (spread.axes.size() > 1 || spread.sliced)
     fail(ORR_INVALID,
          "{}: strategy.{} without a common step deals whole leaves to all ranks in one call: leave "
-         "out the "
-         "other strategies but recompute and precision, or give mode = \"sync\"",
+         "out strategies that make axes or order microbatches, or let it have a common step",
          s.line, s.cause);
   for (auto& [name, how] : spread.sharded) s.owner[name] = how.owner;
   spread.sharded.clear(), spread.reduced.clear();
@@ -155,6 +156,10 @@ void complete_step(Program& p, Spread& spread, bool training) {
          "orders leaves",
          spread.idler);
   if (!spread.placed.empty()) {
+    // Where parameters alone are cut, ops work on parts of what they find: activations that a
+    // strategy places are then moved within a rank's part.
+    std::stable_partition(spread.placed.begin(), spread.placed.end(),
+                          [](const Placing& placing) { return placing.values.empty(); });
     const CutProgram cut = cut_program(p, spread, 0);
     if (spread.placed.size() > 1) check_exchanges(p, spread);
     for (const std::string& remark : cut.remarks) spread.remarks.push_back(remark);

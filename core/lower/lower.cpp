@@ -141,8 +141,8 @@ RankPlan lower(const LowerRequest& request) {
   int workers = request.spread->workers();
   int64_t leaves = request.microbatches;
   if (leaves < workers)
-    fail(ORR_INVALID, "{} microbatches cannot be dealt to {} data-parallel ranks: give at least {}",
-         leaves, workers, workers);
+    fail(ORR_INVALID, "{} microbatches cannot be dealt to {} ranks: give at least {}", leaves,
+         workers, workers);
   std::vector<int64_t> first = deal_leaves(leaves, *request.spread);
   Leaves mine;
   mine.total = leaves;

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "lower/apart.h"
 #include "lower/chains.h"
+#include "lower/coalesce.h"
 #include "lower/contract.h"
 #include "lower/cut_program.h"
 #include "lower/edit_table.h"
@@ -38,8 +39,7 @@ void settle_servers(Spread& spread) {
   if (spread.axes.size() > 1 || spread.sliced)
     fail(ORR_INVALID,
          "{}: strategy.{} without a common step deals whole leaves to all ranks in one call: leave "
-         "out the "
-         "other strategies but recompute and precision, or give mode = \"sync\"",
+         "out strategies that make axes or order microbatches, or let it have a common step",
          s.line, s.cause);
   for (auto& [name, how] : spread.sharded) s.owner[name] = how.owner;
   spread.sharded.clear(), spread.reduced.clear();
@@ -140,6 +140,7 @@ void write_rounds(const Program& step, const Spread& spread, Periodic& one) {
     p.set_site({"", one.line});
     call_hook(one.line, [&] { one.write(p, round); });
     tell_states(p, "");
+    group_collectives(p);
     gather_for_rigid(p, spread);
     one.rounds.push_back(std::make_shared<const Program>(std::move(p)));
   }
@@ -198,12 +199,17 @@ void complete_step(Program& p, Spread& spread, bool training, const Measured& me
          "orders leaves",
          spread.idler);
   if (!spread.placed.empty()) {
+    // Where parameters alone are cut, ops work on parts of what they find: activations that a
+    // strategy places are then moved within a rank's part.
+    std::stable_partition(spread.placed.begin(), spread.placed.end(),
+                          [](const Placing& placing) { return placing.values.empty(); });
     const CutProgram cut = cut_program(p, spread, 0);
     if (spread.placed.size() > 1) check_exchanges(p, spread);
     for (const std::string& remark : cut.remarks) spread.remarks.push_back(remark);
     for (Placing& placing : spread.placed) placing.segments = cut.segments;
   }
   tell_states(p, spread.apart);
+  group_collectives(p);
   if (!spread.pipe_axis.empty() && !spread.periodic.empty()) note_homes(p, spread);
   for (Periodic& one : spread.periodic) write_rounds(p, spread, one);
   spread.exchanges.clear();

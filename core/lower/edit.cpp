@@ -41,6 +41,19 @@ int32_t ranks_left(orr_program* e) {
   return e->spread->world / taken;
 }
 
+void check_new(const Spread& spread, const std::string& name) {
+  for (const Axis& known : spread.axes)
+    if (known.name == name)
+      fail(ORR_INVALID, "axis '{}' exists already, made by {}", name, known.strategy);
+  for (const Halves& known : spread.halves)
+    if (known.outer == name || known.inner == name)
+      fail(ORR_INVALID, "axis '{}' exists already, as a half of axis '{}'", name, known.axis);
+  if (name == build::kBatch)
+    fail(ORR_INVALID, "axis '{}': collectives mean all samples by that name", name);
+  if (name.find('*') != std::string::npos)
+    fail(ORR_INVALID, "axis '{}': a name has no '*', which stands between several axes", name);
+}
+
 orr_status* axis(orr_program* e, const char* name, int32_t size) {
   return guarded([&] {
     int left = ranks_left(e);
@@ -48,13 +61,7 @@ orr_status* axis(orr_program* e, const char* name, int32_t size) {
     if (size < 1 || left % size)
       fail(ORR_INVALID, "axis '{}' of size {} does not fit: {} of {} ranks are left", name, size,
            left, e->spread->world);
-    for (const Axis& known : e->spread->axes)
-      if (known.name == name)
-        fail(ORR_INVALID, "axis '{}' exists already, made by {}", name, known.strategy);
-    if (std::string_view(name) == build::kBatch)
-      fail(ORR_INVALID, "axis '{}': collectives mean all samples by that name", name);
-    if (std::string_view(name).find('*') != std::string_view::npos)
-      fail(ORR_INVALID, "axis '{}': a name has no '*', which stands between several axes", name);
+    check_new(*e->spread, name);
     e->spread->axes.push_back({name, size, e->strategy});
     e->program->set_axes(mesh_of(*e->spread));
   });
@@ -107,8 +114,9 @@ orr_status* life(orr_program* e, int32_t value, const char*, int32_t life) {
       fail(ORR_INVALID, "there is no life {}", life);
     if (life < ORR_LIFE_HOST)
       fail(ORR_UNIMPLEMENTED,
-           "strategy.{} was built for lives of activations that have left the editing table, keep "
-           "and recompute: build it anew on copy and replace (strategy.h)",
+           "strategy.{} was built for lives of activations that have left the editing table: build "
+           "it "
+           "anew on copy and replace (strategy.h)",
            e->strategy);
     if (v.batch == Batch::sharded) v.tier = life == ORR_LIFE_DISK ? Tier::disk : Tier::host;
   });
@@ -149,7 +157,14 @@ orr_status* loop(orr_program* e) {
   return nullptr;
 }
 
+// What a strategy calls an axis; build::kBatch: all that gradients are summed over, as one.
+std::string axis_named(const orr_program* e, const char* name) {
+  return std::string_view(name) == build::kBatch ? e->spread->gradient_axis() : name;
+}
+
 int32_t axis_size(orr_program* e, const char* name) {
+  const std::string axis = axis_named(e, name);
+  if (axis != name) return axis.empty() ? 0 : e->spread->size_of(axis);
   for (const Axis& known : e->spread->axes)
     if (known.name == name) return known.size;
   return 0;
@@ -158,11 +173,15 @@ int32_t axis_size(orr_program* e, const char* name) {
 orr_status* halve(orr_program* e, const char* name, const char* outer, const char* inner,
                   int32_t inner_size) {
   return guarded([&] {
-    int size = edit::find_axis(e, name).size;
+    const std::string axis = axis_named(e, name);
+    if (axis.find('*') != std::string::npos)
+      fail(ORR_INVALID, "groups are parts of one axis, and the batch is dealt over {}", axis);
+    int size = edit::find_axis(e, axis.c_str()).size;
     if (inner_size < 1 || size % inner_size)
       fail(ORR_INVALID, "groups of {} do not divide the {} ranks of axis '{}'", inner_size, size,
-           name);
-    e->spread->halves.push_back({name, outer, inner, inner_size});
+           axis);
+    for (const char* half : {outer, inner}) check_new(*e->spread, half);
+    e->spread->halves.push_back({axis, outer, inner, inner_size});
   });
 }
 
@@ -206,22 +225,24 @@ orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
   return guarded([&] {
     const Value& v = e->program->value(value);
     const Spread& s = *e->spread;
+    const std::string axis = axis_named(e, how->axis);
     bool half = std::any_of(s.halves.begin(), s.halves.end(), [&](const Halves& h) {
-      return has_axis(s.batch_axis, h.axis) && h.inner == how->axis;
+      return has_axis(s.batch_axis, h.axis) && h.inner == axis;
     });
     if (v.role != Role::param) fail(ORR_INVALID, "'{}' is no parameter", v.name);
-    if (!*how->axis || (!has_axis(s.batch_axis, how->axis) && !half))
+    if (axis.empty() || (!has_axis(s.batch_axis, axis) && !half))
       fail(ORR_INVALID,
-           "axis '{}' does not deal the batch: put a strategy first that deals it over that axis",
+           "axis '{}' has no ranks that share a batch: put a strategy before this one that deals "
+           "the batch to ranks which do not train apart",
            how->axis);
-    if (how->owner < -1 || how->owner >= s.size_of(how->axis))
+    if (how->owner < -1 || how->owner >= s.size_of(axis))
       fail(ORR_INVALID, "'{}' is given to owner {} of the {} on axis '{}'", v.name, how->owner,
-           s.size_of(how->axis), how->axis);
+           s.size_of(axis), axis);
     if (auto known = s.sharded.find(v.name); known != s.sharded.end())
       fail(ORR_INVALID, "'{}' is sharded already, by {}", v.name, known->second.cause);
     const int64_t ahead = how->size > offsetof(orr_shard, ahead) ? how->ahead : 1;
     if (ahead < 0) fail(ORR_INVALID, "{} units ahead: give 0 or more", ahead);
-    e->spread->sharded[v.name] = {how->axis, e->strategy,    how->unit, how->owner,
+    e->spread->sharded[v.name] = {axis,      e->strategy,    how->unit, how->owner,
                                   how->what, how->keep != 0, ahead};
   });
 }

@@ -111,7 +111,7 @@ struct Asked {
 struct Spread {
   int world = 1;
   std::vector<Axis> axes;  // outermost first: the last one varies fastest with the rank
-  // The axes that deal the batch, as one: "replica*data"; "" if none. Those that train apart come
+  // The axes that deal the batch, as one: "outer*inner"; "" if none. Those that train apart come
   // first: each of their coordinates has samples that follow one another.
   std::string batch_axis;
   // The outermost of them whose coordinates train apart, each on its own part of the batch: sums

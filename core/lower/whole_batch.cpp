@@ -11,7 +11,7 @@ static std::string batch_in_parts(const Spread& spread) {
     return fmt::format("strategy.{} runs microbatches one after another: leave it out, or ",
                        spread.slicer);
   if (spread.serving.on())
-    return fmt::format("strategy.{} has no common step: give mode = \"sync\", or ",
+    return fmt::format("strategy.{} has no common step: let it have one, or ",
                        spread.serving.cause);
   if (spread.idle > 0)
     return fmt::format("strategy.{} leaves ranks without samples: leave it out, or ", spread.idler);

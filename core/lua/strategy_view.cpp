@@ -142,7 +142,7 @@ std::vector<Api> draft_view_api() {
       {"Draft",
        "axis_size",
        "integer",
-       "Ranks on an axis, 0 if there is none.",
+       "Ranks on an axis, 0 if there is none; \"batch\": on all that gradients are summed over.",
        axis_size,
        {self, {"name", "string"}},
        {}},

@@ -108,10 +108,15 @@ int Program::axis_size(const std::string& name) const {
       size *= at->size;
       continue;
     }
+    if (axes_.empty())
+      fail_here(
+          fmt::format("there is no axis '{}' here: strategies make axes, for their hooks; "
+                      "over all samples \"batch\" is one",
+                      one));
     std::vector<std::string> known;
     for (const MeshAxis& axis : axes_) known.push_back(axis.name);
-    fail_here(fmt::format("there is no axis '{}'{}; there {}", one, did_you_mean(one, known),
-                          known.empty() ? "are none" : "are: " + join(known, ", ")));
+    fail_here(fmt::format("there is no axis '{}'{}; there are: {}", one, did_you_mean(one, known),
+                          join(known, ", ")));
   }
   return size;
 }

@@ -40,8 +40,8 @@ orr_status* describe(void*, orr_strategy_info* out) {
   return orr::guard([&] {
     out->numeric_class = ORR_CLASS_EXACT;
     out->n_options = std::size(kOptions), out->options = kOptions;
-    out->provides = "a data axis, sharded state", out->requires_ = "";
-    out->conflicts = "a data axis, sharded state";
+    out->provides = "shares of the batch, sharded state", out->requires_ = "";
+    out->conflicts = "shares of the batch, sharded state";
   });
 }
 

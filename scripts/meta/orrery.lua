@@ -535,6 +535,12 @@ function Tensor:slice(dim, first, last) end
 ---@return orrery.Tensor
 function Tensor:split(dim, sizes) end
 
+---Zeros behind the elements of a dim, up to `size` of them.
+---@param dim integer
+---@param size integer
+---@return orrery.Tensor
+function Tensor:pad(dim, size) end
+
 ---Rows of this [V,C] table by 0-based ids of any shape.
 ---@param ids orrery.Tensor
 ---@return orrery.Tensor
@@ -916,7 +922,7 @@ function Draft:values(role) end
 ---@return integer
 function Draft:ranks_left() end
 
----Ranks on an axis, 0 if there is none.
+---Ranks on an axis, 0 if there is none; "batch": on all that gradients are summed over.
 ---@param name string
 ---@return integer
 function Draft:axis_size(name) end
@@ -1715,7 +1721,7 @@ function orrery.strategy.adasum(options) end
 ---@field states? boolean optimizer states become their means as well (default false)
 ---@field size? integer ranks that share the batch; 0: all that are left (default 0)
 
----Local SGD: ranks share the batch but train apart, each on gradients of its own part, and every few steps their weights become the mean. APPROX: with every = 1, plain SGD and even parts it is data parallelism up to rounding.
+---Local SGD: ranks share the batch but train apart, and every few steps their weights become the mean. APPROX: with every = 1, plain SGD and even parts of the batch it is data parallelism up to rounding.
 ---@param options? orrery.strategy.average.Options
 ---@return orrery.Strategy
 function orrery.strategy.average(options) end

@@ -190,7 +190,7 @@ class Refusals(Served):
             done = orrery("run", "-n", RANKS, path, "model=mlp")
             with self.subTest(stack=stack):
                 self.assertEqual(done.code, 1)
-                self.assertRegex(done.err, r"strategies.lua:\d+: strategy.server without a common step .*or give mode = \"sync\"")
+                self.assertRegex(done.err, r"strategies.lua:\d+: strategy.server without a common step .*or let it have a common step")
 
     def test_logs(self):
         logged = f'{ASYNC}, log = "{self.log}"'

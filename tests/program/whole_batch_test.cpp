@@ -72,7 +72,7 @@ class WholeBatch : public ::testing::Test {
 
   // A state after a step; the same on any number of ranks for equal microbatches.
   Values after(const std::string& name, int64_t microbatches,
-               const std::vector<StrategyUse>& stack = {{"data", {}, "model.lua:9"}}) {
+               const std::vector<StrategyUse>& stack = {shared_batch("model.lua:9")}) {
     Bytes first;
     for (int ranks = 1; ranks <= std::min<int64_t>(4, microbatches); ++ranks) {
       Program q = p;
@@ -199,7 +199,7 @@ TEST_F(WholeBatch, MayLieBehindTheMatrices) {
 
 // Stacks that deal the batch, of which each may cut what the update works on in its own way.
 std::vector<std::vector<StrategyUse>> dealing() {
-  const StrategyUse data = {"data", {}, "model.lua:9"};
+  const StrategyUse data = shared_batch("model.lua:9");
   std::vector<std::vector<StrategyUse>> found = {{data}, {data, {"recompute", {}, "model.lua:9"}}};
   for (int64_t stage : {1, 2, 3})
     found.push_back({data, {"zero", {{"stage", stage}}, "model.lua:9"}});

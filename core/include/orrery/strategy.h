@@ -87,7 +87,7 @@ enum {
 typedef struct orr_shard {
   uint32_t size;
   int32_t what;
-  const char* axis; /* the axis that deals the batch, or its inner half */
+  const char* axis; /* "batch"; or an axis that deals the batch, or its inner half */
   int32_t unit;     /* parameters of equal number are gathered and reduced together */
   int32_t owner;    /* the coordinate that holds them whole; -1: cut evenly, at multiples of
                        ORR_SUM_BLOCK elements (ops.h), which needs an elementwise update */
@@ -236,7 +236,7 @@ typedef struct orr_edit {
   orr_status* (*scatter)(orr_program*, const char* axis, int32_t dim);
 
   /* -- pieces of training state ---- */
-  /* Ranks on an axis; 0 if there is none of that name. */
+  /* Ranks on an axis, 0 if there is none; "batch": on all so far that gradients are summed over. */
   int32_t (*axis_size)(orr_program*, const char* axis);
   /* Sees an axis as two: `inner_size` neighbours form `inner`, equal places in them `outer`. */
   orr_status* (*halve)(orr_program*, const char* axis, const char* outer, const char* inner,

@@ -4,6 +4,8 @@
 // leave, and what they refuse.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <orrery/sdk/program.hpp>
 #include <orrery/sdk/strategy.hpp>
 
@@ -13,14 +15,15 @@
 #include "program/build.h"
 #include "program/rewrite.h"
 #include "program/state.h"
+#include "program/train.h"
 
 namespace program_test {
 namespace {
 
 using namespace orrery;
 
-// What the strategy of a test does with the program before it is differentiated.
-std::function<void(const orr::Program&)> edit_forward;
+// What the strategy of a test does with the program before and after it is differentiated.
+std::function<void(const orr::Program&)> edit_forward, edit_step;
 
 StrategyUse own() {
   static const orr_strategy_api table = [] {
@@ -30,8 +33,8 @@ StrategyUse own() {
           out->provides = out->requires_ = out->conflicts = "";
           return nullptr;
         },
-        [](void*, orr_program*, const orr_edit*, const orr_options*) -> orr_status* {
-          return nullptr;
+        [](void*, orr_program* p, const orr_edit* e, const orr_options*) {
+          return orr::guard([&] { edit_step(orr::Program(p, e)); });
         },
         orr::predict_nothing);
     made.transform_forward = [](void*, orr_program* p, const orr_edit* e, const orr_options*) {
@@ -215,6 +218,58 @@ TEST(Retype, HasReadersFit) {
           .find("model.lua:4: Model.net: pointwise reads the matmul [6,4] of model.lua:4 "
                 "(Model.net) as f32, and it is bf16 now: cast it, or re-type this op as well"),
       std::string::npos);
+}
+
+// A mean of gradients with what was left of them before, and a program every third step.
+TEST(OrrProgram, WritesHooks) {
+  Model m;
+  m.p.mutable_outputs().clear();
+  const std::shared_ptr<State> w = m.p.value(m.w).state;
+  TrainParts parts;
+  parts.update = [](Program& q, const std::shared_ptr<State>&, ValueId value, ValueId gradient) {
+    return q.pointwise(ORR_FN_SUB, {value, gradient});
+  };
+  const Training step(m.p, m.mean, {w}, parts);
+  int decided = 0;
+  edit_step = [&](const orr::Program& p) {
+    EXPECT_EQ(p.axis("line", 0), 2);
+    p.each(1u << ORR_ROLE_BATCH,
+           [&](orr::Value v, const orr_value_info&) { p.place(v, "line", 0); });
+    p.exchange("line", [](const orr::Program& q, orr::Value parameter, orr::Value g) {
+      const orr::Value kept = q.state({.name = "kept", .like = parameter, .varying = "line"});
+      const orr::Value sum = g + kept;
+      q.update(kept, sum * 0.5);
+      return q.op("all_reduce", {sum * 0.5}, {orr::text_attr("axis", "line")});
+    });
+    p.every(3, 1, [](const orr::Program& q, int32_t round) {
+      EXPECT_EQ(round, 0);
+      q.each(1u << ORR_ROLE_PARAM,
+             [&](orr::Value v, const orr_value_info&) { q.update(v, q.updated(v) * 0.5); });
+    });
+    p.complete("test", [&](const orr::Program& q, orr::Value loss, orr::Value norm) {
+      EXPECT_EQ(q.type(norm).rank, 0);
+      q.output("weighted", q.op("total", {loss}) * norm);
+      ++decided;
+    });
+  };
+  StrategyStates states;
+  Spread spread;
+  apply_strategies(m.p, {own()}, 2, states, spread);
+  ASSERT_TRUE(decides_over_step(spread));
+  const Measured measured =
+      step.update(m.p, spread.gradient_axis(), spread.exchanges, decides_over_step(spread));
+  complete_step(m.p, spread, true, measured);
+  EXPECT_EQ(decided, 1);
+  ASSERT_EQ(states.count("own.w.kept"), 1u);
+  EXPECT_EQ(states.at("own.w.kept")->varying, "line");
+  EXPECT_EQ(m.p.updates().size(), 2u);
+  EXPECT_EQ(std::count_if(m.p.ops().begin(), m.p.ops().end(),
+                          [](const Op& op) { return op.kind == "all_reduce"; }),
+            1);
+  ASSERT_EQ(spread.periodic.size(), 1u);
+  EXPECT_EQ(spread.periodic[0].every, 3);
+  EXPECT_EQ(spread.periodic[0].rounds.at(0)->updates().size(), 1u);
+  EXPECT_EQ(m.p.outputs().back().first, "weighted");
 }
 
 // What a strategy built against revision 1 may still call.

@@ -2,13 +2,14 @@
 #include "lower/edit_table.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "lower/edit_change.h"
 #include "lower/edit_ops.h"
 #include "lower/edit_place.h"
+#include "lower/edit_step.h"
 #include "lower/stage.h"
 #include "plugin/host.h"
 #include "program/build_comm.h"
@@ -17,22 +18,6 @@
 
 namespace orrery {
 namespace {
-
-orr_value_info info_of(const Program& p, const Value& v) {
-  orr_value_info info{};
-  const Op* maker = v.producer == kNone ? nullptr : &p.ops()[static_cast<size_t>(v.producer)];
-  info.kind = maker ? maker->kind.c_str() : "";
-  // A derivative that the loss itself reads belongs to no layer's forward pass.
-  const bool derivative = maker && maker->phase == Phase::forward && maker->twin != kNone;
-  info.phase = static_cast<int32_t>(derivative ? Phase::backward
-                                    : maker    ? maker->phase
-                                               : Phase::forward);
-  info.size = sizeof info;
-  info.role = static_cast<int32_t>(v.role);
-  info.type = Layout::contiguous(v.type).abi();
-  info.name = v.name.c_str(), info.region = v.site.region.c_str(), info.where = v.site.line.c_str();
-  return info;
-}
 
 orr_status* each(orr_program* e, uint32_t roles, void* arg,
                  orr_status* (*visit)(void*, int32_t, const orr_value_info*)) {
@@ -44,7 +29,7 @@ orr_status* each(orr_program* e, uint32_t roles, void* arg,
     return natural_less(e->program->value(a).name, e->program->value(b).name);
   });
   for (ValueId v : found) {
-    orr_value_info info = info_of(*e->program, e->program->value(v));
+    orr_value_info info = edit::info_of(*e->program, e->program->value(v));
     if (orr_status* s = visit(arg, v, &info)) return s;
   }
   return nullptr;
@@ -122,15 +107,18 @@ orr_status* diag(orr_program* e, const char* message) {
   return nullptr;
 }
 
-orr_status* life(orr_program* e, int32_t value, const char* region, int32_t life) {
+orr_status* life(orr_program* e, int32_t value, const char*, int32_t life) {
   return guarded([&] {
     Value& v = e->program->mutable_value(value);
     if (life < ORR_LIFE_KEEP || life > ORR_LIFE_DISK)
       fail(ORR_INVALID, "there is no life {}", life);
     if (life < ORR_LIFE_HOST)
-      e->spread->lives[value] = {region, life == ORR_LIFE_KEEP};
-    else if (v.batch == Batch::sharded)
-      v.tier = life == ORR_LIFE_DISK ? Tier::disk : Tier::host;
+      fail(ORR_UNIMPLEMENTED,
+           "strategy.{} was built for lives of activations that have left the editing table: build "
+           "it "
+           "anew on copy and replace (strategy.h)",
+           e->strategy);
+    if (v.batch == Batch::sharded) v.tier = life == ORR_LIFE_DISK ? Tier::disk : Tier::host;
   });
 }
 
@@ -259,39 +247,14 @@ orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
   });
 }
 
-orr_status* compute(orr_program* e, int32_t value, int32_t dtype) {
+// Calls of revision 1 that a strategy now makes of others.
+template <class... Given>
+orr_status* has_left(orr_program* e, Given...) {
   return guarded([&] {
-    const Op* op = maker_of(e, value);
-    if (!op || op->kind.empty() || !is_real(dtype))
-      fail(ORR_INVALID, "value {} cannot be computed in another dtype", value);
-    if (!e->forward) fail(ORR_INVALID, "a dtype can be chosen before differentiation only");
-    e->spread->dtypes[value] = dtype;
-  });
-}
-
-orr_status* loss_scale(orr_program* e, double initial, int64_t growth_interval) {
-  return guarded([&] {
-    int exponent;
-    if (!(initial > 0) || std::frexp(initial, &exponent) != 0.5)
-      fail(ORR_INVALID, "a loss scale of {} is no power of two", initial);
-    if (growth_interval < 0)
-      fail(ORR_INVALID, "a loss scale cannot grow after {} steps", growth_interval);
-    if (!e->forward) fail(ORR_INVALID, "a loss scale can be asked for before differentiation only");
-    if (e->spread->asked.loss_scale.initial > 0) fail(ORR_INVALID, "the loss is scaled already");
-    e->spread->asked.loss_scale = {initial, growth_interval};
-  });
-}
-
-orr_status* wire(orr_program* e, int32_t dtype) {
-  return guarded([&] {
-    if (!is_real(dtype)) fail(ORR_INVALID, "gradients cannot be sent in dtype {}", dtype);
-    if (!e->forward)
-      fail(ORR_INVALID, "the dtype of gradients can be chosen before differentiation only");
-    int32_t& known = e->spread->asked.wire;
-    if (known && known != dtype)
-      fail(ORR_INVALID, "gradients are sent as {} already, not as {}", dtype_name(known),
-           dtype_name(dtype));
-    known = dtype;
+    fail(ORR_UNIMPLEMENTED,
+         "strategy.{} was built for calls that have left the editing table, such as compute, "
+         "loss_scale and wire: build it anew on retype, cotangent and complete (strategy.h)",
+         e->strategy);
   });
 }
 
@@ -328,20 +291,31 @@ const orr_edit edit_table = {sizeof(orr_edit),
                              axis_size,
                              halve,
                              shard,
-                             compute,
+                             has_left,
                              edit::average,
-                             loss_scale,
+                             has_left,
                              idle,
                              serve,
                              edit::chunk,
                              offload,
-                             wire,
+                             has_left,
                              edit::add_op,
                              edit::make_state,
                              edit::update,
                              edit::updated,
                              edit::exchange,
                              edit::independent,
-                             edit::every};
+                             edit::every,
+                             edit::info,
+                             edit::maker,
+                             edit::beside,
+                             edit::copy,
+                             edit::replace,
+                             edit::reread,
+                             edit::retype,
+                             edit::trains,
+                             edit::cotangent,
+                             edit::output,
+                             edit::complete};
 
 }  // namespace orrery

@@ -5,6 +5,7 @@
 
 #include <orrery/strategy.h>
 
+#include <optional>
 #include <string>
 
 #include "lower/edit.h"
@@ -15,12 +16,23 @@ struct orr_program {
   orrery::Spread* spread;
   std::string strategy;
   const orrery::StrategyUse* use;
-  orrery::StrategyStates* states = nullptr;  // null while forward
-  bool forward = false;                      // not yet differentiated
+  orrery::StrategyStates* states = nullptr;
+  bool forward = false;  // not yet differentiated
+  bool training = true;  // the program is a training step's
+  bool retyped = false;  // some types may not fit
+  // Where ops belonged before `beside`.
+  struct Standing {
+    orrery::Phase phase;
+    orrery::Site site;
+  };
+  std::optional<Standing> before = {};
 };
 
 namespace orrery {
 
 extern const orr_edit edit_table;
+
+// After the calls of one strategy: ops are in order, types fit, and new ops belong where they did.
+void settle(orr_program& edited);
 
 }  // namespace orrery

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "lower/coalesce.h"
 #include "lower/cut_program.h"
 #include "lower/rows.h"
 #include "lower/shard.h"
@@ -162,6 +163,7 @@ RankPlan lower(const LowerRequest& request) {
   plan.spread = *request.spread, plan.rank = request.rank;
   if (plan.spread.alone) plan.spread.batch_axis.clear(), plan.spread.idle = 0;
   plan.local = localize(share_of(request, mine.idle()), mine, plan.spread, first, request.rank);
+  merge_groups(plan.local.program);
   gather_rows(plan.local, plan.spread, request.rank);
   fuse_pointwise(plan.local);
   fuse_products(plan.local, request.kernels);

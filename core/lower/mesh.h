@@ -14,7 +14,6 @@
 
 #include "lower/slices.h"
 #include "program/axes.h"
-#include "program/loss_scale.h"
 #include "program/program.h"
 #include "program/train.h"
 
@@ -46,12 +45,6 @@ struct Sharded {
 struct Halves {
   std::string axis, outer, inner;
   int inner_size = 1;
-};
-
-// The region that an activation belongs to when regions are computed again in backward.
-struct Life {
-  std::string region;
-  bool kept = false;
 };
 
 // A value that is to lie in parts of `dim`; `by` is the Lua line of the strategy that asks for it.
@@ -102,10 +95,17 @@ struct Offload {
       directory;  // of the files of Tier::disk; "": the run's, or the system's for temporary files
 };
 
+// What a strategy does once the update is written. One that decides over the whole step comes last,
+// and `what` names what is one for all ranks.
+struct CompleteHook {
+  std::string cause, line, what;
+  bool decides = false;
+  std::function<void(Program&, ValueId loss, ValueId squared_norm)> call;
+};
+
 // What strategies ask of differentiation.
 struct Asked {
-  LossScaling loss_scale;
-  int32_t wire = 0;  // the dtype of gradients (program/train.h); 0: none
+  ValueId cotangent = kNone;  // what multiplies the loss; kNone: 1
 };
 
 struct Spread {
@@ -123,6 +123,7 @@ struct Spread {
   std::vector<Halves> halves;            // axes that are also used in halves
   std::vector<GradientHook> exchanges;   // what becomes of gradients instead of their sum
   std::vector<Periodic> periodic;
+  std::vector<CompleteHook> completing;
   Serving serving;
   bool one_memory = false;  // all ranks are on one host and can map one another's memory
   bool alone = false;       // a rank runs its leaves as if there were no others,
@@ -137,10 +138,7 @@ struct Spread {
   std::string scheduler;  // the strategy that deals them and orders the cells:
   // The first call for a number of leaves asks the strategy, or the script. [main thread]
   std::function<std::shared_ptr<const Timetable>(int leaves)> make_timetable;
-  std::map<ValueId, Life> lives;  // activations of regions (lower/recompute.h)
-  std::vector<Placing> placed;    // one for each axis, in the order in which they were asked for
-  std::map<ValueId, int32_t>
-      dtypes;  // what ops compute in, by the value they make (lower/precision.h)
+  std::vector<Placing> placed;  // one for each axis, in the order in which they were asked for
   Asked asked;
   Offload offload;
   std::vector<std::string> remarks;

@@ -23,16 +23,14 @@ class Drawing {
   // unless the script says; 0: as many as there are workers. Throws Error with the script's line.
   Blueprint draw(const BatchFields& batch, bool training, int world,
                  const std::vector<StrategyUse>& stack, int64_t microbatches);
-  // Whether a program drawn so far scales its loss.
-  bool scales_loss() const { return loss_scale_.has_value(); }
 
  private:
-  std::optional<Training> begin_training(Blueprint& b, ValueId loss, bool training, int32_t wire);
+  std::optional<Training> begin_training(Blueprint& b, ValueId loss, bool training,
+                                         const Asked& asked);
   decltype(RunSpec::update) noting(Updating& note) const;
   void check_outputs(const Blueprint& b) const;
 
   const RunSpec& spec_;
-  std::optional<LossScale> loss_scale_;
   StrategyStates states_;
   std::vector<std::string> unbatched_;  // tensors among the second results of the last draw
 };

@@ -45,8 +45,10 @@ class Vocabulary:
     """Of the strategies of a repository."""
 
     def __init__(self, root):
-        files = [*(root / "scripts/orrery/strategy").glob("*.lua"), *(root / "plugins/strategy").glob("*.cpp")]
-        names = {path.stem for path in files} | {"fsdp"}  # a name that zero has, too
+        rooms = [*(root / "scripts/orrery/strategy").glob("*.lua"), *(root / "plugins/strategy").glob("*")]
+        files = [*rooms, *(root / "plugins/strategy").glob("*/*.cpp")]
+        files = [path for path in files if path.is_file()]
+        names = {path.stem for path in rooms} | {"fsdp"}  # a name that zero has, too
         self.names = names | found_in(files, AXIS)
         self.plain = self.names - set(ORDINARY)
         options = found_in(files, OPTION) - OWN_OPTIONS

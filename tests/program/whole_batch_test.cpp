@@ -432,12 +432,10 @@ TEST_F(ReadBySamples, AreRefusedWhereTheBatchIsNotThere) {
 TEST_F(ReadBySamples, AreNotStoredInTheWiresDtype) {
   ValueId x = counting(4, 3), w = state("w", {3}, 1, Role::param);
   ValueId away = minus(x, plus(mean(p.pointwise(ORR_FN_MUL, {x, w}), {0}), w));
-  TrainParts parts;
-  parts.wire = ORR_BF16;
-  parts.update = [](Program& q, const std::shared_ptr<State>&, ValueId value, ValueId gradient) {
-    return q.pointwise(ORR_FN_SUB, {value, gradient});
-  };
-  EXPECT_NE(refusal([&] { build_training(p, mean(mul(away, away)), params, parts); })
+  const Training step(p, mean(mul(away, away)), params, {});
+  const StrategyUse wire = {
+      "precision", {{"compute", std::string("f32")}, {"wire", std::string("bf16")}}, "model.lua:9"};
+  EXPECT_NE(refusal([&] { applied(p, {wire}, 1); })
                 .find("net: the gradient of 'w' is completed here in f32, for samples read it, and "
                       "cannot be stored as bf16"),
             std::string::npos);

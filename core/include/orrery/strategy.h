@@ -30,6 +30,10 @@ enum {
 
 enum { ORR_PHASE_FORWARD = 0, ORR_PHASE_BACKWARD = 1, ORR_PHASE_UPDATE = 2 };
 
+/* How a value relates to the batch: the same for all samples, one for each of them, a sum over the
+ * batch, or what is made of such sums. */
+enum { ORR_BATCH_NONE = 0, ORR_BATCH_SAMPLES = 1, ORR_BATCH_SUM = 2, ORR_BATCH_MEAN = 3 };
+
 enum { ORR_LIFE_KEEP = 0, ORR_LIFE_RECOMPUTE = 1, ORR_LIFE_HOST = 2, ORR_LIFE_DISK = 3 };
 
 /* One option of a strategy: what the user may write in its table. */
@@ -63,6 +67,12 @@ typedef struct orr_value_info {
   const char* where;  /* Lua file:line */
   const char* kind;   /* the op that makes it, "" if it is given */
   int32_t phase;      /* of that op: ORR_PHASE_* */
+  int32_t batch;      /* ORR_BATCH_* */
+  int32_t batch_dim;  /* ORR_BATCH_SAMPLES: the dim, from 0, that runs over them; else -1 */
+  int32_t op;         /* a number that all outputs of the op have, for the call; -1: given */
+  int32_t output;     /* which of them, from 0 */
+  int32_t runs;       /* the phase in which the op runs: forward also for derivatives that a loss is
+                         made of, which are of phase backward */
 } orr_value_info;
 
 /* What of a parameter's training lies in pieces; each includes the ones before. */
@@ -112,20 +122,28 @@ typedef struct orr_op_desc {
   const orr_expr* expr;
 } orr_op_desc;
 
-enum { ORR_INIT_ZEROS = 0, ORR_INIT_LIKE = 1, ORR_INIT_NORMAL = 2 };
+enum { ORR_INIT_ZEROS = 0, ORR_INIT_LIKE = 1, ORR_INIT_NORMAL = 2, ORR_INIT_CONSTANT = 3 };
 enum { ORR_LEAVE_MEAN = 0, ORR_LEAVE_SUM = 1, ORR_LEAVE_FIRST = 2, ORR_LEAVE_REFUSE = 3 };
 
 /* A tensor that a strategy keeps, like an optimizer's: part of checkpoints and plans. */
 typedef struct orr_state_desc {
   uint32_t size;
   const char* name;    /* "anchor"; its full name has the strategy's and `like`'s in front */
-  int32_t like;        /* the parameter or state beside which it lies, whose dtype it has */
-  int32_t init;        /* ORR_INIT_ZEROS; _LIKE: what `like` begins with; _NORMAL: N(0, 1) */
+  int32_t like;        /* the parameter or state beside which it lies, whose dtype it has; -1: none,
+                          it is the step's, of `dtype` and a shape of its own */
+  int32_t init;        /* ORR_INIT_ZEROS; _LIKE: what `like` begins with; _NORMAL: N(0, 1);
+                          _CONSTANT: `value` */
   const char* varying; /* the axis on which every coordinate has one of its own, "" none */
   int32_t leave;       /* how a checkpoint of another number of ranks makes one of them */
   int32_t rank;        /* of a shape of its own; -1: that of `like` */
   const int64_t* dims; /* `rank` of them */
+  double value;        /* ORR_INIT_CONSTANT */
+  int32_t dtype;       /* where there is no `like` */
 } orr_state_desc;
+
+/* Which uses of a value: bit 1 << ORR_PHASE_* for the ops that run in that phase (`runs`), and
+ * ORR_USES_RESULTS for results of the step and what states will hold. */
+enum { ORR_USES_RESULTS = 8, ORR_USES_ALL = 15 };
 
 struct orr_edit;
 
@@ -149,6 +167,21 @@ typedef struct orr_program_hook {
    * states of the step: `each` finds them. */
   orr_status* (*write)(void* arg, orr_program*, const struct orr_edit*, int32_t round);
 } orr_program_hook;
+
+typedef struct orr_complete_hook {
+  uint32_t size;
+  int32_t decides; /* 1: it decides what becomes of the whole step: it comes after the hooks that
+                      have 0, and is given `norm` */
+  void* arg;
+  void (*release)(void* arg);
+  /* What only one for all ranks can be, for the error where ranks train apart: "loss scale". NULL
+   * unless it decides. */
+  const char* what;
+  /* The update is written, with all parameters and states of the step. `loss` is its loss, `norm`
+   * the squared norm of all gradients as clipping measures it, f32 (-1: there are none). */
+  orr_status* (*complete)(void* arg, orr_program*, const struct orr_edit*, int32_t loss,
+                          int32_t norm);
+} orr_complete_hook;
 
 /* The host's editing calls. Only what a strategy of this revision needs has a slot; the table
  * grows. Texts and structs that a strategy hands over are copied. An edit that cannot be is an
@@ -185,10 +218,9 @@ typedef struct orr_edit {
                        const char* const* modules);
 
   /* -- lives of activations ---- */
-  /* Puts a forward activation into a region whose activations backward computes again instead of
-   * keeping them: the same ops, random numbers and rounding. What the region takes from outside,
-   * what is read outside of it and, with ORR_LIFE_KEEP, this one are kept. ORR_LIFE_HOST and _DISK
-   * copy it to that tier after its last use in forward, and back before its first in backward. */
+  /* Where a forward activation waits for backward: ORR_LIFE_HOST and _DISK copy it to that tier
+   * after its last use in forward, and back before its first in backward. ORR_LIFE_KEEP and
+   * _RECOMPUTE have left for copies of ops (`copy`, `replace`); `region` is not read. */
   orr_status* (*life)(orr_program*, int32_t value, const char* region, int32_t life);
 
   /* -- ops, and cutting them over ranks ---- */
@@ -211,17 +243,13 @@ typedef struct orr_edit {
                        int32_t inner_size);
   /* Cuts a parameter's training over the ranks that share the batch. Scalars stay whole. */
   orr_status* (*shard)(orr_program*, int32_t value, const orr_shard*);
-  /* Only in transform_forward: makes the op that makes `value` compute in another real dtype. What
-   * it reads is cast; what others read of it is cast back unless they compute in that dtype too. */
+  /* Refuses; it has left for `retype`. */
   orr_status* (*compute)(orr_program*, int32_t value, int32_t dtype);
 
   /* Lets the ranks of `axis`, which deals the batch, train apart (`independent`). After every
    * `every` steps parameters, with `states` also optimizer states, become their means. */
   orr_status* (*average)(orr_program*, const char* axis, int32_t every, int32_t states);
-  /* Only in transform_forward: differentiates a multiple of the loss, a state of the run that
-   * begins at `initial`, a power of two. A step whose loss or gradients are not finite changes no
-   * parameter and no state; it halves the multiple, which doubles after `growth_interval` good
-   * steps (0: it stays). */
+  /* Refuses; it has left for `cotangent` and `complete`. */
   orr_status* (*loss_scale)(orr_program*, double initial, int64_t growth_interval);
   /* Deals no leaves to the first `n` ranks of `axis`, which deals the batch: they take part in what
    * is exchanged, and compute what no sample is needed for. */
@@ -237,9 +265,7 @@ typedef struct orr_edit {
    * goes on. Files are made in `directory` ("": the run's, or the system's for temporary files; one
    * for all) and end with the process. */
   orr_status* (*offload)(orr_program*, int32_t value, int32_t tier, const char* directory);
-  /* Only in transform_forward: the gradient of every parameter is added over the batch, and sent,
-   * in this real dtype instead of the one that the op which makes it computes in; the optimizer
-   * gets it in the parameter's. */
+  /* Refuses; it has left for `retype`. */
   orr_status* (*wire)(orr_program*, int32_t dtype);
 
   /* -- ops, states, and parts of the update of one's own ---- */
@@ -261,6 +287,46 @@ typedef struct orr_edit {
   /* Runs a program of the strategy's own after every `every` steps that were tried; `rounds` of
    * them take turns. */
   orr_status* (*every)(orr_program*, int32_t every, int32_t rounds, const orr_program_hook*);
+
+  /* -- ops that are there ---- */
+  /* What `each` tells of a value; set out->size. */
+  orr_status* (*info)(orr_program*, int32_t value, orr_value_info* out);
+  /* Calls visit once with the op that makes the value, as it would be added again. */
+  orr_status* (*maker)(orr_program*, int32_t value, void* arg,
+                       orr_status* (*visit)(void* arg, const orr_op_desc*));
+  /* Says where ops that are added from now on belong: to the module, and the stage, of `value`'s op
+   * and to `phase`; of ORR_PHASE_BACKWARD, to the derivative of that op. -1: to none, as before.
+   * They stand at the end, but those that something before them comes to read (`replace`) right
+   * before the first that does. */
+  orr_status* (*beside)(orr_program*, int32_t value, int32_t phase);
+  /* Adds a copy of the op that makes `value`, to run in `phase`: the same attributes, random
+   * numbers and rounding on other inputs of the same types, its outputs as the original's. */
+  orr_status* (*copy)(orr_program*, int32_t value, int32_t phase, const int32_t* in, int32_t n_in,
+                      int32_t* out, int32_t capacity, int32_t* n);
+  /* Lets what reads `value` read `by`, of the same type and relation to the batch: `uses` says
+   * which uses (ORR_USES_*); what `by` itself is computed from stays. */
+  orr_status* (*replace)(orr_program*, int32_t value, int32_t by, uint32_t uses);
+  /* Lets the op that makes `of` alone read `by` for `value`, of the same shape. In another dtype
+   * where the op is re-typed as well. */
+  orr_status* (*reread)(orr_program*, int32_t of, int32_t value, int32_t by);
+  /* Types the op that makes `value` anew, from what its inputs are now: where it computed in the
+   * value's dtype it computes in `compute` (0: as before), and what it sums or casts is stored in
+   * `store` (0: as follows). All that read the value have to fit when the call of the strategy
+   * ends: casts do. */
+  orr_status* (*retype)(orr_program*, int32_t value, int32_t compute, int32_t store);
+
+  /* -- the whole step ---- */
+  /* 1 if the program is that of a training step, 0 of an evaluation. */
+  int32_t (*trains)(orr_program*);
+  /* Only in transform_forward: differentiates the loss times this value, a real number of f32, and
+   * divides gradients by it. */
+  orr_status* (*cotangent)(orr_program*, int32_t value);
+  /* Makes a value a result of the step. One named "skipped_steps" counts the steps whose loss or
+   * gradients were not finite and that have changed nothing: they are no errors then, until many
+   * follow one another. */
+  orr_status* (*output)(orr_program*, const char* name, int32_t value);
+  /* Calls the hook once the update is written, of training steps. Only in `transform`. */
+  orr_status* (*complete)(orr_program*, const orr_complete_hook*);
 } orr_edit;
 
 /* Parts of a step of one chunk: all of backward in one, or its part for earlier stages (backward)

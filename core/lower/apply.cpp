@@ -210,6 +210,7 @@ void complete_step(Program& p, Spread& spread, bool training, const Measured& me
   }
   tell_states(p, spread.apart);
   group_collectives(p);
+  if (!spread.exchanges.empty()) keep_exchanged_whole(p, spread), gather_for_rigid(p, spread);
   if (!spread.pipe_axis.empty() && !spread.periodic.empty()) note_homes(p, spread);
   for (Periodic& one : spread.periodic) write_rounds(p, spread, one);
   spread.exchanges.clear();

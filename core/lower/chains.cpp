@@ -55,7 +55,8 @@ class Joiner {
   void visit(OpId index) {
     const Op& op = p_.ops()[at(index)];
     if (op.kind == "total") {
-      member_[at(op.out[0])] = is_exchanged_total(p_, op) && !scalar(op.out[0]);
+      member_[at(op.out[0])] =
+          is_exchanged_total(p_, op) && !scalar(op.out[0]) && !op.attrs.count("whole");
       return;
     }
     const bool constant = op.kind == "pointwise" && op.in.empty();
@@ -119,6 +120,16 @@ bool is_exchanged_total(const Program& p, const Op& op) {
   const std::vector<ValueId>& in = p.ops()[static_cast<size_t>(maker)].in;
   return std::any_of(in.begin(), in.end(),
                      [&](ValueId v) { return p.value(v).batch == Batch::sharded; });
+}
+
+void keep_exchanged_whole(Program& p, const Spread& spread) {
+  for (Op& op : p.mutable_ops()) {
+    const OpId maker = op.kind == "total" ? p.value(op.in[0]).producer : kNone;
+    if (maker == kNone) continue;
+    const std::string all = spread.gradient_axis();
+    if (attr_text(p.ops()[static_cast<size_t>(maker)].attrs, "among", all) != all)
+      op.attrs["whole"] = int64_t{1};
+  }
 }
 
 void gather_for_rigid(Program& p, const Spread& spread) {

@@ -159,7 +159,10 @@ orr_status* loop(orr_program* e) {
 
 // What a strategy calls an axis; build::kBatch: all that gradients are summed over, as one.
 std::string axis_named(const orr_program* e, const char* name) {
-  return std::string_view(name) == build::kBatch ? e->spread->gradient_axis() : name;
+  if (std::string_view(name) != build::kBatch) return name;
+  std::string axis = e->spread->gradient_axis();
+  for (const GradientHook& hook : e->spread->exchanges) axis = without_axis(axis, hook.axis);
+  return axis;
 }
 
 int32_t axis_size(orr_program* e, const char* name) {

@@ -150,8 +150,10 @@ std::vector<ValueId> backward(Program& p, const Call& call, const std::vector<Va
     if (dx[i] == kNone) continue;
     check_made(p, dx[i], "ops." + call.op.name + ": backward");
     if (p.type(dx[i]) != p.type(in[i]))
-      p.fail_here(fmt::format("ops.{}: the gradient of input {} is {}, the input {}", call.op.name,
-                              i + 1, to_string(p.type(dx[i])), to_string(p.type(in[i]))));
+      p.fail_here(
+          fmt::format("ops.{}: the gradient of input {} is {}, the input {}: give one "
+                      "of its shape and dtype",
+                      call.op.name, i + 1, to_string(p.type(dx[i])), to_string(p.type(in[i]))));
   }
   return dx;
 }

@@ -16,7 +16,8 @@ from program import HERE, SOURCE, orrery
 from sweep import Sweep, Training
 
 LUA = {path.stem: path.read_text() for path in (SOURCE / "scripts/orrery/strategy").glob("*.lua")}
-PLUGINS = {path.stem: path.read_text() for path in (SOURCE / "plugins/strategy").glob("*.cpp")}
+PLUGINS = {path.stem: "".join(p.read_text() for p in ([path] if path.is_file() else path.glob("*.cpp")))
+           for path in (SOURCE / "plugins/strategy").iterdir()}
 COPIES = [pathlib.Path(word).resolve() for word in sys.argv[2:]]
 PARTS = 'modules = { { "tok", "blocks.1" }, { "blocks.2-4", "head" } }'
 

@@ -108,6 +108,8 @@ int Program::axis_size(const std::string& name) const {
       size *= at->size;
       continue;
     }
+    // Tried before strategies have made their axes (Training::declare_states): any, of one rank.
+    if (axes_.size() == 1 && axes_[0].name == "*") continue;
     if (axes_.empty())
       fail_here(
           fmt::format("there is no axis '{}' here: strategies make axes, for their hooks; "

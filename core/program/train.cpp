@@ -172,7 +172,12 @@ Training::Training(Program& p, ValueId loss, std::vector<std::shared_ptr<State>>
 
 void Training::declare_states(Program& p) const {
   Program tried = p;
-  update(tried);
+  tried.set_axes({{"*", 1}});
+  try {
+    update(tried);
+  } catch (const Error&) {
+    return;  // the update itself will say what is wrong, with the axes that there are then
+  }
   for (const Value& v : tried.values())
     if (v.state && v.role == Role::state) p.state_value(v.state);
 }

@@ -44,6 +44,13 @@ std::vector<Prediction> predictions(const RankPlan& plan, const std::vector<Stra
     }
     found.push_back(p);
   }
+  Prediction own{"the script"};  // collectives of an optimizer
+  for (auto& [index, n] : times)
+    if (const Exchange& e = plan.exchanges[static_cast<size_t>(index)];
+        !e.is_copy() && e.cause.empty())
+      own.counted += e.bytes_sent * static_cast<uint64_t>(n);
+  own.predicted = own.counted;
+  if (own.counted > 0) found.push_back(own);
   return found;
 }
 

@@ -17,7 +17,7 @@ struct Prediction {
   uint64_t predicted = 0, counted = 0;  // bytes that the rank sends in a step
 };
 
-// One for each strategy of the stack, in order.
+// One for each strategy of the stack, in order, and one for what the script itself exchanges.
 std::vector<Prediction> predictions(const RankPlan& plan, const std::vector<StrategyUse>& stack,
                                     int rank);
 

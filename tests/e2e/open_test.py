@@ -234,6 +234,18 @@ class Open(LinearCase):
                 lines = re.findall(rf"^ +{kind} .* by {stack[:-2]} ", plan, re.MULTILINE)
                 self.assertEqual(len(lines), expected, plan)
 
+    # The mean of what all ranks have is what each has.
+    def test_an_optimizer_may_exchange(self):
+        before = """optim.mine = optim.define("mine", { options = { lr = 1.0 }, update = function(p, g, s, o)
+          return p - (g * o.lr):vary("data"):all_reduce("data", "mean") end })"""
+        words = ("{ strategy.data{} }", 2)
+        self.assertEqual(self.trained(*words, "optimizer=mine", before=before)["fc.weight"],
+                         self.trained(*words, "optimizer=sgd")["fc.weight"])
+        for there, not_there, text in (('"data"', '"dta"', r"no axis 'dta' \(did you mean 'data'\?\); there are: data"),
+                                       (':vary("data")', "", "this value is the same on all 2 ranks of axis 'data'")):
+            done = self.run_stack(*words, "optimizer=mine", before=before.replace(there, not_there))
+            self.assertRegex(done.err, r"open.lua:\d+: .*" + text)
+
     def test_bad_input(self):
         hook = 'local quux = strategy.define { name = "quux", class = "approx", options = { every = 1, size = 0 }, %s }'
         ends = "local big = orrery.tensor({ 1.0, 2.0, 3.0 }, 'f32')"

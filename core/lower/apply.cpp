@@ -5,6 +5,7 @@
 #include "lower/apart.h"
 #include "lower/contract.h"
 #include "lower/cut_program.h"
+#include "lower/driving.h"
 #include "lower/edit_table.h"
 #include "lower/options.h"
 #include "lower/precision.h"
@@ -28,19 +29,6 @@ void check_taken(const Spread& spread) {
   if (taken != spread.world)
     fail(ORR_INVALID, "{} {} ranks ({}) but the job has {}: change a size or -n", ranks_left_over,
          taken, product.empty() ? "none" : product, spread.world);
-}
-
-// Servers of their own time take parameters whole, and a step that is cut over one axis only.
-void settle_servers(Spread& spread) {
-  Serving& s = spread.serving;
-  if (spread.axes.size() > 1 || spread.sliced)
-    fail(ORR_INVALID,
-         "{}: strategy.{} without a common step deals whole leaves to all ranks in one call: leave "
-         "out the "
-         "other strategies but recompute and precision, or give mode = \"sync\"",
-         s.line, s.cause);
-  for (auto& [name, how] : spread.sharded) s.owner[name] = how.owner;
-  spread.sharded.clear(), spread.reduced.clear();
 }
 
 // A plugin refuses by ORR_INVALID; what else it returns is a failure of its own.
@@ -132,8 +120,8 @@ void apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int wor
   check_taken(spread);
 }
 
-void complete_step(Program& p, Spread& spread, bool training) {
-  if (!training) spread.periodic.clear();
+void complete_step(Program& p, Spread& spread, int64_t leaves, bool training) {
+  if (!training) spread.periodic.clear(), spread.driving = {};
   check_whole_batch(p, spread);
 
   recompute(p, spread);
@@ -144,7 +132,7 @@ void complete_step(Program& p, Spread& spread, bool training) {
     complete_sums(p);
   }
   if (!spread.apart.empty()) sum_apart(p, spread);
-  if (spread.serving.on()) settle_servers(spread);
+  if (spread.driving.on()) write_driven(p, spread, leaves);
   if (spread.idle > 0 && spread.sliced)
     fail(ORR_INVALID,
          "strategy.{} leaves ranks without leaves, which has no order in time: leave out what "

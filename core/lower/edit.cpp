@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "lower/driving.h"
 #include "lower/edit_ops.h"
 #include "lower/edit_place.h"
 #include "lower/stage.h"
@@ -31,6 +32,8 @@ orr_value_info info_of(const Program& p, const Value& v) {
   info.role = static_cast<int32_t>(v.role);
   info.type = Layout::contiguous(v.type).abi();
   info.name = v.name.c_str(), info.region = v.site.region.c_str(), info.where = v.site.line.c_str();
+  info.batch = static_cast<int32_t>(v.batch);
+  info.beside = v.state ? v.state->beside.c_str() : "";
   return info;
 }
 
@@ -189,30 +192,10 @@ orr_status* idle(orr_program* e, const char* name, int32_t n) {
   });
 }
 
-orr_status* serve(orr_program* e, const orr_serve* how) {
-  return guarded([&] {
-    if (e->spread->batch_axis != how->axis)
-      fail(ORR_INVALID, "axis '{}' does not deal the batch", how->axis);
-    const int ranks = edit::find_axis(e, how->axis).size;
-    if (how->servers < 1 || how->servers > ranks)
-      fail(ORR_INVALID, "{} servers among the {} ranks of axis '{}': give from 1 to {}",
-           how->servers, ranks, how->axis, ranks);
-    if (how->push < 1 || how->pull < 1 || how->bound < -1)
-      fail(ORR_INVALID, "push {}, pull {} and bound {}: give at least 1, 1 and -1", how->push,
-           how->pull, how->bound);
-    if (how->bound >= 0 && (how->push > 1 || how->pull > 1))
-      fail(ORR_INVALID, "with a bound workers push and pull every step, not every {} and {}",
-           how->push, how->pull);
-    e->spread->serving = {e->strategy,
-                          e->use->line,
-                          how->servers,
-                          how->push,
-                          how->pull,
-                          how->bound,
-                          how->log ? how->log : "",
-                          how->replay ? how->replay : "",
-                          {}};
-  });
+orr_status* serve(orr_program*, const orr_serve*) {
+  return host_table().error(ORR_UNIMPLEMENTED,
+                            "this host serves no gradients: who does brings a driver "
+                            "(orrery/driver.h)");
 }
 
 orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
@@ -320,6 +303,10 @@ const orr_edit edit_table = {sizeof(orr_edit),
                              edit::updated,
                              edit::exchange,
                              edit::independent,
-                             edit::every};
+                             edit::every,
+                             edit::drive,
+                             edit::beside,
+                             edit::copy,
+                             edit::gradient};
 
 }  // namespace orrery

@@ -46,8 +46,9 @@ using StrategyStates = std::map<std::string, std::shared_ptr<State>>;
 void apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world,
                       StrategyStates& states, Spread& spread);
 // Once the update is there: carries out what strategies have asked of the whole step, and lets
-// those that work by a clock of their own write their programs. The hooks are gone then.
-void complete_step(Program& p, Spread& spread, bool training);
+// those that work by a clock of their own, or drive the ranks, write their programs. The hooks are
+// gone then.
+void complete_step(Program& p, Spread& spread, int64_t leaves, bool training);
 
 // The cells of every coordinate of a pipeline that holds chunk c at chunk_at[c], as the strategy,
 // or the script in its place, orders `leaves` leaves.

@@ -2,6 +2,7 @@
 #include "lower/edit_ops.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "base/error.h"
 #include "lower/edit_table.h"
@@ -47,15 +48,6 @@ Op op_of(orr_program* e, const orr_op_desc& desc) {
 
 namespace {
 
-// What a hook's owner gave, until the host is through with it.
-template <class Hook>
-std::shared_ptr<Hook> kept(const Hook& hook) {
-  return {new Hook(hook), [](Hook* h) {
-            if (h->release) h->release(h->arg);
-            delete h;
-          }};
-}
-
 Leave leave_of(int32_t leave) {
   if (leave < ORR_LEAVE_MEAN || leave > ORR_LEAVE_REFUSE)
     fail(ORR_INVALID, "there is no way {} to leave an axis", leave);
@@ -69,6 +61,18 @@ int64_t ordinal_of(const std::string& name) {
   return static_cast<int64_t>(h >> 33) + (int64_t{1} << 31);
 }
 
+// Whether the author's header knew the field at `offset`.
+bool has(const orr_state_desc& how, size_t offset) { return how.size > offset; }
+
+Type type_of(const orr_state_desc& how, const std::shared_ptr<State>& like) {
+  Type type = like ? like->type : Type{};
+  if (has(how, offsetof(orr_state_desc, dtype)) && how.dtype) type.dtype = how.dtype;
+  if (how.rank >= 0) type.dims.assign(how.dims, how.dims + how.rank);
+  if (!like && (how.rank < 0 || orr_dtype_bytes(type.dtype) == 0))
+    fail(ORR_INVALID, "state '{}' lies beside none: give dims and a dtype", how.name);
+  return type;
+}
+
 std::shared_ptr<State> new_state(orr_program* e, const std::string& name,
                                  const std::shared_ptr<State>& like, const orr_state_desc& how) {
   for (const Value& v : e->program->values())
@@ -77,18 +81,18 @@ std::shared_ptr<State> new_state(orr_program* e, const std::string& name,
            "strategy.{}: there is a parameter or state '{}' already: give the state another name",
            e->strategy, name);
   auto state = std::make_shared<State>();
-  state->name = name, state->type = like->type, state->role = Role::state;
-  state->site = like->site;
-  state->beside = like->role == Role::param ? like->name : like->beside;
+  state->name = name, state->type = type_of(how, like), state->role = Role::state;
+  state->site = like ? like->site : e->program->site();
+  if (like) state->beside = like->role == Role::param ? like->name : like->beside;
   state->leave = leave_of(how.leave);
-  if (how.rank >= 0) state->type.dims.assign(how.dims, how.dims + how.rank);
-  if (how.init == ORR_INIT_LIKE && how.rank >= 0)
+  state->passing = has(how, offsetof(orr_state_desc, passing)) && how.passing;
+  if (how.init == ORR_INIT_LIKE && (!like || state->type != like->type))
     fail(ORR_INVALID, "strategy.{}: state '{}' cannot begin like '{}' with another shape",
-         e->strategy, how.name, like->name);
+         e->strategy, how.name, like ? like->name : "");
   if (how.init == ORR_INIT_LIKE) state->initial.kind = Initial::like, state->initial.of = like;
   if (how.init == ORR_INIT_NORMAL) {
     state->initial.kind = Initial::normal, state->initial.b = 1;
-    state->initial.ordinal = ordinal_of(like->name + "." + how.name);
+    state->initial.ordinal = ordinal_of((like ? like->name + "." : "") + how.name);
   }
   return state;
 }
@@ -108,15 +112,18 @@ orr_status* add_op(orr_program* e, const orr_op_desc* desc, int32_t* out, int32_
 
 orr_status* make_state(orr_program* e, const orr_state_desc* how, int32_t* out) {
   return guarded([&] {
-    check_value(e, how->like);
-    const std::shared_ptr<State> like = e->program->value(how->like).state;
-    if (!like)
+    std::shared_ptr<State> like;
+    if (how->like >= 0) check_value(e, how->like), like = e->program->value(how->like).state;
+    if (how->like >= 0 && !like)
       fail(ORR_INVALID, "state '{}' is to be like value {}, which is neither parameter nor state",
            how->name, how->like);
     if (!e->states) fail(ORR_INVALID, "states are made by hooks, when the update is written");
-    const std::string name = e->strategy + "." + like->name + "." + how->name;
+    const std::string name = e->strategy + "." + (like ? like->name + "." : "") + how->name;
     std::shared_ptr<State>& state = (*e->states)[name];
     if (!state) state = new_state(e, name, like, *how);
+    if (const Type type = type_of(*how, like); type != state->type)
+      fail(ORR_INVALID, "strategy.{}: state '{}' is {} for some batches and {} for others",
+           e->strategy, how->name, to_string(state->type), to_string(type));
     *out = e->program->state_value(state);
     if (how->varying) e->program->mutable_value(*out).varying = how->varying;
   });

@@ -114,7 +114,9 @@ int state(lua_State* L) {
                               varying.c_str(),
                               find("leave", option_text(L, 4, "leave"), kLeaves),
                               own ? static_cast<int32_t>(shape.size()) : -1,
-                              shape.data()};
+                              shape.data(),
+                              0,
+                              0};
   int32_t made = kNone;
   orrery::check(d.edit->state(d.program, &how, &made));
   push_tensor(L, made);

@@ -222,8 +222,8 @@ void Training::declare_states(Program& p) const {
     if (v.state && v.role == Role::state) p.state_value(v.state);
 }
 
-void Training::update(Program& p, const std::string& batch,
-                      const std::vector<GradientHook>& hooks) const {
+std::map<std::string, ValueId> Training::update(Program& p, const std::string& batch,
+                                                const std::vector<GradientHook>& hooks) const {
   const Site site = p.site();
   p.set_phase(Phase::update);
   std::string varies;
@@ -248,6 +248,7 @@ void Training::update(Program& p, const std::string& batch,
     clip = clip_factor(p, squared, parts_.clip_norm);
     g.scale = g.scale == kNone ? clip : p.pointwise(ORR_FN_MUL, {g.scale, clip});
   }
+  std::map<std::string, ValueId> taken;
   for (size_t i = 0; i < params_.size(); ++i) {
     ValueId gradient = g.raw[i] == kNone ? kNone : times(p, g.raw[i], g.scale);
     if (ValueId extra = g.regular[i]; extra != kNone) {
@@ -256,6 +257,7 @@ void Training::update(Program& p, const std::string& batch,
     }
     // A parameter that the loss does not use has a zero gradient; its weights still decay.
     if (gradient == kNone) gradient = p.constant(0, params_[i]->type.dtype, params_[i]->type.dims);
+    taken[params_[i]->name] = gradient;
     p.set_site(params_[i]->site);
     if (parts_.update) {
       const size_t before = p.updates().size();
@@ -270,6 +272,7 @@ void Training::update(Program& p, const std::string& batch,
   p.set_site(site);
   if (parts_.scale) parts_.scale->guard(p, loss_, squared);
   p.set_phase(Phase::forward);
+  return taken;
 }
 
 void build_training(Program& p, ValueId loss, const std::vector<std::shared_ptr<State>>& params,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -43,9 +44,9 @@ class Training {
 
   // Appends the update of all params (natural order of names) and optimizer states; declares with
   // clipping the output "grad_norm". Gradients go through the hooks, the last one first; `batch` is
-  // the axes that deal the batch.
-  void update(Program& p, const std::string& batch = "",
-              const std::vector<GradientHook>& hooks = {}) const;
+  // the axes that deal the batch. Returns the gradient that each parameter's update takes.
+  std::map<std::string, ValueId> update(Program& p, const std::string& batch = "",
+                                        const std::vector<GradientHook>& hooks = {}) const;
 
  private:
   std::vector<std::shared_ptr<State>> params_;

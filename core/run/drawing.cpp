@@ -71,7 +71,7 @@ Blueprint Drawing::draw(const BatchFields& batch, bool training, int world,
     p.set_site({"", spec_.line});
     const Asked asked = apply_forward(p, stack);
     if (asked.loss_scale.initial > 0 && !loss_scale_) loss_scale_.emplace(asked.loss_scale);
-    const std::optional<Training> training_step = begin_training(b, loss, training, asked.wire);
+    const std::optional<Training> training_step = begin_training(p, loss, training, asked.wire);
     unbatched_.clear();
     for (auto& [name, id] : extra) {
       if (p.value(id).batch == Batch::none && !p.type(id).dims.empty()) unbatched_.push_back(name);
@@ -82,27 +82,26 @@ Blueprint Drawing::draw(const BatchFields& batch, bool training, int world,
     apply_strategies(p, stack, world, states_, b.spread);
     if (training_step) {
       p.set_site({"", spec_.line});
-      training_step->update(p, b.spread.gradient_axis(), b.spread.exchanges);
+      b.spread.gradients = training_step->update(p, b.spread.gradient_axis(), b.spread.exchanges);
     }
-    complete_step(p, b.spread, training);
+    b.microbatches = spec_.microbatches ? spec_.microbatches
+                     : microbatches     ? microbatches
+                                        : b.spread.workers();
+    complete_step(p, b.spread, b.microbatches, training);
   }
   check_outputs(b);
-  if (loss_scale_ && (!b.spread.apart.empty() || b.spread.serving.on()))
+  if (loss_scale_ && (!b.spread.apart.empty() || b.spread.driving.on()))
     fail(ORR_INVALID,
          "{}: {} lets ranks train alone, which would each need another loss scale: leave "
          "loss_scale out and compute in bf16 or f32",
          spec_.line,
-         b.spread.serving.on() ? "strategy." + b.spread.serving.cause
+         b.spread.driving.on() ? "strategy." + b.spread.driving.cause
                                : "axis '" + b.spread.apart + "'");
-  b.microbatches = spec_.microbatches ? spec_.microbatches
-                   : microbatches     ? microbatches
-                                      : b.spread.workers();
   return b;
 }
 
-std::optional<Training> Drawing::begin_training(Blueprint& b, ValueId loss, bool training,
+std::optional<Training> Drawing::begin_training(Program& p, ValueId loss, bool training,
                                                 int32_t wire) {
-  Program& p = b.program;
   for (auto& s : spec_.params) p.state_value(s);  // every program cuts the same parameters
   if (!training) {
     p.mutable_updates().clear();  // what the model keeps of its batches is not kept of this one
@@ -111,7 +110,7 @@ std::optional<Training> Drawing::begin_training(Blueprint& b, ValueId loss, bool
   }
   std::vector<std::shared_ptr<State>> trained;
   TrainParts parts{nullptr, {}, spec_.clip_norm, loss_scale_ ? &*loss_scale_ : nullptr, wire};
-  if (spec_.update) parts.update = noting(b.updating);
+  parts.update = spec_.update;
   for (size_t i = 0; i < spec_.params.size(); ++i) {
     if (spec_.params[i]->frozen) continue;
     trained.push_back(spec_.params[i]);
@@ -120,19 +119,6 @@ std::optional<Training> Drawing::begin_training(Blueprint& b, ValueId loss, bool
   if (trained.empty() && !spec_.states.empty())
     fail(ORR_INVALID, "{}: params has no parameter to train: all in it are frozen", spec_.line);
   return Training(p, loss, std::move(trained), std::move(parts));
-}
-
-// The optimizer's update, which leaves a note of what it takes and changes.
-decltype(RunSpec::update) Drawing::noting(Updating& note) const {
-  return [this, &note](Program& p, const std::shared_ptr<State>& param, ValueId value,
-                       ValueId gradient) {
-    const size_t before = p.updates().size();
-    note.gradients[param->name] = gradient;
-    ValueId next = spec_.update(p, param, value, gradient);
-    for (size_t i = before; i < p.updates().size(); ++i)
-      note.of[p.value(p.updates()[i].first).name] = param->name;
-    return next;
-  };
 }
 
 }  // namespace orrery

@@ -27,8 +27,7 @@ class Drawing {
   bool scales_loss() const { return loss_scale_.has_value(); }
 
  private:
-  std::optional<Training> begin_training(Blueprint& b, ValueId loss, bool training, int32_t wire);
-  decltype(RunSpec::update) noting(Updating& note) const;
+  std::optional<Training> begin_training(Program& p, ValueId loss, bool training, int32_t wire);
   void check_outputs(const Blueprint& b) const;
 
   const RunSpec& spec_;

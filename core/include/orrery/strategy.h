@@ -30,6 +30,10 @@ enum {
 
 enum { ORR_PHASE_FORWARD = 0, ORR_PHASE_BACKWARD = 1, ORR_PHASE_UPDATE = 2 };
 
+/* What a value has to do with the batch: nothing; one part for each sample; a sum over the samples,
+ * made of each leaf's; or what is made of such sums and is none itself. */
+enum { ORR_BATCH_NONE = 0, ORR_BATCH_SAMPLES = 1, ORR_BATCH_SUM = 2, ORR_BATCH_MADE = 3 };
+
 enum { ORR_LIFE_KEEP = 0, ORR_LIFE_RECOMPUTE = 1, ORR_LIFE_HOST = 2, ORR_LIFE_DISK = 3 };
 
 /* One option of a strategy: what the user may write in its table. */
@@ -63,6 +67,8 @@ typedef struct orr_value_info {
   const char* where;  /* Lua file:line */
   const char* kind;   /* the op that makes it, "" if it is given */
   int32_t phase;      /* of that op: ORR_PHASE_* */
+  int32_t batch;      /* ORR_BATCH_* */
+  const char* beside; /* states: the parameter that it is updated with, "" if none is known */
 } orr_value_info;
 
 /* What of a parameter's training lies in pieces; each includes the ones before. */
@@ -86,8 +92,7 @@ typedef struct orr_shard {
                        `size` ends before it */
 } orr_shard;
 
-/* Servers that take gradients as workers bring them (Dean et al., "Large Scale Distributed Deep
- * Networks", NIPS 2012). */
+/* Of orr_edit.serve, which no host carries out any more. */
 typedef struct orr_serve {
   uint32_t size;
   const char*
@@ -119,15 +124,30 @@ enum { ORR_LEAVE_MEAN = 0, ORR_LEAVE_SUM = 1, ORR_LEAVE_FIRST = 2, ORR_LEAVE_REF
 typedef struct orr_state_desc {
   uint32_t size;
   const char* name;    /* "anchor"; its full name has the strategy's and `like`'s in front */
-  int32_t like;        /* the parameter or state beside which it lies, whose dtype it has */
+  int32_t like;        /* the parameter or state beside which it lies, whose dtype it has; -1: none,
+                          its full name has the strategy's in front */
   int32_t init;        /* ORR_INIT_ZEROS; _LIKE: what `like` begins with; _NORMAL: N(0, 1) */
   const char* varying; /* the axis on which every coordinate has one of its own, "" none */
   int32_t leave;       /* how a checkpoint of another number of ranks makes one of them */
   int32_t rank;        /* of a shape of its own; -1: that of `like` */
   const int64_t* dims; /* `rank` of them */
+  int32_t dtype;       /* one of its own; 0: that of `like` */
+  int32_t passing;     /* 1: no part of checkpoints, for it holds nothing between sessions of a
+                          driver (driver.h) */
 } orr_state_desc;
 
+/* A part of a program, to be copied into another (driver.h). */
+typedef struct orr_copy {
+  uint32_t size;
+  int32_t n_given, n_wanted;
+  orr_program* from;
+  const int32_t* given;  /* values of `from` */
+  const int32_t* as;     /* values of the other program that stand for them there */
+  const int32_t* wanted; /* values of `from` */
+} orr_copy;
+
 struct orr_edit;
+struct orr_driver;
 
 /* A hook is called later, by the same thread, with the program that it may add to; `release`, which
  * may be NULL, when the host is through with it. */
@@ -226,7 +246,7 @@ typedef struct orr_edit {
   /* Deals no leaves to the first `n` ranks of `axis`, which deals the batch: they take part in what
    * is exchanged, and compute what no sample is needed for. */
   orr_status* (*idle)(orr_program*, const char* axis, int32_t n);
-  /* Lets workers train without waiting for each other, on weights that servers hold. */
+  /* Not carried out any more: who serves brings a driver (`drive`). ORR_UNIMPLEMENTED. */
   orr_status* (*serve)(orr_program*, const orr_serve*);
   /* Computes every sum over a dim that is cut over `axis` as `chunks` sums over equal pieces of the
    * dim, added in the binary tree over their index (ops.h), with one rank on the axis as well: any
@@ -248,7 +268,8 @@ typedef struct orr_edit {
   orr_status* (*op)(orr_program*, const orr_op_desc*, int32_t* out, int32_t capacity, int32_t* n);
   /* The current value of a state, which is made if there is none of that name yet. */
   orr_status* (*state)(orr_program*, const orr_state_desc*, int32_t* out);
-  /* What a parameter or state will hold after the program; a later call replaces an earlier one. */
+  /* What a parameter or state will hold after the program; a later call replaces an earlier one.
+   * Its own current value: it stays as it is. */
   orr_status* (*update)(orr_program*, int32_t state, int32_t value);
   /* That value, or the current one if nothing updates it. */
   int32_t (*updated)(orr_program*, int32_t state);
@@ -261,6 +282,20 @@ typedef struct orr_edit {
   /* Runs a program of the strategy's own after every `every` steps that were tried; `rounds` of
    * them take turns. */
   orr_status* (*every)(orr_program*, int32_t every, int32_t rounds, const orr_program_hook*);
+
+  /* -- steps that ranks take in their own time (driver.h) ---- */
+  /* Lets a driver take over how the ranks of the job run what they compute. */
+  orr_status* (*drive)(orr_program*, const struct orr_driver*);
+  /* Only in a driver's `write`: a new program without a batch that `rank` runs whenever its driver
+   * says, and no other; valid for that call. */
+  orr_status* (*beside)(orr_program*, const char* name, int32_t rank, orr_program** out);
+  /* Adds the ops that the wanted values are made of, down to those that are given, to such a
+   * program; writes what the wanted ones are there. Other states and runtime numbers are the same
+   * in both; of a sum over the batch it takes the sum that it is given. */
+  orr_status* (*copy)(orr_program*, const orr_copy*, int32_t* out);
+  /* The gradient of a parameter as the optimizer gets it, -1 if it gets none. Once the update is
+   * there. */
+  int32_t (*gradient)(orr_program*, int32_t parameter);
 } orr_edit;
 
 /* Parts of a step of one chunk: all of backward in one, or its part for earlier stages (backward)

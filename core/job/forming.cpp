@@ -23,6 +23,15 @@ constexpr nanoseconds slice{300'000'000};
 
 std::string seconds(int64_t ns) { return fmt::format("{:g} s", static_cast<double>(ns) * 1e-9); }
 
+// Who leaves because of a dead rank is dead to the others: all say what the first one has found
+// out, which the launcher tells everybody.
+Error first_blamed(Store& store, const Error& own) {
+  store.blame(own);
+  for (int waits = 0; waits < 20 && !store.blamed(); ++waits)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  return store.blamed().value_or(own);
+}
+
 }  // namespace
 
 Forming::~Forming() {
@@ -58,6 +67,7 @@ void Forming::run(const std::function<void()>& body) {
       watch_.join();
       if (verdict_) throw *verdict_;
     }
+    if (e.code() == ORR_RETRY && can_ask_) throw first_blamed(store_, e);
     throw;
   }
   set(State::formed);

@@ -3,6 +3,7 @@
 // A stack of strategies, applied in order.
 #include "base/error.h"
 #include "lower/apart.h"
+#include "lower/chains.h"
 #include "lower/contract.h"
 #include "lower/cut_program.h"
 #include "lower/driving.h"
@@ -99,6 +100,7 @@ void write_rounds(const Program& step, const Spread& spread, Periodic& one) {
       throw Error(e.code(), (one.line.empty() ? "" : one.line + ": ") + e.what());
     }
     tell_states(p, "");
+    gather_for_rigid(p, spread);
     one.rounds.push_back(std::make_shared<const Program>(std::move(p)));
   }
   one.write = nullptr;

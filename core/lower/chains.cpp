@@ -37,6 +37,17 @@ class Joiner {
   bool member(ValueId v) const { return member_[at(v)]; }
   OpId rigid(ValueId v) { return rigid_[at(root(v))]; }
 
+  // Whether the op, of the update, needs its tensors whole.
+  bool is_rigid(const Op& op) const {
+    static const std::set<std::string> elementwise = {"pointwise", "all_reduce", "permute",
+                                                      "broadcast", "vary"};
+    if (!elementwise.count(op.kind)) return true;
+    for (const auto* side : {&op.in, &op.out})
+      for (ValueId v : *side)
+        if (scalar(v) ? member(v) : p_.type(v).dims != p_.type(op.out[0]).dims) return true;
+    return false;
+  }
+
  private:
   static size_t at(int32_t i) { return static_cast<size_t>(i); }
   bool scalar(ValueId v) const { return p_.type(v).dims.empty(); }
@@ -47,23 +58,18 @@ class Joiner {
       member_[at(op.out[0])] = is_exchanged_total(p_, op) && !scalar(op.out[0]);
       return;
     }
-    static const std::set<std::string> elementwise = {"pointwise", "all_reduce", "permute",
-                                                      "broadcast", "vary"};
-    const bool works_in_pieces = elementwise.count(op.kind) > 0;
-    bool stiff = !works_in_pieces, constant = op.kind == "pointwise" && op.in.empty();
+    const bool constant = op.kind == "pointwise" && op.in.empty();
     bool tensors = std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return member(v); });
     if (reads_whole(p_, op) || (!tensors && !constant)) return;
     for (ValueId v : op.out) member_[at(v)] = tensors || !scalar(v);
     ValueId first = kNone;
     for (const auto* side : {&op.in, &op.out})
       for (ValueId v : *side) {
-        stiff = stiff || (member(v) && scalar(v)) ||
-                (!scalar(v) && p_.type(v).dims != p_.type(op.out[0]).dims);
         if (!member(v)) continue;
         if (first == kNone) first = root(v);
         join(first, v);
       }
-    if (stiff && first != kNone && rigid_[at(root(first))] == kNone)
+    if (first != kNone && is_rigid(op) && rigid_[at(root(first))] == kNone)
       rigid_[at(root(first))] = index;
   }
 
@@ -113,6 +119,20 @@ bool is_exchanged_total(const Program& p, const Op& op) {
   const std::vector<ValueId>& in = p.ops()[static_cast<size_t>(maker)].in;
   return std::any_of(in.begin(), in.end(),
                      [&](ValueId v) { return p.value(v).batch == Batch::sharded; });
+}
+
+void gather_for_rigid(Program& p, const Spread& spread) {
+  Joiner joined(p);
+  std::set<ValueId> cut;
+  for (const Unit& unit : find_units(p, spread))
+    for (size_t m = 0; m < unit.params.size(); ++m)
+      if (cut_inside(unit.shards[m])) cut.insert(joined.root(unit.params[m]));
+  for (Op& op : p.mutable_ops()) {
+    const bool reads = std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) {
+      return joined.member(v) && cut.count(joined.root(v));
+    });
+    if (reads && !is_whole_reduce(p, op) && joined.is_rigid(op)) op.attrs["whole"] = int64_t{1};
+  }
 }
 
 Chains::Chains(const Program& p, const std::vector<Unit>& units)

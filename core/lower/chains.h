@@ -40,6 +40,9 @@ bool is_whole_reduce(const Program& p, const Op& op);
 // Whether this op of the update needs all elements of a tensor at once: int "whole" = 1 says so,
 // too.
 bool reads_whole(const Program& p, const Op& op);
+// Has ops of an update that cannot work on pieces read their tensors whole, on every rank that has
+// a piece. For programs that run seldom: it takes time and memory.
+void gather_for_rigid(Program& p, const Spread& spread);
 // Whether this op is a sum over the batch that ranks must add up.
 bool is_exchanged_total(const Program& p, const Op& op);
 

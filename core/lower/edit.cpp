@@ -207,7 +207,9 @@ orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
     });
     if (v.role != Role::param) fail(ORR_INVALID, "'{}' is no parameter", v.name);
     if (!*how->axis || (!has_axis(s.batch_axis, how->axis) && !half))
-      fail(ORR_INVALID, "axis '{}' does not deal the batch: put strategy.data first", how->axis);
+      fail(ORR_INVALID,
+           "axis '{}' does not deal the batch: put a strategy first that deals it over that axis",
+           how->axis);
     if (how->owner < -1 || how->owner >= s.size_of(how->axis))
       fail(ORR_INVALID, "'{}' is given to owner {} of the {} on axis '{}'", v.name, how->owner,
            s.size_of(how->axis), how->axis);

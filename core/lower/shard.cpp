@@ -104,7 +104,10 @@ class Sharder {
 
   // -- the update
   // ------------------------------------------------------------------------------------
-  bool gathers(const Op& op) const { return reads_whole(from_, op) && chains_.of(op.in[0]); }
+  bool gathers(const Op& op) const {
+    return reads_whole(from_, op) &&
+           std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return chains_.of(v); });
+  }
 
   // Ops wait for the round in which their gathers are done; messages keep their order.
   void find_rounds() {
@@ -257,21 +260,27 @@ class Sharder {
     for (size_t i = 0; i < from_.ops().size(); ++i) {
       const Op& op = from_.ops()[i];
       if (op.phase != Phase::update || round_of_[i] != round || !gathers(op)) continue;
-      const Chain* c = chains_.of(op.in[0]);
       if (!is_whole_reduce(from_, op)) {
-        read_whole(op, *c);
+        read_whole(op);
         continue;
       }
+      const Chain* c = chains_.of(op.in[0]);
       int n = nth[{c->unit, c->member}]++;
       groups[{c->unit, partial_dtype(op, *c), n}][c->member] = {&op, c};
     }
     for (auto& [key, members] : groups) reduce_together(members);
   }
 
-  // An op that reads a tensor in another order than that of its pieces.
-  void read_whole(const Op& op, const Chain& c) {
-    const ValueId v = op.in[0];
+  // An op that reads tensors in another order than that of their pieces.
+  void read_whole(const Op& op) {
     to_.set_site(op.site);
+    Op copy = op;
+    copy.twin = kNone;
+    for (ValueId& v : copy.in) v = chains_.of(v) ? gathered(v, *chains_.of(v)) : whole(v);
+    to_.append(std::move(copy));
+  }
+
+  ValueId gathered(ValueId v, const Chain& c) {
     auto [at, fresh] = gathered_.try_emplace(v, kNone);
     if (fresh) {
       const ValueId own = part(v, c);
@@ -280,9 +289,7 @@ class Sharder {
           gather_pieces(to_, own, from_.type(v), *c.cuts, spread_.coordinate(unit.how.axis, rank_),
                         unit.how.axis, unit.how.cause);
     }
-    Op copy = op;
-    copy.in[0] = at->second;
-    to_.append(std::move(copy));
+    return at->second;
   }
 
   // Block sums keep the accumulator's width; a tensor in one place is reduced there.

@@ -328,9 +328,9 @@ function orrery.digest(model) end
 ---@return fun(...):orrery.Tensor
 function orrery.op(definition) end
 
----Tries an op of orrery.op, or of a plugin, on its examples, in f64, and is an error where it does not hold what it says: its shape; its derivative and that one's own against central differences. a loss, as a step of its own, and prints their bits
+---Tries an op of orrery.op, or of a plugin, on its examples, in f64, and is an error where it does not hold what it says: its shape; its derivative and that one's own against central differences.
 ---@param name string as in orrery.ops
----@param what? 'shape'|'gradient'|'second'|'training' one of these alone; "training" takes three steps with the op in
+---@param what? 'shape'|'gradient'|'second'|'training' one of these alone; "training" prints the bits of three steps
 function orrery.check_op(name, what) end
 
 ---@class orrery.Tensor

@@ -4,8 +4,7 @@
 --- Tries an op of orrery.op, or of a plugin, on its examples, in f64, and is an error where it does not hold what it
 --- says: its shape; its derivative and that one's own against central differences.
 ---@param name string as in orrery.ops
----@param what? 'shape'|'gradient'|'second'|'training' one of these alone; "training" takes three steps with the op in
---- a loss, as a step of its own, and prints their bits
+---@param what? 'shape'|'gradient'|'second'|'training' one of these alone; "training" prints the bits of three steps
 local _, orrery = ...
 local op = require "orrery.op"
 

@@ -109,6 +109,23 @@ function cases.penalised()
   end
 end
 
+-- Sharpness-aware minimisation (Foret et al., arXiv:2010.01412) in one loss, differentiated through the climb: the
+-- samples meet weights that are moved along the gradient of the whole batch.
+function cases.sharpness()
+  local m = { layer(3, 4, 300), layer(4, 1, 400) }
+  local params = { m[1].weight, m[1].bias, m[2].weight, m[2].bias }
+  local function loss_at(w, b)
+    local h = (b.real:matmul(w[1], { transpose_b = true }) + w[2]):tanh()
+    return mean_square(h:matmul(w[3], { transpose_b = true }) + w[4] - b.mix)
+  end
+  return m, function(b)
+    local slopes, moved = orrery.grad(loss_at(params, b), params), {}
+    local norm = along(slopes, slopes):sqrt()
+    for i, g in ipairs(slopes) do moved[i] = params[i] + g * (0.3 / norm) end
+    return loss_at(moved, b), { norm = norm }
+  end
+end
+
 -- By what a layer of the second half takes: a pipeline of two chunks can have it.
 function cases.late()
   local m = { layer(3, 4, 300), layer(4, 4, 330), layer(4, 4, 360), layer(4, 1, 400) }
@@ -119,7 +136,7 @@ function cases.late()
   end
 end
 
-for _, name in ipairs(args.only ~= "" and { args.only } or { "penalty", "smooth", "hessian", "penalised" }) do
+for _, name in ipairs(args.only ~= "" and { args.only } or { "penalty", "smooth", "hessian", "penalised", "sharpness" }) do
   orrery.seed(1)
   local model, loss = cases[name]()
   local run = orrery.compile(loss, {

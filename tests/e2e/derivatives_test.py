@@ -132,7 +132,14 @@ class Penalised(Hessian):
         return {"loss": self.loss(p) + 0.1 * slope, "slope": slope}
 
 
-CASES = {"penalty": Penalty(), "smooth": Smooth(), "hessian": Hessian(), "penalised": Penalised()}
+class Sharpness(Hessian):
+    def results(self, p):
+        g = slopes(self.loss, p)
+        norm = math.sqrt(dot(g, g))
+        return {"loss": self.loss([x + 0.3 / norm * y for x, y in zip(p, g)]), "norm": norm}
+
+
+CASES = {"penalty": Penalty(), "smooth": Smooth(), "hessian": Hessian(), "penalised": Penalised(), "sharpness": Sharpness()}
 
 
 def trained(case):

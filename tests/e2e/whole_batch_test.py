@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-from open_test import tensors
+from linear import tensors
 from program import HERE, orrery
 
 ROWS = 10  # of four microbatches: the last one holds a single sample

@@ -10,6 +10,7 @@
 #include "lower/edit_ops.h"
 #include "lower/edit_table.h"
 #include "plugin/host.h"
+#include "plugin/inside.h"
 #include "program/state.h"
 
 namespace orrery {
@@ -78,8 +79,11 @@ orr_status* drive(orr_program* e, const orr_driver* given) {
                   Program& step, const std::vector<int64_t>& leaf_first) {
       std::deque<orr_program> others;
       orr_program now{&step, spread, use.name, &use, states, false, &others};
-      check(driver->write(driver->arg, &now, &edit_table, leaf_first.data(),
-                          static_cast<int32_t>(leaf_first.size()) - 1),
+      const Inside inside({kept_text("strategy '" + use.name + "'"), "write"});
+      check(caught([&] {
+              return driver->write(driver->arg, &now, &edit_table, leaf_first.data(),
+                                   static_cast<int32_t>(leaf_first.size()) - 1);
+            }),
             use.line + ": strategy." + use.name);
     };
   });

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "lower/localize.h"
 #include "plugin/host.h"
+#include "plugin/inside.h"
 #include "run/agree.h"
 #include "run/thread_pool.h"
 
@@ -72,12 +73,19 @@ struct Driven::Calls {
   }
 };
 
+template <class Call>
+void Driven::enter(const char* function, Call call) const {
+  const Inside inside({plugin_, function});
+  check(caught(call));
+}
+
 Driven::Driven(const Blueprint& step, std::vector<std::string> scalars, Runtime& runtime)
     : runtime_(runtime),
       rank_(runtime.world().rank),
       world_(runtime.world().size),
       cause_(step.spread.driving.cause),
       line_(step.spread.driving.line),
+      plugin_(kept_text("strategy '" + cause_ + "'")),
       scalars_(std::move(scalars)),
       leaf_first_(deal_leaves(step.microbatches, step.spread)),
       driver_(step.spread.driving.driver) {
@@ -86,7 +94,11 @@ Driven::Driven(const Blueprint& step, std::vector<std::string> scalars, Runtime&
     updated_[step.program.value(state).state->name] = step.program.type(state);
   hold_states(step);
   fill_host(step);
-  check(driver_->open(driver_->arg, &host_), line_ + ": strategy." + cause_);
+  try {
+    enter("open", [&] { return driver_->open(driver_->arg, &host_); });
+  } catch (const Error& e) {
+    fail(e.code(), "{}: strategy.{}: {}", line_, cause_, e.what());
+  }
   compile_beside(step);
 }
 
@@ -178,10 +190,12 @@ std::map<std::string, double> Driven::step(const std::string& shape, const Batch
   std::vector<double> numbers, outputs(outputs_.size());
   for (const std::string& name : scalars_) numbers.push_back(scalars.at(name));
   const orr_driver_step given{sizeof given, step, numbers.data()};
+  struct Over {
+    const AtHand*& at_hand;
+    ~Over() { at_hand = nullptr; }
+  } over{at_hand_};
   at_hand_ = &now;
-  orr_status* status = driver_->step(driver_->arg, &given, outputs.data());
-  at_hand_ = nullptr;
-  check(status);
+  enter("step", [&] { return driver_->step(driver_->arg, &given, outputs.data()); });
   std::map<std::string, double> named;
   for (size_t i = 0; i < outputs.size(); ++i) named[outputs_[i]] = outputs[i];
   return named;
@@ -199,7 +213,10 @@ bool Driven::has_samples(const BatchFields& batch) const {
 }
 
 void Driven::compute(int32_t piece, double* outputs) {
-  Variant& v = *at_hand_->pieces->at(static_cast<size_t>(piece));
+  if (!at_hand_ || piece < 0 || static_cast<size_t>(piece) >= pieces_.size())
+    fail(ORR_INVALID, "piece {} of {} is to be computed {} a step", piece, pieces_.size(),
+         at_hand_ ? "in" : "outside of");
+  Variant& v = *(*at_hand_->pieces)[static_cast<size_t>(piece)];
   v.set_scalars(*at_hand_->scalars, at_hand_->step), v.set_batch(*at_hand_->batch), v.run();
   const std::map<std::string, double> found = v.fetch_scalars();
   for (size_t i = 0; i < outputs_.size(); ++i) outputs[i] = found.at(outputs_[i]);
@@ -222,7 +239,7 @@ uint64_t Driven::arena_bytes() const {
 }
 
 void Driven::drain() {
-  check(driver_->settle(driver_->arg));
+  enter("settle", [&] { return driver_->settle(driver_->arg); });
   open_ = false;
   for (size_t i = 0; i < lasting_.size(); ++i)
     lasting_[i]->version = versions_[i] + 1;  // alike on all ranks
@@ -231,7 +248,13 @@ void Driven::drain() {
 
 void Driven::abandon(const std::string& why) {
   if (runtime_.has_comm()) runtime_.comm().abort(why);
+  const Inside inside({plugin_, "stop"});
   driver_->stop(driver_->arg, why.c_str());
+}
+
+uint64_t Driven::predicted() const {
+  const Inside inside({plugin_, "predicted"});
+  return driver_->predicted(driver_->arg);
 }
 
 }  // namespace orrery

@@ -40,7 +40,7 @@ class Driven : public AtWork, public std::enable_shared_from_this<Driven> {
   uint64_t arena_bytes() const;  // of the largest program of this rank's steps
   // Bytes that this rank has sent in the sessions that have ended, and those that it should have.
   uint64_t sent() const { return sent_; }
-  uint64_t predicted() const { return driver_->predicted(driver_->arg); }
+  uint64_t predicted() const;
 
  private:
   using Pieces = std::vector<std::unique_ptr<Variant>>;
@@ -55,6 +55,9 @@ class Driven : public AtWork, public std::enable_shared_from_this<Driven> {
     const std::map<std::string, double>* scalars;
   };
   struct Calls;  // the functions of `host_`
+  // Calls a function of the driver; throws its error.
+  template <class Call>
+  void enter(const char* function, Call call) const;
 
   void hold_states(const Blueprint& step);
   void compile_beside(const Blueprint& step);
@@ -67,6 +70,7 @@ class Driven : public AtWork, public std::enable_shared_from_this<Driven> {
   Runtime& runtime_;
   const int rank_, world_;
   const std::string cause_, line_;
+  const char* const plugin_;                    // as messages of sudden ends name it
   std::vector<std::string> scalars_, outputs_;  // names, in the order of the driver's numbers
   std::vector<int64_t> leaf_first_;
   std::vector<std::pair<int64_t, int64_t>> pieces_;

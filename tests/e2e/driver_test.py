@@ -29,7 +29,7 @@ class Driver(unittest.TestCase):
     def weights(self, stack, ranks, *words):
         done = self.run_it(stack, ranks, *words)
         self.assertEqual(done.code, 0, done.err)
-        found = re.findall(r"weights \d+ (\w+)", done.out)
+        found = re.findall(r"digest \d+ (\w+)", done.out)
         self.assertEqual(len(found), 2, done.out)
         return found
 
@@ -69,6 +69,9 @@ class Driver(unittest.TestCase):
                 ("cut", "a program beside the step has no batch, and needs '[xy]'"),
                 ("piece", r"the leaves \[0, 3\) cannot be a piece of rank 0, which has \[0, 2\)"),
                 ("state", "there is no state 'no such state'"),
+                ("pieces", "piece 1 of 1 is to be computed in a step"),
+                ("outside", "piece 0 of 1 is to be computed outside of a step"),
+                ("throws", "it threw something that is no std::exception"),
                 ("program", "rank 0 has no program 'update.7'")):
             with self.subTest(fault=fault):
                 done = self.run_it(f"strategy.rounds {{ fault = '{fault}' }}", 2)

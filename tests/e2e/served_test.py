@@ -39,7 +39,7 @@ class Served(unittest.TestCase):
         options, _, beside = ("" if options is None else options).partition("|")
         server = f"strategy.server{{ {options} }}" if options else ""
         stack = f"{{ {', '.join(filter(None, (server, beside)))} }}" if server or beside else "nil"
-        path = self.folder / script
+        path = self.folder / pathlib.Path(script).name
         path.write_text((HERE / script).read_text().replace("STACK", stack))
         return Job("run", "-n", ranks, path, *words, **variables)
 
@@ -78,6 +78,15 @@ class Bits(Served):
                                    ("dedicated = 1", 4), ("servers = 2, dedicated = 1", 4)):
                 with self.subTest(words=words, options=options, ranks=ranks):
                     self.assertEqual(self.run_it("strategies.lua", f"{STALE}, {options}", ranks, *words)[-3:], expected)
+
+    def test_batches_of_two_shapes(self):
+        for optimizer in ("sgd", "adamw"):
+            words = (f"optimizer={optimizer}", "rows=9")
+            expected = self.run_it("driver/rounds.lua", None, 1, *words)
+            self.assertEqual(len(expected), 2)
+            for options, ranks in ((f"{STALE}, servers = 2", 3), (f"{ASYNC}, dedicated = 1", 2)):
+                with self.subTest(optimizer=optimizer, options=options):
+                    self.assertEqual(self.run_it("driver/rounds.lua", f"{options}", ranks, *words), expected)
 
     def test_beside_other_strategies(self):
         words = ("model=gpt", "optimizer=adamw")

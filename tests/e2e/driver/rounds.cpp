@@ -78,12 +78,15 @@ class Rounds : public orr::Driver {
   }
 
   void step(const orr_driver_step& step, double* outputs) override {
-    orr::check(host_->compute(host_->self, piece_, outputs));
+    orr::check(host_->compute(host_->self, piece_ + (fault_ == "pieces"), outputs));
     const int32_t rank = fault_ == "program" ? 7 : host_->rank;
     orr::check(host_->run(host_->self, name_of(rank).c_str(), step.scalars, step.step));
+    outputs_.resize(static_cast<size_t>(host_->n_outputs));
+    if (fault_ == "throws") throw "it";
   }
 
   void settle() override {
+    if (fault_ == "outside") orr::check(host_->compute(host_->self, piece_, outputs_.data()));
     for (const orr_buffer& weights : weights_) {
       if (host_->ranks == 1) continue;
       orr_coll c{};
@@ -128,6 +131,7 @@ class Rounds : public orr::Driver {
   const orr_driver_host* host_ = nullptr;
   int32_t piece_ = 0, group_ = 0;
   std::vector<orr_buffer> weights_;
+  std::vector<double> outputs_;
   uint64_t predicted_ = 0;
 };
 

@@ -31,7 +31,7 @@ end
 if args.load ~= "" then run:load(args.load) end
 for step = args.from + 1, args.from + 6 do
   run:step(batch_of(step))
-  if step % 3 == 0 then orrery.log("weights %d %s", step, orrery.digest(model)) end
+  if step % 3 == 0 then orrery.log("digest %d %s", step, orrery.digest(model)) end
 end
 if args.save ~= "" then run:save(args.save) end
 local used = run:counters()

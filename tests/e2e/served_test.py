@@ -125,6 +125,13 @@ class Order(Served):
                     self.assertEqual(collections.Counter(kind for kind, *_ in arrivals(self.log)),
                                      {"push": 18, "pull": 15, "end": 3})
 
+    def test_steps_pushed_together_are_added(self):
+        for options, push, pushes in (("push = 2", 2, 9), ("push = 4, pull = 2", 4, 6), ("push = 2, pull = 3", 2, 9)):
+            with self.subTest(options=options):
+                done = self.run_it("served.lua", f'{ASYNC}, {options}, log = "{self.log}"', RANKS, "slow=1")
+                self.assertEqual(self.run_it("served.lua", None, 1, f"order={self.order()}", f"push={push}"), done)
+                self.assertEqual(sum(kind == "push" for kind, *_ in arrivals(self.log)), pushes)
+
     def test_a_replay_follows_the_log(self):
         again = self.folder / "again"
         for options, servers in ((ASYNC, 1), (f"{ASYNC}, servers = 2", 2), (f"{ASYNC}, push = 3, pull = 2", 1),

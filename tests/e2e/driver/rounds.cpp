@@ -153,12 +153,17 @@ orr_status* place_batch(void* arg, int32_t value, const orr_value_info*) {
   return e.edit->place(e.program, value, kAxis, 0);
 }
 
-orr_status* transform(void*, orr_program* program, const orr_edit* edit, const orr_options* o) {
+void share_batch(orr_program* program, const orr_edit* edit) {
+  Editing editing{program, edit};
+  orr::check(edit->axis(program, kAxis, 0));
+  orr::check(edit->each(program, 1u << ORR_ROLE_BATCH, &editing, place_batch));
+}
+
+[[maybe_unused]] orr_status* transform(void*, orr_program* program, const orr_edit* edit,
+                                       const orr_options* o) {
   return orr::guard([&] {
     const std::string fault = o->text(o->self, "fault", "");
-    Editing editing{program, edit};
-    orr::check(edit->axis(program, kAxis, 0));
-    orr::check(edit->each(program, 1u << ORR_ROLE_BATCH, &editing, place_batch));
+    share_batch(program, edit);
     orr_program* beside = nullptr;
     if (fault == "early") orr::check(edit->beside(program, "early", 0, &beside));
     orr_driver holes{};
@@ -172,7 +177,8 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
   });
 }
 
-constexpr orr_strategy_api kApi = orr::strategy_table(describe, transform, orr::predict_nothing);
+[[maybe_unused]] constexpr orr_strategy_api kApi =
+    orr::strategy_table(describe, transform, orr::predict_nothing);
 
 }  // namespace
 

@@ -106,7 +106,7 @@ void rows(const Subject& subject, const Case& c) {
       }
 }
 
-// An op without its leaves would break data parallelism: claimed is claimed with them.
+// An op without its leaves would break ranks that share a batch: claimed is claimed with them.
 void leaves(const Subject& subject, const Case& c) {
   const auto seed = static_cast<uint32_t>(subject.seed);
   const char* tree = "ops.h: \"added in the binary tree over the leaf index\"";

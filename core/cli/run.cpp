@@ -220,7 +220,7 @@ Examples:
   orrery plan -n 8 --fit 16GiB examples/gpt-3d.lua)");
   add_common(command, *choice);
   command->add_option("--svg", runtime_options().plan_svg,
-                      "Draw the schedule of a pipeline into this file");
+                      "Draw the order of work of the model's stages into this file");
   command->add_option("--machine", runtime_options().plan_machine,
                       "File with the machine's speed in JSON, as examples/machine.lua measures it");
   command->add_option("--ops", runtime_options().plan_ops)

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A stack of strategies, applied in order.
+#include <algorithm>
+
 #include "base/error.h"
 #include "lower/apart.h"
 #include "lower/chains.h"
+#include "lower/coalesce.h"
 #include "lower/contract.h"
 #include "lower/cut_program.h"
 #include "lower/driving.h"
 #include "lower/edit_table.h"
 #include "lower/options.h"
-#include "lower/precision.h"
-#include "lower/recompute.h"
 #include "lower/stage.h"
 #include "lower/stage_homes.h"
 #include "lower/whole_batch.h"
 #include "plugin/host.h"
+#include "program/rewrite.h"
 
 namespace orrery {
 namespace {
@@ -41,7 +43,7 @@ void check_edits(orr_status* status, const StrategyUse& use) {
 // Calls one entry of every strategy's table; errors get the Lua line.
 template <class Entry>
 void call_each(Program& p, Spread& spread, const std::vector<StrategyUse>& stack,
-               StrategyStates* states, Entry entry) {
+               StrategyStates& states, bool training, Entry entry) {
   std::map<std::string, std::string> provided;
   for (const StrategyUse& use : stack) {
     try {
@@ -49,13 +51,44 @@ void call_each(Program& p, Spread& spread, const std::vector<StrategyUse>& stack
       const orr_strategy_info info = described(use);
       check_options(use, info);
       check_contract(use, info, stack, provided);
-      orr_program edited{&p, &spread, use.name, &use, states, !states};
+      const bool forward = entry == &orr_strategy_api::transform_forward;
+      orr_program edited{&p, &spread, use.name, &use, &states, forward, training};
       orr_options options = options_of(use);
       check_edits((api.*entry)(api.self, &edited, &edit_table, &options), use);
+      settle(edited);
     } catch (const Error& e) {
       throw Error(e.code(), (use.line.empty() ? "" : use.line + ": ") + e.what());
     }
   }
+}
+
+// A hook's errors get the Lua line of its strategy.
+template <class Call>
+void call_hook(const std::string& line, Call call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    throw Error(e.code(), (line.empty() ? "" : line + ": ") + e.what());
+  }
+}
+
+void check_one_for_all(const Spread& spread, const CompleteHook& hook) {
+  if (!hook.decides || (spread.apart.empty() && !spread.driving.on())) return;
+  fail(ORR_INVALID,
+       "{}{} lets ranks train alone, which would each need another {}, that of strategy.{} being "
+       "one "
+       "for all: leave one of the two out",
+       hook.line.empty() ? "" : hook.line + ": ",
+       spread.driving.on() ? "strategy." + spread.driving.cause : "axis '" + spread.apart + "'",
+       hook.what, hook.cause);
+}
+
+void call_complete(Program& p, const CompleteHook& hook, const Measured& measured) {
+  const Phase phase = p.phase();
+  p.set_phase(Phase::update);
+  call_hook(hook.line,
+            [&] { hook.call(p, measured.loss, hook.decides ? measured.squared_norm : kNone); });
+  p.set_phase(phase);
 }
 
 // The states of a step as another program begins with them.
@@ -94,12 +127,9 @@ void write_rounds(const Program& step, const Spread& spread, Periodic& one) {
     Program p = over_states(step, spread);
     p.set_cause(one.cause);
     p.set_site({"", one.line});
-    try {
-      one.write(p, round);
-    } catch (const Error& e) {
-      throw Error(e.code(), (one.line.empty() ? "" : one.line + ": ") + e.what());
-    }
+    call_hook(one.line, [&] { one.write(p, round); });
     tell_states(p, "");
+    group_collectives(p);
     gather_for_rigid(p, spread);
     one.rounds.push_back(std::make_shared<const Program>(std::move(p)));
   }
@@ -108,45 +138,68 @@ void write_rounds(const Program& step, const Spread& spread, Periodic& one) {
 
 }  // namespace
 
-Asked apply_forward(Program& p, const std::vector<StrategyUse>& stack) {
+void settle(orr_program& edited) {
+  Program& p = *edited.program;
+  order_ops(p);
+  if (edited.retyped) check_types(p);
+  edited.retyped = false;
+  p.set_twin(kNone), p.set_stage(0);
+  if (edited.before) p.set_phase(edited.before->phase), p.set_site(edited.before->site);
+  edited.before.reset();
+}
+
+Asked apply_forward(Program& p, const std::vector<StrategyUse>& stack, StrategyStates& states,
+                    bool training) {
   Spread spread;
-  call_each(p, spread, stack, nullptr, &orr_strategy_api::transform_forward);
-  set_precision(p, spread.dtypes);
+  call_each(p, spread, stack, states, training, &orr_strategy_api::transform_forward);
   return spread.asked;
 }
 
 void apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world,
-                      StrategyStates& states, Spread& spread) {
+                      StrategyStates& states, Spread& spread, bool training) {
   spread.world = world;
-  call_each(p, spread, stack, &states, &orr_strategy_api::transform);
+  call_each(p, spread, stack, states, training, &orr_strategy_api::transform);
   check_taken(spread);
 }
 
-void complete_step(Program& p, Spread& spread, int64_t leaves, bool training) {
-  if (!training) spread.periodic.clear(), spread.driving = {};
-  check_whole_batch(p, spread);
+bool decides_over_step(const Spread& spread) {
+  return std::any_of(spread.completing.begin(), spread.completing.end(),
+                     [](const CompleteHook& hook) { return hook.decides; });
+}
 
-  recompute(p, spread);
-  spread.lives.clear();  // the program says it now
+void complete_step(Program& p, Spread& spread, int64_t leaves, bool training,
+                   const Measured& measured) {
+  if (!training) spread.periodic.clear(), spread.completing.clear(), spread.driving = {};
+  for (const CompleteHook& hook : spread.completing) check_one_for_all(spread, hook);
+  for (bool deciding : {false, true})
+    for (const CompleteHook& hook : spread.completing)
+      if (hook.decides == deciding) call_complete(p, hook, measured);
+  spread.completing.clear();
+  check_whole_batch(p, spread);
   if (!spread.pipe_axis.empty()) {
     for (Op& op : p.mutable_ops())
       if (op.phase == Phase::update) op.stage = static_cast<int32_t>(spread.chunk_at.size()) - 1;
     complete_sums(p);
   }
   if (!spread.apart.empty()) sum_apart(p, spread);
-  if (spread.driving.on()) write_driven(p, spread, leaves);
+  if (spread.driving.on()) write_driven(p, spread, leaves, measured.gradients);
   if (spread.idle > 0 && spread.sliced)
     fail(ORR_INVALID,
          "strategy.{} leaves ranks without leaves, which has no order in time: leave out what "
          "orders leaves",
          spread.idler);
   if (!spread.placed.empty()) {
+    // Where parameters alone are cut, ops work on parts of what they find: activations that a
+    // strategy places are then moved within a rank's part.
+    std::stable_partition(spread.placed.begin(), spread.placed.end(),
+                          [](const Placing& placing) { return placing.values.empty(); });
     const CutProgram cut = cut_program(p, spread, 0);
     if (spread.placed.size() > 1) check_exchanges(p, spread);
     for (const std::string& remark : cut.remarks) spread.remarks.push_back(remark);
     for (Placing& placing : spread.placed) placing.segments = cut.segments;
   }
   tell_states(p, spread.apart);
+  group_collectives(p);
   if (!spread.pipe_axis.empty() && !spread.periodic.empty()) note_homes(p, spread);
   for (Periodic& one : spread.periodic) write_rounds(p, spread, one);
   spread.exchanges.clear();

@@ -148,8 +148,8 @@ Chains::Chains(const Program& p, const std::vector<Unit>& units)
       const std::string who = p.value(param).state->site.prefix() + "'" + p.value(param).name + "'";
       if (rigid != kNone && cut_inside(cuts))
         fail(ORR_INVALID,
-             "{} cannot be updated in pieces: '{}' of its update ({}) is not elementwise; give "
-             "strategy.{} cut = \"tensor\", so that one rank updates all of it",
+             "{} cannot be updated in pieces: '{}' of its update ({}) is not elementwise; have "
+             "strategy.{} deal whole tensors, so that one rank updates all of it",
              who, p.ops()[static_cast<size_t>(rigid)].kind,
              p.ops()[static_cast<size_t>(rigid)].site.line, units[u].how.cause);
       if (known != kNone) {

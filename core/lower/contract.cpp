@@ -4,13 +4,14 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
 
 namespace orrery {
 namespace {
 
-// "a data axis, stages": two words.
+// "sharded state, stages": two words.
 std::vector<std::string> words_of(const char* text) {
   std::vector<std::string> found;
   std::string word;
@@ -34,6 +35,25 @@ bool has(const std::vector<std::string>& words, const std::string& word) {
        word, by);
 }
 
+// The installed strategies that provide a word and no conflict; those that cannot be asked do not
+// count.
+std::vector<std::string> providers(const std::string& word,
+                                   const std::vector<std::string>& conflicts) {
+  std::vector<std::string> found;
+  for (const std::string& name : Registry::get().names(ORR_KIND_STRATEGY)) {
+    std::vector<std::string> words;
+    try {
+      words = words_of(described({name, {}, ""}).provides);
+    } catch (const Error&) {
+      continue;
+    }
+    const auto conflict = [&](const std::string& w) { return has(conflicts, w); };
+    if (has(words, word) && std::none_of(words.begin(), words.end(), conflict))
+      found.push_back("strategy." + name);
+  }
+  return found;
+}
+
 // A word that is provided too late, by a strategy that may conflict as well.
 [[noreturn]] void miss(const StrategyUse& use, const std::string& word,
                        const std::vector<std::string>& conflicts,
@@ -46,6 +66,8 @@ bool has(const std::vector<std::string>& words, const std::string& word) {
       if (has(words, conflict)) refuse(use.name, conflict, other.name);
     remedy = ": put strategy." + other.name + " before it";
   }
+  if (const auto names = providers(word, conflicts); remedy.empty() && !names.empty())
+    remedy = ": add " + join(names, " or ") + " before it";
   fail(ORR_INVALID, "strategy.{} needs a strategy before it that provides {}{}", use.name, word,
        remedy);
 }

@@ -297,8 +297,8 @@ std::map<ValueId, PartsAsked> asked_here(const Placing& placing, const CutProgra
     const ValueId x = before.here[static_cast<size_t>(v)];
     if (x == kNone)
       fail(ORR_UNIMPLEMENTED,
-           "{}: '{}' is summed in chunks over an axis before '{}' and cannot be cut over this one "
-           "as well: put the strategies in another order",
+           "{}: '{}' is summed in chunks over another axis than '{}' and cannot be cut over this "
+           "one as well: leave the chunks out of one of them",
            how.by, before.program.value(v).name, placing.axis);
     asked.emplace(x, how);
   }

@@ -49,11 +49,14 @@ void forget_unread(Program& p) {
 
 }  // namespace
 
-void write_driven(Program& step, Spread& spread, int64_t leaves) {
+void write_driven(Program& step, Spread& spread, int64_t leaves,
+                  const std::map<std::string, ValueId>& gradients) {
   check_nothing_together(spread);
+  for (auto& [name, gradient] : gradients) spread.driving.gradients[name] = step.now(gradient);
   const Site site = step.site();
   step.set_phase(Phase::update);
   spread.driving.write(step, deal_leaves(leaves, spread));
+  spread.driving.write = nullptr;
   step.set_phase(Phase::forward);
   step.set_site(site);
   forget_unread(step);
@@ -78,20 +81,23 @@ orr_status* drive(orr_program* e, const orr_driver* given) {
     d.write = [driver, use = *e->use, spread = e->spread, states = e->states](
                   Program& step, const std::vector<int64_t>& leaf_first) {
       std::deque<orr_program> others;
-      orr_program now{&step, spread, use.name, &use, states, false, &others};
+      orr_program now{&step, spread, use.name, &use, states};
+      now.others = &others;
       const Inside inside({kept_text("strategy '" + use.name + "'"), "write"});
       check(caught([&] {
               return driver->write(driver->arg, &now, &edit_table, leaf_first.data(),
                                    static_cast<int32_t>(leaf_first.size()) - 1);
             }),
             use.line + ": strategy." + use.name);
+      settle(now);
+      for (orr_program& other : others) settle(other);
     };
   });
 }
 
-orr_status* beside(orr_program* e, const char* name, int32_t rank, orr_program** out) {
+orr_status* program(orr_program* e, const char* name, int32_t rank, orr_program** out) {
   return guarded([&] {
-    if (!e->beside) fail(ORR_INVALID, "programs beside a step are written by drivers");
+    if (!e->others) fail(ORR_INVALID, "programs beside a step are written by drivers");
     if (rank < 0 || rank >= e->spread->world)
       fail(ORR_INVALID, "program '{}' is of rank {}, of {}", name, rank, e->spread->world);
     std::vector<Beside>& programs = e->spread->driving.programs;
@@ -100,12 +106,12 @@ orr_status* beside(orr_program* e, const char* name, int32_t rank, orr_program**
     programs.push_back({name, rank, std::make_shared<Program>()});
     Program& made = *programs.back().program;
     made.set_phase(Phase::update);
-    *out = &e->beside->emplace_back(
-        orr_program{&made, e->spread, e->strategy, e->use, e->states, false, e->beside});
+    *out = &e->others->emplace_back(orr_program{&made, e->spread, e->strategy, e->use, e->states});
+    (*out)->others = e->others;
   });
 }
 
-orr_status* copy(orr_program* e, const orr_copy* how, int32_t* out) {
+orr_status* copy_part(orr_program* e, const orr_part* how, int32_t* out) {
   return guarded([&] {
     std::map<ValueId, ValueId> given;
     for (int32_t i = 0; i < how->n_given; ++i) {
@@ -115,7 +121,7 @@ orr_status* copy(orr_program* e, const orr_copy* how, int32_t* out) {
     for (int32_t i = 0; i < how->n_wanted; ++i) check_value(how->from, how->wanted[i]);
     if (how->from == e || e->program->batch_size() > 0)
       fail(ORR_INVALID, "parts of a step are copied into programs beside it");
-    const std::vector<ValueId> made = copy_part(
+    const std::vector<ValueId> made = orrery::copy_part(
         *how->from->program, given, {how->wanted, how->wanted + how->n_wanted}, *e->program);
     std::copy(made.begin(), made.end(), out);
   });
@@ -123,8 +129,9 @@ orr_status* copy(orr_program* e, const orr_copy* how, int32_t* out) {
 
 int32_t gradient(orr_program* e, int32_t parameter) {
   if (parameter < 0 || static_cast<size_t>(parameter) >= e->program->values().size()) return kNone;
-  auto found = e->spread->gradients.find(e->program->value(parameter).name);
-  return found == e->spread->gradients.end() ? kNone : found->second;
+  const auto& all = e->spread->driving.gradients;
+  auto found = all.find(e->program->value(parameter).name);
+  return found == all.end() ? kNone : found->second;
 }
 
 }  // namespace edit

@@ -6,6 +6,9 @@
 
 #include <orrery/driver.h>
 
+#include <map>
+#include <string>
+
 #include "lower/mesh.h"
 #include "program/program.h"
 
@@ -14,12 +17,13 @@ namespace orrery {
 // Lets the driver of `spread` edit the complete step and write the programs beside it. From then on
 // ranks run the step alone. Throws Error where another strategy has asked for what ranks do
 // together.
-void write_driven(Program& step, Spread& spread, int64_t leaves);
+void write_driven(Program& step, Spread& spread, int64_t leaves,
+                  const std::map<std::string, ValueId>& gradients);
 
 namespace edit {
 orr_status* drive(orr_program*, const orr_driver*);
-orr_status* beside(orr_program*, const char* name, int32_t rank, orr_program** out);
-orr_status* copy(orr_program*, const orr_copy*, int32_t* out);
+orr_status* program(orr_program*, const char* name, int32_t rank, orr_program** out);
+orr_status* copy_part(orr_program*, const orr_part*, int32_t* out);
 int32_t gradient(orr_program*, int32_t parameter);
 }  // namespace edit
 

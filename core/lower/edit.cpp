@@ -2,14 +2,15 @@
 #include "lower/edit_table.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "lower/driving.h"
+#include "lower/edit_change.h"
 #include "lower/edit_ops.h"
 #include "lower/edit_place.h"
+#include "lower/edit_step.h"
 #include "lower/stage.h"
 #include "plugin/host.h"
 #include "program/build_comm.h"
@@ -18,24 +19,6 @@
 
 namespace orrery {
 namespace {
-
-orr_value_info info_of(const Program& p, const Value& v) {
-  orr_value_info info{};
-  const Op* maker = v.producer == kNone ? nullptr : &p.ops()[static_cast<size_t>(v.producer)];
-  info.kind = maker ? maker->kind.c_str() : "";
-  // A derivative that the loss itself reads belongs to no layer's forward pass.
-  const bool derivative = maker && maker->phase == Phase::forward && maker->twin != kNone;
-  info.phase = static_cast<int32_t>(derivative ? Phase::backward
-                                    : maker    ? maker->phase
-                                               : Phase::forward);
-  info.size = sizeof info;
-  info.role = static_cast<int32_t>(v.role);
-  info.type = Layout::contiguous(v.type).abi();
-  info.name = v.name.c_str(), info.region = v.site.region.c_str(), info.where = v.site.line.c_str();
-  info.batch = static_cast<int32_t>(v.batch);
-  info.beside = v.state ? v.state->beside.c_str() : "";
-  return info;
-}
 
 orr_status* each(orr_program* e, uint32_t roles, void* arg,
                  orr_status* (*visit)(void*, int32_t, const orr_value_info*)) {
@@ -47,7 +30,7 @@ orr_status* each(orr_program* e, uint32_t roles, void* arg,
     return natural_less(e->program->value(a).name, e->program->value(b).name);
   });
   for (ValueId v : found) {
-    orr_value_info info = info_of(*e->program, e->program->value(v));
+    orr_value_info info = edit::info_of(*e->program, e->program->value(v));
     if (orr_status* s = visit(arg, v, &info)) return s;
   }
   return nullptr;
@@ -59,6 +42,19 @@ int32_t ranks_left(orr_program* e) {
   return e->spread->world / taken;
 }
 
+void check_new(const Spread& spread, const std::string& name) {
+  for (const Axis& known : spread.axes)
+    if (known.name == name)
+      fail(ORR_INVALID, "axis '{}' exists already, made by {}", name, known.strategy);
+  for (const Halves& known : spread.halves)
+    if (known.outer == name || known.inner == name)
+      fail(ORR_INVALID, "axis '{}' exists already, as a half of axis '{}'", name, known.axis);
+  if (name == build::kBatch)
+    fail(ORR_INVALID, "axis '{}': collectives mean all samples by that name", name);
+  if (name.find('*') != std::string::npos)
+    fail(ORR_INVALID, "axis '{}': a name has no '*', which stands between several axes", name);
+}
+
 orr_status* axis(orr_program* e, const char* name, int32_t size) {
   return guarded([&] {
     int left = ranks_left(e);
@@ -66,13 +62,7 @@ orr_status* axis(orr_program* e, const char* name, int32_t size) {
     if (size < 1 || left % size)
       fail(ORR_INVALID, "axis '{}' of size {} does not fit: {} of {} ranks are left", name, size,
            left, e->spread->world);
-    for (const Axis& known : e->spread->axes)
-      if (known.name == name)
-        fail(ORR_INVALID, "axis '{}' exists already, made by {}", name, known.strategy);
-    if (std::string_view(name) == build::kBatch)
-      fail(ORR_INVALID, "axis '{}': collectives mean all samples by that name", name);
-    if (std::string_view(name).find('*') != std::string_view::npos)
-      fail(ORR_INVALID, "axis '{}': a name has no '*', which stands between several axes", name);
+    check_new(*e->spread, name);
     e->spread->axes.push_back({name, size, e->strategy});
     e->program->set_axes(mesh_of(*e->spread));
   });
@@ -118,15 +108,18 @@ orr_status* diag(orr_program* e, const char* message) {
   return nullptr;
 }
 
-orr_status* life(orr_program* e, int32_t value, const char* region, int32_t life) {
+orr_status* life(orr_program* e, int32_t value, const char*, int32_t life) {
   return guarded([&] {
     Value& v = e->program->mutable_value(value);
     if (life < ORR_LIFE_KEEP || life > ORR_LIFE_DISK)
       fail(ORR_INVALID, "there is no life {}", life);
     if (life < ORR_LIFE_HOST)
-      e->spread->lives[value] = {region, life == ORR_LIFE_KEEP};
-    else if (v.batch == Batch::sharded)
-      v.tier = life == ORR_LIFE_DISK ? Tier::disk : Tier::host;
+      fail(ORR_UNIMPLEMENTED,
+           "strategy.{} was built for lives of activations that have left the editing table: build "
+           "it "
+           "anew on copy and replace (strategy.h)",
+           e->strategy);
+    if (v.batch == Batch::sharded) v.tier = life == ORR_LIFE_DISK ? Tier::disk : Tier::host;
   });
 }
 
@@ -165,7 +158,14 @@ orr_status* loop(orr_program* e) {
   return nullptr;
 }
 
+// What a strategy calls an axis; build::kBatch: all that gradients are summed over, as one.
+std::string axis_named(const orr_program* e, const char* name) {
+  return std::string_view(name) == build::kBatch ? e->spread->gradient_axis() : name;
+}
+
 int32_t axis_size(orr_program* e, const char* name) {
+  const std::string axis = axis_named(e, name);
+  if (axis != name) return axis.empty() ? 0 : e->spread->size_of(axis);
   for (const Axis& known : e->spread->axes)
     if (known.name == name) return known.size;
   return 0;
@@ -174,11 +174,15 @@ int32_t axis_size(orr_program* e, const char* name) {
 orr_status* halve(orr_program* e, const char* name, const char* outer, const char* inner,
                   int32_t inner_size) {
   return guarded([&] {
-    int size = edit::find_axis(e, name).size;
+    const std::string axis = axis_named(e, name);
+    if (axis.find('*') != std::string::npos)
+      fail(ORR_INVALID, "groups are parts of one axis, and the batch is dealt over {}", axis);
+    int size = edit::find_axis(e, axis.c_str()).size;
     if (inner_size < 1 || size % inner_size)
       fail(ORR_INVALID, "groups of {} do not divide the {} ranks of axis '{}'", inner_size, size,
-           name);
-    e->spread->halves.push_back({name, outer, inner, inner_size});
+           axis);
+    for (const char* half : {outer, inner}) check_new(*e->spread, half);
+    e->spread->halves.push_back({axis, outer, inner, inner_size});
   });
 }
 
@@ -192,69 +196,41 @@ orr_status* idle(orr_program* e, const char* name, int32_t n) {
   });
 }
 
-orr_status* serve(orr_program*, const orr_serve*) {
-  return host_table().error(ORR_UNIMPLEMENTED,
-                            "this host serves no gradients: who does brings a driver "
-                            "(orrery/driver.h)");
-}
-
 orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
   return guarded([&] {
     const Value& v = e->program->value(value);
     const Spread& s = *e->spread;
+    const std::string axis = axis_named(e, how->axis);
     bool half = std::any_of(s.halves.begin(), s.halves.end(), [&](const Halves& h) {
-      return has_axis(s.batch_axis, h.axis) && h.inner == how->axis;
+      return has_axis(s.batch_axis, h.axis) && h.inner == axis;
     });
     if (v.role != Role::param) fail(ORR_INVALID, "'{}' is no parameter", v.name);
-    if (!*how->axis || (!has_axis(s.batch_axis, how->axis) && !half))
+    if (axis.empty() || (!has_axis(s.batch_axis, axis) && !half))
       fail(ORR_INVALID,
-           "axis '{}' does not deal the batch: put a strategy first that deals it over that axis",
+           "axis '{}' has no ranks that share a batch: put a strategy before this one that deals "
+           "the batch to ranks which do not train apart",
            how->axis);
-    if (how->owner < -1 || how->owner >= s.size_of(how->axis))
+    if (how->owner < -1 || how->owner >= s.size_of(axis))
       fail(ORR_INVALID, "'{}' is given to owner {} of the {} on axis '{}'", v.name, how->owner,
-           s.size_of(how->axis), how->axis);
+           s.size_of(axis), axis);
     if (auto known = s.sharded.find(v.name); known != s.sharded.end())
       fail(ORR_INVALID, "'{}' is sharded already, by {}", v.name, known->second.cause);
     const int64_t ahead = how->size > offsetof(orr_shard, ahead) ? how->ahead : 1;
     if (ahead < 0) fail(ORR_INVALID, "{} units ahead: give 0 or more", ahead);
-    e->spread->sharded[v.name] = {how->axis, e->strategy,    how->unit, how->owner,
+    e->spread->sharded[v.name] = {axis,      e->strategy,    how->unit, how->owner,
                                   how->what, how->keep != 0, ahead};
   });
 }
 
-orr_status* compute(orr_program* e, int32_t value, int32_t dtype) {
+// Calls of revision 1 that a strategy now makes of others.
+template <class... Given>
+orr_status* has_left(orr_program* e, Given...) {
   return guarded([&] {
-    const Op* op = maker_of(e, value);
-    if (!op || op->kind.empty() || !is_real(dtype))
-      fail(ORR_INVALID, "value {} cannot be computed in another dtype", value);
-    if (!e->forward) fail(ORR_INVALID, "a dtype can be chosen before differentiation only");
-    e->spread->dtypes[value] = dtype;
-  });
-}
-
-orr_status* loss_scale(orr_program* e, double initial, int64_t growth_interval) {
-  return guarded([&] {
-    int exponent;
-    if (!(initial > 0) || std::frexp(initial, &exponent) != 0.5)
-      fail(ORR_INVALID, "a loss scale of {} is no power of two", initial);
-    if (growth_interval < 0)
-      fail(ORR_INVALID, "a loss scale cannot grow after {} steps", growth_interval);
-    if (!e->forward) fail(ORR_INVALID, "a loss scale can be asked for before differentiation only");
-    if (e->spread->asked.loss_scale.initial > 0) fail(ORR_INVALID, "the loss is scaled already");
-    e->spread->asked.loss_scale = {initial, growth_interval};
-  });
-}
-
-orr_status* wire(orr_program* e, int32_t dtype) {
-  return guarded([&] {
-    if (!is_real(dtype)) fail(ORR_INVALID, "gradients cannot be sent in dtype {}", dtype);
-    if (!e->forward)
-      fail(ORR_INVALID, "the dtype of gradients can be chosen before differentiation only");
-    int32_t& known = e->spread->asked.wire;
-    if (known && known != dtype)
-      fail(ORR_INVALID, "gradients are sent as {} already, not as {}", dtype_name(known),
-           dtype_name(dtype));
-    known = dtype;
+    fail(ORR_UNIMPLEMENTED,
+         "strategy.{} was built for calls that have left the editing table, such as compute, "
+         "loss_scale, wire and serve: build it anew on retype, cotangent, complete and drive "
+         "(strategy.h)",
+         e->strategy);
   });
 }
 
@@ -291,14 +267,14 @@ const orr_edit edit_table = {sizeof(orr_edit),
                              axis_size,
                              halve,
                              shard,
-                             compute,
+                             has_left,
                              edit::average,
-                             loss_scale,
+                             has_left,
                              idle,
-                             serve,
+                             has_left,
                              edit::chunk,
                              offload,
-                             wire,
+                             has_left,
                              edit::add_op,
                              edit::make_state,
                              edit::update,
@@ -306,9 +282,20 @@ const orr_edit edit_table = {sizeof(orr_edit),
                              edit::exchange,
                              edit::independent,
                              edit::every,
-                             edit::drive,
+                             edit::info,
+                             edit::maker,
                              edit::beside,
                              edit::copy,
+                             edit::replace,
+                             edit::reread,
+                             edit::retype,
+                             edit::trains,
+                             edit::cotangent,
+                             edit::output,
+                             edit::complete,
+                             edit::drive,
+                             edit::program,
+                             edit::copy_part,
                              edit::gradient};
 
 }  // namespace orrery

@@ -32,23 +32,27 @@ struct StrategyUse {
 // What the entry names: the script's own strategy or the plugin's, loaded now if need be.
 const orr_strategy_api& strategy_of(const StrategyUse& use);
 
-// Lets every strategy edit the program before it is differentiated. Throws as apply_strategies
-// does.
-Asked apply_forward(Program& p, const std::vector<StrategyUse>& stack);
-
 // The states that strategies keep: one of each name, over all programs of a run.
 using StrategyStates = std::map<std::string, std::shared_ptr<State>>;
+
+// Lets every strategy edit the program before it is differentiated, if it is one of a training
+// step. Throws as apply_strategies does. REQUIRES: as there.
+Asked apply_forward(Program& p, const std::vector<StrategyUse>& stack, StrategyStates& states,
+                    bool training);
 
 // Lets every strategy edit the differentiated program over `world` ranks, before its update is
 // there; checks options, conflicts and that the mesh takes every rank. Throws Error with the Lua
 // line of the strategy at fault. REQUIRES: `states` and `spread` stay where they are until the step
 // is complete.
 void apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world,
-                      StrategyStates& states, Spread& spread);
+                      StrategyStates& states, Spread& spread, bool training = true);
 // Once the update is there: carries out what strategies have asked of the whole step, and lets
 // those that work by a clock of their own, or drive the ranks, write their programs. The hooks are
 // gone then.
-void complete_step(Program& p, Spread& spread, int64_t leaves, bool training);
+void complete_step(Program& p, Spread& spread, int64_t leaves, bool training,
+                   const Measured& measured = {});
+// Whether a strategy decides over the whole step, and needs the norm of all gradients.
+bool decides_over_step(const Spread& spread);
 
 // The cells of every coordinate of a pipeline that holds chunk c at chunk_at[c], as the strategy,
 // or the script in its place, orders `leaves` leaves.

@@ -61,16 +61,39 @@ int64_t ordinal_of(const std::string& name) {
   return static_cast<int64_t>(h >> 33) + (int64_t{1} << 31);
 }
 
-// Whether the author's header knew the field at `offset`.
-bool has(const orr_state_desc& how, size_t offset) { return how.size > offset; }
+// Of structs that an older strategy fills, the fields that they have.
+double constant_of(const orr_state_desc& how) {
+  return how.size > offsetof(orr_state_desc, value) ? how.value : 0;
+}
+
+int32_t dtype_of(const orr_state_desc& how) {
+  const int32_t dtype = how.size > offsetof(orr_state_desc, dtype) ? how.dtype : 0;
+  if (dtype < ORR_F32 || dtype > ORR_BOOL || how.rank < 0)
+    fail(ORR_INVALID, "state '{}' is beside no parameter: give its dtype and dims", how.name);
+  return dtype;
+}
 
 Type type_of(const orr_state_desc& how, const std::shared_ptr<State>& like) {
-  Type type = like ? like->type : Type{};
-  if (has(how, offsetof(orr_state_desc, dtype)) && how.dtype) type.dtype = how.dtype;
-  if (how.rank >= 0) type.dims.assign(how.dims, how.dims + how.rank);
-  if (!like && (how.rank < 0 || orr_dtype_bytes(type.dtype) == 0))
-    fail(ORR_INVALID, "state '{}' lies beside none: give dims and a dtype", how.name);
+  Type type;
+  type.dtype = like ? like->type.dtype : dtype_of(how);
+  if (how.rank >= 0)
+    type.dims.assign(how.dims, how.dims + how.rank);
+  else
+    type.dims = like->type.dims;
   return type;
+}
+
+void begin_as(State& state, const std::string& strategy, const std::shared_ptr<State>& like,
+              const orr_state_desc& how) {
+  if (how.init == ORR_INIT_LIKE && (how.rank >= 0 || !like))
+    fail(ORR_INVALID, "strategy.{}: state '{}' cannot begin like '{}' with another shape", strategy,
+         how.name, like ? like->name : "nothing");
+  if (how.init == ORR_INIT_LIKE) state.initial.kind = Initial::like, state.initial.of = like;
+  if (how.init == ORR_INIT_CONSTANT) state.initial = Initial::of_constant(constant_of(how));
+  if (how.init == ORR_INIT_NORMAL) {
+    state.initial.kind = Initial::normal, state.initial.b = 1;
+    state.initial.ordinal = ordinal_of((like ? like->name + "." : "") + how.name);
+  }
 }
 
 std::shared_ptr<State> new_state(orr_program* e, const std::string& name,
@@ -82,18 +105,15 @@ std::shared_ptr<State> new_state(orr_program* e, const std::string& name,
            e->strategy, name);
   auto state = std::make_shared<State>();
   state->name = name, state->type = type_of(how, like), state->role = Role::state;
-  state->site = like ? like->site : e->program->site();
-  if (like) state->beside = like->role == Role::param ? like->name : like->beside;
   state->leave = leave_of(how.leave);
-  state->passing = has(how, offsetof(orr_state_desc, passing)) && how.passing;
-  if (how.init == ORR_INIT_LIKE && (!like || state->type != like->type))
-    fail(ORR_INVALID, "strategy.{}: state '{}' cannot begin like '{}' with another shape",
-         e->strategy, how.name, like ? like->name : "");
-  if (how.init == ORR_INIT_LIKE) state->initial.kind = Initial::like, state->initial.of = like;
-  if (how.init == ORR_INIT_NORMAL) {
-    state->initial.kind = Initial::normal, state->initial.b = 1;
-    state->initial.ordinal = ordinal_of((like ? like->name + "." : "") + how.name);
+  state->passing = how.size > offsetof(orr_state_desc, passing) && how.passing;
+  if (like) {
+    state->site = like->site;
+    state->beside = like->role == Role::param ? like->name : like->beside;
+  } else {
+    state->site.line = e->use->line;
   }
+  begin_as(*state, e->strategy, like, how);
   return state;
 }
 
@@ -112,13 +132,14 @@ orr_status* add_op(orr_program* e, const orr_op_desc* desc, int32_t* out, int32_
 
 orr_status* make_state(orr_program* e, const orr_state_desc* how, int32_t* out) {
   return guarded([&] {
-    std::shared_ptr<State> like;
-    if (how->like >= 0) check_value(e, how->like), like = e->program->value(how->like).state;
-    if (how->like >= 0 && !like)
+    if (how->like != kNone) check_value(e, how->like);
+    const std::shared_ptr<State> like =
+        how->like == kNone ? nullptr : e->program->value(how->like).state;
+    if (how->like != kNone && !like)
       fail(ORR_INVALID, "state '{}' is to be like value {}, which is neither parameter nor state",
            how->name, how->like);
-    if (!e->states) fail(ORR_INVALID, "states are made by hooks, when the update is written");
-    const std::string name = e->strategy + "." + (like ? like->name + "." : "") + how->name;
+    const std::string name =
+        e->strategy + "." + (like ? like->name + "." : std::string()) + how->name;
     std::shared_ptr<State>& state = (*e->states)[name];
     if (!state) state = new_state(e, name, like, *how);
     if (const Type type = type_of(*how, like); type != state->type)
@@ -155,11 +176,12 @@ orr_status* exchange(orr_program* e, const char* axis, const orr_gradient_hook* 
         {axis, e->strategy, e->use->line,
          [kept = kept(*hook), use = *e->use, spread = e->spread, states = e->states](
              Program& p, const std::shared_ptr<State>& param, ValueId gradient) {
-           orr_program now{&p, spread, use.name, &use, states, false};
+           orr_program now{&p, spread, use.name, &use, states};
            int32_t out = kNone;
            check(kept->exchange(kept->arg, &now, &edit_table, p.state_value(param), gradient, &out),
                  "strategy." + use.name + ": exchange");
            check_value(&now, out);
+           settle(now);
            return out;
          }});
   });
@@ -201,9 +223,10 @@ orr_status* every(orr_program* e, int32_t every, int32_t rounds, const orr_progr
     e->spread->periodic.push_back({e->strategy, e->use->line, every,
                                    [kept = kept(*hook), use = *e->use, spread = e->spread,
                                     states = e->states](Program& p, int round) {
-                                     orr_program now{&p, spread, use.name, &use, states, false};
+                                     orr_program now{&p, spread, use.name, &use, states};
                                      check(kept->write(kept->arg, &now, &edit_table, round),
                                            "strategy." + use.name);
+                                     settle(now);
                                    },
                                    rounds});
   });

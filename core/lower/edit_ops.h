@@ -6,6 +6,8 @@
 
 #include <orrery/strategy.h>
 
+#include <memory>
+
 #include "program/program.h"
 
 namespace orrery::edit {
@@ -14,6 +16,15 @@ namespace orrery::edit {
 void check_value(const orr_program*, int32_t value);
 Attr attr_of(const orr_attr&);
 Op op_of(orr_program*, const orr_op_desc&);
+
+// What a hook's owner gave, until the host is through with it.
+template <class Hook>
+std::shared_ptr<Hook> kept(const Hook& hook) {
+  return {new Hook(hook), [](Hook* h) {
+            if (h->release) h->release(h->arg);
+            delete h;
+          }};
+}
 
 orr_status* add_op(orr_program*, const orr_op_desc*, int32_t* out, int32_t capacity, int32_t* n);
 orr_status* make_state(orr_program*, const orr_state_desc*, int32_t* out);

@@ -8,14 +8,6 @@
 namespace orrery::edit {
 namespace {
 
-// What a value is called in a message.
-std::string title(const Program& p, const Value& v) {
-  if (!v.name.empty() || v.producer == kNone) return "'" + v.name + "'";
-  const Op& op = p.ops()[static_cast<size_t>(v.producer)];
-  return fmt::format("the {} {} of {}{}", op.kind, to_string(v.type.dims), op.site.line,
-                     op.site.region.empty() ? "" : " (" + op.site.region + ")");
-}
-
 const Placing* find_placing(const Spread& spread, const std::string& axis_name) {
   for (const Placing& placing : spread.placed)
     if (placing.axis == axis_name) return &placing;
@@ -45,15 +37,16 @@ Placing& placing_on(orr_program* e, const std::string& axis_name) {
   return spread.placed.back();
 }
 
-void check_dim(const orr_program* e, const Value& v, int32_t dim) {
+void check_dim(const orr_program* e, ValueId value, int32_t dim) {
+  const Value& v = e->program->value(value);
   const int rank = static_cast<int>(v.type.dims.size());
   if (dim >= rank)
-    fail(ORR_INVALID, "{} is {} and has no dim {} to cut", title(*e->program, v), to_string(v.type),
-         dim + 1);
+    fail(ORR_INVALID, "{} is {} and has no dim {} to cut", title(*e->program, value),
+         to_string(v.type), dim + 1);
   if (v.batch == Batch::sharded && v.batch_dim == dim)
     fail(ORR_INVALID,
          "dim {} of {} is the batch's: it is dealt by placing batch fields along their first dim",
-         dim + 1, title(*e->program, v));
+         dim + 1, title(*e->program, value));
   if (v.state && v.role != Role::param)
     fail(ORR_INVALID,
          "'{}' is a state: one of a parameter's shape follows its parameter, others stay whole",
@@ -77,12 +70,12 @@ std::string here(const orr_program* e) {
 
 template <class Key>
 void ask(orr_program* e, std::map<Key, PartsAsked>& asked, const Key& key, int32_t dim,
-         const Value& v, const std::string& axis_name) {
+         ValueId value, const std::string& axis_name) {
   auto [at, fresh] = asked.try_emplace(key, PartsAsked{dim, here(e)});
   if (at->second.dim != dim)
     fail(ORR_INVALID,
          "{} is cut along dim {} over axis '{}' by {} and cannot be cut along dim {} as well",
-         title(*e->program, v), at->second.dim + 1, axis_name, at->second.by, dim + 1);
+         title(*e->program, value), at->second.dim + 1, axis_name, at->second.by, dim + 1);
 }
 
 }  // namespace
@@ -101,11 +94,11 @@ orr_status* place(orr_program* e, int32_t value, const char* axis_name, int32_t 
     find_axis(e, axis_name);
     if (dim < 0) return;  // replicated is how everything starts
     if (v.role == Role::batch && dim == 0) return deal_batch(e, v, axis_name);
-    check_dim(e, v, dim);
+    check_dim(e, value, dim);
     Placing& placing = placing_on(e, axis_name);
-    if (v.role != Role::param) return ask(e, placing.values, ValueId{value}, dim, v, axis_name);
+    if (v.role != Role::param) return ask(e, placing.values, value, dim, value, axis_name);
     check_cut_once(*e->spread, axis_name, v.name);
-    ask(e, placing.cuts, v.name, dim, v, axis_name);
+    ask(e, placing.cuts, v.name, dim, value, axis_name);
   });
 }
 

@@ -6,7 +6,7 @@
 #include <orrery/strategy.h>
 
 #include <deque>
-#include <memory>
+#include <optional>
 #include <string>
 
 #include "lower/edit.h"
@@ -17,22 +17,24 @@ struct orr_program {
   orrery::Spread* spread;
   std::string strategy;
   const orrery::StrategyUse* use;
-  orrery::StrategyStates* states = nullptr;   // null while forward
-  bool forward = false;                       // not yet differentiated
-  std::deque<orr_program>* beside = nullptr;  // where a driver writes more programs, null elsewhere
+  orrery::StrategyStates* states = nullptr;
+  bool forward = false;  // not yet differentiated
+  bool training = true;  // the program is a training step's
+  bool retyped = false;  // some types may not fit
+  // Where ops belonged before `beside`.
+  struct Standing {
+    orrery::Phase phase;
+    orrery::Site site;
+  };
+  std::optional<Standing> before = {};
+  std::deque<orr_program>* others = nullptr;  // that a driver writes as well; null elsewhere
 };
 
 namespace orrery {
 
 extern const orr_edit edit_table;
 
-// What a hook's owner gave, until the host is through with it.
-template <class Hook>
-std::shared_ptr<Hook> kept(const Hook& hook) {
-  return {new Hook(hook), [](Hook* h) {
-            if (h->release) h->release(h->arg);
-            delete h;
-          }};
-}
+// After the calls of one strategy: ops are in order, types fit, and new ops belong where they did.
+void settle(orr_program& edited);
 
 }  // namespace orrery

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "lower/coalesce.h"
 #include "lower/cut_program.h"
 #include "lower/rows.h"
 #include "lower/shard.h"
@@ -140,8 +141,8 @@ RankPlan lower(const LowerRequest& request) {
   int workers = request.spread->workers();
   int64_t leaves = request.microbatches;
   if (leaves < workers)
-    fail(ORR_INVALID, "{} microbatches cannot be dealt to {} data-parallel ranks: give at least {}",
-         leaves, workers, workers);
+    fail(ORR_INVALID, "{} microbatches cannot be dealt to {} ranks: give at least {}", leaves,
+         workers, workers);
   std::vector<int64_t> first = deal_leaves(leaves, *request.spread);
   Leaves mine;
   mine.total = leaves;
@@ -162,6 +163,7 @@ RankPlan lower(const LowerRequest& request) {
   plan.spread = *request.spread, plan.rank = request.rank;
   if (plan.spread.alone) plan.spread.batch_axis.clear(), plan.spread.idle = 0;
   plan.local = localize(share_of(request, mine.idle()), mine, plan.spread, first, request.rank);
+  merge_groups(plan.local.program);
   gather_rows(plan.local, plan.spread, request.rank);
   fuse_pointwise(plan.local);
   fuse_products(plan.local, request.kernels);

@@ -19,7 +19,7 @@ struct LowerRequest {
   int64_t microbatches = 1;
   int rank = 0;                      // of the world that the spread is for
   std::vector<std::string> kernels;  // plugins to choose from, by name
-  const Program* cut = nullptr;      // the rank's share along the tensor axis, if the caller has it
+  const Program* cut = nullptr;      // the rank's share of cut values, if the caller has it
   const StageHomes* homes =
       nullptr;  // of that share, or of the logical program, if the caller has them
 };

@@ -14,7 +14,6 @@
 
 #include "lower/slices.h"
 #include "program/axes.h"
-#include "program/loss_scale.h"
 #include "program/program.h"
 #include "program/train.h"
 
@@ -48,12 +47,6 @@ struct Sharded {
 struct Halves {
   std::string axis, outer, inner;
   int inner_size = 1;
-};
-
-// The region that an activation belongs to when regions are computed again in backward.
-struct Life {
-  std::string region;
-  bool kept = false;
 };
 
 // A value that is to lie in parts of `dim`; `by` is the Lua line of the strategy that asks for it.
@@ -97,6 +90,7 @@ struct Driving {
   std::string cause, line;                   // strategy, its Lua file:line
   std::shared_ptr<const orr_driver> driver;  // null: the ranks take steps together
   std::function<void(Program& step, const std::vector<int64_t>& leaf_first)> write;
+  std::map<std::string, ValueId> gradients;  // as the optimizer gets them, by the parameter
   std::vector<Beside> programs;
   bool on() const { return driver != nullptr; }
   std::string remedy() const;  // what to do instead
@@ -109,16 +103,23 @@ struct Offload {
       directory;  // of the files of Tier::disk; "": the run's, or the system's for temporary files
 };
 
+// What a strategy does once the update is written. One that decides over the whole step comes last,
+// and `what` names what is one for all ranks.
+struct CompleteHook {
+  std::string cause, line, what;
+  bool decides = false;
+  std::function<void(Program&, ValueId loss, ValueId squared_norm)> call;
+};
+
 // What strategies ask of differentiation.
 struct Asked {
-  LossScaling loss_scale;
-  int32_t wire = 0;  // the dtype of gradients (program/train.h); 0: none
+  ValueId cotangent = kNone;  // what multiplies the loss; kNone: 1
 };
 
 struct Spread {
   int world = 1;
   std::vector<Axis> axes;  // outermost first: the last one varies fastest with the rank
-  // The axes that deal the batch, as one: "replica*data"; "" if none. Those that train apart come
+  // The axes that deal the batch, as one: "outer*inner"; "" if none. Those that train apart come
   // first: each of their coordinates has samples that follow one another.
   std::string batch_axis;
   // The outermost of them whose coordinates train apart, each on its own part of the batch: sums
@@ -130,8 +131,8 @@ struct Spread {
   std::vector<Halves> halves;            // axes that are also used in halves
   std::vector<GradientHook> exchanges;   // what becomes of gradients instead of their sum
   std::vector<Periodic> periodic;
+  std::vector<CompleteHook> completing;
   Driving driving;
-  std::map<std::string, ValueId> gradients;  // as the optimizer gets them, by the parameter
   bool one_memory = false;  // all ranks are on one host and can map one another's memory
   bool alone = false;       // a rank runs its leaves as if there were no others,
   std::optional<std::pair<int64_t, int64_t>> only;  // these instead of those dealt to it
@@ -145,10 +146,7 @@ struct Spread {
   std::string scheduler;  // the strategy that deals them and orders the cells:
   // The first call for a number of leaves asks the strategy, or the script. [main thread]
   std::function<std::shared_ptr<const Timetable>(int leaves)> make_timetable;
-  std::map<ValueId, Life> lives;  // activations of regions (lower/recompute.h)
-  std::vector<Placing> placed;    // one for each axis, in the order in which they were asked for
-  std::map<ValueId, int32_t>
-      dtypes;  // what ops compute in, by the value they make (lower/precision.h)
+  std::vector<Placing> placed;  // one for each axis, in the order in which they were asked for
   Asked asked;
   Offload offload;
   std::vector<std::string> remarks;

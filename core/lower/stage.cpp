@@ -71,13 +71,13 @@ class Assigner {
     if (named < from && op.twin != kNone)
       fail(
           ORR_INVALID,
-          "{}a derivative inside of the loss goes from the last chunk of the pipeline, {}, back to "
+          "{}a derivative inside of the loss goes from the last chunk of the model, {}, back to "
           "chunk {}, and forward passes never do: put the layers that it passes into one chunk, or "
-          "train without the pipeline",
+          "train without chunks",
           op.site.prefix(), from + 1, named + 1);
     if (named < from)
       fail(ORR_INVALID,
-           "{}chunk {} of the pipeline needs what chunk {} computes: list modules in the order of "
+           "{}chunk {} of the model needs what chunk {} computes: list modules in the order of "
            "their use",
            op.site.prefix(), named + 1, from + 1);
     return named;
@@ -106,16 +106,14 @@ class Assigner {
       for (const std::string& pattern : patterns_[c]) {
         if (orr::path::front(pattern, path).empty()) continue;
         if (found != kNone && found != static_cast<int>(c))
-          fail(ORR_INVALID,
-               "{}module '{}' is named in chunks {} and {} of the pipeline; name it once",
+          fail(ORR_INVALID, "{}module '{}' is named in chunks {} and {} of the model; name it once",
                op.site.prefix(), path, found + 1, c + 1);
         found = static_cast<int>(c), used_[pattern] = true;
       }
     bool holds = std::any_of(op.in.begin(), op.in.end(),
                              [&](ValueId v) { return p_.value(v).role == Role::param; });
     if (found == kNone && holds)
-      fail(ORR_INVALID,
-           "{}module '{}' belongs to no chunk of the pipeline; add it to one of the {}",
+      fail(ORR_INVALID, "{}module '{}' belongs to no chunk of the model; add it to one of the {}",
            op.site.prefix(), path, chunks_);
     return found;
   }
@@ -145,8 +143,8 @@ class Assigner {
       cost[static_cast<size_t>(at - units.begin())] += c.flops + c.bytes;
     }
     if (static_cast<int>(units.size()) < chunks_)
-      fail(ORR_INVALID, "the model has {} modules ({}), too few for {} chunks of a pipeline",
-           units.size(), join(units, ", "), chunks_);
+      fail(ORR_INVALID, "the model has {} modules ({}), too few for {} chunks", units.size(),
+           join(units, ", "), chunks_);
     std::vector<size_t> cut = even_cuts(cost);
     for (int c = 0; c < chunks_; ++c)
       patterns_.emplace_back(units.begin() + static_cast<long>(cut[static_cast<size_t>(c)]),

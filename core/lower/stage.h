@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Layers on ranks (design section 5): every op of a step belongs to a chunk of the model
-// (Op::stage), every chunk to a coordinate of the pipeline axis; values that cross become messages.
+// (Op::stage), every chunk to a coordinate of an axis; values that cross become messages.
 #pragma once
 
 #include <set>

@@ -16,7 +16,7 @@
 
 namespace orrery {
 
-using Ranks = boost::dynamic_bitset<>;  // coordinates on the pipeline axis
+using Ranks = boost::dynamic_bitset<>;  // coordinates on the axis that deals the stages
 
 class StageHomes {
  public:

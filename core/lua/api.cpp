@@ -133,10 +133,11 @@ int class_newindex(lua_State* L) {
 const std::vector<Api>& api() {
   static const std::vector<Api> rows = [] {
     std::vector<Api> all;
-    for (auto part :
-         {math_api(), shape_api(), reduce_api(), comm_api(), layer_api(), make_api(), host_api(),
-          state_api(), run_api(), func_api(), gradient_api(), plugin_op_api(), draft_view_api(),
-          draft_edit_api(), draft_hook_api(), world_api(), data_api(), script_api(), tool_api()}) {
+    for (auto part : {math_api(),       shape_api(),      reduce_api(),        comm_api(),
+                      layer_api(),      make_api(),       host_api(),          state_api(),
+                      run_api(),        func_api(),       gradient_api(),      plugin_op_api(),
+                      draft_view_api(), draft_edit_api(), draft_program_api(), draft_hook_api(),
+                      world_api(),      data_api(),       script_api(),        tool_api()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

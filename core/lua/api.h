@@ -49,6 +49,7 @@ std::vector<Api> gradient_api();
 std::vector<Api> plugin_op_api();
 std::vector<Api> draft_view_api();
 std::vector<Api> draft_edit_api();
+std::vector<Api> draft_program_api();
 std::vector<Api> draft_hook_api();
 std::vector<Api> world_api();
 std::vector<Api> data_api();

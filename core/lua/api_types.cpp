@@ -22,7 +22,7 @@ bool integers(lua_State* L, int i) { return table(L, i) || integer(L, i); }
 bool tensor(lua_State* L, int i) {
   return test<Tensor>(L, i) || test<StateRef>(L, i) || test<Scalar>(L, i) || test<Host>(L, i);
 }
-bool value(lua_State* L, int i) { return table(L, i) || integer(L, i); }
+bool value(lua_State* L, int i) { return table(L, i) || integer(L, i) || tensor(L, i); }
 bool operand(lua_State* L, int i) { return number(L, i) || tensor(L, i); }
 template <class T>
 bool object(lua_State* L, int i) {
@@ -52,7 +52,7 @@ const ApiType kTypes[] = {
     {"World", "orrery.World", "a world or a group of it", object<World>},
     {"Handle", "orrery.Handle", "a handle of an async word", object<Handle>},
     {"Draft", "orrery.Draft", "a program under edit", object<Draft>},
-    {"value", "orrery.Value|integer", "a value of the program", value},
+    {"value", "orrery.Value|orrery.Tensor|integer", "a value of the program", value},
     {"Region", "orrery.Region", "a region", object<Region>},
     {"rest", "any", "values", any},
     {"options", "table", "a table of options", table},

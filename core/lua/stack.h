@@ -11,7 +11,7 @@
 
 namespace orrery::lua {
 
-// Field `strategies` of the table at `index`: {{name = "data", line = "gpt.lua:7", options =
+// Field `strategies` of the table at `index`: {{name = "mine", line = "gpt.lua:7", options =
 // {...}}, ...}
 std::vector<StrategyUse> strategies_at(lua_State* L, int index);
 

@@ -11,10 +11,6 @@
 namespace orrery::lua {
 namespace {
 
-const std::map<std::string, int32_t> kLives = {{"keep", ORR_LIFE_KEEP},
-                                               {"recompute", ORR_LIFE_RECOMPUTE},
-                                               {"host", ORR_LIFE_HOST},
-                                               {"disk", ORR_LIFE_DISK}};
 const std::map<std::string, int32_t> kPieces = {
     {"state", ORR_SHARD_STATE}, {"gradient", ORR_SHARD_GRADIENT}, {"param", ORR_SHARD_PARAM}};
 int axis(lua_State* L) {
@@ -78,10 +74,12 @@ int stage(lua_State* L) {
   return 0;
 }
 
-int life(lua_State* L) {
+int wait_in(lua_State* L) {
+  static const std::map<std::string, int32_t> tiers = {{"host", ORR_LIFE_HOST},
+                                                       {"disk", ORR_LIFE_DISK}};
   const Draft& d = open_draft(L);
-  orrery::check(d.edit->life(d.program, id_at(L, 2), to_text(L, 3, "region").c_str(),
-                             find("life", to_text(L, 4, "life"), kLives)));
+  orrery::check(
+      d.edit->life(d.program, id_at(L, 2), "", find("tier", to_text(L, 3, "tier"), tiers)));
   return 0;
 }
 
@@ -113,18 +111,6 @@ int shard(lua_State* L) {
   return 0;
 }
 
-int compute(lua_State* L) {
-  const Draft& d = open_draft(L);
-  orrery::check(d.edit->compute(d.program, id_at(L, 2), to_dtype(L, 3)));
-  return 0;
-}
-
-int loss_scale(lua_State* L) {
-  const Draft& d = open_draft(L);
-  orrery::check(d.edit->loss_scale(d.program, lua_tonumber(L, 2), lua_tointeger(L, 3)));
-  return 0;
-}
-
 int idle(lua_State* L) {
   const Draft& d = open_draft(L);
   orrery::check(d.edit->idle(d.program, to_text(L, 2, "axis").c_str(),
@@ -138,12 +124,6 @@ int offload(lua_State* L) {
   const Draft& d = open_draft(L);
   orrery::check(d.edit->offload(d.program, id_at(L, 2), find("tier", to_text(L, 3, "tier"), kTiers),
                                 to_text(L, 4, "directory").c_str()));
-  return 0;
-}
-
-int wire(lua_State* L) {
-  const Draft& d = open_draft(L);
-  orrery::check(d.edit->wire(d.program, to_dtype(L, 2)));
   return 0;
 }
 
@@ -193,12 +173,11 @@ std::vector<Api> draft_edit_api() {
        {self, on, {"where", "integers"}, {"modules", "any", "nil"}},
        {}},
       {"Draft",
-       "life",
+       "wait_in",
        "",
-       "Keeps a forward activation, recomputes it with its region in backward, or lets it wait in "
-       "host or disk.",
-       life,
-       {self, v, {"region", "string"}, {"life", "string", "'recompute'"}},
+       "Lets a forward activation wait for backward in the tier host or disk.",
+       wait_in,
+       {self, v, {"tier", "string"}},
        {}},
       {"Draft",
        "scatter",
@@ -228,22 +207,6 @@ std::vector<Api> draft_edit_api() {
         {"keep", "boolean", "false", "param: what forward gathered stays for backward"},
         {"ahead", "integer", "1", "param: units gathered ahead of the one in use"}}},
       {"Draft",
-       "compute",
-       "",
-       "In transform_forward: makes the op of a value compute in another dtype.",
-       compute,
-       {self, v, {"dtype", "dtype"}},
-       {}},
-      {"Draft",
-       "loss_scale",
-       "",
-       "In transform_forward: differentiates a multiple of the loss, which doubles after so many "
-       "good steps (0: never) "
-       "and halves after one that overflows.",
-       loss_scale,
-       {self, {"initial", "number"}, {"growth_interval", "integer", "0"}},
-       {}},
-      {"Draft",
        "idle",
        "",
        "Deals no leaves to the first ranks of the axis that deals the batch.",
@@ -256,13 +219,6 @@ std::vector<Api> draft_edit_api() {
        "Keeps a parameter or state in the tier host or disk between its uses.",
        offload,
        {self, v, {"tier", "string"}, {"directory", "string", "''"}},
-       {}},
-      {"Draft",
-       "wire",
-       "",
-       "In transform_forward: adds gradients over the batch, and sends them, in this dtype.",
-       wire,
-       {self, {"dtype", "dtype"}},
        {}},
   };
 }

@@ -86,10 +86,29 @@ int every(lua_State* L) {
   return 0;
 }
 
-int tensor(lua_State* L) {
+orr_status* complete_hook(void* arg, orr_program* program, const orr_edit* edit, int32_t loss,
+                          int32_t norm) {
+  return guarded([&] {
+    const auto push_both = [&](lua_State* L) {
+      push_tensor(L, loss);
+      norm == kNone ? lua_pushnil(L) : push_tensor(L, norm);
+      return 2;
+    };
+    call_hook(*static_cast<Function*>(arg), program, edit, push_both, 0, [](lua_State*) {});
+  });
+}
+
+int complete(lua_State* L) {
   const Draft& d = open_draft(L);
-  if (!Trace::current() || &Trace::current()->program() != d.program->program)
-    fail(ORR_INVALID, "a draft has tensors inside of hooks only, as of :exchange and :every");
+  const std::string what = to_text(L, 3, "decides");
+  const orr_complete_hook hook = {sizeof hook, what.empty() ? 0 : 1, new Function(L, 2),
+                                  forget,      what.c_str(),         complete_hook};
+  orrery::check(d.edit->complete(d.program, &hook));
+  return 0;
+}
+
+int tensor(lua_State* L) {
+  open_draft(L);
   push_tensor(L, id_at(L, 2));
   return 1;
 }
@@ -116,7 +135,26 @@ int state(lua_State* L) {
                               own ? static_cast<int32_t>(shape.size()) : -1,
                               shape.data(),
                               0,
+                              0,
                               0};
+  int32_t made = kNone;
+  orrery::check(d.edit->state(d.program, &how, &made));
+  push_tensor(L, made);
+  return 1;
+}
+
+int own_state(lua_State* L) {
+  const Draft& d = open_draft(L);
+  const std::string name = to_text(L, 2, "name");
+  lua_getfield(L, 3, "shape");
+  const std::vector<int64_t> shape =
+      lua_isnil(L, -1) ? std::vector<int64_t>{} : to_integers(L, -1, "shape");
+  lua_getfield(L, 3, "dtype");
+  orr_state_desc how{};
+  how.size = sizeof how, how.name = name.c_str(), how.like = kNone, how.varying = "";
+  how.init = ORR_INIT_CONSTANT, how.value = option_real(L, 3, "init");
+  how.rank = static_cast<int32_t>(shape.size()), how.dims = shape.data();
+  how.dtype = to_dtype(L, lua_gettop(L));
   int32_t made = kNone;
   orrery::check(d.edit->state(d.program, &how, &made));
   push_tensor(L, made);
@@ -170,7 +208,7 @@ std::vector<Api> draft_hook_api() {
       {"Draft",
        "tensor",
        one,
-       "In a hook: a value of the program as a tensor.",
+       "A value of the program as a tensor.",
        tensor,
        {self, {"value", "value"}},
        {}},
@@ -186,6 +224,24 @@ std::vector<Api> draft_hook_api() {
         {"varying", "string", "''", "the axis on which each rank has one of its own"},
         {"leave", "string", "'mean'",
          "how those become one on another number of ranks: mean, sum, first or refuse"}}},
+      {"Draft",
+       "complete",
+       "",
+       "Calls hook(draft, loss, norm) once the update of a training step is written. `decides` "
+       "names what it decides for all ranks, \"loss scale\": then it comes after the hooks that "
+       "decide nothing, and `norm` is the squared norm of all gradients.",
+       complete,
+       {self, {"hook", "function"}, {"decides", "string", "''"}},
+       {}},
+      {"Draft",
+       "own_state",
+       one,
+       "A tensor that the strategy keeps for the whole step.",
+       own_state,
+       {self, {"name", "string"}, {"options", "options", "nil"}},
+       {{"init", "number", "0", "what it begins with"},
+        {"shape", "integers", "nil", "left out: one number"},
+        {"dtype", "dtype", "'f32'", "of its elements"}}},
       {"Draft",
        "update",
        "",

@@ -6,6 +6,7 @@
 
 #include <orrery/sdk/traffic.hpp>
 
+#include "lower/edit_table.h"
 #include "lua/objects.h"
 #include "plugin/host.h"
 
@@ -57,6 +58,7 @@ void edit(Script& s, const std::optional<Function>& body, orr_program* program,
           const orr_edit* edit) {
   if (!body) return;
   const int top = lua_gettop(s.L);
+  const Trace trace(s.L, *program->program);
   body->push();
   Draft& draft = push(s.L, Draft{program, edit});
   lua_pushvalue(s.L, -1);

@@ -17,6 +17,7 @@ const Draft& open_draft(lua_State* L) {
 }
 
 int32_t id_at(lua_State* L, int index) {
+  if (is_tensor(L, index)) return value_at(L, index);
   if (!lua_istable(L, index)) return static_cast<int32_t>(lua_tointeger(L, index));
   lua_getfield(L, index, "id");
   const int32_t id = static_cast<int32_t>(to_integer(L, -1, "the id of a value"));
@@ -31,6 +32,7 @@ const std::map<std::string, int32_t> kRoles = {
     {"state", ORR_ROLE_STATE},           {"input", ORR_ROLE_INPUT}, {"loss", ORR_ROLE_LOSS},
     {"scalar", ORR_ROLE_SCALAR},         {"batch", ORR_ROLE_BATCH}};
 constexpr const char* kPhases[] = {"forward", "backward", "update"};
+constexpr const char* kBatch[] = {"none", "samples", "sum", "mean"};
 
 void push_value(lua_State* L, int32_t id, const orr_value_info& info) {
   lua_newtable(L);
@@ -53,6 +55,11 @@ void push_value(lua_State* L, int32_t id, const orr_value_info& info) {
   text("dtype", dtype_name(info.type.dtype));
   text("name", info.name), text("region", info.region), text("line", info.where);
   text("op", info.kind), text("phase", kPhases[info.phase]);
+  text("runs", kPhases[info.runs]), text("batch", kBatch[info.batch]);
+  lua_pushinteger(L, info.op);
+  lua_setfield(L, -2, "maker");
+  lua_pushinteger(L, info.output + 1);
+  lua_setfield(L, -2, "output");
 }
 
 // Appends each to the list on top of the stack.
@@ -119,7 +126,9 @@ std::vector<Api> draft_view_api() {
        "values",
        "orrery.Value[]",
        "All values of a role (param, grad, batch, activation, ...): id, name, dims, dtype, bytes, "
-       "region, line, op, phase.",
+       "region, line, op, phase, runs (the phase that the op runs in: forward also for derivatives "
+       "that a loss is made of), batch (none, samples, sum or mean), and the number of the op "
+       "(maker), whose output it is (output).",
        values,
        {self, {"role", "string"}},
        {}},
@@ -133,7 +142,7 @@ std::vector<Api> draft_view_api() {
       {"Draft",
        "axis_size",
        "integer",
-       "Ranks on an axis, 0 if there is none.",
+       "Ranks on an axis, 0 if there is none; \"batch\": on all that gradients are summed over.",
        axis_size,
        {self, {"name", "string"}},
        {}},

@@ -114,6 +114,21 @@ int concat(lua_State* L) {
   return 1;
 }
 
+int pad(lua_State* L) {
+  Program& program = program_here(L);
+  const ValueId x = value_at(L, 1);
+  const int64_t dim = to_dim(lua_tointeger(L, 2), rank_of(L, x)), size = lua_tointeger(L, 3);
+  Dims more = program.type(x).dims;
+  int64_t& extent = more[static_cast<size_t>(dim)];
+  if (size < extent)
+    fail(ORR_INVALID, "pad: dim {} has {} elements, more than {}", dim + 1, extent, size);
+  extent = size - extent;
+  if (extent == 0) return push_tensor(L, x), 1;
+  const ValueId zero = build::zeros_like(program, build::slice(program, x, dim, 0, 1));
+  push_tensor(L, build::concat(program, {x, build::broadcast(program, zero, more)}, dim));
+  return 1;
+}
+
 int gather(lua_State* L) {
   Program& program = program_here(L);
   push_tensor(L, build::gather(program, value_at(L, 1), value_at(L, 2)));
@@ -227,6 +242,13 @@ std::vector<Api> shape_api() {
        "Joins tensors along a dim.",
        concat,
        {{"tensors", "table"}, {"dim", "integer", "-1"}},
+       {}},
+      {"Tensor",
+       "pad",
+       t,
+       "Zeros behind the elements of a dim, up to `size` of them.",
+       pad,
+       {{"self", "tensor"}, {"dim", "integer"}, {"size", "integer"}},
        {}},
       {"Tensor",
        "gather",

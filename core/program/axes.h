@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mesh axes, and products of several: "replica*data" is the axis of all pairs of coordinates, the
+// Mesh axes, and products of several: "outer*inner" is the axis of all pairs of coordinates, the
 // last factor varying fastest; "" has one coordinate.
 #pragma once
 

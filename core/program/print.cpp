@@ -24,6 +24,14 @@ std::string value_string(const Program& p, ValueId id) {
 
 }  // namespace
 
+std::string title(const Program& p, ValueId value) {
+  const Value& v = p.value(value);
+  if (!v.name.empty() || v.producer == kNone) return "'" + v.name + "'";
+  const Op& op = p.ops()[static_cast<size_t>(v.producer)];
+  return fmt::format("the {} {} of {}{}", op.kind, to_string(v.type.dims), op.site.line,
+                     op.site.region.empty() ? "" : " (" + op.site.region + ")");
+}
+
 std::string to_string(const Program& p) {
   static constexpr const char* kRoles[] = {"activation", "param", "grad",   "state",
                                            "input",      "loss",  "scalar", "batch"};

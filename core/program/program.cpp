@@ -108,10 +108,15 @@ int Program::axis_size(const std::string& name) const {
       size *= at->size;
       continue;
     }
+    if (axes_.empty())
+      fail_here(
+          fmt::format("there is no axis '{}' here: strategies make axes, for their hooks; "
+                      "over all samples \"batch\" is one",
+                      one));
     std::vector<std::string> known;
     for (const MeshAxis& axis : axes_) known.push_back(axis.name);
-    fail_here(fmt::format("there is no axis '{}'{}; there {}", one, did_you_mean(one, known),
-                          known.empty() ? "are none" : "are: " + join(known, ", ")));
+    fail_here(fmt::format("there is no axis '{}'{}; there are: {}", one, did_you_mean(one, known),
+                          join(known, ", ")));
   }
   return size;
 }
@@ -147,6 +152,7 @@ Program Program::without_ops(const std::function<bool(ValueId)>& keep) const {
 
 void Program::append(Op op) {
   if (op.twin == kNone) op.twin = twin_;
+  if (op.stage == 0) op.stage = stage_;
   if (op.out.empty()) {
     complete_for_samples(op);
     const OpDef& def = op_def(op.kind);
@@ -260,6 +266,11 @@ ValueId Program::with_gradient(ValueId y, const std::vector<ValueId>& xs, UserGr
   in.insert(in.end(), xs.begin(), xs.end());
   user_gradients_.push_back(std::move(backward));
   return add1("user_gradient", in, {{"index", static_cast<int64_t>(user_gradients_.size()) - 1}});
+}
+
+ValueId Program::now(ValueId v) const {
+  for (auto at = replaced_.find(v); at != replaced_.end(); at = replaced_.find(v)) v = at->second;
+  return v;
 }
 
 void Program::update(ValueId state, ValueId next) {

@@ -123,6 +123,10 @@ class Program {
     return user_gradients_.at(static_cast<size_t>(index));
   }
 
+  // What stands for v since its uses were redirected (program/rewrite.h).
+  ValueId now(ValueId v) const;
+  void note_replaced(ValueId v, ValueId by) { replaced_[v] = by, replaced_.erase(by); }
+
   // Declares that `state` holds `value` after the step. Later declarations replace earlier ones.
   void update(ValueId state, ValueId value);
   // Declares a fetched result.
@@ -146,6 +150,8 @@ class Program {
   // Ops added from now on differentiate this forward op; kNone: none.
   void set_twin(OpId op) { twin_ = op; }
   OpId twin() const { return twin_; }
+  // The pipeline stage of ops that are added from now on.
+  void set_stage(int32_t stage) { stage_ = stage; }
 
   // -- reading
   // -------------------------------------------------------------------------------------
@@ -210,10 +216,15 @@ class Program {
   Site site_;
   Phase phase_ = Phase::forward;
   OpId twin_ = kNone;
+  int32_t stage_ = 0;
+  std::map<ValueId, ValueId> replaced_;
   int64_t batch_size_ = 0;
 };
 
 // The whole program as text: one op a line, for people, golden files and digests.
 std::string to_string(const Program& program);
+// What a value is called in messages: "'blocks.1.qkv.weight'", "the matmul [4,8] of gpt.lua:20
+// (GPT.blocks.1)".
+std::string title(const Program& program, ValueId value);
 
 }  // namespace orrery

@@ -2,7 +2,6 @@
 #include "program/train.h"
 
 #include <algorithm>
-#include <set>
 
 #include "base/error.h"
 #include "program/autodiff.h"
@@ -36,55 +35,11 @@ ValueId before_cast(const Program& p, ValueId sum) {
   return p.value(made).producer != kNone && reads_samples(p, maker(p, made)) ? before : sum;
 }
 
-// A cast reads its input as that is stored now.
-void reread(Program& p, ValueId cast) {
-  Op& op = p.mutable_ops()[static_cast<size_t>(p.value(cast).producer)];
-  for (orr_instr& i : op.expr.instrs)
-    if (i.fn == ORR_FN_INPUT) i.dtype = p.type(op.in[static_cast<size_t>(i.a)]).dtype;
-}
-
-// Has the gradient of `param` stored in `dtype` by the op that sums it over the batch, and by those
-// that only move what is summed.
-void store_in(Program& p, ValueId sum, int32_t dtype, const std::string& param) {
-  static const std::set<std::string> sums = {"matmul", "reduce", "norm_param_grad", "scatter_add"};
-  Op& op = p.mutable_ops()[static_cast<size_t>(p.value(sum).producer)];
-  if (op.kind == "concat") {
-    for (ValueId part : Op(op).in) store_in(p, part, dtype, param);
-    p.mutable_value(sum).type.dtype = dtype;
-    return;
-  }
-  bool is_sum = sums.count(op.kind) && reads_samples(p, op);
-  if (is_sum && p.is_completed(sum))
-    fail(
-        ORR_INVALID,
-        "{}the gradient of '{}' is completed here in {}, for samples read it, and cannot be stored "
-        "as {}: leave the wire's dtype out, or let samples meet '{}' before they read the batch",
-        op.site.prefix(), param, dtype_name(p.type(sum).dtype), dtype_name(dtype), param);
-  bool plain_cast = is_cast(op) && op.expr.instrs.size() == 2;
-  bool scatters = op.kind == "scatter_add" && !is_sum;
-  if (is_sum || scatters)
-    op.attrs["dtype"] = int64_t{dtype};
-  else if (plain_cast)
-    op.expr.instrs.back().dtype = dtype;
-  else if (!is_view(op))
-    fail(ORR_INVALID,
-         "{}the gradient of '{}' comes from {}, which cannot store it as {}: leave the wire's "
-         "dtype out, or "
-         "keep that module in f32",
-         op.site.prefix(), param, op.kind, dtype_name(dtype));
-  for (ValueId v : op.out) p.mutable_value(v).type.dtype = dtype;
-  if (!is_sum) store_in(p, op.in[scatters ? 1 : 0], dtype, param);
-  if (plain_cast) reread(p, sum);
-}
-
 // The sums over the batch of a parameter's uses, as they will be totalled.
-std::vector<ValueId> sums_of_uses(Program& p, const GradientParts& parts, const State& param,
-                                  int32_t wire) {
+std::vector<ValueId> sums_of_uses(Program& p, const GradientParts& parts, const State& param) {
   std::vector<ValueId> uses;
   for (ValueId part : parts.partial) {
     ValueId use = before_cast(p, part);
-    if (wire) store_in(p, use, wire, param.name);
-    if (use != part) reread(p, part);
     p.mutable_value(use).role = Role::grad;
     p.mutable_value(use).name = param.name;
     uses.push_back(use);
@@ -202,14 +157,14 @@ Training::Training(Program& p, ValueId loss, std::vector<std::shared_ptr<State>>
     : params_(std::move(params)), parts_(std::move(parts)), loss_(loss) {
   p.output("loss", loss);
   for (auto& param : params_) values_.push_back(p.state_value(param));
-  if (parts_.scale) loss_scale_ = parts_.scale->value(p);
-  Differentiated d = differentiate(
-      p, loss, values_, loss_scale_ == kNone ? kNone : p.cast(loss_scale_, p.type(loss).dtype));
+  const ValueId factor = parts_.cotangent;
+  Differentiated d =
+      differentiate(p, loss, values_, factor == kNone ? kNone : p.cast(factor, p.type(loss).dtype));
   weight_ = d.weight;
   const Site site = p.site();
   for (size_t i = 0; i < params_.size(); ++i) {
     p.set_site(params_[i]->site);
-    uses_.push_back(sums_of_uses(p, d.parts[i], *params_[i], parts_.wire));
+    uses_.push_back(sums_of_uses(p, d.parts[i], *params_[i]));
     regular_.push_back(d.parts[i].regular);
   }
   p.set_site(site);
@@ -222,33 +177,36 @@ void Training::declare_states(Program& p) const {
     if (v.state && v.role == Role::state) p.state_value(v.state);
 }
 
-std::map<std::string, ValueId> Training::update(Program& p, const std::string& batch,
-                                                const std::vector<GradientHook>& hooks) const {
+Measured Training::update(Program& p, const std::string& batch,
+                          const std::vector<GradientHook>& hooks, bool norm) const {
   const Site site = p.site();
   p.set_phase(Phase::update);
   std::string varies;
   for (const GradientHook& hook : hooks) varies = with_axis(varies, hook.axis);
   Gradients g;
-  g.regular = regular_;
+  for (ValueId v : regular_) g.regular.push_back(p.now(v));
   for (size_t i = 0; i < params_.size(); ++i) {
     p.set_site(params_[i]->site);
+    std::vector<ValueId> uses;
+    for (ValueId use : uses_[i]) uses.push_back(p.now(use));
     if (!hooks.empty())
-      for (ValueId use : uses_[i]) complete_among(p, use, without_axis(batch, varies));
-    g.raw.push_back(raw_gradient(p, uses_[i], *params_[i], varies));
+      for (ValueId use : uses) complete_among(p, use, without_axis(batch, varies));
+    g.raw.push_back(raw_gradient(p, uses, *params_[i], varies));
   }
   p.set_site(site);
   if (weight_ != kNone)
-    g.scale = p.cast(p.pointwise(ORR_FN_RECIP, {p.add1("total", {weight_})}), ORR_F32);
-  if (g.scale != kNone && loss_scale_ != kNone)
-    g.scale = p.pointwise(ORR_FN_DIV, {g.scale, loss_scale_});
+    g.scale = p.cast(p.pointwise(ORR_FN_RECIP, {p.add1("total", {p.now(weight_)})}), ORR_F32);
+  if (g.scale != kNone && parts_.cotangent != kNone)
+    g.scale = p.pointwise(ORR_FN_DIV, {g.scale, parts_.cotangent});
   if (!hooks.empty()) exchange(p, g, params_, hooks);
   ValueId clip = kNone;
-  const ValueId squared = parts_.clip_norm > 0 || parts_.scale ? squared_norm(p, g) : kNone;
+  const bool measured = norm || parts_.clip_norm > 0;
+  const ValueId squared = measured ? squared_norm(p, g) : kNone;
   if (parts_.clip_norm > 0 && squared != kNone) {
     clip = clip_factor(p, squared, parts_.clip_norm);
     g.scale = g.scale == kNone ? clip : p.pointwise(ORR_FN_MUL, {g.scale, clip});
   }
-  std::map<std::string, ValueId> taken;
+  Measured found;
   for (size_t i = 0; i < params_.size(); ++i) {
     ValueId gradient = g.raw[i] == kNone ? kNone : times(p, g.raw[i], g.scale);
     if (ValueId extra = g.regular[i]; extra != kNone) {
@@ -257,7 +215,7 @@ std::map<std::string, ValueId> Training::update(Program& p, const std::string& b
     }
     // A parameter that the loss does not use has a zero gradient; its weights still decay.
     if (gradient == kNone) gradient = p.constant(0, params_[i]->type.dtype, params_[i]->type.dims);
-    taken[params_[i]->name] = gradient;
+    found.gradients[params_[i]->name] = gradient;
     p.set_site(params_[i]->site);
     if (parts_.update) {
       const size_t before = p.updates().size();
@@ -270,9 +228,9 @@ std::map<std::string, ValueId> Training::update(Program& p, const std::string& b
     }
   }
   p.set_site(site);
-  if (parts_.scale) parts_.scale->guard(p, loss_, squared);
   p.set_phase(Phase::forward);
-  return taken;
+  found.loss = p.now(loss_), found.squared_norm = squared;
+  return found;
 }
 
 void build_training(Program& p, ValueId loss, const std::vector<std::shared_ptr<State>>& params,

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "program/loss_scale.h"
 #include "program/program.h"
 #include "program/state.h"
 
@@ -30,8 +29,14 @@ struct TrainParts {
       update;                                     // empty: gradients become the given states
   std::vector<std::shared_ptr<State>> gradients;  // parallel to params, if `update` is empty
   double clip_norm = 0;
-  const LossScale* scale = nullptr;
-  int32_t wire = 0;  // dtype in which gradients are added over the batch; 0: in which they are made
+  ValueId cotangent = kNone;  // what multiplies the loss before it is differentiated; kNone: 1
+};
+
+// What a written update knows of its step.
+struct Measured {
+  ValueId loss = kNone;
+  ValueId squared_norm = kNone;                   // of all gradients, f32; kNone if nobody needs it
+  std::map<std::string, ValueId> gradients = {};  // as the update takes them, by the parameter
 };
 
 class Training {
@@ -44,14 +49,14 @@ class Training {
 
   // Appends the update of all params (natural order of names) and optimizer states; declares with
   // clipping the output "grad_norm". Gradients go through the hooks, the last one first; `batch` is
-  // the axes that deal the batch. Returns the gradient that each parameter's update takes.
-  std::map<std::string, ValueId> update(Program& p, const std::string& batch = "",
-                                        const std::vector<GradientHook>& hooks = {}) const;
+  // the axes that deal the batch. `norm`: measures the squared norm in any case.
+  Measured update(Program& p, const std::string& batch = "",
+                  const std::vector<GradientHook>& hooks = {}, bool norm = false) const;
 
  private:
   std::vector<std::shared_ptr<State>> params_;
   TrainParts parts_;
-  ValueId loss_, loss_scale_ = kNone, weight_ = kNone;
+  ValueId loss_, weight_ = kNone;
   std::vector<ValueId> values_;
   std::vector<std::vector<ValueId>> uses_;  // of a parameter: the sums over the batch of its uses
   std::vector<ValueId> regular_;            // kNone where a parameter has no penalty

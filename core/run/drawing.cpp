@@ -69,39 +69,34 @@ Blueprint Drawing::draw(const BatchFields& batch, bool training, int world,
     TraceScope scope(p, training);
     auto [loss, extra] = spec_.loss(p, fields);
     p.set_site({"", spec_.line});
-    const Asked asked = apply_forward(p, stack);
-    if (asked.loss_scale.initial > 0 && !loss_scale_) loss_scale_.emplace(asked.loss_scale);
-    const std::optional<Training> training_step = begin_training(p, loss, training, asked.wire);
+    const Asked asked = apply_forward(p, stack, states_, training);
+    const std::optional<Training> training_step = begin_training(p, p.now(loss), training, asked);
     unbatched_.clear();
-    for (auto& [name, id] : extra) {
+    for (auto& [name, traced] : extra) {
+      const ValueId id = p.now(traced);
       if (p.value(id).batch == Batch::none && !p.type(id).dims.empty()) unbatched_.push_back(name);
       p.output(name, whole(p, id));
     }
     if (spec_.fast) allow_fast_products(p);
     if (training_step && !stack.empty()) training_step->declare_states(p);
-    apply_strategies(p, stack, world, states_, b.spread);
+    apply_strategies(p, stack, world, states_, b.spread, training);
+    Measured measured;
     if (training_step) {
       p.set_site({"", spec_.line});
-      b.spread.gradients = training_step->update(p, b.spread.gradient_axis(), b.spread.exchanges);
+      measured = training_step->update(p, b.spread.gradient_axis(), b.spread.exchanges,
+                                       decides_over_step(b.spread));
     }
     b.microbatches = spec_.microbatches ? spec_.microbatches
                      : microbatches     ? microbatches
                                         : b.spread.workers();
-    complete_step(p, b.spread, b.microbatches, training);
+    complete_step(p, b.spread, b.microbatches, training, measured);
   }
   check_outputs(b);
-  if (loss_scale_ && (!b.spread.apart.empty() || b.spread.driving.on()))
-    fail(ORR_INVALID,
-         "{}: {} lets ranks train alone, which would each need another loss scale: leave "
-         "loss_scale out and compute in bf16 or f32",
-         spec_.line,
-         b.spread.driving.on() ? "strategy." + b.spread.driving.cause
-                               : "axis '" + b.spread.apart + "'");
   return b;
 }
 
 std::optional<Training> Drawing::begin_training(Program& p, ValueId loss, bool training,
-                                                int32_t wire) {
+                                                const Asked& asked) {
   for (auto& s : spec_.params) p.state_value(s);  // every program cuts the same parameters
   if (!training) {
     p.mutable_updates().clear();  // what the model keeps of its batches is not kept of this one
@@ -109,7 +104,7 @@ std::optional<Training> Drawing::begin_training(Program& p, ValueId loss, bool t
     return std::nullopt;
   }
   std::vector<std::shared_ptr<State>> trained;
-  TrainParts parts{nullptr, {}, spec_.clip_norm, loss_scale_ ? &*loss_scale_ : nullptr, wire};
+  TrainParts parts{nullptr, {}, spec_.clip_norm, asked.cotangent};
   parts.update = spec_.update;
   for (size_t i = 0; i < spec_.params.size(); ++i) {
     if (spec_.params[i]->frozen) continue;

@@ -23,15 +23,13 @@ class Drawing {
   // unless the script says; 0: as many as there are workers. Throws Error with the script's line.
   Blueprint draw(const BatchFields& batch, bool training, int world,
                  const std::vector<StrategyUse>& stack, int64_t microbatches);
-  // Whether a program drawn so far scales its loss.
-  bool scales_loss() const { return loss_scale_.has_value(); }
 
  private:
-  std::optional<Training> begin_training(Program& p, ValueId loss, bool training, int32_t wire);
+  std::optional<Training> begin_training(Program& p, ValueId loss, bool training,
+                                         const Asked& asked);
   void check_outputs(const Blueprint& b) const;
 
   const RunSpec& spec_;
-  std::optional<LossScale> loss_scale_;
   StrategyStates states_;
   std::vector<std::string> unbatched_;  // tensors among the second results of the last draw
 };

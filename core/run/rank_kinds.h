@@ -17,8 +17,8 @@ using Kind = std::vector<int64_t>;
 
 // Ranks of equal kind run programs of equal shapes and messages. Their coordinates agree on all
 // axes but that of the batch, where their leaves complete the same tree nodes (unless it also deals
-// pieces of parameters), and that of tensor parallelism, where most shares differ only in which
-// part they are of.
+// pieces of parameters), and those of cut values, where most shares differ only in which part they
+// are of.
 class RankKinds {
  public:
   // Asks strategies and scripts for what plans need of them. REQUIRES: the blueprint outlives this.
@@ -42,13 +42,13 @@ class RankKinds {
   // What the stage of a kind runs, in shapes by op, and which values it sends and receives.
   std::string stage_text(size_t kind, const std::vector<std::string>& shapes) const;
   const Program& program_of(size_t kind) const;
-  // The rank's share along the tensor axis, null if there is none.
+  // The rank's share of cut values, null if there are none.
   const Program* cut_for(int rank) const;
 
   const Blueprint& b_;
   std::vector<int64_t> first_;
   bool gathers_ = false;                        // ranks exchange the rows of samples
-  std::vector<Program> cuts_;                   // by coordinate on the tensor axis
+  std::vector<Program> cuts_;                   // by coordinate on the axes of cut values
   std::vector<int> alike_;                      // the first coordinate of equal shapes
   std::map<const Program*, StageHomes> homes_;  // of those that kinds are planned from
   std::vector<std::vector<int>> members_;

@@ -45,7 +45,7 @@ struct RunSpec {
   std::vector<std::shared_ptr<State>> gradients;  // parallel to params, if `update` is empty
   // The runtime scalars of a step (from 1), by the names that the program's scalar_inputs have.
   std::function<std::map<std::string, double>(int64_t step)> scalars;
-  int64_t microbatches = 0;  // 0: the data-parallel size
+  int64_t microbatches = 0;  // 0: the ranks that share the batch
   double clip_norm = 0;      // 0: no clipping of the global gradient norm
   bool local = false;        // this rank alone, whatever the world (value_and_grad)
   bool fast = false;         // matrix products in any order of sums and in TF32

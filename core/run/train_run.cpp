@@ -49,6 +49,9 @@ class Result : public StepResult {
 };
 
 constexpr int kMostSkipped = 50;  // one after another
+// The result of steps that change nothing where the loss or the gradients are not finite: how many
+// did so far (orr_edit.output).
+constexpr const char* kSkipped = "skipped_steps";
 
 // Parameters by their names, each with its gradient.
 void in_order_of_names(RunSpec& spec) {
@@ -236,12 +239,15 @@ class TrainRun : public Run {
     return result;
   }
 
-  // Of all gradients: then each is finite. With a scaled loss the step itself has looked.
-  bool has_finite_norm(StepResult& result) const {
-    if (drawing_.scales_loss()) return true;
+  static bool has(const StepResult& result, const std::string& name) {
     const std::vector<std::string> names = result.names();
-    return std::count(names.begin(), names.end(), "grad_norm") > 0 &&
-           std::isfinite(result.get("grad_norm"));
+    return std::count(names.begin(), names.end(), name) > 0;
+  }
+
+  // Of all gradients: then each is finite. A step that is taken back if not has looked itself.
+  static bool has_finite_norm(StepResult& result) {
+    if (has(result, kSkipped)) return true;
+    return has(result, "grad_norm") && std::isfinite(result.get("grad_norm"));
   }
 
   void check_parameters(Variant& variant, int64_t step) {
@@ -260,7 +266,7 @@ class TrainRun : public Run {
     auto result = std::make_shared<Result>(std::move(values));
     result->step = step;
     double loss = result->get("loss");
-    if (drawing_.scales_loss() && !evaluation)
+    if (has(*result, kSkipped) && !evaluation)
       count_skipped(*result);
     else if (!std::isfinite(loss) && !evaluation)
       fail(ORR_FAILED,
@@ -272,18 +278,21 @@ class TrainRun : public Run {
 
   // A step that was taken back is no failure, but a run of nothing else is.
   void count_skipped(Result& result) {
-    const double skipped = result.get("skipped_steps");
+    const double skipped = result.get(kSkipped);
     in_a_row_ = skipped > skipped_ ? in_a_row_ + 1 : 0;
     skipped_ = skipped;
     if (in_a_row_ < kMostSkipped) return;
-    fail(ORR_FAILED,
-         "{}the loss or the gradients of the last {} steps up to {} are not finite, the last with "
-         "a loss "
-         "scale of {}: lower the learning rate, keep the module that overflows in f32, or look for "
-         "a division by "
-         "zero in the model",
-         spec_.line.empty() ? "" : spec_.line + ": ", kMostSkipped, result.step,
-         result.get("loss_scale"));
+    std::string told;
+    for (const std::string& name : result.names())
+      if (name != kSkipped)
+        told += fmt::format("{}{} {}", told.empty() ? "" : ", ", name, result.get(name));
+    fail(
+        ORR_FAILED,
+        "{}the loss or the gradients of the last {} steps up to {} are not finite, so that none "
+        "has "
+        "changed anything ({}): lower the learning rate, keep the module that overflows in f32, or "
+        "look for a division by zero in the model",
+        spec_.line.empty() ? "" : spec_.line + ": ", kMostSkipped, result.step, told);
   }
 
   std::vector<StrategyUse> strategies() const {

@@ -18,7 +18,8 @@ orr_status* describe(void*, orr_strategy_info* out) {
   return orr::guard([&] {
     out->numeric_class = ORR_CLASS_EXACT;
     out->n_options = 2, out->options = kOptions;
-    out->provides = "a data axis", out->requires_ = "", out->conflicts = "a data axis";
+    out->provides = "shares of the batch", out->requires_ = "";
+    out->conflicts = "shares of the batch";
   });
 }
 

@@ -6,9 +6,11 @@
 // repeats what is cheap (Korthikanti et al., "Reducing Activation Recomputation", MLSys 2023). Or,
 // with offload, they wait in another memory tier.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <orrery/sdk/path.hpp>
+#include <orrery/sdk/program.hpp>
 #include <orrery/sdk/strategy.hpp>
 
 namespace {
@@ -28,12 +30,16 @@ orr_status* describe(void*, orr_strategy_info* out) {
   });
 }
 
+// The region that a forward activation is made in; what is kept is not repeated.
+struct Life {
+  std::string region;
+  bool kept = false;
+};
+using Lives = std::map<int32_t, Life>;  // by value
+
 struct Editing {
-  orr_program* program;
-  const orr_edit* edit;
   std::vector<std::string> patterns;
   bool selective = false;
-  int32_t life = ORR_LIFE_RECOMPUTE;
   std::set<std::string> matched, seen;  // patterns that named something; modules
 };
 
@@ -56,14 +62,92 @@ std::string region_of(Editing& e, const std::string& path) {
 
 bool costly(std::string_view kind) { return kind == "matmul" || kind == "attention"; }
 
-orr_status* visit(void* arg, int32_t value, const orr_value_info* info) {
-  auto* e = static_cast<Editing*>(arg);
-  if (info->phase != ORR_PHASE_FORWARD) return nullptr;
-  std::string region = region_of(*e, orr::path::inside(info->region));
-  if (region.empty()) return nullptr;
-  bool keep = e->selective && costly(info->kind);
-  return e->edit->life(e->program, value, region.c_str(), keep ? ORR_LIFE_KEEP : e->life);
+std::string names_of(const std::set<std::string>& modules) {
+  std::string text;
+  for (const std::string& name : modules)
+    if (std::count(name.begin(), name.end(), '.') < 2) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "none" : text;
 }
+
+Lives lives_of(const orr::Program& p, Editing& e) {
+  Lives lives;
+  p.each(1u << ORR_ROLE_ACTIVATION, [&](orr::Value v, const orr_value_info& info) {
+    if (info.phase != ORR_PHASE_FORWARD) return;
+    const std::string region = region_of(e, orr::path::inside(info.region));
+    if (!region.empty()) lives[v] = {region, e.selective && costly(info.kind)};
+  });
+  for (const std::string& pattern : e.patterns)
+    if (!e.matched.count(pattern))
+      throw orr::Error(ORR_INVALID,
+                       "path '" + pattern + "' matches no module; there are: " + names_of(e.seen));
+  return lives;
+}
+
+// Gives backward its own copies of activations, each made right before its first use there. Kept
+// are values that are not of samples, and those that forward reads outside of their region.
+class Repeater {
+ public:
+  Repeater(const orr::Program& p, const Lives& lives) : p_(p), lives_(lives) {
+    p.each(~0u, [&](orr::Value v, const orr_value_info& info) { know(v, info); });
+    for (auto& [number, op] : ops_) {
+      op.in = p.inputs(op.out[0]);
+      if (op.runs == ORR_PHASE_BACKWARD) continue;
+      for (int32_t v : op.in)
+        if (repeated_.count(v) && region_of_op(op) != lives.at(v).region) repeated_.erase(v);
+    }
+  }
+
+  void run() {
+    for (auto& [number, op] : ops_)
+      if (op.runs == ORR_PHASE_BACKWARD)
+        for (auto at = op.in.begin(); at != op.in.end(); ++at)
+          if (repeated_.count(*at) && !std::count(op.in.begin(), at, *at))
+            p_.reread(op.out[0], *at, again(*at));
+  }
+
+ private:
+  struct Op {
+    std::vector<int32_t> in, out;
+    int32_t runs = 0;
+  };
+
+  void know(int32_t v, const orr_value_info& info) {
+    if (info.op < 0) return;
+    Op& op = ops_[info.op];
+    op.runs = info.runs;
+    op.out.resize(std::max(op.out.size(), static_cast<size_t>(info.output) + 1));
+    op.out[static_cast<size_t>(info.output)] = v;
+    maker_[v] = info.op;
+    const auto life = lives_.find(v);
+    if (life != lives_.end() && !life->second.kept && info.batch == ORR_BATCH_SAMPLES)
+      repeated_.insert(v);
+  }
+
+  // That of what the op makes.
+  std::string region_of_op(const Op& op) const {
+    const auto at = lives_.find(op.out[0]);
+    return at == lives_.end() ? "" : at->second.region;
+  }
+
+  // v as backward reads it.
+  int32_t again(int32_t v) {
+    if (!repeated_.count(v)) return v;
+    if (auto known = copies_.find(v); known != copies_.end()) return known->second;
+    const Op& op = ops_.at(maker_.at(v));
+    std::vector<int32_t> in;
+    for (int32_t x : op.in) in.push_back(again(x));
+    const std::vector<orr::Value> made = p_.copy(v, ORR_PHASE_BACKWARD, in);
+    for (size_t i = 0; i < op.out.size(); ++i) copies_[op.out[i]] = made[i];
+    return copies_.at(v);
+  }
+
+  const orr::Program& p_;
+  const Lives& lives_;
+  std::map<int32_t, Op> ops_;         // in the program's order
+  std::map<int32_t, int32_t> maker_;  // the op's number, by value
+  std::set<int32_t> repeated_;
+  std::map<int32_t, int32_t> copies_;
+};
 
 int32_t life_of(const std::string& offload) {
   if (offload == "none") return ORR_LIFE_RECOMPUTE;
@@ -72,35 +156,26 @@ int32_t life_of(const std::string& offload) {
   throw orr::Error(ORR_INVALID, "there is no offload '" + offload + "': none, host or disk");
 }
 
-std::string names_of(const std::set<std::string>& modules) {
-  std::string text;
-  for (const std::string& name : modules)
-    if (std::count(name.begin(), name.end(), '.') < 2) text += (text.empty() ? "" : ", ") + name;
-  return text.empty() ? "none" : text;
-}
-
 orr_status* transform(void*, orr_program* program, const orr_edit* edit,
                       const orr_options* options) {
   return orr::guard([&] {
     std::string mode = options->text(options->self, "mode", "full");
     if (mode != "full" && mode != "selective")
       throw orr::Error(ORR_INVALID, "mode '" + mode + "': there are full and selective");
-    Editing e{program,
-              edit,
-              orr::path::cut(options->text(options->self, "path", ""), ','),
-              mode == "selective",
-              life_of(options->text(options->self, "offload", "none")),
-              {},
-              {}};
-    if (e.selective && e.life != ORR_LIFE_RECOMPUTE)
+    Editing e{
+        orr::path::cut(options->text(options->self, "path", ""), ','), mode == "selective", {}, {}};
+    const int32_t life = life_of(options->text(options->self, "offload", "none"));
+    if (e.selective && life != ORR_LIFE_RECOMPUTE)
       throw orr::Error(
           ORR_INVALID,
           "mode 'selective' repeats what is cheap, offload repeats nothing: leave one out");
-    orr::check(edit->each(program, 1u << ORR_ROLE_ACTIVATION, &e, visit));
-    for (const std::string& pattern : e.patterns)
-      if (!e.matched.count(pattern))
-        throw orr::Error(ORR_INVALID, "path '" + pattern +
-                                          "' matches no module; there are: " + names_of(e.seen));
+    const orr::Program p(program, edit);
+    const Lives lives = lives_of(p, e);
+    if (life == ORR_LIFE_RECOMPUTE)
+      return p.complete(nullptr, [lives](const orr::Program& step, orr::Value, orr::Value) {
+        Repeater(step, lives).run();
+      });
+    for (auto& [v, in] : lives) orr::check(edit->life(program, v, in.region.c_str(), life));
   });
 }
 

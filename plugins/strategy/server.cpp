@@ -45,8 +45,8 @@ orr_status* describe(void*, orr_strategy_info* out) {
   return orr::guard([&] {
     out->numeric_class = ORR_CLASS_EXACT;
     out->n_options = std::size(kOptions), out->options = kOptions;
-    out->provides = "a data axis, sharded state", out->requires_ = "";
-    out->conflicts = "a data axis, sharded state";
+    out->provides = "shares of the batch, sharded state", out->requires_ = "";
+    out->conflicts = "shares of the batch, sharded state";
   });
 }
 
@@ -176,7 +176,8 @@ void train_apart(const Editing& e, int32_t servers, server::Pace how) {
   for (size_t i = 0; i < dealt.size(); ++i) how.owner[params[i].name] = dealt[i].owner;
   how.servers = servers;
   say_what_it_sends(e, how);
-  orr::drive(e.program, e.edit, std::make_unique<server::Worker>(std::move(how)), server::kRemedy);
+  orr::drive({e.program, e.edit}, std::make_unique<server::Worker>(std::move(how)),
+             server::kRemedy);
 }
 
 orr_status* transform(void*, orr_program* program, const orr_edit* edit, const orr_options* o) {

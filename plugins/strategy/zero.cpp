@@ -130,7 +130,7 @@ orr_status* describe(void*, orr_strategy_info* out) {
   return orr::guard([&] {
     out->numeric_class = ORR_CLASS_EXACT;
     out->n_options = std::size(kOptions), out->options = kOptions;
-    out->provides = "sharded state", out->requires_ = "a data axis",
+    out->provides = "sharded state", out->requires_ = "shares of the batch",
     out->conflicts = "sharded state";
   });
 }
@@ -153,17 +153,18 @@ orr_status* transform(void*, orr_program* program, const orr_edit* edit, const o
               {}};
     e.how = {sizeof e.how,
              static_cast<int32_t>(e.stage),
-             "data",
+             "batch",
              0,
              -1,
              integer("reshard", 1) == 0,
              integer("prefetch", 1)};
     check_options(e);
-    int32_t ranks = edit->axis_size(program, "data");
+    int32_t ranks = edit->axis_size(program, "batch");
     if (e.group == 0) e.group = ranks;
     if (e.group != ranks) {
-      orr::check(edit->halve(program, "data", "replica", "shard", static_cast<int32_t>(e.group)));
-      e.how.axis = "shard";
+      orr::check(edit->halve(program, "batch", "zero.replica", "zero.shard",
+                             static_cast<int32_t>(e.group)));
+      e.how.axis = "zero.shard";
     }
     e.params = orr::params_of(program, edit);
     if (e.cut == "tensor")

@@ -535,6 +535,12 @@ function Tensor:slice(dim, first, last) end
 ---@return orrery.Tensor
 function Tensor:split(dim, sizes) end
 
+---Zeros behind the elements of a dim, up to `size` of them.
+---@param dim integer
+---@param size integer
+---@return orrery.Tensor
+function Tensor:pad(dim, size) end
+
 ---Rows of this [V,C] table by 0-based ids of any shape.
 ---@param ids orrery.Tensor
 ---@return orrery.Tensor
@@ -907,7 +913,7 @@ function Program:run(inputs, scalars) end
 ---@class orrery.Draft
 local Draft = {}
 
----All values of a role (param, grad, batch, activation, ...): id, name, dims, dtype, bytes, region, line, op, phase.
+---All values of a role (param, grad, batch, activation, ...): id, name, dims, dtype, bytes, region, line, op, phase, runs (the phase that the op runs in: forward also for derivatives that a loss is made of), batch (none, samples, sum or mean), and the number of the op (maker), whose output it is (output).
 ---@param role string
 ---@return orrery.Value[]
 function Draft:values(role) end
@@ -916,18 +922,18 @@ function Draft:values(role) end
 ---@return integer
 function Draft:ranks_left() end
 
----Ranks on an axis, 0 if there is none.
+---Ranks on an axis, 0 if there is none; "batch": on all that gradients are summed over.
 ---@param name string
 ---@return integer
 function Draft:axis_size(name) end
 
 ---Numbers of the values that the op of a value reads.
----@param value orrery.Value|integer
+---@param value orrery.Value|orrery.Tensor|integer
 ---@return integer[]
 function Draft:inputs(value) end
 
 ---The factor of each dim of an op's input (0: of its output); -1: cannot be cut.
----@param value orrery.Value|integer
+---@param value orrery.Value|orrery.Tensor|integer
 ---@param input? integer
 ---@return integer[]
 function Draft:rule(value, input) end
@@ -946,13 +952,13 @@ function Draft:axis(name, size) end
 function Draft:halve(axis, outer, inner, size) end
 
 ---Cuts a value along a dim over the ranks of an axis: batch fields along dim 1 are dealt; any other cut lets the ranks share the work on every sample, and what reads the value follows.
----@param value orrery.Value|integer
+---@param value orrery.Value|orrery.Tensor|integer
 ---@param axis string
 ---@param dim integer
 function Draft:place(value, axis, dim) end
 
 ---Sums a gradient over an axis, in buckets of about `bucket` bytes.
----@param value orrery.Value|integer
+---@param value orrery.Value|orrery.Tensor|integer
 ---@param axis string
 ---@param bucket? integer
 function Draft:reduce(value, axis, bucket) end
@@ -970,11 +976,10 @@ function Draft:loop() end
 ---@param modules? any
 function Draft:stage(axis, where, modules) end
 
----Keeps a forward activation, recomputes it with its region in backward, or lets it wait in host or disk.
----@param value orrery.Value|integer
----@param region string
----@param life? string
-function Draft:life(value, region, life) end
+---Lets a forward activation wait for backward in the tier host or disk.
+---@param value orrery.Value|orrery.Tensor|integer
+---@param tier string
+function Draft:wait_in(value, tier) end
 
 ---Keeps sums over an axis in shares of a dim where ops can work on them.
 ---@param axis string
@@ -995,19 +1000,9 @@ function Draft:chunk(axis, chunks) end
 ---@field ahead? integer param: units gathered ahead of the one in use (default 1)
 
 ---Cuts the training of a parameter over the ranks that share the batch.
----@param value orrery.Value|integer
+---@param value orrery.Value|orrery.Tensor|integer
 ---@param options orrery.Draft.shard.Options
 function Draft:shard(value, options) end
-
----In transform_forward: makes the op of a value compute in another dtype.
----@param value orrery.Value|integer
----@param dtype orrery.DType
-function Draft:compute(value, dtype) end
-
----In transform_forward: differentiates a multiple of the loss, which doubles after so many good steps (0: never) and halves after one that overflows.
----@param initial number
----@param growth_interval? integer
-function Draft:loss_scale(initial, growth_interval) end
 
 ---Deals no leaves to the first ranks of the axis that deals the batch.
 ---@param axis string
@@ -1015,14 +1010,68 @@ function Draft:loss_scale(initial, growth_interval) end
 function Draft:idle(axis, ranks) end
 
 ---Keeps a parameter or state in the tier host or disk between its uses.
----@param value orrery.Value|integer
+---@param value orrery.Value|orrery.Tensor|integer
 ---@param tier string
 ---@param directory? string
 function Draft:offload(value, tier, directory) end
 
----In transform_forward: adds gradients over the batch, and sends them, in this dtype.
----@param dtype orrery.DType
-function Draft:wire(dtype) end
+---Adds an op of a kind (docs/ops.md); all its outputs. Arithmetic of tensors adds ops as well.
+---@param kind string
+---@param inputs table values
+---@param attributes? table integers, numbers, texts and lists of integers, by name
+---@return orrery.Tensor ...
+function Draft:op(kind, inputs, attributes) end
+
+---Says where ops that are added from now on belong: to the module and stage of a value's op (nil: to none), and to a phase, forward, backward or update.
+---@param value any
+---@param phase string
+function Draft:beside(value, phase) end
+
+---Adds a copy of the op that makes a value, on other inputs of the same types; the numbers of all its outputs.
+---@param value orrery.Value|orrery.Tensor|integer
+---@param phase string
+---@param inputs table values
+---@return integer ...
+function Draft:copy(value, phase, inputs) end
+
+---Lets what reads a value read `by`, of the same type: all uses, or those of ops of a phase, or results. What `by` is computed from stays.
+---@param value orrery.Value|orrery.Tensor|integer
+---@param by orrery.Value|orrery.Tensor|integer
+---@param uses? string all, forward, backward, update or results
+function Draft:replace(value, by, uses) end
+
+---Lets the op that makes `of` alone read `by` in place of a value.
+---@param of orrery.Value|orrery.Tensor|integer
+---@param value orrery.Value|orrery.Tensor|integer
+---@param by orrery.Value|orrery.Tensor|integer
+function Draft:reread(of, value, by) end
+
+---@class orrery.Draft.retype.Options
+---@field compute? orrery.DType what it computes in where it did so in the value's dtype
+---@field store? orrery.DType what a sum or a cast is stored in
+
+---Types a value's op anew from what it reads now.
+---@param value orrery.Value|orrery.Tensor|integer
+---@param options? orrery.Draft.retype.Options
+function Draft:retype(value, options) end
+
+---The op that makes a value: {kind =, attributes =, fn = of pointwise}.
+---@param value orrery.Value|orrery.Tensor|integer
+---@return table
+function Draft:maker(value) end
+
+---Whether the program is a training step's.
+---@return boolean
+function Draft:trains() end
+
+---In transform_forward: differentiates the loss times a number of f32, by which gradients are divided.
+---@param value orrery.Value|orrery.Tensor|integer
+function Draft:cotangent(value) end
+
+---Makes a value a result of the step. One named skipped_steps counts the steps that have changed nothing.
+---@param name string
+---@param value orrery.Value|orrery.Tensor|integer
+function Draft:output(name, value) end
 
 ---Lets the ranks of an axis that deals the batch train apart: parameters and states vary on it.
 ---@param axis string
@@ -1039,8 +1088,8 @@ function Draft:exchange(axis, hook) end
 ---@param hook function
 function Draft:every(steps, rounds, hook) end
 
----In a hook: a value of the program as a tensor.
----@param value orrery.Value|integer
+---A value of the program as a tensor.
+---@param value orrery.Value|orrery.Tensor|integer
 ---@return orrery.Tensor
 function Draft:tensor(value) end
 
@@ -1056,6 +1105,22 @@ function Draft:tensor(value) end
 ---@param options? orrery.Draft.state.Options
 ---@return orrery.Tensor
 function Draft:state(parameter, name, options) end
+
+---Calls hook(draft, loss, norm) once the update of a training step is written. `decides` names what it decides for all ranks, "loss scale": then it comes after the hooks that decide nothing, and `norm` is the squared norm of all gradients.
+---@param hook function
+---@param decides? string
+function Draft:complete(hook, decides) end
+
+---@class orrery.Draft.own_state.Options
+---@field init? number what it begins with (default 0)
+---@field shape? integer|integer[] left out: one number
+---@field dtype? orrery.DType of its elements (default 'f32')
+
+---A tensor that the strategy keeps for the whole step.
+---@param name string
+---@param options? orrery.Draft.own_state.Options
+---@return orrery.Tensor
+function Draft:own_state(name, options) end
 
 ---In a hook: what a parameter or state will hold afterwards.
 ---@param state orrery.Tensor
@@ -1643,7 +1708,7 @@ function orrery.strategy.adasum(options) end
 ---@field states? boolean optimizer states become their means as well (default false)
 ---@field size? integer ranks that share the batch; 0: all that are left (default 0)
 
----Local SGD: ranks share the batch but train apart, each on gradients of its own part, and every few steps their weights become the mean. APPROX: with every = 1, plain SGD and even parts it is data parallelism up to rounding.
+---Local SGD: ranks share the batch but train apart, and every few steps their weights become the mean. APPROX: with every = 1, plain SGD and even parts of the batch it is data parallelism up to rounding.
 ---@param options? orrery.strategy.average.Options
 ---@return orrery.Strategy
 function orrery.strategy.average(options) end

@@ -15,6 +15,14 @@ local function check_loss(what, loss)
   return type(loss) == "function" and loss or function(batch) return loss(batch) end
 end
 
+-- The batch is dealt where its strategy is installed.
+local function default_stack()
+  for _, name in ipairs(engine.strategies()) do
+    if name == "data" then return { orrery.strategy.data {} } end
+  end
+  return {}
+end
+
 -- One entry or a list of entries, as strategy.NAME{} makes them.
 local function strategies(given)
   local list = given.name and { given } or given
@@ -61,7 +69,7 @@ function M.compile(loss, options)
     params = false, optimizer = false, microbatches = 0, clip = 0,
     grad_norm = false, -- also where nothing is clipped
     numerics = "exact", -- "fast": kernels may compute matrix products in any order, and in TF32
-    strategy = { orrery.strategy.data {} },
+    strategy = default_stack(),
   })
   if o.numerics ~= "exact" and o.numerics ~= "fast" then
     orrery.fail(("compile: numerics is '%s': write \"exact\" or \"fast\""):format(tostring(o.numerics)))

@@ -102,6 +102,9 @@ local function checked_options(d, given)
         tostring(default)))
     end
   end
+  if d.synchronize and math.type(o.every) == "integer" and o.every < 1 then
+    orrery.fail(("strategy.%s: every = %d: give at least 1 step"):format(d.name, o.every))
+  end
   return o
 end
 

@@ -21,9 +21,9 @@ static orr_status* describe(void* self, orr_strategy_info* out) {
       ORR_CLASS_EXACT; /* the host sums in an order that does not depend on the ranks */
   out->n_options = 1;
   out->options = options_;
-  out->provides = "a data axis";
+  out->provides = "shares of the batch";
   out->requires_ = "";
-  out->conflicts = "a data axis";
+  out->conflicts = "shares of the batch";
   return NULL;
 }
 

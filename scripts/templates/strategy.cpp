@@ -16,7 +16,8 @@ orr_status* describe(void*, orr_strategy_info* out) {
     // EXACT: the host sums in an order that does not depend on the ranks.
     out->numeric_class = ORR_CLASS_EXACT;
     out->n_options = 1, out->options = kOptions;
-    out->provides = "a data axis", out->requires_ = "", out->conflicts = "a data axis";
+    out->provides = "shares of the batch", out->requires_ = "";
+    out->conflicts = "shares of the batch";
   });
 }
 

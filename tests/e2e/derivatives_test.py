@@ -201,7 +201,7 @@ class Derivatives(unittest.TestCase):
         done = orrery("run", "-n", 2, HERE / "derivatives.lua", "only=penalty", "stages=2")
         self.assertNotEqual(done.code, 0)
         self.assertRegex(done.err, r"derivatives.lua:\d+: layers.1: a derivative inside of the loss goes from the "
-                         "last chunk of the pipeline, 2, back to chunk 1.*or train without the pipeline")
+                         "last chunk of the model, 2, back to chunk 1.*or train without chunks")
 
 
 if __name__ == "__main__":

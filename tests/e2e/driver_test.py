@@ -65,7 +65,7 @@ class Driver(unittest.TestCase):
                 ("late", "the ranks are driven by strategy.rounds already"),
                 ("early", "programs beside a step are written by drivers"),
                 ("names", "there is a program 'update.0' already"),
-                ("serve", "this host serves no gradients: who does brings a driver"),
+                ("serve", "strategy.rounds was built for calls that have left the editing table"),
                 ("cut", "a program beside the step has no batch, and needs '[xy]'"),
                 ("piece", r"the leaves \[0, 3\) cannot be a piece of rank 0, which has \[0, 2\)"),
                 ("state", "there is no state 'no such state'"),

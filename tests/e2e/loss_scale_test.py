@@ -26,6 +26,27 @@ STACKS = [
     (3, f'{{ strategy.pipeline{{ schedule = "zb1" }}, {F16} }}'),
     (1, f"{{ {F16}, strategy.accumulate{{}} }}"),
 ]
+MINE = " ".join("""strategy.define{ name = "mine", class = "approx",
+  transform_forward = function(draft)
+    if draft:trains() then draft:cotangent(draft:own_state("scale", { init = 4096 })) end
+  end,
+  transform = function(draft)
+    if not draft:trains() then return end
+    draft:complete(function(step, loss, norm)
+      local scale, skipped = step:own_state("scale", { init = 4096 }), step:own_state("skipped", { dtype = "i64" })
+      local good = step:op("total", { loss }):isfinite():logical_and(norm:isfinite())
+      for _, role in ipairs { "param", "state" } do
+        for _, value in ipairs(step:values(role)) do
+          local state = step:tensor(value)
+          step:update(state, orrery.where(good, step:updated(state), state))
+        end
+      end
+      local now = orrery.where(good, skipped, skipped + 1)
+      step:update(skipped, now)
+      step:output("loss_scale", scale * 1)
+      step:output("skipped_steps", now)
+    end, "loss scale")
+  end }{}""".split())
 STEP = re.compile(r"^step (\d+) loss (\S+) scale (\S+) skipped (\d+) digest (\w+)", re.MULTILINE)
 
 
@@ -71,15 +92,13 @@ class LossScale(unittest.TestCase):
                     self.assertNotEqual(scaled[-1][2], "1")
                     self.assertEqual([(s[1], s[4]) for s in scaled], [(s[1], s[4]) for s in plain])
 
-    def test_is_an_edit_for_lua_as_well(self):
-        mine = ('strategy.define{{ name = "mine", class = "approx", transform = function() end, '
-                'transform_forward = function(draft) draft:loss_scale({}) end }}{{}}')
-        found = self.steps(mine.format("4096"), 1)
-        self.assertEqual([(s[1], s[4]) for s in found], [(s[1], s[4]) for s in self.steps("nil", 1)])
-        self.assertEqual({s[2] for s in found}, {"4096"})
-        done = self.start(mine.format("1000"), 1)
-        self.assertEqual(done.code, 1)
-        self.assertRegex(done.err, r"loss_scale.lua:\d+: .*a loss scale of 1000 is no power of two")
+    def test_can_be_written_in_lua(self):
+        """On the same edits: the digests, the scales and the skipped steps of the plugin."""
+        words = ("bad=3,4,9", "boost=1e400")
+        for ranks, before in ((1, ""), (2, "strategy.data{}, "), (3, "strategy.data{}, strategy.zero{ stage = 3 }, ")):
+            mine = self.steps(f"{{ {before}{MINE} }}", ranks, *words)
+            self.assertEqual(mine, self.steps('strategy.precision{ compute = "f32", loss_scale = 4096 }', 1, *words))
+            self.assertEqual((mine[-1][2], mine[-1][3]), ("4096", "3"))
 
     def test_a_step_that_overflows_leaves_no_trace(self):
         """Parameters and momenta are those of a run that never saw its batch."""
@@ -138,13 +157,13 @@ class LossScale(unittest.TestCase):
             done = self.start(f"strategy.precision{{ {how} }}", 1, "steps=80", "boost=1e400", f"bad={every}")
             self.assertEqual(done.code, 1)
             self.assertRegex(done.err, r"loss_scale.lua:\d+: the loss or the gradients of the last 50 steps up to 50 are "
-                                       r"not finite, the last with a loss scale of \S+: lower the learning rate")
+                                       r"not finite, so that none has changed anything \(.*loss_scale \S+\): lower")
 
     def test_ranks_that_train_alone_are_refused(self):
         done = self.start(f"{{ strategy.average{{ every = 2 }}, {F16} }}", 2)
         self.assertEqual(done.code, 1)
         self.assertRegex(done.err, r"loss_scale.lua:\d+: axis 'average' lets ranks train alone, which would each need "
-                                   r"another loss scale: leave loss_scale out and compute in bf16 or f32")
+                                   r"another loss scale, that of strategy.precision being one for all: leave one")
 
 
 if __name__ == "__main__":

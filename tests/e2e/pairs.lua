@@ -26,7 +26,7 @@ end)
 -- Data parallelism as a script may define it.
 local own = strategy.define {
   name = "own", class = "exact", options = { size = 0 },
-  provides = "a data axis", conflicts = "a data axis",
+  provides = "shares of the batch", conflicts = "shares of the batch",
   transform = function(draft, o)
     draft:axis("data", o.size)
     for _, field in ipairs(draft:values "batch") do draft:place(field, "data", 1) end

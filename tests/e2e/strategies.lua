@@ -60,7 +60,7 @@ local lars = optim.define("lars", {
 -- Data parallelism as a script may define it.
 local own = strategy.define {
   name = "own", class = "exact", options = { bucket = 5000 },
-  provides = "a data axis", conflicts = "a data axis",
+  provides = "shares of the batch", conflicts = "shares of the batch",
   transform = function(draft, o)
     draft:axis "data"
     for _, field in ipairs(draft:values "batch") do draft:place(field, "data", 1) end

@@ -235,7 +235,7 @@ class Equality(unittest.TestCase):
         done = self.orrery("run", "{ strategy.data{}, strategy.zero{} }", 2, "model=mlp", "optimizer=rows")
         self.assertEqual(done.code, 1)
         self.assertRegex(done.err, r"strategies.lua:\d+: '\w+.weight' cannot be updated in pieces: 'reduce' of its "
-                                   r"update \(.*strategies.lua:\d+\) is not elementwise; give strategy.zero cut = \"tensor\"")
+                                   r"update \(.*strategies.lua:\d+\) is not elementwise; have strategy.zero deal whole tensors")
 
     def test_saved_under_one_continued_under_another(self):
         stacks = [(2, "{ strategy.data{} }"), (3, "{ strategy.data{}, strategy.zero{} }"),

@@ -34,8 +34,9 @@ def quoted(text):
 
 
 class Sweep:
-    def __init__(self, folder):
+    def __init__(self, folder, **variables):
         self.folder = folder
+        self.variables = variables  # of the jobs' environment
         self.outcomes = {}
 
     def run(self, trainings):
@@ -57,7 +58,8 @@ class Sweep:
 
     def run_job(self, ranks, options, asked):
         for _ in range(MAX_FAILURES):
-            done = orrery("run", "-n", ranks, *options, HERE / "sweep.lua", f"list={self.write(asked)}", timeout=600)
+            done = orrery("run", "-n", ranks, *options, HERE / "sweep.lua", f"list={self.write(asked)}", timeout=600,
+                          **self.variables)
             finished = self.read(done, asked)
             if done.code == 0:
                 return

@@ -85,21 +85,6 @@ def plugin_names(root):
             for name in given.findall(path.read_text())}
 
 
-def strategy_names(root):
-    """Those of strategies: plugins and files of the Lua library."""
-    lua = (p.stem for p in (root / "scripts/orrery/strategy").glob("*.lua"))
-    return {*lua, *(p.stem for p in (root / "plugins/strategy").glob("*.cpp"))}
-
-
-def check_strategies(path, names):
-    """Messages of the core name no strategy either: strategy.NAME, or "a NAME axis"."""
-    said = re.compile(rf"\bstrategy\.({'|'.join(names)})\b|\b({'|'.join(names)}) axis\b") if names else None
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        for literal in LITERAL.findall(line.split("//")[0]) if said else []:
-            if match := said.search(literal):
-                yield number, f'the core names the strategy "{match[1] or match[2]}"'
-
-
 def check_names(path, names):
     for number, line in enumerate(path.read_text().splitlines(), 1):
         code = line.split("//")[0]
@@ -119,7 +104,7 @@ def check(root):
         if why:
             found.append(f"{path.relative_to(root)}:{number}: {why}")
 
-    names, strategies = plugin_names(root), sorted(strategy_names(root))
+    names = plugin_names(root)
     for path in sources(root / "core"):
         name = str(path.relative_to(root))
         public = name.startswith("core/include/")
@@ -129,9 +114,6 @@ def check(root):
         if not public:
             for number, why in check_names(path, names):
                 report(path, number, why)
-        # The judge trains under strategies of this repository (core/check).
-        for number, why in check_strategies(path, strategies) if not public and "core/check/" not in name else []:
-            report(path, number, why)
     for room in ("plugins", "kernels"):
         for path in sources(root / room):
             for number, how, target in includes(path):

@@ -3,8 +3,6 @@
 // The largest microbatch that fits, against trying all; what diffs of ops say.
 #include <gtest/gtest.h>
 
-#include <orrery/sdk/strategy.hpp>
-
 #include "base/error.h"
 #include "lower/edit.h"
 #include "lower/lower.h"
@@ -22,22 +20,6 @@ std::shared_ptr<State> weight(const std::string& name, const Dims& dims) {
   auto s = std::make_shared<State>();
   s->name = name, s->type = {ORR_F32, dims};
   return s;
-}
-
-// Leaves one after another.
-StrategyUse one_by_one() {
-  auto table = std::make_shared<orr_strategy_api>(orr::strategy_table(
-      [](void*, orr_strategy_info* out) -> orr_status* {
-        out->provides = out->requires_ = out->conflicts = "";
-        return nullptr;
-      },
-      [](void*, orr_program* program, const orr_edit* edit, const orr_options*) {
-        return edit->loop(program);
-      },
-      orr::predict_nothing));
-  table->transform_forward = [](void*, orr_program*, const orr_edit*,
-                                const orr_options*) -> orr_status* { return nullptr; };
-  return {"one_by_one", {}, "", nullptr, table};
 }
 
 // Activations weigh more than parameters: 96 samples of width 256 beside 4 x 256 numbers.
@@ -77,7 +59,7 @@ int64_t rows(int64_t microbatches) { return (96 + microbatches - 1) / microbatch
 TEST(PlanFit, FindsWhatTryingAllFinds) {
   for (int ranks : {1, 2}) {
     std::vector<StrategyUse> stack = {one_by_one()};
-    if (ranks > 1) stack.insert(stack.begin(), {"data", {}, ""});
+    if (ranks > 1) stack.insert(stack.begin(), shared_batch(""));
     Blueprint b = make(stack, ranks);
     for (int64_t microbatches : {ranks, 3, 8, 31, 48}) {
       const uint64_t limit = peak(b, microbatches);

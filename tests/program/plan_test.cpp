@@ -36,7 +36,7 @@ RankPlan make_plan() {
                        {value, q.pointwise(ORR_FN_MUL, {gradient, Operand::number(0.1)})});
   };
   build_training(p, build::mean(p, p.pointwise(ORR_FN_MUL, {y, y}), {}, false), {w1, w2}, parts);
-  Spread spread = applied(p, {{"data", {{"bucket", int64_t{32}}}, "model.lua:1"}}, 2);
+  Spread spread = applied(p, {shared_batch("model.lua:1", 32)}, 2);
   return lower({&p, &spread, 4, 0, {"reference"}});
 }
 

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "lower/edit.h"
-#include "lower/precision.h"
 #include "machine.h"
 #include "program/autodiff.h"
 #include "program/build.h"
@@ -52,6 +51,11 @@ Model make(int32_t low = 0) {
   return m;
 }
 
+void compute_short(Program& p, const std::map<std::string, Attr>& options) {
+  StrategyStates states;
+  apply_forward(p, {{"precision", options, "model.lua:1"}}, states, true);
+}
+
 Named trained(Model& m) {
   Program& p = m.p;
   ValueId w = p.state_value(m.w), s = p.state_value(m.scale);
@@ -73,7 +77,7 @@ TEST(Precision, IsThatOfCastsByHand) {
   Named exact = trained(plain), last;
   for (auto [dtype, name] : {std::pair{ORR_BF16, "bf16"}, {ORR_F16, "f16"}}) {
     Model by_hand = make(dtype), chosen = make();
-    apply_forward(chosen.p, {{"precision", {{"compute", std::string(name)}}, "model.lua:1"}});
+    compute_short(chosen.p, {{"compute", std::string(name)}});
     EXPECT_EQ(chosen.p.type(chosen.product).dtype, dtype);
     EXPECT_EQ(chosen.p.type(chosen.hidden).dtype, dtype);
     EXPECT_EQ(chosen.p.type(chosen.loss).dtype, ORR_F32);
@@ -90,7 +94,7 @@ TEST(Precision, LeavesWhatIsToBeKept) {
   Model kept = make();
   kept.p.set_site({"Model.head", "model.lua:5"});
   ValueId head = build::matmul(kept.p, kept.hidden, kept.p.input("h", {ORR_F32, {4, 2}}));
-  apply_forward(kept.p, {{"precision", {{"keep", std::string("net")}}, "model.lua:1"}});
+  compute_short(kept.p, {{"keep", std::string("net")}});
   EXPECT_EQ(kept.p.type(kept.product).dtype, ORR_F32);
   EXPECT_EQ(kept.p.type(kept.hidden).dtype, ORR_F32);
   EXPECT_EQ(kept.p.type(head).dtype, ORR_BF16);
@@ -101,8 +105,8 @@ TEST(Precision, CastsAParameterOnceForEachUse) {
   Program p;
   auto w = param("net.w", {4, 4});
   ValueId x = p.batch_input("x", {ORR_F32, {3, 4}}), v = p.state_value(w);
-  ValueId once = build::matmul(p, x, v), twice = build::matmul(p, once, v);
-  set_precision(p, {{once, ORR_BF16}, {twice, ORR_BF16}});
+  build::matmul(p, build::matmul(p, x, v), v);
+  compute_short(p, {});
   int casts = 0;
   for (const Op& op : p.ops()) casts += op.kind == "pointwise" && op.in[0] == v;
   EXPECT_EQ(casts, 2);
@@ -111,7 +115,7 @@ TEST(Precision, CastsAParameterOnceForEachUse) {
 std::string refusal(const std::map<std::string, Attr>& options) {
   Model m = make();
   try {
-    apply_forward(m.p, {{"precision", options, "model.lua:1"}});
+    compute_short(m.p, options);
   } catch (const Error& e) {
     return e.what();
   }

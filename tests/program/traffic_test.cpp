@@ -49,10 +49,10 @@ struct Planned {
   }
 };
 
-const std::vector<StrategyUse> kData = {{"data", {}, "gpt.lua:1"}};
+const std::vector<StrategyUse> kData = {shared_batch("gpt.lua:1")};
 
 std::vector<StrategyUse> zero(int64_t stage) {
-  return {{"data", {}, "gpt.lua:1"}, {"zero", {{"stage", stage}}, "gpt.lua:2"}};
+  return {shared_batch("gpt.lua:1"), {"zero", {{"stage", stage}}, "gpt.lua:2"}};
 }
 
 TEST(Traffic, FewRowsTravelInsteadOfATable) {

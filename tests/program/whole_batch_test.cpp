@@ -72,7 +72,7 @@ class WholeBatch : public ::testing::Test {
 
   // A state after a step; the same on any number of ranks for equal microbatches.
   Values after(const std::string& name, int64_t microbatches,
-               const std::vector<StrategyUse>& stack = {{"data", {}, "model.lua:9"}}) {
+               const std::vector<StrategyUse>& stack = {shared_batch("model.lua:9")}) {
     Bytes first;
     for (int ranks = 1; ranks <= std::min<int64_t>(4, microbatches); ++ranks) {
       Program q = p;
@@ -199,7 +199,7 @@ TEST_F(WholeBatch, MayLieBehindTheMatrices) {
 
 // Stacks that deal the batch, of which each may cut what the update works on in its own way.
 std::vector<std::vector<StrategyUse>> dealing() {
-  const StrategyUse data = {"data", {}, "model.lua:9"};
+  const StrategyUse data = shared_batch("model.lua:9");
   std::vector<std::vector<StrategyUse>> found = {{data}, {data, {"recompute", {}, "model.lua:9"}}};
   for (int64_t stage : {1, 2, 3})
     found.push_back({data, {"zero", {{"stage", stage}}, "model.lua:9"}});
@@ -432,12 +432,10 @@ TEST_F(ReadBySamples, AreRefusedWhereTheBatchIsNotThere) {
 TEST_F(ReadBySamples, AreNotStoredInTheWiresDtype) {
   ValueId x = counting(4, 3), w = state("w", {3}, 1, Role::param);
   ValueId away = minus(x, plus(mean(p.pointwise(ORR_FN_MUL, {x, w}), {0}), w));
-  TrainParts parts;
-  parts.wire = ORR_BF16;
-  parts.update = [](Program& q, const std::shared_ptr<State>&, ValueId value, ValueId gradient) {
-    return q.pointwise(ORR_FN_SUB, {value, gradient});
-  };
-  EXPECT_NE(refusal([&] { build_training(p, mean(mul(away, away)), params, parts); })
+  const Training step(p, mean(mul(away, away)), params, {});
+  const StrategyUse wire = {
+      "precision", {{"compute", std::string("f32")}, {"wire", std::string("bf16")}}, "model.lua:9"};
+  EXPECT_NE(refusal([&] { applied(p, {wire}, 1); })
                 .find("net: the gradient of 'w' is completed here in f32, for samples read it, and "
                       "cannot be stored as bf16"),
             std::string::npos);

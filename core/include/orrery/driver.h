@@ -6,8 +6,8 @@
  * `transform` hands a driver over (strategy.h, orr_edit.drive). When the step is complete, its
  * update included, the host calls `write`. There the driver edits the step into what a rank
  * computes by itself on samples of its own, and writes more programs (orr_edit.program), of parts
- * of the step (orr_edit.copy) over states of its own. So it does for every shape of a batch; the
- * driver of the first is the one that runs. The host calls `open` once, `step` when the script
+ * of the step (orr_edit.copy_part) over states of its own. So it does for every shape of a batch;
+ * the driver of the first is the one that runs. The host calls `open` once, `step` when the script
  * takes a step, and `settle` before anybody else reads or writes parameters and states.
  *
  * A session lasts from the first step to `settle`. In it the driver runs programs and moves bytes

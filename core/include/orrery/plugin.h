@@ -83,7 +83,7 @@ typedef struct orr_plugin {
   uint32_t bootstrap;    /* ORR_BOOTSTRAP */
   uint32_t kinds;        /* ORR_KIND_KERNEL ... */
   uint32_t n_interfaces; /* used of the list below, at least 1 */
-  char name[32];         /* what the user types: "local", "cpu", "data"; of a-z, 0-9, _ and - */
+  char name[32];         /* what the user types: "local", "cpu", "mine"; of a-z, 0-9, _ and - */
   char version[16];      /* of the plugin, "1.2.0" */
   char build[64];        /* compiler and flags, for people */
   char summary[96];      /* one line for `orrery plugins` */

@@ -30,9 +30,9 @@ enum {
 
 enum { ORR_PHASE_FORWARD = 0, ORR_PHASE_BACKWARD = 1, ORR_PHASE_UPDATE = 2 };
 
-/* What a value has to do with the batch: nothing; one part for each sample; a sum over the samples,
- * made of each leaf's; or what is made of such sums and is none itself. */
-enum { ORR_BATCH_NONE = 0, ORR_BATCH_SAMPLES = 1, ORR_BATCH_SUM = 2, ORR_BATCH_MADE = 3 };
+/* How a value relates to the batch: the same for all samples, one for each of them, a sum over the
+ * batch, or what is made of such sums. */
+enum { ORR_BATCH_NONE = 0, ORR_BATCH_SAMPLES = 1, ORR_BATCH_SUM = 2, ORR_BATCH_MEAN = 3 };
 
 enum { ORR_LIFE_KEEP = 0, ORR_LIFE_RECOMPUTE = 1, ORR_LIFE_HOST = 2, ORR_LIFE_DISK = 3 };
 
@@ -68,6 +68,11 @@ typedef struct orr_value_info {
   const char* kind;   /* the op that makes it, "" if it is given */
   int32_t phase;      /* of that op: ORR_PHASE_* */
   int32_t batch;      /* ORR_BATCH_* */
+  int32_t batch_dim;  /* ORR_BATCH_SAMPLES: the dim, from 0, that runs over them; else -1 */
+  int32_t op;         /* a number that all outputs of the op have, for the call; -1: given */
+  int32_t output;     /* which of them, from 0 */
+  int32_t runs;       /* the phase in which the op runs: forward also for derivatives that a loss is
+                         made of, which are of phase backward */
   const char* beside; /* states: the parameter that it is updated with, "" if none is known */
 } orr_value_info;
 
@@ -83,7 +88,7 @@ enum {
 typedef struct orr_shard {
   uint32_t size;
   int32_t what;
-  const char* axis; /* the axis that deals the batch, or its inner half */
+  const char* axis; /* "batch"; or an axis that deals the batch, or its inner half */
   int32_t unit;     /* parameters of equal number are gathered and reduced together */
   int32_t owner;    /* the coordinate that holds them whole; -1: cut evenly, at multiples of
                        ORR_SUM_BLOCK elements (ops.h), which needs an elementwise update */
@@ -92,7 +97,7 @@ typedef struct orr_shard {
                        `size` ends before it */
 } orr_shard;
 
-/* Of orr_edit.serve, which no host carries out any more. */
+/* Of orr_edit.serve. */
 typedef struct orr_serve {
   uint32_t size;
   const char*
@@ -117,7 +122,7 @@ typedef struct orr_op_desc {
   const orr_expr* expr;
 } orr_op_desc;
 
-enum { ORR_INIT_ZEROS = 0, ORR_INIT_LIKE = 1, ORR_INIT_NORMAL = 2 };
+enum { ORR_INIT_ZEROS = 0, ORR_INIT_LIKE = 1, ORR_INIT_NORMAL = 2, ORR_INIT_CONSTANT = 3 };
 enum { ORR_LEAVE_MEAN = 0, ORR_LEAVE_SUM = 1, ORR_LEAVE_FIRST = 2, ORR_LEAVE_REFUSE = 3 };
 
 /* A tensor that a strategy keeps, like an optimizer's: part of checkpoints and plans. */
@@ -125,26 +130,32 @@ typedef struct orr_state_desc {
   uint32_t size;
   const char* name;    /* "anchor"; its full name has the strategy's and `like`'s in front */
   int32_t like;        /* the parameter or state beside which it lies, whose dtype it has; -1: none,
-                          its full name has the strategy's in front */
-  int32_t init;        /* ORR_INIT_ZEROS; _LIKE: what `like` begins with; _NORMAL: N(0, 1) */
+                          it is the step's, of `dtype` and a shape of its own */
+  int32_t init;        /* ORR_INIT_ZEROS; _LIKE: what `like` begins with; _NORMAL: N(0, 1);
+                          _CONSTANT: `value` */
   const char* varying; /* the axis on which every coordinate has one of its own, "" none */
   int32_t leave;       /* how a checkpoint of another number of ranks makes one of them */
   int32_t rank;        /* of a shape of its own; -1: that of `like` */
   const int64_t* dims; /* `rank` of them */
-  int32_t dtype;       /* one of its own; 0: that of `like` */
+  double value;        /* ORR_INIT_CONSTANT */
+  int32_t dtype;       /* where there is no `like` */
   int32_t passing;     /* 1: no part of checkpoints, for it holds nothing between sessions of a
                           driver (driver.h) */
 } orr_state_desc;
 
 /* A part of a program, to be copied into another (driver.h). */
-typedef struct orr_copy {
+typedef struct orr_part {
   uint32_t size;
   int32_t n_given, n_wanted;
   orr_program* from;
   const int32_t* given;  /* values of `from` */
   const int32_t* as;     /* values of the other program that stand for them there */
   const int32_t* wanted; /* values of `from` */
-} orr_copy;
+} orr_part;
+
+/* Which uses of a value: bit 1 << ORR_PHASE_* for the ops that run in that phase (`runs`), and
+ * ORR_USES_RESULTS for results of the step and what states will hold. */
+enum { ORR_USES_RESULTS = 8, ORR_USES_ALL = 15 };
 
 struct orr_edit;
 struct orr_driver;
@@ -169,6 +180,21 @@ typedef struct orr_program_hook {
    * states of the step: `each` finds them. */
   orr_status* (*write)(void* arg, orr_program*, const struct orr_edit*, int32_t round);
 } orr_program_hook;
+
+typedef struct orr_complete_hook {
+  uint32_t size;
+  int32_t decides; /* 1: it decides what becomes of the whole step: it comes after the hooks that
+                      have 0, and is given `norm` */
+  void* arg;
+  void (*release)(void* arg);
+  /* What only one for all ranks can be, for the error where ranks train apart: "loss scale". NULL
+   * unless it decides. */
+  const char* what;
+  /* The update is written, with all parameters and states of the step. `loss` is its loss, `norm`
+   * the squared norm of all gradients as clipping measures it, f32 (-1: there are none). */
+  orr_status* (*complete)(void* arg, orr_program*, const struct orr_edit*, int32_t loss,
+                          int32_t norm);
+} orr_complete_hook;
 
 /* The host's editing calls. Only what a strategy of this revision needs has a slot; the table
  * grows. Texts and structs that a strategy hands over are copied. An edit that cannot be is an
@@ -205,10 +231,9 @@ typedef struct orr_edit {
                        const char* const* modules);
 
   /* -- lives of activations ---- */
-  /* Puts a forward activation into a region whose activations backward computes again instead of
-   * keeping them: the same ops, random numbers and rounding. What the region takes from outside,
-   * what is read outside of it and, with ORR_LIFE_KEEP, this one are kept. ORR_LIFE_HOST and _DISK
-   * copy it to that tier after its last use in forward, and back before its first in backward. */
+  /* Where a forward activation waits for backward: ORR_LIFE_HOST and _DISK copy it to that tier
+   * after its last use in forward, and back before its first in backward. ORR_LIFE_KEEP and
+   * _RECOMPUTE have left for copies of ops (`copy`, `replace`); `region` is not read. */
   orr_status* (*life)(orr_program*, int32_t value, const char* region, int32_t life);
 
   /* -- ops, and cutting them over ranks ---- */
@@ -224,24 +249,20 @@ typedef struct orr_edit {
   orr_status* (*scatter)(orr_program*, const char* axis, int32_t dim);
 
   /* -- pieces of training state ---- */
-  /* Ranks on an axis; 0 if there is none of that name. */
+  /* Ranks on an axis, 0 if there is none; "batch": on all so far that gradients are summed over. */
   int32_t (*axis_size)(orr_program*, const char* axis);
   /* Sees an axis as two: `inner_size` neighbours form `inner`, equal places in them `outer`. */
   orr_status* (*halve)(orr_program*, const char* axis, const char* outer, const char* inner,
                        int32_t inner_size);
   /* Cuts a parameter's training over the ranks that share the batch. Scalars stay whole. */
   orr_status* (*shard)(orr_program*, int32_t value, const orr_shard*);
-  /* Only in transform_forward: makes the op that makes `value` compute in another real dtype. What
-   * it reads is cast; what others read of it is cast back unless they compute in that dtype too. */
+  /* Refuses; it has left for `retype`. */
   orr_status* (*compute)(orr_program*, int32_t value, int32_t dtype);
 
   /* Lets the ranks of `axis`, which deals the batch, train apart (`independent`). After every
    * `every` steps parameters, with `states` also optimizer states, become their means. */
   orr_status* (*average)(orr_program*, const char* axis, int32_t every, int32_t states);
-  /* Only in transform_forward: differentiates a multiple of the loss, a state of the run that
-   * begins at `initial`, a power of two. A step whose loss or gradients are not finite changes no
-   * parameter and no state; it halves the multiple, which doubles after `growth_interval` good
-   * steps (0: it stays). */
+  /* Refuses; it has left for `cotangent` and `complete`. */
   orr_status* (*loss_scale)(orr_program*, double initial, int64_t growth_interval);
   /* Deals no leaves to the first `n` ranks of `axis`, which deals the batch: they take part in what
    * is exchanged, and compute what no sample is needed for. */
@@ -257,9 +278,7 @@ typedef struct orr_edit {
    * goes on. Files are made in `directory` ("": the run's, or the system's for temporary files; one
    * for all) and end with the process. */
   orr_status* (*offload)(orr_program*, int32_t value, int32_t tier, const char* directory);
-  /* Only in transform_forward: the gradient of every parameter is added over the batch, and sent,
-   * in this real dtype instead of the one that the op which makes it computes in; the optimizer
-   * gets it in the parameter's. */
+  /* Refuses; it has left for `retype`. */
   orr_status* (*wire)(orr_program*, int32_t dtype);
 
   /* -- ops, states, and parts of the update of one's own ---- */
@@ -283,16 +302,56 @@ typedef struct orr_edit {
    * them take turns. */
   orr_status* (*every)(orr_program*, int32_t every, int32_t rounds, const orr_program_hook*);
 
+  /* -- ops that are there ---- */
+  /* What `each` tells of a value; set out->size. */
+  orr_status* (*info)(orr_program*, int32_t value, orr_value_info* out);
+  /* Calls visit once with the op that makes the value, as it would be added again. */
+  orr_status* (*maker)(orr_program*, int32_t value, void* arg,
+                       orr_status* (*visit)(void* arg, const orr_op_desc*));
+  /* Says where ops that are added from now on belong: to the module, and the stage, of `value`'s op
+   * and to `phase`; of ORR_PHASE_BACKWARD, to the derivative of that op. -1: to none, as before.
+   * They stand at the end, but those that something before them comes to read (`replace`) right
+   * before the first that does. */
+  orr_status* (*beside)(orr_program*, int32_t value, int32_t phase);
+  /* Adds a copy of the op that makes `value`, to run in `phase`: the same attributes, random
+   * numbers and rounding on other inputs of the same types, its outputs as the original's. */
+  orr_status* (*copy)(orr_program*, int32_t value, int32_t phase, const int32_t* in, int32_t n_in,
+                      int32_t* out, int32_t capacity, int32_t* n);
+  /* Lets what reads `value` read `by`, of the same type and relation to the batch: `uses` says
+   * which uses (ORR_USES_*); what `by` itself is computed from stays. */
+  orr_status* (*replace)(orr_program*, int32_t value, int32_t by, uint32_t uses);
+  /* Lets the op that makes `of` alone read `by` for `value`, of the same shape. In another dtype
+   * where the op is re-typed as well. */
+  orr_status* (*reread)(orr_program*, int32_t of, int32_t value, int32_t by);
+  /* Types the op that makes `value` anew, from what its inputs are now: where it computed in the
+   * value's dtype it computes in `compute` (0: as before), and what it sums or casts is stored in
+   * `store` (0: as follows). All that read the value have to fit when the call of the strategy
+   * ends: casts do. */
+  orr_status* (*retype)(orr_program*, int32_t value, int32_t compute, int32_t store);
+
+  /* -- the whole step ---- */
+  /* 1 if the program is that of a training step, 0 of an evaluation. */
+  int32_t (*trains)(orr_program*);
+  /* Only in transform_forward: differentiates the loss times this value, a real number of f32, and
+   * divides gradients by it. */
+  orr_status* (*cotangent)(orr_program*, int32_t value);
+  /* Makes a value a result of the step. One named "skipped_steps" counts the steps whose loss or
+   * gradients were not finite and that have changed nothing: they are no errors then, until many
+   * follow one another. */
+  orr_status* (*output)(orr_program*, const char* name, int32_t value);
+  /* Calls the hook once the update is written, of training steps. Only in `transform`. */
+  orr_status* (*complete)(orr_program*, const orr_complete_hook*);
+
   /* -- steps that ranks take in their own time (driver.h) ---- */
   /* Lets a driver take over how the ranks of the job run what they compute. */
   orr_status* (*drive)(orr_program*, const struct orr_driver*);
   /* Only in a driver's `write`: a new program without a batch that `rank` runs whenever its driver
    * says, and no other; valid for that call. */
-  orr_status* (*beside)(orr_program*, const char* name, int32_t rank, orr_program** out);
+  orr_status* (*program)(orr_program*, const char* name, int32_t rank, orr_program** out);
   /* Adds the ops that the wanted values are made of, down to those that are given, to such a
    * program; writes what the wanted ones are there. Other states and runtime numbers are the same
    * in both; of a sum over the batch it takes the sum that it is given. */
-  orr_status* (*copy)(orr_program*, const orr_copy*, int32_t* out);
+  orr_status* (*copy_part)(orr_program*, const orr_part*, int32_t* out);
   /* The gradient of a parameter as the optimizer gets it, -1 if it gets none. Once the update is
    * there. */
   int32_t (*gradient)(orr_program*, int32_t parameter);

@@ -51,17 +51,20 @@ void mean_gradient(Gradient& g, const Op& op) {
 }
 
 void user_gradient(Gradient& g, const Op& op) {
+  const Site site = g.p.site();
   std::vector<ValueId> dx = g.p.user_gradient(attr_int(op.attrs, "index", 0))(g.dy());
+  g.p.set_site(site);
   if (dx.size() + 1 != op.in.size())
     g.p.fail_here(std::to_string(op.in.size() - 1) +
                   " gradients are wanted, the backward function returned " +
-                  std::to_string(dx.size()));
+                  std::to_string(dx.size()) + ": return one for each input, or nil");
   for (size_t i = 0; i < dx.size(); ++i) {
     ValueId x = op.in[i + 1];
     if (dx[i] == kNone || !g.wanted(x)) continue;
     if (g.p.type(dx[i]) != g.p.type(x))
-      g.p.fail_here("the gradient of argument " + std::to_string(i + 1) + " is " +
-                    to_string(g.p.type(dx[i])) + ", the argument " + to_string(g.p.type(x)));
+      g.p.fail_here("the backward function returned " + to_string(g.p.type(dx[i])) + " for input " +
+                    std::to_string(i + 1) + ", which is " + to_string(g.p.type(x)) +
+                    ": return one of its shape and dtype");
     g.add(x, dx[i]);
   }
 }

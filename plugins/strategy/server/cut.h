@@ -6,10 +6,10 @@
 // those of one step in the canonical tree (ops.h, LEAVES), through the sums over the batch.
 #pragma once
 
-#include <orrery/strategy.h>
-
 #include <string>
 #include <vector>
+
+#include <orrery/sdk/program.hpp>
 
 #include "pace.h"
 
@@ -26,7 +26,7 @@ struct Share {
 // Edits the step into a worker's, which updates no parameter, but leaves what servers want, or, if
 // several steps are pushed together, adds that to what it has left; and writes the servers'
 // programs beside it. Returns the servers' parts.
-std::vector<Share> cut(orr_program* step, const orr_edit* edit, const Pace& pace,
+std::vector<Share> cut(const orr::Program& step, const Pace& pace,
                        const std::vector<int64_t>& leaf_first);
 
 }  // namespace server

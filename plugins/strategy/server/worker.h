@@ -16,9 +16,8 @@ class Worker : public orr::Driver {
  public:
   explicit Worker(Pace pace) : pace_(std::move(pace)) {}
 
-  void write(orr_program* step, const orr_edit* edit,
-             const std::vector<int64_t>& leaf_first) override {
-    shares_ = cut(step, edit, pace_, leaf_first);
+  void write(const orr::Program& step, const std::vector<int64_t>& leaf_first) override {
+    shares_ = cut(step, pace_, leaf_first);
   }
   void open(const orr_driver_host& host) override;
   void step(const orr_driver_step& step, double* outputs) override;

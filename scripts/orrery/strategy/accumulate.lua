@@ -5,7 +5,7 @@
 --- adds their gradients, so that the activations of one are alive at a time. EXACT: gradients are added
 --- in the canonical tree, at the price of one accumulator for every level of it that waits.
 ---@return orrery.Strategy
-local _, orrery = ...
+local orrery = require "orrery"
 
 return orrery.strategy.define {
   name = "accumulate", class = "exact",

@@ -8,12 +8,7 @@
 ---@return orrery.Strategy
 
 -- Maleki et al., "Scaling Distributed Training with Adaptive Summation", MLSys 2021 (arXiv:2006.02924).
-local _, orrery = ...
-
-local function padded(x, n)
-  local more = n - x.shape[1]
-  return more > 0 and orrery.concat({ x, orrery.zeros({ more }, x.dtype) }, 1) or x
-end
+local orrery = require "orrery"
 
 return orrery.strategy.define {
   name = "adasum", class = "approx",
@@ -26,7 +21,7 @@ return orrery.strategy.define {
     local flat = g:reshape(-1) * ranks  -- the gradient of a mean over the rank's own samples
     local n, each = flat.shape[1], (flat.shape[1] + ranks - 1) // ranks
     -- Each rank has its share of all gradients; dot products are summed over the shares.
-    local all = padded(flat, each * ranks):reshape(ranks, each):all_to_all(axis)
+    local all = flat:pad(1, each * ranks):reshape(ranks, each):all_to_all(axis)
     while all.shape[1] > 1 do
       local pairs_of = all:reshape(all.shape[1] // 2, 2, each)
       local a, b = pairs_of:split(2, { 1, 1 })

@@ -13,7 +13,7 @@
 
 -- Gathered: Grattafiori et al., "The Llama 3 Herd of Models", 2024 (arXiv:2407.21783), section 3.3.2. Ulysses:
 -- Jacobs et al., "DeepSpeed Ulysses", 2023 (arXiv:2309.14509).
-local _, orrery = ...
+local orrery = require "orrery"
 local places = require "orrery.strategy_places"
 
 return orrery.strategy.define {

@@ -12,7 +12,7 @@
 ---@return orrery.Strategy
 
 -- Douillard et al., "DiLoCo: Distributed Low-Communication Training of Language Models", 2023 (arXiv:2311.08105).
-local _, orrery = ...
+local orrery = require "orrery"
 
 return orrery.strategy.define {
   name = "diloco", class = "approx", axis = "replica", independent = true,

@@ -10,7 +10,7 @@
 ---@return orrery.Strategy
 
 -- Zhang, Choromanska and LeCun, "Deep Learning with Elastic Averaging SGD", NIPS 2015 (arXiv:1412.6651).
-local _, orrery = ...
+local orrery = require "orrery"
 
 return orrery.strategy.define {
   name = "easgd", class = "approx", independent = true,

@@ -11,7 +11,7 @@
 ---@return orrery.Strategy
 
 -- Fedus, Zoph, Shazeer, "Switch Transformers", JMLR 2022 (arXiv:2101.03961); Lepikhin et al., "GShard" (arXiv:2006.16668).
-local _, orrery = ...
+local orrery = require "orrery"
 local places = require "orrery.strategy_places"
 
 -- Products of tokens [experts, n, width], or of their gradients, with a parameter of one matrix an expert, which may

@@ -9,7 +9,7 @@
 ---@return orrery.Strategy
 
 -- Lian et al., "Can Decentralized Algorithms Outperform Centralized Algorithms?", NIPS 2017 (arXiv:1705.09056).
-local _, orrery = ...
+local orrery = require "orrery"
 
 return orrery.strategy.define {
   name = "gossip", class = "approx", independent = true,

@@ -8,7 +8,7 @@
 ---@option modules table the modules of each part: {"a", {"b", "c"}}; required
 ---@option ranks integer[]=false the rank of each part; left out, one after another
 ---@return orrery.Strategy
-local _, orrery = ...
+local orrery = require "orrery"
 
 -- "a;b" or { "a", { "b", "c" } }, the modules of each part, as a list of texts.
 local function parts_of(modules)

@@ -10,7 +10,7 @@
 ---@return orrery.Strategy
 
 -- Vogels, Karimireddy and Jaggi, "PowerSGD", NeurIPS 2019 (arXiv:1905.13727), algorithms 1 and 2.
-local _, orrery = ...
+local orrery = require "orrery"
 
 -- The dims of a tensor as a matrix, and the rank of its factors; nothing if that would send more.
 local function factors(shape, o)

@@ -11,7 +11,7 @@
 
 -- Seide et al., "1-Bit Stochastic Gradient Descent", Interspeech 2014; Tang et al., "1-bit Adam", ICML 2021
 -- (arXiv:2102.02888), whose two-sided compression this is.
-local _, orrery = ...
+local orrery = require "orrery"
 
 -- Rows [ranks, n] as bytes and a scale for each row, and back. n is a multiple of 8.
 local codes = {
@@ -39,11 +39,6 @@ local codes = {
   },
 }
 
-local function padded(x, n)
-  local more = n - x.shape[1]
-  return more > 0 and orrery.concat({ x, orrery.zeros({ more }, x.dtype) }, 1) or x
-end
-
 -- Elements of a rank's share, with room for whole bytes of signs.
 local function share(shape, ranks)
   local n = 1
@@ -64,7 +59,7 @@ return orrery.strategy.define {
     local each, ranks = s.owed.shape[2], orrery.axis_size(axis)
     local _, n = share(g.shape, ranks)
     local flat = (g + s.residual):reshape(-1):cast "f32"
-    local rows = padded(flat, each * ranks):reshape(ranks, each)
+    local rows = flat:pad(1, each * ranks):reshape(ranks, each)
     local bytes, scale = code.pack(rows)
     s.residual = (rows - code.unpack(bytes, scale)):reshape(-1):slice(1, 1, n):reshape(g.shape):cast(g.dtype)
     local mine = code.unpack(bytes:all_to_all(axis), scale:all_to_all(axis)):sum(1, { keep = true }) + s.owed

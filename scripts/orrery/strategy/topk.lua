@@ -9,7 +9,7 @@
 ---@return orrery.Strategy
 
 -- Aji and Heafield, EMNLP 2017; Lin et al., "Deep Gradient Compression", ICLR 2018 (arXiv:1712.01887).
-local _, orrery = ...
+local orrery = require "orrery"
 
 return orrery.strategy.define {
   name = "topk", class = "approx",

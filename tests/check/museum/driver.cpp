@@ -26,8 +26,8 @@ class Bad : public Rounds {
 
 orr_status* bad_transform(void*, orr_program* program, const orr_edit* edit, const orr_options*) {
   return orr::guard([&] {
-    share_batch(program, edit);
-    orr::drive(program, edit, std::make_unique<Bad>(), "leave it out");
+    share_batch({program, edit});
+    orr::drive({program, edit}, std::make_unique<Bad>(), "leave it out");
   });
 }
 

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <orrery/sdk/program.hpp>
 #include <stdexcept>
+#include <vector>
 
 namespace {
 
@@ -51,18 +53,16 @@ orr_status* bad_transform(void* self, orr_program* program, const orr_edit* edit
   return table.transform(self, program, &forgetful, options);
 }
 
-// EXACT, it says, and computes in bf16.
+// EXACT, it says, and rounds what products give to bf16.
 orr_status* narrow(void*, orr_program* program, const orr_edit* edit, const orr_options*) {
-  struct Editing {
-    orr_program* program;
-    const orr_edit* edit;
-  } editing{program, edit};
-  return edit->each(program, 1u << ORR_ROLE_ACTIVATION, &editing,
-                    [](void* arg, int32_t value, const orr_value_info* info) {
-                      const auto& e = *static_cast<const Editing*>(arg);
-                      const bool product = std::string_view(info->kind) == "matmul";
-                      return product ? e.edit->compute(e.program, value, ORR_BF16) : nullptr;
-                    });
+  return orr::guard([&] {
+    const orr::Program p(program, edit);
+    std::vector<orr::Value> products;
+    p.each(1u << ORR_ROLE_ACTIVATION, [&](orr::Value v, const orr_value_info& info) {
+      if (std::string_view(info.kind) == "matmul") products.push_back(v);
+    });
+    for (orr::Value v : products) p.replace(v, p.cast(p.cast(v, ORR_BF16), ORR_F32));
+  });
 }
 
 orr_strategy_api bad_table() {

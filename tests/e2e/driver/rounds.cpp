@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <orrery/sdk/driver.hpp>
+#include <orrery/sdk/program.hpp>
 #include <orrery/sdk/strategy.hpp>
 #include <orrery/sdk/traffic.hpp>
 
@@ -17,52 +18,39 @@ constexpr orr_option kOptions[] = {{"fault", ORR_ATTR_TEXT, 0, "", "what it does
 
 struct Kept {
   int32_t value;
-  std::string name, beside;
+  std::string name;
   orr_tensor type;
+  bool is_param;
 };
 
-std::vector<Kept> of_roles(orr_program* program, const orr_edit* edit, uint32_t roles) {
-  std::vector<Kept> found;
-  orr::check(
-      edit->each(program, roles, &found, [](void* arg, int32_t value, const orr_value_info* v) {
-        static_cast<std::vector<Kept>*>(arg)->push_back({value, v->name, v->beside, v->type});
-        return static_cast<orr_status*>(nullptr);
-      }));
-  return found;
-}
-
-int32_t gradient_state(orr_program* program, const orr_edit* edit, const Kept& parameter) {
+int32_t gradient_state(const orr::Program& program, const Kept& parameter) {
   const std::string name = "gradient." + parameter.name;
-  orr_state_desc how{};
-  how.size = sizeof how, how.name = name.c_str(), how.like = -1, how.varying = "";
-  how.rank = parameter.type.rank, how.dims = parameter.type.dims;
-  how.dtype = parameter.type.dtype, how.passing = 1;
-  int32_t made = -1;
-  orr::check(edit->state(program, &how, &made));
-  return made;
+  orr::StateOf how{name.c_str()};
+  how.dtype = parameter.type.dtype, how.passing = true;
+  how.dims = std::vector<int64_t>(parameter.type.dims, parameter.type.dims + parameter.type.rank);
+  return program.state(how);
 }
 
 class Rounds : public orr::Driver {
  public:
   explicit Rounds(std::string fault) : fault_(std::move(fault)) {}
 
-  void write(orr_program* step, const orr_edit* edit,
-             const std::vector<int64_t>& leaf_first) override {
-    const std::vector<Kept> params = of_roles(step, edit, 1u << ORR_ROLE_PARAM);
-    std::vector<Kept> states = of_roles(step, edit, 1u << ORR_ROLE_STATE);
-    std::erase_if(states, [](const Kept& s) { return s.beside.empty(); });
-    states.insert(states.end(), params.begin(), params.end());
+  void write(const orr::Program& step, const std::vector<int64_t>& leaf_first) override {
+    std::vector<Kept> states;
+    step.each(1u << ORR_ROLE_PARAM | 1u << ORR_ROLE_STATE, [&](int32_t v, const auto& info) {
+      const bool is_param = info.role == ORR_ROLE_PARAM;
+      if (is_param || *info.beside) states.push_back({v, info.name, info.type, is_param});
+    });
     for (size_t r = 0; r + 1 < leaf_first.size(); ++r)
-      write_update(step, edit, params, states, static_cast<int32_t>(r));
-    std::vector<int32_t> gradients;
-    for (const Kept& p : params) gradients.push_back(edit->gradient(step, p.value));
-    for (const Kept& s : states)
-      if (fault_ != "updates") orr::check(edit->update(step, s.value, s.value));
-    for (size_t i = 0; i < params.size(); ++i)
-      if (gradients[i] >= 0)
-        orr::check(edit->update(step, gradient_state(step, edit, params[i]), gradients[i]));
-    for (const Kept& p : params) params_.push_back(p.name);
-    if (fault_ == "late") orr::drive(step, edit, std::make_unique<Rounds>(""), "stop");
+      write_update(step, states, static_cast<int32_t>(r));
+    for (const Kept& s : states) step.update(s.value, s.value);
+    for (const Kept& s : states) {
+      if (!s.is_param) continue;
+      params_.push_back(s.name);
+      if (const orr::Value gradient = step.gradient(s.value); gradient.exists())
+        step.update(gradient_state(step, s), gradient);
+    }
+    if (fault_ == "late") orr::drive(step, std::make_unique<Rounds>(""), "stop");
   }
 
   void open(const orr_driver_host& host) override {
@@ -106,24 +94,18 @@ class Rounds : public orr::Driver {
  private:
   static std::string name_of(int32_t rank) { return "update." + std::to_string(rank); }
 
-  void write_update(orr_program* step, const orr_edit* edit, const std::vector<Kept>& params,
-                    const std::vector<Kept>& states, int32_t rank) const {
-    orr_program* to = nullptr;
-    orr::check(edit->beside(step, name_of(fault_ == "names" ? 0 : rank).c_str(), rank, &to));
-    std::vector<int32_t> given, as, wanted;
-    for (const Kept& p : params)
-      if (const int32_t gradient = edit->gradient(step, p.value); gradient >= 0 && fault_ != "cut")
-        given.push_back(gradient), as.push_back(gradient_state(to, edit, p));
-    for (const Kept& s : states) wanted.push_back(s.value);
-    for (const Kept& s : states) wanted.push_back(edit->updated(step, s.value));
-    orr_copy how{};
-    how.size = sizeof how, how.from = step, how.given = given.data(), how.as = as.data();
-    how.n_given = static_cast<int32_t>(given.size()), how.wanted = wanted.data();
-    how.n_wanted = static_cast<int32_t>(wanted.size());
-    std::vector<int32_t> made(wanted.size());
-    orr::check(edit->copy(to, &how, made.data()));
-    for (size_t i = 0; i < states.size(); ++i)
-      orr::check(edit->update(to, made[i], made[states.size() + i]));
+  void write_update(const orr::Program& step, const std::vector<Kept>& states, int32_t rank) const {
+    const orr::Program to(step.program(name_of(fault_ == "names" ? 0 : rank), rank), step.edit());
+    std::vector<int32_t> given, as, now, next;
+    for (const Kept& s : states) {
+      now.push_back(s.value), next.push_back(step.updated(s.value));
+      const orr::Value gradient = step.gradient(s.value);
+      if (!s.is_param || !gradient.exists() || fault_ == "cut") continue;
+      given.push_back(gradient), as.push_back(gradient_state(to, s));
+    }
+    const std::vector<orr::Value> before = to.copy_part(step, given, as, now),
+                                  after = to.copy_part(step, given, as, next);
+    for (size_t i = 0; i < states.size(); ++i) to.update(before[i], after[i]);
   }
 
   const std::string fault_;
@@ -143,37 +125,26 @@ orr_status* describe(void*, orr_strategy_info* out) {
   });
 }
 
-struct Editing {
-  orr_program* program;
-  const orr_edit* edit;
-};
-
-orr_status* place_batch(void* arg, int32_t value, const orr_value_info*) {
-  const auto& e = *static_cast<const Editing*>(arg);
-  return e.edit->place(e.program, value, kAxis, 0);
+void share_batch(const orr::Program& program) {
+  program.axis(kAxis, 0);
+  program.each(1u << ORR_ROLE_BATCH, [&](int32_t v, const auto&) { program.place(v, kAxis, 0); });
 }
 
-void share_batch(orr_program* program, const orr_edit* edit) {
-  Editing editing{program, edit};
-  orr::check(edit->axis(program, kAxis, 0));
-  orr::check(edit->each(program, 1u << ORR_ROLE_BATCH, &editing, place_batch));
-}
-
-[[maybe_unused]] orr_status* transform(void*, orr_program* program, const orr_edit* edit,
+[[maybe_unused]] orr_status* transform(void*, orr_program* raw, const orr_edit* edit,
                                        const orr_options* o) {
   return orr::guard([&] {
     const std::string fault = o->text(o->self, "fault", "");
-    share_batch(program, edit);
-    orr_program* beside = nullptr;
-    if (fault == "early") orr::check(edit->beside(program, "early", 0, &beside));
+    const orr::Program program(raw, edit);
+    share_batch(program);
+    if (fault == "early") program.program("early", 0);
     orr_driver holes{};
     holes.size = sizeof holes;
-    if (fault == "holes") orr::check(edit->drive(program, &holes));
+    if (fault == "holes") orr::check(edit->drive(raw, &holes));
     orr_serve serve{};
     serve.size = sizeof serve, serve.axis = kAxis;
-    if (fault == "serve") orr::check(edit->serve(program, &serve));
-    orr::drive(program, edit, std::make_unique<Rounds>(fault), "train in one process");
-    if (fault == "twice") orr::drive(program, edit, std::make_unique<Rounds>(""), "stop");
+    if (fault == "serve") orr::check(edit->serve(raw, &serve));
+    for (int times = fault == "twice" ? 2 : 1; times-- > 0;)
+      orr::drive(program, std::make_unique<Rounds>(fault), "train in one process");
   });
 }
 

@@ -25,4 +25,4 @@ near(g[1]:read():item(), 3 * (2 * 2 + 4 * 4) / 2)
 
 local wrong = orrery.gradient { forward = function(x) return x * 2 end, backward = function() end }
 local ok, message = pcall(orrery.value_and_grad(function(b) return wrong(net(b.x)):mean() end, net), batch)
-assert(not ok and tostring(message):find("1 gradients are wanted, the backward function returned 0", 1, true), message)
+assert(not ok and tostring(message):find("1 gradients are wanted, the backward function returned 0: return one for each input, or nil", 1, true), message)

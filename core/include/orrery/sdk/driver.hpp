@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <orrery/sdk/plugin.hpp>
+#include <orrery/sdk/program.hpp>
 
 namespace orr {
 
@@ -20,8 +21,7 @@ namespace orr {
 class Driver {
  public:
   virtual ~Driver() = default;
-  virtual void write(orr_program* step, const orr_edit* edit,
-                     const std::vector<int64_t>& leaf_first) = 0;
+  virtual void write(const Program& step, const std::vector<int64_t>& leaf_first) = 0;
   virtual void open(const orr_driver_host& host) = 0;
   virtual void step(const orr_driver_step& step, double* outputs) = 0;
   virtual void settle() = 0;
@@ -30,8 +30,7 @@ class Driver {
 };
 
 // Hands it over to the host. `remedy` lives as long as the plugin.
-inline void drive(orr_program* program, const orr_edit* edit, std::unique_ptr<Driver> driver,
-                  const char* remedy) {
+inline void drive(const Program& program, std::unique_ptr<Driver> driver, const char* remedy) {
   static constexpr auto of = [](void* arg) { return static_cast<Driver*>(arg); };
   orr_driver table{};
   table.size = sizeof table, table.remedy = remedy;
@@ -39,7 +38,7 @@ inline void drive(orr_program* program, const orr_edit* edit, std::unique_ptr<Dr
   table.release = [](void* arg) { delete of(arg); };
   table.write = [](void* arg, orr_program* step, const orr_edit* e, const int64_t* first,
                    int32_t ranks) {
-    return guard([&] { of(arg)->write(step, e, {first, first + ranks + 1}); });
+    return guard([&] { of(arg)->write({step, e}, {first, first + ranks + 1}); });
   };
   table.open = [](void* arg, const orr_driver_host* host) {
     return guard([&] { of(arg)->open(*host); });
@@ -50,7 +49,7 @@ inline void drive(orr_program* program, const orr_edit* edit, std::unique_ptr<Dr
   table.settle = [](void* arg) { return guard([&] { of(arg)->settle(); }); };
   table.stop = [](void* arg, const char* why) { of(arg)->stop(why); };
   table.predicted = [](void* arg) { return of(arg)->predicted(); };
-  check(edit->drive(program, &table));
+  check(program.edit()->drive(program.raw(), &table));
 }
 
 // Several states as the bytes of one message: one after another, without gaps. REQUIRES: they lie

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/rewrite.h"
+
+#include <orrery/strategy.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "base/error.h"
+#include "program/op.h"
+#include "program/varying.h"
+
+namespace orrery {
+namespace {
+
+Op& maker_of(Program& p, ValueId value) {
+  const OpId maker = p.value(value).producer;
+  if (maker == kNone) fail(ORR_INVALID, "{} is given: no op makes it", title(p, value));
+  return p.mutable_ops()[static_cast<size_t>(maker)];
+}
+
+// With the Lua line, which the title of an op's result has already.
+std::string title_and_line(const Program& p, ValueId v) {
+  const Value& value = p.value(v);
+  const bool told = value.name.empty() && value.producer != kNone;
+  return title(p, v) + (told || value.site.line.empty() ? "" : " (" + value.site.line + ")");
+}
+
+[[noreturn]] void refuse(const Program& p, ValueId value, ValueId by, const std::string& why) {
+  fail(ORR_INVALID, "{} cannot stand for {}: {}", title_and_line(p, by), title_and_line(p, value),
+       why);
+}
+
+void check_shape(const Program& p, ValueId value, ValueId by) {
+  if (p.type(value).dims != p.type(by).dims)
+    refuse(p, value, by,
+           fmt::format("one is {}, the other {}: reshape it", to_string(p.type(by)),
+                       to_string(p.type(value))));
+}
+
+std::string relation(const Value& v) {
+  switch (v.batch) {
+    case Batch::sharded: return fmt::format("one for each sample, by dim {}", v.batch_dim + 1);
+    case Batch::partial: return "a sum over the batch";
+    case Batch::mean: return "made of sums over the batch";
+    default: return "one for all samples";
+  }
+}
+
+void check_alike(const Program& p, ValueId value, ValueId by) {
+  check_shape(p, value, by);
+  const Value &old = p.value(value), &now = p.value(by);
+  if (old.type.dtype != now.type.dtype)
+    refuse(p, value, by,
+           fmt::format("one is {}, the other {}: cast it", dtype_name(now.type.dtype),
+                       dtype_name(old.type.dtype)));
+  if (old.batch != now.batch || (old.batch == Batch::sharded && old.batch_dim != now.batch_dim))
+    refuse(p, value, by, fmt::format("one is {}, the other {}", relation(now), relation(old)));
+  check_varies_within(p, by, old.varying, title(p, value));
+}
+
+// The ops that `by` is computed by, as far as they may read `value`.
+std::vector<char> ancestors(const Program& p, ValueId by, ValueId value) {
+  std::vector<char> found(p.ops().size());
+  std::vector<ValueId> todo = {by};
+  while (!todo.empty()) {
+    const ValueId v = todo.back();
+    const OpId maker = p.value(v).producer;
+    todo.pop_back();
+    if (v == value || maker == kNone || found[static_cast<size_t>(maker)]) continue;
+    found[static_cast<size_t>(maker)] = true;
+    const std::vector<ValueId>& in = p.ops()[static_cast<size_t>(maker)].in;
+    todo.insert(todo.end(), in.begin(), in.end());
+  }
+  return found;
+}
+
+bool is_cast(const Op& op) {
+  return op.kind == "pointwise" && op.expr.instrs.back().fn == ORR_FN_CAST;
+}
+
+// Registers that are loaded follow what is loaded.
+void reload(const Program& p, Op& op) {
+  for (orr_instr& i : op.expr.instrs)
+    if (i.fn == ORR_FN_INPUT) i.dtype = p.type(op.in[static_cast<size_t>(i.a)]).dtype;
+}
+
+std::vector<Type> inferred(const Program& p, const Op& op) {
+  try {
+    return op_def(op.kind).infer(args_of(p, op));
+  } catch (const std::invalid_argument& e) {
+    fail(ORR_FAILED, "{}{}: {}", op.site.prefix(), op.kind, e.what());
+  }
+}
+
+}  // namespace
+
+void replace_uses(Program& p, ValueId value, ValueId by, uint32_t uses) {
+  check_alike(p, value, by);
+  const std::vector<char> above = ancestors(p, by, value);
+  for (size_t i = 0; i < p.ops().size(); ++i) {
+    Op& op = p.mutable_ops()[i];
+    if (!above[i] && uses >> static_cast<int>(op.phase) & 1)
+      std::replace(op.in.begin(), op.in.end(), value, by);
+  }
+  if (!(uses & ORR_USES_RESULTS)) return;
+  for (auto& [state, next] : p.mutable_updates())
+    if (next == value) next = by;
+  for (auto& [name, id] : p.mutable_outputs())
+    if (id == value) id = by;
+  p.note_replaced(value, by);
+}
+
+void replace_input(Program& p, ValueId of, ValueId value, ValueId by) {
+  check_shape(p, value, by);
+  Op& op = maker_of(p, of);
+  if (!std::count(op.in.begin(), op.in.end(), value))
+    fail(ORR_INVALID, "{} does not read {}", title_and_line(p, of), title_and_line(p, value));
+  std::replace(op.in.begin(), op.in.end(), value, by);
+}
+
+OpId twin_beside(const Program& p, ValueId value, Phase phase) {
+  const OpId maker = p.value(value).producer;
+  if (phase != Phase::backward || maker == kNone) return kNone;
+  const Op& op = p.ops()[static_cast<size_t>(maker)];
+  return op.twin == kNone && op.phase == Phase::forward ? maker : op.twin;
+}
+
+std::vector<ValueId> copy_op(Program& p, ValueId value, const std::vector<ValueId>& in,
+                             Phase phase) {
+  Op op = maker_of(p, value);
+  if (in.size() != op.in.size())
+    fail(ORR_INVALID, "{} is made of {} values: a copy cannot be made of {}", title(p, value),
+         op.in.size(), in.size());
+  for (size_t i = 0; i < in.size(); ++i)
+    if (in[i] != op.in[i]) check_alike(p, op.in[i], in[i]);
+  op.twin = twin_beside(p, value, phase);
+  op.phase = phase, op.in = in;
+  for (ValueId& out : op.out) {
+    const Value original = p.value(out);
+    out = p.new_value(original.type, original.role, original.name);
+    Value& made = p.mutable_value(out);
+    made.batch = original.batch, made.batch_dim = original.batch_dim, made.site = original.site;
+    made.varying = original.varying;
+  }
+  const std::vector<ValueId> made = op.out;
+  p.append(std::move(op));
+  return made;
+}
+
+void retype_op(Program& p, ValueId value, int32_t compute, int32_t store) {
+  Op& op = maker_of(p, value);
+  const int32_t from = p.type(op.out[0]).dtype;
+  reload(p, op);
+  for (orr_instr& i : op.expr.instrs)
+    if (compute && i.fn != ORR_FN_INPUT && i.fn != ORR_FN_CAST && i.dtype == from)
+      i.dtype = compute;
+  if (store && is_cast(op))
+    op.expr.instrs.back().dtype = store;
+  else if (store)
+    op.attrs["dtype"] = int64_t{store};
+  const std::vector<Type> types = inferred(p, op);
+  if (store && types[0].dtype != store)
+    fail(ORR_INVALID, "{}{} cannot store {}", op.site.prefix(), op.kind, dtype_name(store));
+  for (size_t j = 0; j < op.out.size(); ++j) p.mutable_value(op.out[j]).type = types[j];
+}
+
+void check_types(Program& p) {
+  for (Op& op : p.mutable_ops()) {
+    if (is_cast(op)) reload(p, op);
+    for (const orr_instr& i : op.expr.instrs)
+      if (i.fn == ORR_FN_INPUT && i.dtype != p.type(op.in[static_cast<size_t>(i.a)]).dtype)
+        fail(ORR_INVALID,
+             "{}{} reads {} as {}, and it is {} now: cast it, or re-type this op as well",
+             op.site.prefix(), op.kind, title(p, op.in[static_cast<size_t>(i.a)]),
+             dtype_name(i.dtype), dtype_name(p.type(op.in[static_cast<size_t>(i.a)]).dtype));
+    const std::vector<Type> types = inferred(p, op);
+    for (size_t j = 0; j < op.out.size(); ++j)
+      if (types[j] != p.type(op.out[j]))
+        fail(ORR_INVALID,
+             "{}{} would make {} of what it reads now, and not {}: cast that, or re-type this op "
+             "as well",
+             op.site.prefix(), op.kind, to_string(types[j]), to_string(p.type(op.out[j])));
+  }
+}
+
+}  // namespace orrery

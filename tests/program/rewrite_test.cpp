@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Edits of ops that are there, as strategies make them: what they change, the order that they
+// leave, and what they refuse.
+#include <gtest/gtest.h>
+
+#include <orrery/sdk/program.hpp>
+#include <orrery/sdk/strategy.hpp>
+
+#include "base/error.h"
+#include "lower/edit.h"
+#include "plugin/host.h"
+#include "program/build.h"
+#include "program/rewrite.h"
+#include "program/state.h"
+
+namespace program_test {
+namespace {
+
+using namespace orrery;
+
+// What the strategy of a test does with the program before it is differentiated.
+std::function<void(const orr::Program&)> edit_forward;
+
+StrategyUse own() {
+  static const orr_strategy_api table = [] {
+    orr::host = &host_table();
+    orr_strategy_api made = orr::strategy_table(
+        [](void*, orr_strategy_info* out) -> orr_status* {
+          out->provides = out->requires_ = out->conflicts = "";
+          return nullptr;
+        },
+        [](void*, orr_program*, const orr_edit*, const orr_options*) -> orr_status* {
+          return nullptr;
+        },
+        orr::predict_nothing);
+    made.transform_forward = [](void*, orr_program* p, const orr_edit* e, const orr_options*) {
+      return orr::guard([&] { edit_forward(orr::Program(p, e)); });
+    };
+    return made;
+  }();
+  return {"own", {}, "own.lua:3", nullptr, {std::shared_ptr<void>(), &table}};
+}
+
+void apply(Program& p, std::function<void(const orr::Program&)> edit) {
+  edit_forward = std::move(edit);
+  StrategyStates states;
+  apply_forward(p, {own()}, states, true);
+}
+
+std::string refusal(Program& p, std::function<void(const orr::Program&)> edit) {
+  try {
+    apply(p, std::move(edit));
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+// y = tanh(x w), z = y * y, its mean as the result.
+struct Model {
+  Model() {
+    auto state = std::make_shared<State>();
+    state->name = "w", state->type = {ORR_F32, {5, 4}};
+    x = p.batch_input("x", {ORR_F32, {6, 5}}), w = p.state_value(state);
+    p.set_site({"Model.net", "model.lua:4"});
+    product = build::matmul(p, x, w);
+    y = p.pointwise(ORR_FN_TANH, {product});
+    z = p.pointwise(ORR_FN_MUL, {y, y});
+    mean = build::mean(p, z, {}, false);
+    p.output("loss", mean);
+  }
+  Program p;
+  ValueId x, w, product, y, z, mean;
+};
+
+void expect_in_order(const Program& p) {
+  for (size_t i = 0; i < p.ops().size(); ++i) {
+    for (ValueId v : p.ops()[i].in) EXPECT_LT(p.value(v).producer, static_cast<OpId>(i));
+    for (size_t j = 0; j < p.ops()[i].out.size(); ++j) {
+      EXPECT_EQ(p.value(p.ops()[i].out[j]).producer, static_cast<OpId>(i));
+      EXPECT_EQ(p.value(p.ops()[i].out[j]).out_index, static_cast<int32_t>(j));
+    }
+  }
+}
+
+const Op& maker(const Program& p, ValueId v) {
+  return p.ops()[static_cast<size_t>(p.value(v).producer)];
+}
+
+TEST(Replace, WrapsAValue) {
+  Model m;
+  ValueId half = kNone;
+  apply(m.p, [&](const orr::Program& p) {
+    p.beside(m.y, ORR_PHASE_FORWARD);
+    half = p.mul(m.y, 0.5);
+    p.replace(m.y, half);
+  });
+  expect_in_order(m.p);
+  EXPECT_EQ(maker(m.p, half).in, std::vector<ValueId>{m.y});
+  EXPECT_EQ(maker(m.p, m.z).in, std::vector<ValueId>{half});
+  EXPECT_EQ(maker(m.p, half).site.region, "Model.net");
+  EXPECT_EQ(m.p.value(half).producer + 1, m.p.value(m.z).producer);  // right before its reader
+  EXPECT_EQ(m.p.now(m.y), half);
+}
+
+TEST(Replace, RedirectsResults) {
+  for (uint32_t uses : {uint32_t{ORR_USES_ALL}, 1u << ORR_PHASE_FORWARD}) {
+    Model m;
+    ValueId twice = kNone;
+    apply(m.p, [&](const orr::Program& p) {
+      twice = p.mul(m.mean, 2.0);
+      p.replace(m.mean, twice, uses);
+    });
+    EXPECT_EQ(m.p.outputs()[0].second, uses == ORR_USES_ALL ? twice : m.mean);
+    EXPECT_EQ(m.p.now(m.mean), uses == ORR_USES_ALL ? twice : m.mean);
+  }
+}
+
+// Back again: what stood for the first value no longer does.
+TEST(Replace, CanBeUndone) {
+  Model m;
+  apply(m.p, [&](const orr::Program& p) {
+    const orr::Value half = p.mul(m.y, 0.5);
+    p.replace(m.y, half);
+    p.replace(half, m.y);
+  });
+  EXPECT_EQ(maker(m.p, m.z).in[0], m.y);
+  EXPECT_EQ(m.p.now(m.y), m.y);
+}
+
+TEST(Replace, LeavesUsesOfOtherPhases) {
+  Model m;
+  const ValueId later = [&] {
+    m.p.set_phase(Phase::backward);
+    const ValueId v = m.p.pointwise(ORR_FN_NEG, {m.y});
+    m.p.set_phase(Phase::forward);
+    return v;
+  }();
+  ValueId copy = kNone;
+  apply(m.p, [&](const orr::Program& p) {
+    copy = p.copy(m.y, ORR_PHASE_BACKWARD, {m.product})[0];
+    p.replace(m.y, copy, 1u << ORR_PHASE_BACKWARD);
+  });
+  expect_in_order(m.p);
+  EXPECT_EQ(maker(m.p, later).in[0], copy);
+  EXPECT_EQ(maker(m.p, m.z).in[0], m.y);
+  EXPECT_EQ(m.p.value(copy).batch, Batch::sharded);
+  EXPECT_EQ(maker(m.p, copy).twin, m.p.value(m.y).producer);
+  EXPECT_EQ(maker(m.p, copy).phase, Phase::backward);
+}
+
+TEST(Replace, NamesBothValues) {
+  const std::string who = "own.lua:3: strategy.own: ";
+  Model a, b, c, d;
+  EXPECT_EQ(refusal(a.p, [&](const orr::Program& p) { p.replace(a.y, a.x); }),
+            who +
+                "'x' cannot stand for the pointwise [6,4] of model.lua:4 (Model.net): "
+                "one is f32[6,5], the other f32[6,4]: reshape it");
+  EXPECT_EQ(refusal(b.p, [&](const orr::Program& p) { p.replace(b.y, p.cast(b.y, ORR_BF16)); }),
+            who +
+                "the pointwise [6,4] of model.lua:4 (Model.net) cannot stand for "
+                "the pointwise [6,4] of model.lua:4 (Model.net): one is bf16, the "
+                "other f32: cast it");
+  EXPECT_NE(refusal(c.p,
+                    [&](const orr::Program& p) {
+                      p.replace(c.y, p.constant(0, ORR_F32, {6, 4}));
+                    })
+                .find("one is one for all samples, the other one for each sample, by dim 1"),
+            std::string::npos);
+  EXPECT_EQ(refusal(d.p, [&](const orr::Program& p) { p.replace(d.y, 1000); }),
+            who + "there is no value 1000");
+}
+
+TEST(Reread, RefusesACircle) {
+  Model m;
+  EXPECT_NE(refusal(m.p, [&](const orr::Program& p) { p.reread(m.y, m.product, m.z); })
+                .find("model.lua:4: Model.net: pointwise would be computed from its own result"),
+            std::string::npos);
+}
+
+TEST(Reread, IsOfOneOpAlone) {
+  Model m;
+  apply(m.p, [&](const orr::Program& p) {
+    const orr::Value again = p.pointwise(ORR_FN_TANH, {m.product});
+    p.reread(m.z, m.y, again);
+  });
+  expect_in_order(m.p);
+  EXPECT_NE(maker(m.p, m.z).in[0], m.y);
+  Model other;
+  EXPECT_NE(refusal(other.p, [&](const orr::Program& p) { p.reread(other.z, other.x, other.y); })
+                .find("cannot stand for 'x'"),
+            std::string::npos);
+}
+
+TEST(Retype, HasReadersFit) {
+  Model m;
+  apply(m.p, [&](const orr::Program& p) {
+    const orr::Value x = p.cast(m.x, ORR_BF16), w = p.cast(m.w, ORR_BF16);
+    p.reread(m.product, m.x, x), p.reread(m.product, m.w, w);
+    p.retype(m.product, ORR_BF16);
+    p.reread(m.y, m.product, p.cast(m.product, ORR_F32));
+  });
+  expect_in_order(m.p);
+  EXPECT_EQ(m.p.type(m.product).dtype, ORR_BF16);
+  EXPECT_EQ(m.p.type(m.y).dtype, ORR_F32);
+  Model bad;
+  EXPECT_NE(
+      refusal(bad.p,
+              [&](const orr::Program& p) {
+                p.reread(bad.product, bad.x, p.cast(bad.x, ORR_BF16));
+                p.reread(bad.product, bad.w, p.cast(bad.w, ORR_BF16));
+                p.retype(bad.product, ORR_BF16);
+              })
+          .find("model.lua:4: Model.net: pointwise reads the matmul [6,4] of model.lua:4 "
+                "(Model.net) as f32, and it is bf16 now: cast it, or re-type this op as well"),
+      std::string::npos);
+}
+
+// What a strategy built against revision 1 may still call.
+TEST(Revision1, CallsThatHaveLeftAreRefusedByName) {
+  const auto calls = std::vector<std::function<orr_status*(const orr::Program&, ValueId)>>{
+      [](const orr::Program& p, ValueId v) { return p.edit()->compute(p.raw(), v, ORR_BF16); },
+      [](const orr::Program& p, ValueId) { return p.edit()->loss_scale(p.raw(), 1024, 0); },
+      [](const orr::Program& p, ValueId) { return p.edit()->wire(p.raw(), ORR_BF16); },
+      [](const orr::Program& p, ValueId v) {
+        return p.edit()->life(p.raw(), v, "net", ORR_LIFE_RECOMPUTE);
+      }};
+  for (const auto& call : calls) {
+    Model m;
+    const std::string why =
+        refusal(m.p, [&](const orr::Program& p) { orr::check(call(p, m.product)); });
+    EXPECT_EQ(why.find("own.lua:3: strategy.own: strategy.own was built for "), 0u) << why;
+    EXPECT_NE(why.find("have left the editing table"), std::string::npos) << why;
+  }
+}
+
+}  // namespace
+}  // namespace program_test

@@ -9,6 +9,7 @@
 #include "lower/coalesce.h"
 #include "lower/contract.h"
 #include "lower/cut_program.h"
+#include "lower/driving.h"
 #include "lower/edit_table.h"
 #include "lower/options.h"
 #include "lower/stage.h"
@@ -31,18 +32,6 @@ void check_taken(const Spread& spread) {
   if (taken != spread.world)
     fail(ORR_INVALID, "{} {} ranks ({}) but the job has {}: change a size or -n", ranks_left_over,
          taken, product.empty() ? "none" : product, spread.world);
-}
-
-// Servers of their own time take parameters whole, and a step that is cut over one axis only.
-void settle_servers(Spread& spread) {
-  Serving& s = spread.serving;
-  if (spread.axes.size() > 1 || spread.sliced)
-    fail(ORR_INVALID,
-         "{}: strategy.{} without a common step deals whole leaves to all ranks in one call: leave "
-         "out strategies that make axes or order microbatches, or let it have a common step",
-         s.line, s.cause);
-  for (auto& [name, how] : spread.sharded) s.owner[name] = how.owner;
-  spread.sharded.clear(), spread.reduced.clear();
 }
 
 // A plugin refuses by ORR_INVALID; what else it returns is a failure of its own.
@@ -84,13 +73,13 @@ void call_hook(const std::string& line, Call call) {
 }
 
 void check_one_for_all(const Spread& spread, const CompleteHook& hook) {
-  if (!hook.decides || (spread.apart.empty() && !spread.serving.on())) return;
+  if (!hook.decides || (spread.apart.empty() && !spread.driving.on())) return;
   fail(ORR_INVALID,
        "{}{} lets ranks train alone, which would each need another {}, that of strategy.{} being "
        "one "
        "for all: leave one of the two out",
        hook.line.empty() ? "" : hook.line + ": ",
-       spread.serving.on() ? "strategy." + spread.serving.cause : "axis '" + spread.apart + "'",
+       spread.driving.on() ? "strategy." + spread.driving.cause : "axis '" + spread.apart + "'",
        hook.what, hook.cause);
 }
 
@@ -178,8 +167,9 @@ bool decides_over_step(const Spread& spread) {
                      [](const CompleteHook& hook) { return hook.decides; });
 }
 
-void complete_step(Program& p, Spread& spread, bool training, const Measured& measured) {
-  if (!training) spread.periodic.clear(), spread.completing.clear();
+void complete_step(Program& p, Spread& spread, int64_t leaves, bool training,
+                   const Measured& measured) {
+  if (!training) spread.periodic.clear(), spread.completing.clear(), spread.driving = {};
   for (const CompleteHook& hook : spread.completing) check_one_for_all(spread, hook);
   for (bool deciding : {false, true})
     for (const CompleteHook& hook : spread.completing)
@@ -192,7 +182,7 @@ void complete_step(Program& p, Spread& spread, bool training, const Measured& me
     complete_sums(p);
   }
   if (!spread.apart.empty()) sum_apart(p, spread);
-  if (spread.serving.on()) settle_servers(spread);
+  if (spread.driving.on()) write_driven(p, spread, leaves, measured.gradients);
   if (spread.idle > 0 && spread.sliced)
     fail(ORR_INVALID,
          "strategy.{} leaves ranks without leaves, which has no order in time: leave out what "

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "lower/driving.h"
 #include "lower/edit_change.h"
 #include "lower/edit_ops.h"
 #include "lower/edit_place.h"
@@ -198,32 +199,6 @@ orr_status* idle(orr_program* e, const char* name, int32_t n) {
   });
 }
 
-orr_status* serve(orr_program* e, const orr_serve* how) {
-  return guarded([&] {
-    if (e->spread->batch_axis != how->axis)
-      fail(ORR_INVALID, "axis '{}' does not deal the batch", how->axis);
-    const int ranks = edit::find_axis(e, how->axis).size;
-    if (how->servers < 1 || how->servers > ranks)
-      fail(ORR_INVALID, "{} servers among the {} ranks of axis '{}': give from 1 to {}",
-           how->servers, ranks, how->axis, ranks);
-    if (how->push < 1 || how->pull < 1 || how->bound < -1)
-      fail(ORR_INVALID, "push {}, pull {} and bound {}: give at least 1, 1 and -1", how->push,
-           how->pull, how->bound);
-    if (how->bound >= 0 && (how->push > 1 || how->pull > 1))
-      fail(ORR_INVALID, "with a bound workers push and pull every step, not every {} and {}",
-           how->push, how->pull);
-    e->spread->serving = {e->strategy,
-                          e->use->line,
-                          how->servers,
-                          how->push,
-                          how->pull,
-                          how->bound,
-                          how->log ? how->log : "",
-                          how->replay ? how->replay : "",
-                          {}};
-  });
-}
-
 orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
   return guarded([&] {
     const Value& v = e->program->value(value);
@@ -256,7 +231,8 @@ orr_status* has_left(orr_program* e, Given...) {
   return guarded([&] {
     fail(ORR_UNIMPLEMENTED,
          "strategy.{} was built for calls that have left the editing table, such as compute, "
-         "loss_scale and wire: build it anew on retype, cotangent and complete (strategy.h)",
+         "loss_scale, wire and serve: build it anew on retype, cotangent, complete and drive "
+         "(strategy.h)",
          e->strategy);
   });
 }
@@ -298,7 +274,7 @@ const orr_edit edit_table = {sizeof(orr_edit),
                              edit::average,
                              has_left,
                              idle,
-                             serve,
+                             has_left,
                              edit::chunk,
                              offload,
                              has_left,
@@ -319,6 +295,10 @@ const orr_edit edit_table = {sizeof(orr_edit),
                              edit::trains,
                              edit::cotangent,
                              edit::output,
-                             edit::complete};
+                             edit::complete,
+                             edit::drive,
+                             edit::program,
+                             edit::copy_part,
+                             edit::gradient};
 
 }  // namespace orrery

@@ -47,8 +47,10 @@ Asked apply_forward(Program& p, const std::vector<StrategyUse>& stack, StrategyS
 void apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world,
                       StrategyStates& states, Spread& spread, bool training = true);
 // Once the update is there: carries out what strategies have asked of the whole step, and lets
-// those that work by a clock of their own write their programs. The hooks are gone then.
-void complete_step(Program& p, Spread& spread, bool training, const Measured& measured = {});
+// those that work by a clock of their own, or drive the ranks, write their programs. The hooks are
+// gone then.
+void complete_step(Program& p, Spread& spread, int64_t leaves, bool training,
+                   const Measured& measured = {});
 // Whether a strategy decides over the whole step, and needs the norm of all gradients.
 bool decides_over_step(const Spread& spread);
 

@@ -60,6 +60,7 @@ orr_value_info info_of(const Program& p, const Value& v) {
   info.batch = static_cast<int32_t>(v.batch);
   info.batch_dim = v.batch == Batch::sharded ? v.batch_dim : kNone;
   info.op = v.producer, info.output = v.out_index, info.runs = static_cast<int32_t>(runs);
+  info.beside = v.state ? v.state->beside.c_str() : "";
   return info;
 }
 

@@ -73,6 +73,16 @@ int32_t dtype_of(const orr_state_desc& how) {
   return dtype;
 }
 
+Type type_of(const orr_state_desc& how, const std::shared_ptr<State>& like) {
+  Type type;
+  type.dtype = like ? like->type.dtype : dtype_of(how);
+  if (how.rank >= 0)
+    type.dims.assign(how.dims, how.dims + how.rank);
+  else
+    type.dims = like->type.dims;
+  return type;
+}
+
 void begin_as(State& state, const std::string& strategy, const std::shared_ptr<State>& like,
               const orr_state_desc& how) {
   if (how.init == ORR_INIT_LIKE && (how.rank >= 0 || !like))
@@ -94,15 +104,15 @@ std::shared_ptr<State> new_state(orr_program* e, const std::string& name,
            "strategy.{}: there is a parameter or state '{}' already: give the state another name",
            e->strategy, name);
   auto state = std::make_shared<State>();
-  state->name = name, state->role = Role::state;
+  state->name = name, state->type = type_of(how, like), state->role = Role::state;
   state->leave = leave_of(how.leave);
+  state->passing = how.size > offsetof(orr_state_desc, passing) && how.passing;
   if (like) {
-    state->type = like->type, state->site = like->site;
+    state->site = like->site;
     state->beside = like->role == Role::param ? like->name : like->beside;
   } else {
-    state->type.dtype = dtype_of(how), state->site.line = e->use->line;
+    state->site.line = e->use->line;
   }
-  if (how.rank >= 0) state->type.dims.assign(how.dims, how.dims + how.rank);
   begin_as(*state, e->strategy, like, how);
   return state;
 }
@@ -132,6 +142,9 @@ orr_status* make_state(orr_program* e, const orr_state_desc* how, int32_t* out) 
         e->strategy + "." + (like ? like->name + "." : std::string()) + how->name;
     std::shared_ptr<State>& state = (*e->states)[name];
     if (!state) state = new_state(e, name, like, *how);
+    if (const Type type = type_of(*how, like); type != state->type)
+      fail(ORR_INVALID, "strategy.{}: state '{}' is {} for some batches and {} for others",
+           e->strategy, how->name, to_string(state->type), to_string(type));
     *out = e->program->state_value(state);
     if (how->varying) e->program->mutable_value(*out).varying = how->varying;
   });

@@ -5,6 +5,7 @@
 
 #include <orrery/strategy.h>
 
+#include <deque>
 #include <optional>
 #include <string>
 
@@ -26,6 +27,7 @@ struct orr_program {
     orrery::Site site;
   };
   std::optional<Standing> before = {};
+  std::deque<orr_program>* others = nullptr;  // that a driver writes as well; null elsewhere
 };
 
 namespace orrery {

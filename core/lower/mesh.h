@@ -17,6 +17,8 @@
 #include "program/program.h"
 #include "program/train.h"
 
+struct orr_driver;
+
 namespace orrery {
 
 struct Axis {
@@ -76,16 +78,22 @@ struct Periodic {
   std::vector<std::shared_ptr<const Program>> rounds = {};
 };
 
-// Servers that take gradients as workers bring them (lower/serve.h).
-struct Serving {
-  std::string cause, line;  // strategy, its Lua file:line
-  int servers = 0;          // the first ranks of the batch axis; 0: there are none
-  int push = 1, pull = 1;   // steps between two pushes, two pulls
-  int bound = -1;  // -1: none. Else gradients of one step are applied together, and a worker is at
-                   // most this many steps ahead of the weights it reads
-  std::string log, replay;           // files of arrivals, "" none
-  std::map<std::string, int> owner;  // parameter -> server
-  bool on() const { return servers > 0; }
+// A program over states of the step and of its own that one rank runs beside the step.
+struct Beside {
+  std::string name;
+  int rank = 0;
+  std::shared_ptr<Program> program;
+};
+
+// A strategy that takes over how ranks run what they compute (orrery/driver.h).
+struct Driving {
+  std::string cause, line;                   // strategy, its Lua file:line
+  std::shared_ptr<const orr_driver> driver;  // null: the ranks take steps together
+  std::function<void(Program& step, const std::vector<int64_t>& leaf_first)> write;
+  std::map<std::string, ValueId> gradients;  // as the optimizer gets them, by the parameter
+  std::vector<Beside> programs;
+  bool on() const { return driver != nullptr; }
+  std::string remedy() const;  // what to do instead
 };
 
 // Of parameters and states that are kept in another tier between uses (Value::tier).
@@ -124,7 +132,7 @@ struct Spread {
   std::vector<GradientHook> exchanges;   // what becomes of gradients instead of their sum
   std::vector<Periodic> periodic;
   std::vector<CompleteHook> completing;
-  Serving serving;
+  Driving driving;
   bool one_memory = false;  // all ranks are on one host and can map one another's memory
   bool alone = false;       // a rank runs its leaves as if there were no others,
   std::optional<std::pair<int64_t, int64_t>> only;  // these instead of those dealt to it

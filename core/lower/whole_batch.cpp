@@ -10,9 +10,8 @@ static std::string batch_in_parts(const Spread& spread) {
   if (spread.sliced)
     return fmt::format("strategy.{} runs microbatches one after another: leave it out, or ",
                        spread.slicer);
-  if (spread.serving.on())
-    return fmt::format("strategy.{} has no common step: let it have one, or ",
-                       spread.serving.cause);
+  if (const Driving& d = spread.driving; d.on())
+    return fmt::format("strategy.{} has no common step: {}, or ", d.cause, d.remedy());
   if (spread.idle > 0)
     return fmt::format("strategy.{} leaves ranks without samples: leave it out, or ", spread.idler);
   for (const Axis& axis : spread.axes)

@@ -118,17 +118,6 @@ int idle(lua_State* L) {
   return 0;
 }
 
-int serve(lua_State* L) {
-  const Draft& d = open_draft(L);
-  const std::string axis = to_text(L, 2, "axis"), log = option_text(L, 3, "log"),
-                    replay = option_text(L, 3, "replay");
-  const auto whole = [L](const char* name) { return static_cast<int32_t>(option_int(L, 3, name)); };
-  const orr_serve how = {sizeof(orr_serve), axis.c_str(),   whole("servers"), whole("push"),
-                         whole("pull"),     whole("bound"), log.c_str(),      replay.c_str()};
-  orrery::check(d.edit->serve(d.program, &how));
-  return 0;
-}
-
 const std::map<std::string, int32_t> kTiers = {{"host", ORR_TIER_HOST}, {"disk", ORR_TIER_DISK}};
 
 int offload(lua_State* L) {
@@ -224,20 +213,6 @@ std::vector<Api> draft_edit_api() {
        idle,
        {self, on, {"ranks", "integer"}},
        {}},
-      {"Draft",
-       "serve",
-       "",
-       "Lets workers train without waiting for each other, on weights that the owners of `shard` "
-       "serve.",
-       serve,
-       {self, on, {"options", "options"}},
-       {{"servers", "integer", "1", "the first ranks of the axis"},
-        {"push", "integer", "1", "steps between two pushes of gradients"},
-        {"pull", "integer", "1", "steps between two pulls of weights"},
-        {"bound", "integer", "-1",
-         "steps that a worker may be ahead of the weights it reads; -1: any"},
-        {"log", "string", "''", "file that arrivals are written to"},
-        {"replay", "string", "''", "file whose arrivals are followed"}}},
       {"Draft",
        "offload",
        "",

@@ -135,6 +135,7 @@ int state(lua_State* L) {
                               own ? static_cast<int32_t>(shape.size()) : -1,
                               shape.data(),
                               0,
+                              0,
                               0};
   int32_t made = kNone;
   orrery::check(d.edit->state(d.program, &how, &made));

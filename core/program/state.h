@@ -75,6 +75,7 @@ struct State {
   bool frozen = false;    // params: no gradient, no update
   bool trained = false;   // params: some program of the script trains it
   bool constant = false;  // a tensor of the script's: belongs to no checkpoint
+  bool passing = false;   // holds nothing between sessions of a driver: neither does this
   Site site;
   std::string beside;  // states: the parameter that it is updated with, "" if none is known
 
@@ -100,6 +101,8 @@ struct State {
 
   bool lies_somewhere() const { return memory || file; }
 };
+
+using StateList = std::vector<std::shared_ptr<State>>;
 
 // Orders names as people do: "blocks.2" before "blocks.10".
 bool natural_less(const std::string& a, const std::string& b);

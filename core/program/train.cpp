@@ -211,6 +211,7 @@ Measured Training::update(Program& p, const std::string& batch,
     clip = clip_factor(p, squared, parts_.clip_norm);
     g.scale = g.scale == kNone ? clip : p.pointwise(ORR_FN_MUL, {g.scale, clip});
   }
+  Measured found;
   for (size_t i = 0; i < params_.size(); ++i) {
     ValueId gradient = g.raw[i] == kNone ? kNone : times(p, g.raw[i], g.scale);
     if (ValueId extra = g.regular[i]; extra != kNone) {
@@ -219,6 +220,7 @@ Measured Training::update(Program& p, const std::string& batch,
     }
     // A parameter that the loss does not use has a zero gradient; its weights still decay.
     if (gradient == kNone) gradient = p.constant(0, params_[i]->type.dtype, params_[i]->type.dims);
+    found.gradients[params_[i]->name] = gradient;
     p.set_site(params_[i]->site);
     if (parts_.update) {
       const size_t before = p.updates().size();
@@ -232,7 +234,8 @@ Measured Training::update(Program& p, const std::string& batch,
   }
   p.set_site(site);
   p.set_phase(Phase::forward);
-  return {p.now(loss_), squared};
+  found.loss = p.now(loss_), found.squared_norm = squared;
+  return found;
 }
 
 void build_training(Program& p, ValueId loss, const std::vector<std::shared_ptr<State>>& params,

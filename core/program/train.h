@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -34,7 +35,8 @@ struct TrainParts {
 // What a written update knows of its step.
 struct Measured {
   ValueId loss = kNone;
-  ValueId squared_norm = kNone;  // of all gradients, f32; kNone if nobody needs it
+  ValueId squared_norm = kNone;                   // of all gradients, f32; kNone if nobody needs it
+  std::map<std::string, ValueId> gradients = {};  // as the update takes them, by the parameter
 };
 
 class Training {

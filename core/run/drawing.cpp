@@ -70,7 +70,7 @@ Blueprint Drawing::draw(const BatchFields& batch, bool training, int world,
     auto [loss, extra] = spec_.loss(p, fields);
     p.set_site({"", spec_.line});
     const Asked asked = apply_forward(p, stack, states_, training);
-    const std::optional<Training> training_step = begin_training(b, p.now(loss), training, asked);
+    const std::optional<Training> training_step = begin_training(p, p.now(loss), training, asked);
     unbatched_.clear();
     for (auto& [name, traced] : extra) {
       const ValueId id = p.now(traced);
@@ -86,18 +86,17 @@ Blueprint Drawing::draw(const BatchFields& batch, bool training, int world,
       measured = training_step->update(p, b.spread.gradient_axis(), b.spread.exchanges,
                                        decides_over_step(b.spread));
     }
-    complete_step(p, b.spread, training, measured);
+    b.microbatches = spec_.microbatches ? spec_.microbatches
+                     : microbatches     ? microbatches
+                                        : b.spread.workers();
+    complete_step(p, b.spread, b.microbatches, training, measured);
   }
   check_outputs(b);
-  b.microbatches = spec_.microbatches ? spec_.microbatches
-                   : microbatches     ? microbatches
-                                      : b.spread.workers();
   return b;
 }
 
-std::optional<Training> Drawing::begin_training(Blueprint& b, ValueId loss, bool training,
+std::optional<Training> Drawing::begin_training(Program& p, ValueId loss, bool training,
                                                 const Asked& asked) {
-  Program& p = b.program;
   for (auto& s : spec_.params) p.state_value(s);  // every program cuts the same parameters
   if (!training) {
     p.mutable_updates().clear();  // what the model keeps of its batches is not kept of this one
@@ -106,7 +105,7 @@ std::optional<Training> Drawing::begin_training(Blueprint& b, ValueId loss, bool
   }
   std::vector<std::shared_ptr<State>> trained;
   TrainParts parts{nullptr, {}, spec_.clip_norm, asked.cotangent};
-  if (spec_.update) parts.update = noting(b.updating);
+  parts.update = spec_.update;
   for (size_t i = 0; i < spec_.params.size(); ++i) {
     if (spec_.params[i]->frozen) continue;
     trained.push_back(spec_.params[i]);
@@ -115,19 +114,6 @@ std::optional<Training> Drawing::begin_training(Blueprint& b, ValueId loss, bool
   if (trained.empty() && !spec_.states.empty())
     fail(ORR_INVALID, "{}: params has no parameter to train: all in it are frozen", spec_.line);
   return Training(p, loss, std::move(trained), std::move(parts));
-}
-
-// The optimizer's update, which leaves a note of what it takes and changes.
-decltype(RunSpec::update) Drawing::noting(Updating& note) const {
-  return [this, &note](Program& p, const std::shared_ptr<State>& param, ValueId value,
-                       ValueId gradient) {
-    const size_t before = p.updates().size();
-    note.gradients[param->name] = gradient;
-    ValueId next = spec_.update(p, param, value, gradient);
-    for (size_t i = before; i < p.updates().size(); ++i)
-      note.of[p.value(p.updates()[i].first).name] = param->name;
-    return next;
-  };
 }
 
 }  // namespace orrery

@@ -25,9 +25,8 @@ class Drawing {
                  const std::vector<StrategyUse>& stack, int64_t microbatches);
 
  private:
-  std::optional<Training> begin_training(Blueprint& b, ValueId loss, bool training,
+  std::optional<Training> begin_training(Program& p, ValueId loss, bool training,
                                          const Asked& asked);
-  decltype(RunSpec::update) noting(Updating& note) const;
   void check_outputs(const Blueprint& b) const;
 
   const RunSpec& spec_;

@@ -38,7 +38,7 @@ std::string collectives_text(const RankPlan& plan, const std::vector<int>& ranks
   std::map<int, int64_t> times = times_posted(plan);
   std::erase_if(times,
                 [&](auto& t) { return plan.exchanges[static_cast<size_t>(t.first)].is_copy(); });
-  if (const Serving& own = plan.spread.serving; times.empty() && own.on())
+  if (const Driving& own = plan.spread.driving; times.empty() && own.on())
     return fmt::format("  sends   what strategy.{} says above, at times of its own\n", own.cause);
   if (times.empty()) return "  sends nothing\n";
   std::string text = sends_text(plan, times, ranks, what);

@@ -54,12 +54,4 @@ std::vector<Prediction> predictions(const RankPlan& plan, const std::vector<Stra
   return found;
 }
 
-uint64_t predicted_message(const StrategyUse& use, uint64_t bytes) {
-  orr_predict_query q{};
-  q.size = sizeof q;
-  q.axis_size = 2, q.op = ORR_COLL_SEND, q.element_bytes = 1;
-  q.reduced_elements = q.reduced_bytes = bytes;
-  return predict_bytes(use, q).value_or(bytes);
-}
-
 }  // namespace orrery

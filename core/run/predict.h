@@ -25,7 +25,4 @@ std::vector<Prediction> predictions(const RankPlan& plan, const std::vector<Stra
 // missing.
 std::map<int, int64_t> times_posted(const RankPlan& plan);
 
-// What the strategy says that a message of so many bytes sends.
-uint64_t predicted_message(const StrategyUse& use, uint64_t bytes);
-
 }  // namespace orrery

@@ -85,7 +85,7 @@ void RunStates::remember_buffers() {
 }
 
 void RunStates::remember(const std::shared_ptr<State>& s) {
-  if (s->constant) return;
+  if (s->constant || s->passing) return;
   if (std::find(known_.begin(), known_.end(), s) != known_.end()) return;
   known_.push_back(s);
   auto loaded = pending_.find(s->name);

@@ -12,13 +12,13 @@
 #include "lower/lower.h"
 #include "run/agree.h"
 #include "run/drawing.h"
+#include "run/driven.h"
 #include "run/finite.h"
 #include "run/plan_text.h"
 #include "run/predict.h"
 #include "run/profile.h"
 #include "run/replicas.h"
 #include "run/run_states.h"
-#include "run/served.h"
 #include "run/variant.h"
 
 namespace orrery {
@@ -85,10 +85,10 @@ class TrainRun : public Run {
       throw PlanDone{};
     }
     if (!spec_.local) runtime_.begin_run();
-    runtime_.settle(served_.get());
+    runtime_.settle(driven_.get());
     auto begin = Clock::now();
     Variant* variant = variant_for(batch, true);
-    auto result = variant ? train(*variant, batch) : serve(batch);
+    auto result = variant ? train(*variant, batch) : drive(batch);
     if (!spec_.local) {
       double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
       for (const std::string& name : result->names())
@@ -106,11 +106,11 @@ class TrainRun : public Run {
 
   int64_t steps_done() const override { return steps_; }
 
-  bool in_step() const override { return !served_; }
+  bool in_step() const override { return !driven_; }
 
   Counters counters() override {
     Counters now = counters_;
-    if (served_) add_served(now);
+    if (driven_) add_driven(now);
     now.arena_bytes = runtime_.arena().bytes();
     return now;
   }
@@ -118,7 +118,7 @@ class TrainRun : public Run {
   void save(const std::string& directory, const std::string& extra) override {
     runtime_.settle();
     states_->throw_together(spoilt_, "run:save");
-    if (ranks() > 1 && !served_) compare_replicas(states_->all(), spec_.line);
+    if (ranks() > 1 && !driven_) compare_replicas(states_->all(), spec_.line);
     states_->save(directory, {steps_, microbatches_, runtime_options().seed, extra}, alike());
   }
 
@@ -136,8 +136,7 @@ class TrainRun : public Run {
     int world =
         runtime_options().plan_only && !spec_.local ? runtime_options().plan_ranks : ranks();
     auto drawn = [&](const std::vector<StrategyUse>& stack, int ranks) {
-      Blueprint b = draw(batch, true, ranks, stack);
-      return b.spread.serving.on() ? Served::worker(b) : b;
+      return draw(batch, true, ranks, stack);
     };
     return plan_text({drawn, strategies(), runtime_.kernels(), world});
   }
@@ -173,23 +172,20 @@ class TrainRun : public Run {
   }
 
   // This rank's own next step, while others are at theirs.
-  std::shared_ptr<StepResult> serve(const BatchFields& batch) {
-    const std::string key = shape_key(batch, true);
-    const bool idle = served_->samples(key, batch) == 0;  // it has no loss of its own
-    auto result = result_of(served_->step(key, batch, steps_ + 1, spec_.scalars(steps_ + 1)),
-                            steps_ + 1, idle);
+  std::shared_ptr<StepResult> drive(const BatchFields& batch) {
+    const bool idle = !driven_->has_samples(batch);  // it has no loss of its own
+    auto result = result_of(
+        driven_->step(shape_key(batch, true), batch, steps_ + 1, spec_.scalars(steps_ + 1)),
+        steps_ + 1, idle);
     ++steps_, ++counters_.steps;
     return result;
   }
 
-  void add_served(Counters& now) {
+  void add_driven(Counters& now) {
     runtime_.settle();
-    now.bytes_sent += served_->sent();
-    now.planned_arena_bytes = std::max(now.planned_arena_bytes, served_->arena_bytes());
-    for (const StrategyUse& use : spec_.strategies)
-      if (use.name == served_->strategy())
-        for (auto& [bytes, times] : served_->messages())
-          now.predicted_bytes_sent += times * predicted_message(use, bytes);
+    now.bytes_sent += driven_->sent();
+    now.planned_arena_bytes = std::max(now.planned_arena_bytes, driven_->arena_bytes());
+    now.predicted_bytes_sent += driven_->predicted();
   }
 
   // Collective, unless ranks train alone and meet only now and then.
@@ -318,14 +314,14 @@ class TrainRun : public Run {
     return key;
   }
 
-  // The compiled step; null if this rank is served, and takes it in its own time.
+  // The compiled step; null if a driver runs it, and this rank takes it in its own time.
   Variant* variant_for(const BatchFields& batch, bool training) {
     std::string key = shape_key(batch, training);
     const std::set<const State*> same = alike();
     if (!training && apart_)
       for (const State* s : same) key += " " + s->name;
-    if (served_ && training) {
-      if (!served_->knows(key)) served_->add(key, draw(batch, true, ranks(), strategies()));
+    if (driven_ && training) {
+      if (!driven_->knows(key)) driven_->add(key, draw(batch, true, ranks(), strategies()));
       return nullptr;
     }
     auto& found = variants_[key];
@@ -335,8 +331,8 @@ class TrainRun : public Run {
     if (ranks() > 1) compare_across_ranks(b, spec_.line);
     states_->remember_buffers();
     for (auto& s : states_of(b.program)) states_->remember(s);
-    if (training && b.spread.serving.on()) {
-      make_served(b, key);
+    if (training && b.spread.driving.on()) {
+      make_driven(b, key);
       return nullptr;
     }
     found = std::make_unique<Variant>(b, rank(), runtime_);
@@ -347,22 +343,19 @@ class TrainRun : public Run {
     return found.get();
   }
 
-  void make_served(const Blueprint& b, const std::string& key) {
+  void make_driven(const Blueprint& b, const std::string& key) {
     for (auto& [name, id] : b.program.outputs())
       if (!b.program.type(id).dims.empty())
         fail(ORR_INVALID,
              "{}: strategy.{} lets each rank take its own steps, which have only numbers as second "
              "results: '{}' is {}; reduce it, or take it from run:eval",
-             spec_.line, b.spread.serving.cause, name, to_string(b.program.type(id)));
+             spec_.line, b.spread.driving.cause, name, to_string(b.program.type(id)));
     std::vector<std::string> scalars;
     for (auto& [name, value] : spec_.scalars(steps_ + 1)) scalars.push_back(name);
-    const Serving& how = b.spread.serving;
-    const std::string heading = fmt::format(
-        "program {:016x} microbatches {} ranks {} idle {} servers {} push {} pull {} bound {}",
-        program_digest(b), b.microbatches, ranks(), b.spread.idle, how.servers, how.push, how.pull,
-        how.bound);
-    served_ = std::make_shared<Served>(b, std::move(scalars), heading, runtime_);
-    served_->add(key, b);
+    for (const Beside& one : b.spread.driving.programs)
+      for (auto& s : states_of(*one.program)) states_->remember(s);
+    driven_ = std::make_shared<Driven>(b, std::move(scalars), runtime_);
+    driven_->add(key, b);
     states_->forget_loaded();
   }
 
@@ -406,7 +399,7 @@ class TrainRun : public Run {
       for (const auto& program : one.rounds) {
         std::erase_if(made.made_one,
                       [&, one = made_one_by(*program)](const State* s) { return !one.count(s); });
-        Blueprint b{*program, spread_of_periodic(step.spread), step.microbatches, {}};
+        Blueprint b{*program, spread_of_periodic(step.spread), step.microbatches};
         for (auto& s : states_of(b.program)) states_->remember(s);
         made.rounds.push_back(std::make_unique<Variant>(b, rank(), runtime_));
         predict(*made.rounds.back());
@@ -422,7 +415,7 @@ class TrainRun : public Run {
   std::map<std::string, std::unique_ptr<Variant>> variants_;
   std::vector<RunPeriodic> periodic_;
   bool apart_ = false;  // ranks train apart: they meet in their clocks' programs alone
-  std::shared_ptr<Served> served_;
+  std::shared_ptr<Driven> driven_;
   std::optional<RunStates> states_;
   int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;
   double skipped_ = 0;  // steps that changed nothing, in all

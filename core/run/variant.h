@@ -11,7 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "lower/serve.h"
+#include "lower/mesh.h"
+#include "program/state.h"
 #include "run/executor.h"
 
 namespace orrery {
@@ -21,7 +22,6 @@ struct Blueprint {
   Program program;  // logical; what works by a clock of its own is in `spread`
   Spread spread;
   int64_t microbatches = 1;
-  Updating updating;
 };
 
 class Variant {

@@ -12,12 +12,17 @@
 // al., "Large Scale Distributed Deep Networks", NIPS 2012; Ho et al., "More Effective Distributed
 // ML via a Stale Synchronous Parallel Parameter Server", NIPS 2013.
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <orrery/sdk/owners.hpp>
 #include <orrery/sdk/pieces.hpp>
 #include <orrery/sdk/strategy.hpp>
+
+#include "server/say.h"
+#include "server/worker.h"
 
 namespace {
 
@@ -62,18 +67,30 @@ orr_status* reduce_gradient(void* arg, int32_t value, const orr_value_info*) {
   return e->edit->reduce(e->program, value, "data", e->bucket);
 }
 
-void deal_params(const Editing& e, int32_t servers) {
-  std::vector<orr::Param> params = orr::params_of(e.program, e.edit);
+// Of each parameter, in their order.
+std::vector<orr::Owned> owners_of(const std::vector<orr::Param>& params, int32_t servers,
+                                  int64_t bucket) {
   std::vector<int64_t> bytes;
   for (const orr::Param& p : params) bytes.push_back(p.bytes);
-  std::vector<orr::Owned> dealt = orr::deal_to_owners(bytes, servers, e.bucket);
+  return orr::deal_to_owners(bytes, servers, bucket);
+}
+
+// Servers that take part in every step.
+void train_together(const Editing& e, int32_t servers) {
+  orr::check(
+      e.edit->each(e.program, 1u << ORR_ROLE_GRAD, const_cast<Editing*>(&e), reduce_gradient));
+  const std::vector<orr::Param> params = orr::params_of(e.program, e.edit);
+  const std::vector<orr::Owned> dealt = owners_of(params, servers, e.bucket);
   for (size_t i = 0; i < dealt.size(); ++i) {
     orr_shard how = {sizeof how, ORR_SHARD_STATE, "data", dealt[i].unit, dealt[i].owner, 0, 0};
     orr::check(e.edit->shard(e.program, params[i].value, &how));
   }
 }
 
-[[noreturn]] void refuse(const std::string& why) { throw orr::Error(ORR_INVALID, why); }
+template <class... Args>
+[[noreturn]] void refuse(const Args&... why) {
+  server::fail(ORR_INVALID, why...);
+}
 
 // An option of other modes than the chosen one.
 void refuse_given(const orr_options* o, const char* name, const std::string& remedy) {
@@ -81,30 +98,25 @@ void refuse_given(const orr_options* o, const char* name, const std::string& rem
   int64_t whole = o->integer(o->self, name, unset);
   std::string text = o->text(o->self, name, "");
   if (whole == unset && text.empty()) return;
-  refuse(std::string(name) + " = " + (text.empty() ? std::to_string(whole) : '"' + text + '"') +
-         " " + remedy);
+  refuse(name, " = ", text.empty() ? std::to_string(whole) : '"' + text + '"', " ", remedy);
 }
 
 int32_t at_least(int64_t least, const orr_options* o, const char* name) {
   int64_t given = o->integer(o->self, name, least);
-  if (given < least || given > INT32_MAX)
-    refuse(std::string(name) + " = " + std::to_string(given) + ": give at least " +
-           std::to_string(least));
+  if (given < least || given > INT32_MAX) refuse(name, " = ", given, ": give at least ", least);
   return static_cast<int32_t>(given);
 }
 
-// How workers and servers keep pace, but for how many there are; push 0: by a common step.
-orr_serve pace(const orr_options* o) {
+// How workers and servers keep pace, but for how many there are; none: by a common step.
+std::optional<server::Pace> pace_of(const orr_options* o) {
   std::string mode = o->text(o->self, "mode", "sync");
-  orr_serve how{};
-  how.size = sizeof how, how.axis = "data";
+  server::Pace how;
   if (mode == "sync") {
     for (const char* name : {"push", "pull", "log", "replay"})
       refuse_given(o, name, "means nothing where every step waits for all: give mode = \"async\"");
     refuse_given(o, "bound", "means nothing where every step waits for all: give mode = \"stale\"");
-    return how;
+    return std::nullopt;
   }
-  how.bound = -1, how.push = how.pull = 1;
   how.log = o->text(o->self, "log", ""), how.replay = o->text(o->self, "replay", "");
   if (mode == "async") {
     refuse_given(o, "bound", "is for mode = \"stale\"");
@@ -114,7 +126,7 @@ orr_serve pace(const orr_options* o) {
       refuse_given(o, name, "is for mode = \"async\": stale workers push and pull every step");
     how.bound = at_least(0, o, "bound");
   } else {
-    refuse("there is no mode '" + mode + "': give \"sync\", \"async\" or \"stale\"");
+    refuse("there is no mode '", mode, "': give \"sync\", \"async\" or \"stale\"");
   }
   return how;
 }
@@ -124,59 +136,63 @@ int32_t make_axis(const Editing& e, const orr_options* o) {
   int64_t servers = o->integer(o->self, "servers", 1),
           dedicated = o->integer(o->self, "dedicated", 0);
   int64_t size = o->integer(o->self, "size", 0);
-  if (size < 0) refuse("size " + std::to_string(size) + " is negative");
+  if (size < 0) refuse("size ", size, " is negative");
   orr::check(e.edit->axis(e.program, "data", static_cast<int32_t>(size)));
   int32_t ranks = e.edit->axis_size(e.program, "data");
   if (servers < 1 || servers > ranks)
-    refuse(std::to_string(servers) + " servers among " + std::to_string(ranks) +
-           " ranks: give from 1 to " + std::to_string(ranks));
+    refuse(servers, " servers among ", ranks, " ranks: give from 1 to ", ranks);
   if (dedicated != 0 && dedicated != 1)
-    refuse("dedicated = " + std::to_string(dedicated) + ": give 0 or 1; servers says how many");
+    refuse("dedicated = ", dedicated, ": give 0 or 1; servers says how many");
   if (dedicated && servers == ranks)
-    refuse(std::to_string(servers) + " dedicated servers leave none of the " +
-           std::to_string(ranks) + " ranks to work: give dedicated = 0" +
-           (ranks > 1 ? " or servers = " + std::to_string(ranks - 1) : ""));
+    refuse(servers, " dedicated servers leave none of the ", ranks,
+           " ranks to work: give dedicated = 0",
+           ranks > 1 ? " or servers = " + std::to_string(ranks - 1) : "");
   orr::check(e.edit->each(e.program, 1u << ORR_ROLE_BATCH, const_cast<Editing*>(&e), place_batch));
   if (dedicated) orr::check(e.edit->idle(e.program, "data", static_cast<int32_t>(servers)));
   return static_cast<int32_t>(servers);
 }
 
-void say_what_it_sends(const Editing& e, const orr_serve& how) {
-  int64_t bytes = 0;
-  for (const orr::Param& p : orr::params_of(e.program, e.edit)) bytes += p.bytes;
-  std::string all = std::to_string(bytes);
-  std::string text =
-      how.bound < 0
-          ? "a worker pushes gradients of " + all + " bytes every " + std::to_string(how.push) +
-                " steps, and pulls weights of as many every " + std::to_string(how.pull)
-          : "a worker pushes gradients of " + all +
-                " bytes for each tree node of its leaves, and "
-                "pulls weights of as many, every step, at most " +
-                std::to_string(how.bound) + " ahead";
-  text += "; a server of its part has weights, optimizer state, and gradients" +
-          std::string(how.bound < 0 ? "" : " of every tree node, for each step ahead as well");
-  orr::check(e.edit->diag(e.program, text.c_str()));
+void say_what_it_sends(const Editing& e, const server::Pace& how) {
+  int64_t all = 0;
+  for (const orr::Param& p : orr::params_of(e.program, e.edit)) all += p.bytes;
+  const std::string text =
+      how.bounded()
+          ? server::text("a worker pushes gradients of ", all,
+                         " bytes for each tree node of its leaves, and pulls weights of as many, "
+                         "every step, at most ",
+                         how.bound, " ahead")
+          : server::text("a worker pushes gradients of ", all, " bytes every ", how.push,
+                         " steps, and pulls weights of as many every ", how.pull);
+  const std::string memory =
+      "; a server of its part has weights, optimizer state, and gradients" +
+      std::string(how.bounded() ? " of every tree node, for each step ahead as well" : "");
+  orr::check(e.edit->diag(e.program, (text + memory).c_str()));
+}
+
+// Servers of their own time.
+void train_apart(const Editing& e, int32_t servers, server::Pace how) {
+  const std::vector<orr::Param> params = orr::params_of(e.program, e.edit);
+  const std::vector<orr::Owned> dealt = owners_of(params, servers, e.bucket);
+  for (size_t i = 0; i < dealt.size(); ++i) how.owner[params[i].name] = dealt[i].owner;
+  how.servers = servers;
+  say_what_it_sends(e, how);
+  orr::drive({e.program, e.edit}, std::make_unique<server::Worker>(std::move(how)),
+             server::kRemedy);
 }
 
 orr_status* transform(void*, orr_program* program, const orr_edit* edit, const orr_options* o) {
   return orr::guard([&] {
-    Editing e{program, edit, o->integer(o->self, "bucket", 26214400)};
-    orr_serve how = pace(o);
-    if (e.bucket < 1) refuse("bucket of " + std::to_string(e.bucket) + " bytes: give at least 1");
-    int32_t servers = make_axis(e, o);
-    orr::check(edit->each(program, 1u << ORR_ROLE_GRAD, &e, reduce_gradient));
-    deal_params(e, servers);
-    if (how.push == 0) return;
-    how.servers = servers;
-    orr::check(edit->serve(program, &how));
-    say_what_it_sends(e, how);
+    const Editing e{program, edit, o->integer(o->self, "bucket", 26214400)};
+    const std::optional<server::Pace> pace = pace_of(o);
+    if (e.bucket < 1) refuse("bucket of ", e.bucket, " bytes: give at least 1");
+    const int32_t servers = make_axis(e, o);
+    pace ? train_apart(e, servers, *pace) : train_together(e, servers);
   });
 }
 
-// Push and pull, in messages or, of a common step, in exchanges; what no server owns, and the loss,
-// is summed for all as under strategy.data.
+// Push and pull in exchanges of a common step; what no server owns, and the loss, is summed for all
+// as under strategy.data.
 orr_status* predict(void*, const orr_predict_query* query, orr_prediction* out) {
-  if (query->op == ORR_COLL_SEND) return orr::predict_messages(nullptr, query, out);
   return orr::guard([&] {
     out->bytes_sent = query->counts ? orr::bytes_of_pieces(*query) : orr::bytes_of_sum(*query);
   });

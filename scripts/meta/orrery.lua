@@ -1009,19 +1009,6 @@ function Draft:shard(value, options) end
 ---@param ranks integer
 function Draft:idle(axis, ranks) end
 
----@class orrery.Draft.serve.Options
----@field servers? integer the first ranks of the axis (default 1)
----@field push? integer steps between two pushes of gradients (default 1)
----@field pull? integer steps between two pulls of weights (default 1)
----@field bound? integer steps that a worker may be ahead of the weights it reads; -1: any (default -1)
----@field log? string file that arrivals are written to (default '')
----@field replay? string file whose arrivals are followed (default '')
-
----Lets workers train without waiting for each other, on weights that the owners of `shard` serve.
----@param axis string
----@param options orrery.Draft.serve.Options
-function Draft:serve(axis, options) end
-
 ---Keeps a parameter or state in the tier host or disk between its uses.
 ---@param value orrery.Value|orrery.Tensor|integer
 ---@param tier string

@@ -1,11 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- A perceptron trained by servers that take gradients as they come; or, with order=, the same in one
--- process by the rules alone: a pull copies the weights, a push applies the gradient of the worker's third of
--- the batch at the weights it pulled last. `slow`: a rank that takes its time.
+-- process by the rules alone: a pull copies the weights, a push applies the gradients of the worker's third of
+-- the batches of its last `push` steps, added, each at the weights it had pulled by then. `slow`: a rank that
+-- takes its time.
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
-local args = orrery.args { order = "", steps = 6, optimizer = "adagrad", slow = -1, pause = 0.03 }
+local args = orrery.args { order = "", steps = 6, optimizer = "adagrad", slow = -1, pause = 0.03, push = 1 }
 orrery.seed(5)
 
 local MLP = nn.module("MLP", function(m)
@@ -51,17 +52,30 @@ end
 
 local function by_the_rules()
   local gradients_of, apply = orrery.value_and_grad(loss, model), optimizer:attach(model)
-  local pulled = { [0] = copy(), copy(), copy() }
+  local add = orrery.func(function(a, b) return a + b end)
+  local pulled = { [0] = { [0] = copy() }, { [0] = copy() }, { [0] = copy() } }  -- by worker and clock
+  local function gradient(worker, clock)
+    local at = clock
+    while not pulled[worker][at] do at = at - 1 end
+    local now = copy()
+    restore(pulled[worker][at])
+    local _, gradients = gradients_of(batch_of(clock + 1, worker * 4 + 1, worker * 4 + 4))
+    restore(now)
+    local read = {}
+    for i, g in ipairs(gradients) do read[i] = g:read() end
+    return read
+  end
   for kind, worker, clock in args.order:gmatch "(%a+) (%d) (%d+)" do
     worker, clock = tonumber(worker), tonumber(clock)
     if kind == "pull" then
-      pulled[worker] = copy()
+      pulled[worker][clock] = copy()
     else
-      local now = copy()
-      restore(pulled[worker])
-      local _, gradients = gradients_of(batch_of(clock + 1, worker * 4 + 1, worker * 4 + 4))
-      restore(now)
-      apply:update(gradients)
+      local first = clock // args.push * args.push  -- what is left at the end is pushed, too
+      local sum = gradient(worker, first)
+      for c = first + 1, clock do
+        for i, g in ipairs(gradient(worker, c)) do sum[i] = add(sum[i], g) end
+      end
+      apply:update(sum)
     end
   end
 end

@@ -39,7 +39,7 @@ class Served(unittest.TestCase):
         options, _, beside = ("" if options is None else options).partition("|")
         server = f"strategy.server{{ {options} }}" if options else ""
         stack = f"{{ {', '.join(filter(None, (server, beside)))} }}" if server or beside else "nil"
-        path = self.folder / script
+        path = self.folder / pathlib.Path(script).name
         path.write_text((HERE / script).read_text().replace("STACK", stack))
         return Job("run", "-n", ranks, path, *words, **variables)
 
@@ -79,6 +79,15 @@ class Bits(Served):
                 with self.subTest(words=words, options=options, ranks=ranks):
                     self.assertEqual(self.run_it("strategies.lua", f"{STALE}, {options}", ranks, *words)[-3:], expected)
 
+    def test_batches_of_two_shapes(self):
+        for optimizer in ("sgd", "adamw"):
+            words = (f"optimizer={optimizer}", "rows=9")
+            expected = self.run_it("driver/rounds.lua", None, 1, *words)
+            self.assertEqual(len(expected), 2)
+            for options, ranks in ((f"{STALE}, servers = 2", 3), (f"{ASYNC}, dedicated = 1", 2)):
+                with self.subTest(optimizer=optimizer, options=options):
+                    self.assertEqual(self.run_it("driver/rounds.lua", f"{options}", ranks, *words), expected)
+
     def test_beside_other_strategies(self):
         words = ("model=gpt", "optimizer=adamw")
         for beside in ("strategy.recompute{}", 'strategy.precision{ compute = "bf16" }'):
@@ -115,6 +124,13 @@ class Order(Served):
                     self.assertEqual(self.run_it("served.lua", None, 1, *words, f"order={self.order()}"), done)
                     self.assertEqual(collections.Counter(kind for kind, *_ in arrivals(self.log)),
                                      {"push": 18, "pull": 15, "end": 3})
+
+    def test_steps_pushed_together_are_added(self):
+        for options, push, pushes in (("push = 2", 2, 9), ("push = 4, pull = 2", 4, 6), ("push = 2, pull = 3", 2, 9)):
+            with self.subTest(options=options):
+                done = self.run_it("served.lua", f'{ASYNC}, {options}, log = "{self.log}"', RANKS, "slow=1")
+                self.assertEqual(self.run_it("served.lua", None, 1, f"order={self.order()}", f"push={push}"), done)
+                self.assertEqual(sum(kind == "push" for kind, *_ in arrivals(self.log)), pushes)
 
     def test_a_replay_follows_the_log(self):
         again = self.folder / "again"
@@ -190,7 +206,7 @@ class Refusals(Served):
             done = orrery("run", "-n", RANKS, path, "model=mlp")
             with self.subTest(stack=stack):
                 self.assertEqual(done.code, 1)
-                self.assertRegex(done.err, r"strategies.lua:\d+: strategy.server without a common step .*or let it have a common step")
+                self.assertRegex(done.err, r"strategies.lua:\d+: strategy.server without a common step .*or give mode = \"sync\"")
 
     def test_logs(self):
         logged = f'{ASYNC}, log = "{self.log}"'

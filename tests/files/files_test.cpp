@@ -10,13 +10,14 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <orrery/sdk/plugin.hpp>
 #include <random>
 
 #include "base/error.h"
 #include "base/text_file.h"
 #include "job/hosts_file.h"
-#include "run/arrivals.h"
 #include "run/machine_model.h"
+#include "strategy/server/arrivals.h"
 
 namespace orrery {
 namespace {
@@ -38,11 +39,13 @@ class Files : public testing::Test {
   }
   std::string path() const { return (folder_ / "file").string(); }
 
-  // The text of the Error that it throws, "" if it throws none.
+  // What the Error that it throws, the core's or a plugin's, says, "" if it throws none.
   static std::string refusal(const std::function<void()>& read) {
     try {
       read();
     } catch (const Error& e) {
+      return e.what();
+    } catch (const orr::Error& e) {
       return e.what();
     }
     return "";
@@ -118,6 +121,7 @@ TEST_F(Files, Machines) {
 }
 
 TEST_F(Files, ArrivalLogs) {
+  using namespace server;
   {
     ArrivalLog log(path(), "model");
     log.begin(0);

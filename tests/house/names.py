@@ -23,8 +23,6 @@ ORDINARY = {
 }
 # Options that the core has, too: of `orrery` itself, of orrery.compile, of a tensor's methods.
 OWN_OPTIONS = {"axis", "every", "size"}
-# What leaves the core with the servers of asynchronous steps.
-LEAVING = {"core/lower/serve.cpp", "core/run/served.cpp"}
 
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 AXIS = [re.compile(p) for p in (r'axis\(\s*\w+,\s*"(\w+)"', r'draft:axis\(?\s*"(\w+)"', r'\baxis = "(\w+)"')]
@@ -93,7 +91,7 @@ def check(root):
     vocabulary, found = Vocabulary(root), []
     for path in sorted(p for p in (root / "core").rglob("*") if p.suffix in (".h", ".hpp", ".cpp")):
         name = str(path.relative_to(root))
-        for number, line in enumerate(path.read_text().splitlines(), 1) if name not in LEAVING else []:
+        for number, line in enumerate(path.read_text().splitlines(), 1):
             if why := next(filter(None, faults(vocabulary, line)), None):
                 found.append(f"{name}:{number}: the core {why}")
     return found

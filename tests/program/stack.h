@@ -15,7 +15,7 @@ inline orrery::Spread applied(orrery::Program& p, const std::vector<orrery::Stra
   orrery::StrategyStates states;
   orrery::Spread spread;
   orrery::apply_strategies(p, stack, world, states, spread);
-  orrery::complete_step(p, spread, true);
+  orrery::complete_step(p, spread, 1, true);
   return spread;
 }
 

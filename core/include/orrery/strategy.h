@@ -73,6 +73,7 @@ typedef struct orr_value_info {
                          made of, which are of phase backward */
   int32_t batch;      /* ORR_BATCH_* */
   int32_t batch_dim;  /* ORR_BATCH_SAMPLES: the dim, from 0, that runs over them; else -1 */
+  const char* beside; /* states: the parameter that it is updated with, "" if none is known */
 } orr_value_info;
 
 /* What of a parameter's training lies in pieces; each includes the ones before. */
@@ -96,8 +97,7 @@ typedef struct orr_shard {
                        `size` ends before it */
 } orr_shard;
 
-/* Servers that take gradients as workers bring them (Dean et al., "Large Scale Distributed Deep
- * Networks", NIPS 2012). */
+/* Of orr_edit.serve. */
 typedef struct orr_serve {
   uint32_t size;
   const char*
@@ -139,13 +139,26 @@ typedef struct orr_state_desc {
   const int64_t* dims; /* `rank` of them */
   double value;        /* ORR_INIT_CONSTANT */
   int32_t dtype;       /* where there is no `like` */
+  int32_t passing;     /* 1: no part of checkpoints, for it holds nothing between sessions of a
+                          driver (driver.h) */
 } orr_state_desc;
+
+/* A part of a program, to be copied into another (driver.h). */
+typedef struct orr_part {
+  uint32_t size;
+  int32_t n_given, n_wanted;
+  orr_program* from;
+  const int32_t* given;  /* values of `from` */
+  const int32_t* as;     /* values of the other program that stand for them there */
+  const int32_t* wanted; /* values of `from` */
+} orr_part;
 
 /* Which uses of a value: bit 1 << ORR_PHASE_* for the ops that run in that phase (`runs`), and
  * ORR_USES_RESULTS for results of the step and what states will hold. */
 enum { ORR_USES_RESULTS = 8, ORR_USES_ALL = 15 };
 
 struct orr_edit;
+struct orr_driver;
 
 /* A hook is called later, by the same thread, with the program that it may add to; `release`, which
  * may be NULL, when the host is through with it. */
@@ -254,7 +267,7 @@ typedef struct orr_edit {
   /* Deals no leaves to the first `n` ranks of `axis`, which deals the batch: they take part in what
    * is exchanged, and compute what no sample is needed for. */
   orr_status* (*idle)(orr_program*, const char* axis, int32_t n);
-  /* Lets workers train without waiting for each other, on weights that servers hold. */
+  /* Not carried out any more: who serves brings a driver (`drive`). ORR_UNIMPLEMENTED. */
   orr_status* (*serve)(orr_program*, const orr_serve*);
   /* Computes every sum over a dim that is cut over `axis` as `chunks` sums over equal pieces of the
    * dim, added in the binary tree over their index (ops.h), with one rank on the axis as well: any
@@ -274,7 +287,8 @@ typedef struct orr_edit {
   orr_status* (*op)(orr_program*, const orr_op_desc*, int32_t* out, int32_t capacity, int32_t* n);
   /* The current value of a state, which is made if there is none of that name yet. */
   orr_status* (*state)(orr_program*, const orr_state_desc*, int32_t* out);
-  /* What a parameter or state will hold after the program; a later call replaces an earlier one. */
+  /* What a parameter or state will hold after the program; a later call replaces an earlier one.
+   * Its own current value: it stays as it is. */
   orr_status* (*update)(orr_program*, int32_t state, int32_t value);
   /* That value, or the current one if nothing updates it. */
   int32_t (*updated)(orr_program*, int32_t state);
@@ -328,6 +342,20 @@ typedef struct orr_edit {
   orr_status* (*output)(orr_program*, const char* name, int32_t value);
   /* Calls the hook once the update is written, of training steps. Only in `transform`. */
   orr_status* (*complete)(orr_program*, const orr_complete_hook*);
+
+  /* -- steps that ranks take in their own time (driver.h) ---- */
+  /* Lets a driver take over how the ranks of the job run what they compute. */
+  orr_status* (*drive)(orr_program*, const struct orr_driver*);
+  /* Only in a driver's `write`: a new program without a batch that `rank` runs whenever its driver
+   * says, and no other; valid for that call. */
+  orr_status* (*program)(orr_program*, const char* name, int32_t rank, orr_program** out);
+  /* Adds the ops that the wanted values are made of, down to those that are given, to such a
+   * program; writes what the wanted ones are there. Other states and runtime numbers are the same
+   * in both; of a sum over the batch it takes the sum that it is given. */
+  orr_status* (*copy_part)(orr_program*, const orr_part*, int32_t* out);
+  /* The gradient of a parameter as the optimizer gets it, -1 if it gets none. Once the update is
+   * there. */
+  int32_t (*gradient)(orr_program*, int32_t parameter);
 } orr_edit;
 
 /* Parts of a step of one chunk: all of backward in one, or its part for earlier stages (backward)

@@ -35,6 +35,7 @@ struct StateOf {
   std::optional<std::vector<int64_t>> dims = {};
   const char* varying = "";
   int32_t leave = ORR_LEAVE_MEAN;
+  bool passing = false;
 };
 
 // Lives as long as the call that it is made in.
@@ -122,6 +123,7 @@ class Program : public Ops<Program, Value> {
     desc.varying = how.varying, desc.leave = how.leave, desc.value = how.value;
     desc.dtype = how.dtype, desc.rank = how.dims ? static_cast<int32_t>(how.dims->size()) : -1;
     desc.dims = how.dims ? how.dims->data() : nullptr;
+    desc.passing = how.passing;
     int32_t made = -1;
     check(edit_->state(program_, &desc, &made));
     return {made, this};
@@ -145,6 +147,30 @@ class Program : public Ops<Program, Value> {
   }
   void independent(const char* axis) const { check(edit_->independent(program_, axis)); }
   void remark(const std::string& text) const { check(edit_->diag(program_, text.c_str())); }
+
+  // -- drivers -----------------------------------------------------------------------------------
+  // For a Program of its own.
+  orr_program* program(const std::string& name, int32_t rank) const {
+    orr_program* made = nullptr;
+    check(edit_->program(program_, name.c_str(), rank, &made));
+    return made;
+  }
+  // What the wanted values of `from` are here, where those of `as` stand for those of `given`.
+  std::vector<Value> copy_part(const Program& from, const std::vector<int32_t>& given,
+                               const std::vector<int32_t>& as,
+                               const std::vector<int32_t>& wanted) const {
+    orr_part part{};
+    part.size = sizeof part, part.from = from.raw();
+    part.n_given = static_cast<int32_t>(given.size()), part.given = given.data();
+    part.as = as.data(), part.wanted = wanted.data();
+    part.n_wanted = static_cast<int32_t>(wanted.size());
+    std::vector<int32_t> out(wanted.size());
+    check(edit_->copy_part(program_, &part, out.data()));
+    std::vector<Value> made;
+    for (int32_t v : out) made.push_back({v, this});
+    return made;
+  }
+  Value gradient(int32_t parameter) const { return {edit_->gradient(program_, parameter), this}; }
 
   // -- the step ----------------------------------------------------------------------------------
   bool trains() const { return edit_->trains(program_) != 0; }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One server: its copy of the parameters that it owns, their optimizer states, and the program that
-// applies what workers push. Every message is handled as a whole, one after another, in the order
-// in which they come, or in that of a log. A session lasts from `open` until all ranks have said
-// `end`. Any thread may call; the message of one worker comes from one thread at a time.
+// One server: its copy of the parameters that it owns, and the program that applies what workers
+// push. Every message is handled as a whole, one after another, in the order in which they come, or
+// in that of a log. A session lasts from `open` until all ranks have said `end`. Any thread may
+// call; the message of one worker comes from one thread at a time.
 #pragma once
 
 #include <chrono>
@@ -16,25 +16,21 @@
 #include <utility>
 #include <vector>
 
-#include "run/arrivals.h"
-#include "run/parcel.h"
-#include "run/variant.h"
+#include <orrery/sdk/driver.hpp>
 
-namespace orrery {
+#include "arrivals.h"
+#include "cut.h"
+
+namespace server {
+
+// Numbers as they come with a push: those that the step was given, then its outputs.
+using Facts = std::vector<double>;
 
 class Reactor {
  public:
-  struct Setting {
-    Serving how;
-    int server = 0, world = 1;
-    std::vector<int> ranges;                    // by rank: ranges of leaves that it pushes sums of
-    std::vector<std::string> scalars, outputs;  // numbers that come with a push, in this order
-    std::string heading;                        // of logs: what runs
-  };
-  // Numbers as they come with a push.
-  using Facts = std::vector<double>;
-
-  Reactor(ServerShare share, Setting setting, Runtime& runtime);
+  // `heading`: of logs: what runs.
+  Reactor(const Share& share, const Pace& pace, const std::string& heading,
+          const orr_driver_host& host);
 
   // Begins a session: takes over the parameters as they are. [main thread, nobody else is here]
   void open(int64_t steps_done);
@@ -54,11 +50,10 @@ class Reactor {
   std::map<int64_t, int64_t> take_staleness() { return std::exchange(staleness_, {}); }
 
   size_t value_bytes(int rank) const {
-    return arrived_.front().bytes() *
-           static_cast<size_t>(setting_.ranges[static_cast<size_t>(rank)]);
+    return arrived_.front().bytes() * static_cast<size_t>(ranges_[static_cast<size_t>(rank)]);
   }
   size_t weight_bytes() const { return masters_.bytes(); }
-  size_t facts() const { return setting_.scalars.size() + setting_.outputs.size(); }
+  size_t facts() const { return static_cast<size_t>(host_.n_scalars + host_.n_outputs); }
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -68,16 +63,13 @@ class Reactor {
   };
   struct Worker {
     int64_t steps = 0;  // pushed
-    Facts facts;        // of the newest push
-    std::map<int64_t, Facts>
-        // on a rank that only serves: of pushes by the steps done, until it asks for later ones
-        told;
-    std::vector<Kept>
-        kept;  // with a bound: pushes that wait for the others', step s at s modulo bound + 1
+    // On a rank that only serves: of pushes by the steps done, until it asks for later ones.
+    std::map<int64_t, Facts> told;
+    // With a bound: pushes that wait for the others', step s at s modulo bound + 1.
+    std::vector<Kept> kept;
     bool ended = false;
   };
-  bool bounded() const { return setting_.how.bound >= 0; }
-  bool works(int rank) const { return setting_.ranges[static_cast<size_t>(rank)] > 0; }
+  bool works(int rank) const { return ranges_[static_cast<size_t>(rank)] > 0; }
   Worker& at(int rank) { return workers_[static_cast<size_t>(rank)]; }
   const Worker& at(int rank) const { return workers_[static_cast<size_t>(rank)]; }
   int slowest() const;  // of those that work
@@ -90,12 +82,12 @@ class Reactor {
   void put(int rank, const std::byte* values);
   void check_can_come() const;
 
-  Setting setting_;
-  ServerShare share_;
-  std::vector<Parcel> arrived_;  // by range of leaves
-  Parcel masters_;
-  SharedArena arena_;
-  std::unique_ptr<Variant> update_;
+  const Pace& pace_;
+  const orr_driver_host& host_;
+  const std::string program_;
+  std::vector<int> ranges_;           // by rank: ranges of leaves that it pushes sums of
+  std::vector<orr::Parcel> arrived_;  // by range of leaves
+  orr::Parcel params_, masters_;
   std::unique_ptr<ArrivalLog> log_;
   std::unique_ptr<Replay> replay_;
 
@@ -103,11 +95,11 @@ class Reactor {
   std::condition_variable changed_;
   std::vector<Worker> workers_;  // by rank
   int64_t base_ = 0, version_ = 0;
-  int64_t events_ = 0, quiet_since_ = 0,
-          quiet_ = 0;  // handled; when last looked; looks without any since
+  // Messages handled; those when last looked; looks without any since.
+  int64_t events_ = 0, quiet_since_ = 0, quiet_ = 0;
   std::chrono::steady_clock::time_point ticked_;
   std::map<int64_t, int64_t> staleness_;
   std::exception_ptr error_;
 };
 
-}  // namespace orrery
+}  // namespace server

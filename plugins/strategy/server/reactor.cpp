@@ -1,64 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/reactor.h"
+#include "reactor.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
-#include "base/error.h"
-#include "job/environment.h"
-#include "run/states.h"
+#include "say.h"
 
-namespace orrery {
+namespace server {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 // The file of a server: that of the first has the name as it is given.
 std::string file_of(const std::string& path, int server) {
-  return server == 0 ? path : fmt::format("{}.{}", path, server);
-}
-
-HeldParts whole(const StateList& states) {
-  HeldParts parts;
-  for (auto& s : states) parts.push_back({s, {}});
-  return parts;
+  return server == 0 ? path : text(path, ".", server);
 }
 
 }  // namespace
 
-Reactor::Reactor(ServerShare share, Setting setting, Runtime& runtime)
-    : setting_(std::move(setting)),
-      share_(std::move(share)),
-      masters_(share_.masters),
-      workers_(static_cast<size_t>(setting_.world)) {
-  for (const StateList& range : share_.arrived) {
-    hold(whole(range), {}, 1);
-    arrived_.emplace_back(range);
-  }
-  hold(whole(share_.masters), {}, 1);
-  Blueprint b;
-  b.program = share_.program, b.spread.world = setting_.world;
-  update_ = std::make_unique<Variant>(b, 0, runtime, arena_);
-  const Serving& how = setting_.how;
-  const int server = setting_.server;
-  try {
-    if (!how.replay.empty())
-      replay_ =
-          std::make_unique<Replay>(file_of(how.replay, server), setting_.heading, setting_.world);
-    if (!how.log.empty())
-      log_ = std::make_unique<ArrivalLog>(file_of(how.log, server), setting_.heading);
-  } catch (const Error& e) {
-    throw Error(e.code(), how.line + ": " + e.what());
-  }
+Reactor::Reactor(const Share& share, const Pace& pace, const std::string& heading,
+                 const orr_driver_host& host)
+    : pace_(pace),
+      host_(host),
+      program_(share.program),
+      params_(host, share.params),
+      masters_(host, share.masters),
+      workers_(static_cast<size_t>(host.ranks)) {
+  const std::vector<int64_t> leaf_first(host.leaf_first, host.leaf_first + host.ranks + 1);
+  for (int r = 0; r < host.ranks; ++r)
+    ranges_.push_back(static_cast<int>(pushed_leaves(pace, leaf_first, r).size()));
+  for (const std::vector<std::string>& range : share.arrived) arrived_.emplace_back(host, range);
+  if (!pace.replay.empty())
+    replay_ = std::make_unique<Replay>(file_of(pace.replay, host.rank), heading, host.ranks);
+  if (!pace.log.empty()) log_ = std::make_unique<ArrivalLog>(file_of(pace.log, host.rank), heading);
 }
 
 void Reactor::open(int64_t steps_done) {
   std::vector<std::byte> now(masters_.bytes());
-  Parcel(share_.params).pack(now.data());
+  params_.pack(now.data());
   masters_.unpack(now.data());
   workers_.assign(workers_.size(), {});
-  for (Worker& w : workers_) w.kept.resize(static_cast<size_t>(setting_.how.bound + 1));
+  for (Worker& w : workers_) w.kept.resize(static_cast<size_t>(pace_.bound + 1));
   base_ = steps_done, version_ = 0, quiet_ = 0;
   if (log_) log_->begin(steps_done);
   if (replay_) replay_->begin(steps_done);
@@ -69,7 +51,7 @@ void Reactor::open(int64_t steps_done) {
 template <class Ready>
 bool Reactor::await(Lock& lock, Ready ready) {
   constexpr int parts = 4;
-  const auto part = std::chrono::nanoseconds(deadline_ns() / parts);
+  const auto part = std::chrono::nanoseconds(host_.deadline_ns / parts);
   const bool done = changed_.wait_for(lock, part, [&] { return error_ || ready(); });
   if (error_) std::rethrow_exception(error_);
   if (done) return true;
@@ -79,15 +61,15 @@ bool Reactor::await(Lock& lock, Ready ready) {
   else if (now - ticked_ >= part)
     ++quiet_, ticked_ = now;  // one of all who wait here counts
   if (quiet_ > parts)
-    fail(ORR_DEADLINE, "rank {} has not reached server {} for {} s", slowest(), setting_.server,
-         deadline_ns() / 1000000000);
+    fail(ORR_DEADLINE, "rank ", slowest(), " has not reached server ", host_.rank, " for ",
+         host_.deadline_ns / 1000000000, " s");
   return false;
 }
 
 int Reactor::slowest() const {
-  int found = kNone;
-  for (int r = 0; r < setting_.world; ++r)
-    if (works(r) && (found == kNone || at(r).steps < at(found).steps)) found = r;
+  int found = -1;
+  for (int r = 0; r < host_.ranks; ++r)
+    if (works(r) && (found == -1 || at(r).steps < at(found).steps)) found = r;
   return found;
 }
 
@@ -96,11 +78,9 @@ bool Reactor::its_turn(const Arrival& arrival) const {
   const Arrival* next = replay_->next();
   if (next && next->worker != arrival.worker) return false;
   if (!next || next->kind != arrival.kind || next->clock != arrival.clock)
-    fail(ORR_FAILED,
-         "the log of arrivals '{}' has {} where rank {} comes with '{}': replay the script that "
-         "was logged",
-         replay_->path(), next ? "'" + to_string(*next) + "'" : "an end", arrival.worker,
-         to_string(arrival));
+    fail(ORR_FAILED, "the log of arrivals '", replay_->path(), "' has ",
+         next ? "'" + to_string(*next) + "'" : "an end", " where rank ", arrival.worker,
+         " comes with '", to_string(arrival), "': replay the script that was logged");
   return true;
 }
 
@@ -108,9 +88,8 @@ void Reactor::handled(const Arrival& arrival) {
   ++events_;
   if (replay_) {
     if (int64_t logged = replay_->next()->version; logged != arrival.version)
-      fail(ORR_FAILED,
-           "the log of arrivals '{}' has version {} of the weights where this run has '{}'",
-           replay_->path(), logged, to_string(arrival));
+      fail(ORR_FAILED, "the log of arrivals '", replay_->path(), "' has version ", logged,
+           " of the weights where this run has '", to_string(arrival), "'");
     replay_->pass();
   }
   if (log_) log_->add(arrival);
@@ -123,16 +102,16 @@ void Reactor::push(int rank, int64_t clock, int64_t read, Facts facts, const std
   while (!await(lock, [&] { return its_turn({Arrival::push, rank, clock, version_}); })) {
   }
   handled({Arrival::push, rank, clock, version_});
-  ++staleness_[(bounded() ? clock : version_) - read];
-  w.steps = clock + 1, w.facts = std::move(facts);
-  if (!works(setting_.server)) w.told[w.steps] = w.facts;
-  if (bounded()) {
+  ++staleness_[(pace_.bounded() ? clock : version_) - read];
+  w.steps = clock + 1;
+  if (!works(host_.rank)) w.told[w.steps] = facts;
+  if (pace_.bounded()) {
     Kept& kept = w.kept[static_cast<size_t>(clock) % w.kept.size()];
-    kept = {w.facts, {values, values + value_bytes(rank)}};
+    kept = {std::move(facts), {values, values + value_bytes(rank)}};
     apply_complete();
   } else {
     put(rank, values);
-    apply(w.facts, clock);
+    apply(facts, clock);
   }
   changed_.notify_all();
 }
@@ -140,20 +119,17 @@ void Reactor::push(int rank, int64_t clock, int64_t read, Facts facts, const std
 // Where the values of a push belong.
 void Reactor::put(int rank, const std::byte* values) {
   size_t first = 0;
-  for (int r = 0; bounded() && r < rank; ++r)
-    first += static_cast<size_t>(setting_.ranges[static_cast<size_t>(r)]);
-  for (int i = 0; i < setting_.ranges[static_cast<size_t>(rank)]; ++i) {
-    const Parcel& to = arrived_[first + static_cast<size_t>(i)];
+  for (int r = 0; pace_.bounded() && r < rank; ++r)
+    first += static_cast<size_t>(ranges_[static_cast<size_t>(r)]);
+  for (int i = 0; i < ranges_[static_cast<size_t>(rank)]; ++i) {
+    const orr::Parcel& to = arrived_[first + static_cast<size_t>(i)];
     to.unpack(values);
     values += to.bytes();
   }
 }
 
 void Reactor::apply(const Facts& facts, int64_t clock) {
-  std::map<std::string, double> scalars;
-  for (size_t i = 0; i < setting_.scalars.size(); ++i) scalars[setting_.scalars[i]] = facts[i];
-  update_->set_scalars(scalars, base_ + clock + 1);
-  update_->run();
+  orr::check(host_.run(host_.self, program_.c_str(), facts.data(), base_ + clock + 1));
   ++version_;
 }
 
@@ -162,7 +138,7 @@ void Reactor::apply_complete() {
   for (;;) {
     const Facts* facts = nullptr;
     if (at(slowest()).steps <= version_) return;
-    for (int r = 0; r < setting_.world; ++r) {
+    for (int r = 0; r < host_.ranks; ++r) {
       if (!works(r)) continue;
       const Kept& kept = at(r).kept[static_cast<size_t>(version_) % at(r).kept.size()];
       put(r, kept.values.data());
@@ -175,12 +151,10 @@ void Reactor::apply_complete() {
 // With a bound, what one worker has done all others must do.
 void Reactor::check_can_come() const {
   const Worker& behind = at(slowest());
-  for (int r = 0; r < setting_.world && bounded() && behind.ended; ++r)
+  for (int r = 0; r < host_.ranks && pace_.bounded() && behind.ended; ++r)
     if (at(r).steps > behind.steps)
-      fail(
-          ORR_INVALID,
-          "rank {} has ended after {} steps, rank {} goes on: with a bound all take the same steps",
-          slowest(), behind.steps, r);
+      fail(ORR_INVALID, "rank ", slowest(), " has ended after ", behind.steps, " steps, rank ", r,
+           " goes on: with a bound all take the same steps");
 }
 
 int64_t Reactor::weights(Arrival::Kind kind, int rank, int64_t clock, std::byte* to) {
@@ -195,40 +169,40 @@ int64_t Reactor::weights(Arrival::Kind kind, int rank, int64_t clock, std::byte*
     check_can_come();
     if (kind == Arrival::end)
       return std::all_of(workers_.begin(), workers_.end(), [](auto& each) { return each.ended; });
-    return (!bounded() || version_ >= clock - setting_.how.bound) &&
+    return (!pace_.bounded() || version_ >= clock - pace_.bound) &&
            its_turn({kind, rank, clock, version_});
   };
   if (!await(lock, ready)) return -1;
   if (kind == Arrival::pull) handled({kind, rank, clock, version_});
-  if (!bounded()) w.steps = std::max(w.steps, clock);  // a step without samples is not pushed
+  if (!pace_.bounded()) w.steps = std::max(w.steps, clock);  // a step without samples is not pushed
   masters_.pack(to);
   return version_;
 }
 
-Reactor::Facts Reactor::outputs_of(int64_t steps) {
+Facts Reactor::outputs_of(int64_t steps) {
   Lock lock(mutex_);
-  const int64_t push = setting_.how.push, due = (steps + push - 1) / push * push;
+  const int64_t push = pace_.push, due = (steps + push - 1) / push * push;
   while (!await(lock, [&] {
-    for (int r = 0; r < setting_.world; ++r)
+    for (int r = 0; r < host_.ranks; ++r)
       if (works(r) && !at(r).ended && at(r).steps < due) return false;
     return true;
   })) {
   }
-  Facts sum(setting_.outputs.size(), 0);
+  const auto scalars = static_cast<size_t>(host_.n_scalars);
+  Facts sum(static_cast<size_t>(host_.n_outputs), 0);
   int told = 0;
   for (Worker& w : workers_) {
     auto after = w.told.upper_bound(due);
     if (after == w.told.begin()) continue;  // it had no samples
     const auto newest = w.told.erase(w.told.begin(), std::prev(after));
     const Facts& facts = newest->second;
-    if (std::isnan(facts[setting_.scalars.size()])) continue;
+    if (std::isnan(facts[scalars])) continue;
     ++told;
-    for (size_t i = 0; i < sum.size(); ++i) sum[i] += facts[setting_.scalars.size() + i];
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += facts[scalars + i];
   }
   if (told == 0)
-    fail(ORR_INVALID,
-         "all workers have ended before step {} of server {}: give all ranks the same steps", steps,
-         setting_.server);
+    fail(ORR_INVALID, "all workers have ended before step ", steps, " of server ", host_.rank,
+         ": give all ranks the same steps");
   for (double& x : sum) x /= told;
   return sum;
 }
@@ -244,4 +218,4 @@ void Reactor::check() {
   if (error_) std::rethrow_exception(error_);
 }
 
-}  // namespace orrery
+}  // namespace server

@@ -12,15 +12,15 @@
 // xxh3 of all lines up to there, so that no line can be changed, lost or added.
 #pragma once
 
+#include <xxhash.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "store/digest.h"
-
-namespace orrery {
+namespace server {
 
 struct Arrival {
   enum Kind : int64_t { push, pull, end } kind = push;
@@ -29,10 +29,21 @@ struct Arrival {
 };
 std::string to_string(const Arrival& arrival);
 
+// Of all lines so far.
+class Check {
+ public:
+  Check() : state_(XXH3_createState(), XXH3_freeState) { XXH3_64bits_reset(state_.get()); }
+  void add(const std::string& line) { XXH3_64bits_update(state_.get(), line.data(), line.size()); }
+  std::string text() const;
+
+ private:
+  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state_;
+};
+
 // [one thread at a time]
 class ArrivalLog {
  public:
-  // Begins the file, and says what runs. Throws Error, as `add` does, if it cannot be written.
+  // Begins the file, and says what runs. Throws orr::Error, as `add` does, if it cannot be written.
   ArrivalLog(const std::string& path, const std::string& heading);
   void begin(int64_t steps_done);
   void add(const Arrival& arrival);
@@ -44,15 +55,15 @@ class ArrivalLog {
   };
   std::string path_;
   std::unique_ptr<FILE, Close> file_;
-  Digest digest_;
+  Check check_;
 };
 
 // A log to be followed. [one thread at a time]
 class Replay {
  public:
-  // Throws Error if the file is damaged, ends within a session, or is of another run.
+  // Throws orr::Error if the file is damaged, ends within a session, or is of another run.
   Replay(const std::string& path, const std::string& heading, int workers);
-  // Throws Error if the log has no further session, or it begins after other steps.
+  // Throws orr::Error if the log has no further session, or it begins after other steps.
   void begin(int64_t steps_done);
   // What comes next; null at the end of the session.
   const Arrival* next() const;
@@ -70,4 +81,4 @@ class Replay {
   size_t session_ = 0, at_ = 0;  // session: from 1 while one is open
 };
 
-}  // namespace orrery
+}  // namespace server

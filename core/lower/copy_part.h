@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Parts of one program in another.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "program/program.h"
+
+namespace orrery {
+
+// Appends to `to`, a program without a batch, the ops of `from` that `wanted` are made of, in their
+// order; returns what `wanted` are there. Values of `given`, by their number in `from`, are values
+// of `to` instead; other states and scalars are the same ones in both. A sum over the batch is what
+// is given for it. Throws Error where a part needs the batch itself.
+std::vector<ValueId> copy_part(const Program& from, const std::map<ValueId, ValueId>& given,
+                               const std::vector<ValueId>& wanted, Program& to);
+
+// The ops that these values are made of, down to those of `given`.
+std::vector<bool> ops_behind(const Program& p, std::vector<ValueId> wanted,
+                             const std::map<ValueId, ValueId>& given = {});
+
+}  // namespace orrery

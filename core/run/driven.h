@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Training where no step is common to all ranks: what a strategy's driver is given to run them with
+// (orrery/driver.h). Between sessions nobody is at work, and all ranks have equal weights. [main
+// thread]
+#pragma once
+
+#include <orrery/driver.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "run/runtime.h"
+#include "run/states.h"
+#include "run/variant.h"
+
+namespace orrery {
+
+class Driven : public AtWork, public std::enable_shared_from_this<Driven> {
+ public:
+  // Collective. `scalars`: the names of the numbers that a step is given.
+  Driven(const Blueprint& step, std::vector<std::string> scalars, Runtime& runtime);
+
+  // The step for batches of another shape. [no peer takes part]
+  bool knows(const std::string& shape) const { return steps_.count(shape) > 0; }
+  void add(const std::string& shape, const Blueprint& step);
+
+  // Step `step` (from 1) of this rank: the outputs that the driver gives it.
+  std::map<std::string, double> step(const std::string& shape, const BatchFields& batch,
+                                     int64_t step, const std::map<std::string, double>& scalars);
+  // Whether samples of the batch are this rank's.
+  bool has_samples(const BatchFields& batch) const;
+  // Ends the session. Collective.
+  void drain() override;
+  void abandon(const std::string& why) override;
+
+  uint64_t arena_bytes() const;  // of the largest program of this rank's steps
+  // Bytes that this rank has sent in the sessions that have ended, and those that it should have.
+  uint64_t sent() const { return sent_; }
+  uint64_t predicted() const;
+
+ private:
+  using Pieces = std::vector<std::unique_ptr<Variant>>;
+  struct Beside {
+    SharedArena arena;  // it runs while the steps do
+    std::unique_ptr<Variant> variant;
+  };
+  struct AtHand {  // the step that is taken now
+    const Pieces* pieces;
+    const BatchFields* batch;
+    int64_t step;
+    const std::map<std::string, double>* scalars;
+  };
+  struct Calls;  // the functions of `host_`
+  // Calls a function of the driver; throws its error.
+  template <class Call>
+  void enter(const char* function, Call call) const;
+
+  void hold_states(const Blueprint& step);
+  void compile_beside(const Blueprint& step);
+  void fill_host(const Blueprint& step);
+  void begin();
+  int64_t samples(int64_t first, int64_t last, const BatchFields& batch) const;
+  void compute(int32_t piece, double* outputs);
+  void run(const std::string& program, const double* scalars, int64_t step);
+
+  Runtime& runtime_;
+  const int rank_, world_;
+  const std::string cause_, line_;
+  const char* const plugin_;                    // as messages of sudden ends name it
+  std::vector<std::string> scalars_, outputs_;  // names, in the order of the driver's numbers
+  std::vector<int64_t> leaf_first_;
+  std::vector<std::pair<int64_t, int64_t>> pieces_;
+  std::map<std::string, Type> updated_;  // by a step
+  std::map<std::string, std::shared_ptr<State>> states_;
+  StateList lasting_;                     // those that checkpoints have
+  std::vector<uint64_t> versions_;        // of these, when the session began
+  std::map<std::string, Pieces> steps_;   // by shape
+  std::map<std::string, Beside> beside_;  // programs of this rank
+  std::map<int32_t, WorldComm::Post> groups_;
+  bool open_ = false;
+  const AtHand* at_hand_ = nullptr;
+  uint64_t sent_ = 0, sent_before_ = 0;
+  orr_driver_host host_{};
+  std::shared_ptr<const orr_driver> driver_;  // goes first: its threads use the rest
+};
+
+}  // namespace orrery

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How workers and servers keep pace where no step is common to all, and who serves what.
+#pragma once
+
+#include <orrery/ops.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace server {
+
+constexpr const char* kRemedy = "give mode = \"sync\"";
+
+struct Pace {
+  int32_t servers = 1;         // the first ranks
+  int32_t push = 1, pull = 1;  // steps between two pushes of gradients, two pulls of weights
+  int32_t bound = -1;  // -1: gradients are applied as they come. Else those of one step are applied
+                       // together, and a worker is at most this many steps ahead of the weights
+                       // that it reads
+  std::string log, replay;               // files of arrivals, "" none
+  std::map<std::string, int32_t> owner;  // parameter -> server
+  bool bounded() const { return bound >= 0; }
+};
+
+using LeafRange = std::pair<int64_t, int64_t>;  // [first, last)
+
+// The leaves that each push of a rank is a sum of, in the order of the leaves: its tree nodes if
+// servers add them, else one range. `leaf_first` as in orr_driver_host.
+inline std::vector<LeafRange> pushed_leaves(const Pace& pace,
+                                            const std::vector<int64_t>& leaf_first, int rank) {
+  int64_t at = leaf_first[static_cast<size_t>(rank)];
+  const int64_t last = leaf_first[static_cast<size_t>(rank) + 1];
+  std::vector<LeafRange> ranges;
+  if (!pace.bounded() && at < last) return {{at, last}};
+  for (int64_t begin = at; orr_tree_node(&at, last, leaf_first.back()) > 0; begin = at)
+    ranges.push_back({begin, at});
+  return ranges;
+}
+
+}  // namespace server

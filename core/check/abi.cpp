@@ -103,8 +103,7 @@ const std::vector<Slot>& required_slots(uint32_t kind) {
       SLOT(orr_comm_api, rank),    SLOT(orr_comm_api, world_size), SLOT(orr_comm_api, post),
       SLOT(orr_comm_api, wait),    SLOT(orr_comm_api, abort),      SLOT(orr_comm_api, async_error),
       SLOT(orr_comm_api, destroy), SLOT(orr_comm_api, bytes_sent)};
-  static const std::vector<Slot> strategy = {SLOT(orr_strategy_api, describe),
-                                             SLOT(orr_strategy_api, predict)};
+  static const std::vector<Slot> strategy = {SLOT(orr_strategy_api, describe)};
   static const std::vector<Slot> observer = {
       SLOT(orr_observer_api, start), SLOT(orr_observer_api, observe), SLOT(orr_observer_api, stop)};
   static const std::vector<Slot> op = {SLOT(orr_op_api, count), SLOT(orr_op_api, describe),

@@ -29,11 +29,19 @@ local Model = nn.module("Model", function(m)
   return function(ids) return m.head(m.norm(m.blocks(m.tok(ids)))) end
 end)
 
-local model = Model()
-local run = orrery.compile(function(b) return nn.cross_entropy(model(b.x), b.y) end, {
-  params = model, optimizer = optim.adamw { lr = 1e-2 }, clip = 0.5, microbatches = 6, strategy = { STACK },
-})
+local function begin()
+  local model = Model()
+  return model, orrery.compile(function(b) return nn.cross_entropy(model(b.x), b.y) end, {
+    params = model, optimizer = optim.adamw { lr = 1e-2 }, clip = 0.5, microbatches = 6, strategy = { STACK },
+  })
+end
+local model, run = begin()
 for step = 1, 4 do
+  if step == 3 and "CHECKPOINT" ~= "" then
+    run:save "CHECKPOINT"
+    model, run = begin()
+    run:load "CHECKPOINT"
+  end
   local x, y = {}, {}
   for i = 1, step == 4 and 9 or 12 do
     x[i], y[i] = {}, {}
@@ -49,7 +57,9 @@ print(("traffic %d sent %d predicted %d"):format(orrery.world.rank, used.bytes_s
 )";
 
 std::string replaced(std::string text, const std::string& word, const std::string& by) {
-  return text.replace(text.find(word), word.size(), by);
+  for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += by.size())
+    text.replace(at, word.size(), by);
+  return text;
 }
 
 }  // namespace
@@ -78,11 +88,14 @@ std::string ScriptRun::lines(const std::string& beginning) const {
 }
 
 ScriptRun run_script(const Subject& subject, bool with_plugin, const std::string& strategies,
-                     int ranks, int seconds) {
+                     int ranks, int seconds, Halt halt) {
   const ScratchDirectory directory;
   const std::filesystem::path file = directory.path() / "model.lua";
-  std::ofstream(file) << replaced(replaced(script, "SEED", std::to_string(subject.seed)), "STACK",
-                                  strategies);
+  std::string text = replaced(script, "SEED", std::to_string(subject.seed));
+  text = replaced(std::move(text), "STACK", strategies);
+  text = replaced(std::move(text), "CHECKPOINT",
+                  halt == Halt::none ? "" : (directory.path() / "saved").string());
+  std::ofstream(file) << text;
   const Ended ended = run_self(
       {"run", "-n", std::to_string(ranks), file.string()},
       {"ORRERY_PLUGIN_PATH=" + (with_plugin ? subject.path.string() : ""), "ORRERY_DEADLINE=10"},

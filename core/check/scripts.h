@@ -34,9 +34,12 @@ struct ScriptRun {
   std::string lines(const std::string& beginning) const;
 };
 
+// Whether the training is saved after its first half and another goes on from there.
+enum class Halt { none, saved_and_loaded };
+
 // Trains on n ranks under the strategies, Lua expressions with commas between ("" for none). The
 // plugin is in front of the search path, or not in it.
 ScriptRun run_script(const Subject& subject, bool with_plugin, const std::string& strategies,
-                     int ranks, int seconds = 60);
+                     int ranks, int seconds = 60, Halt halt = Halt::none);
 
 }  // namespace orrery::judge

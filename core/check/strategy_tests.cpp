@@ -38,7 +38,7 @@ void describe_in(const Subject& subject, Fit fit) {
   query->reduced_elements = 100, query->reduced_bytes = 400, query->nodes = 1,
   query->total_nodes = 2;
   Guarded<orr_prediction> prediction({}, fit);
-  check(api.predict(api.self, query.get(), prediction.get()));
+  if (api.predict) check(api.predict(api.self, query.get(), prediction.get()));
   if (!info.tail_intact() || !prediction.tail_intact())
     throw Fault("types.h: structs carry their size", "nothing written beyond what the plugin knows",
                 "bytes of a newer host's were overwritten");
@@ -126,8 +126,9 @@ struct Training {
 
 class Trainings {
  public:
-  explicit Trainings(const Subject& subject)
+  explicit Trainings(const Subject& subject, Halt halt = Halt::none)
       : subject_(subject),
+        halt_(halt),
         stack_(stack_of(subject)),
         alone_(run_script(subject, false, "", 1)),
         patience_(10 + static_cast<int>(20 * alone_.seconds)) {}
@@ -166,8 +167,9 @@ class Trainings {
 
  private:
   Training attempt(const std::string& front, int ranks) const {
-    const ScriptRun run = run_script(
-        subject_, true, (front.empty() ? "" : call(front) + ", ") + stack_, ranks, patience_);
+    const ScriptRun run =
+        run_script(subject_, true, (front.empty() ? "" : call(front) + ", ") + stack_, ranks,
+                   patience_, halt_);
     if (run.code == 0 && !run.bits().empty()) return {run, ""};
     if (refuses(run, {subject_.name(), front})) return {{}, run.output};
     throw Fault(contract_,
@@ -179,6 +181,7 @@ class Trainings {
 
   static constexpr const char* contract_ = "strategy.h: transform";
   const Subject& subject_;
+  const Halt halt_;
   const std::string stack_;
   const ScriptRun alone_;
   const int patience_;  // seconds
@@ -219,6 +222,23 @@ void predictions(const Subject& subject) {
   }
 }
 
+// What it keeps is saved: a run that is continued from a checkpoint has the bits of one that never
+// stopped.
+void continues(const Subject& subject) {
+  const Trainings whole(subject), halted(subject, Halt::saved_and_loaded);
+  for (int ranks : {2, 3}) {
+    const std::optional<ScriptRun> one = whole.on(ranks).run, two = halted.on(ranks).run;
+    if (!one || !two) continue;
+    if (one->bits() != two->bits())
+      throw Fault("strategy.h: orr_state_desc, \"part of checkpoints and plans\"",
+                  fmt::format("on {} ranks, saved and loaded after two steps, what steps without a "
+                              "halt give: {}",
+                              ranks, one->bits()),
+                  two->bits());
+    return;
+  }
+}
+
 }  // namespace
 
 std::vector<Test> strategy_tests() {
@@ -226,7 +246,8 @@ std::vector<Test> strategy_tests() {
           {"strategy.exact_structs", 10, exact_structs},
           {"strategy.longer_structs", 10, longer_structs},
           {"strategy.values", 120, values},
-          {"strategy.predictions", 120, predictions}};
+          {"strategy.predictions", 120, predictions},
+          {"strategy.continues", 120, continues}};
 }
 
 }  // namespace orrery::judge

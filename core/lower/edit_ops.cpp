@@ -165,6 +165,7 @@ int32_t updated(orr_program* e, int32_t state) {
 
 orr_status* exchange(orr_program* e, const char* axis, const orr_gradient_hook* hook) {
   return guarded([&] {
+    const auto mine = kept(*hook);
     if (e->forward) fail(ORR_INVALID, "gradients are there after differentiation only");
     if (!has_axis(e->spread->batch_axis, axis) || !*axis)
       fail(ORR_INVALID, "axis '{}' does not deal the batch: nothing is summed over it", axis);
@@ -174,7 +175,7 @@ orr_status* exchange(orr_program* e, const char* axis, const orr_gradient_hook* 
              other.cause);
     e->spread->exchanges.push_back(
         {axis, e->strategy, e->use->line,
-         [kept = kept(*hook), use = *e->use, spread = e->spread, states = e->states](
+         [kept = mine, use = *e->use, spread = e->spread, states = e->states](
              Program& p, const std::shared_ptr<State>& param, ValueId gradient) {
            orr_program now{&p, spread, use.name, &use, states};
            int32_t out = kNone;
@@ -217,11 +218,12 @@ orr_status* average(orr_program* e, const char* axis, int32_t every, int32_t sta
 
 orr_status* every(orr_program* e, int32_t every, int32_t rounds, const orr_program_hook* hook) {
   return guarded([&] {
+    const auto mine = kept(*hook);
     if (every < 1) fail(ORR_INVALID, "every {} steps: give at least 1", every);
     if (rounds < 1) fail(ORR_INVALID, "{} rounds: give at least 1", rounds);
     if (e->forward) fail(ORR_INVALID, "programs are written after differentiation only");
     e->spread->periodic.push_back({e->strategy, e->use->line, every,
-                                   [kept = kept(*hook), use = *e->use, spread = e->spread,
+                                   [kept = mine, use = *e->use, spread = e->spread,
                                     states = e->states](Program& p, int round) {
                                      orr_program now{&p, spread, use.name, &use, states};
                                      check(kept->write(kept->arg, &now, &edit_table, round),

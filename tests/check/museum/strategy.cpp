@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bad strategies.
+// Bad strategies that say they are EXACT.
+#include "data_strategy.cpp"
 #include "fault.h"
-#include "good_strategy.cpp"
 #pragma pop_macro("ORR_PLUGIN")
 
 #include <unistd.h>

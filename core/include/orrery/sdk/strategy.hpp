@@ -14,7 +14,7 @@ namespace orr {
 // A table without `schedule` and `transform_forward`; set those that the strategy has.
 constexpr orr_strategy_api strategy_table(decltype(orr_strategy_api::describe) describe,
                                           decltype(orr_strategy_api::transform) transform,
-                                          decltype(orr_strategy_api::predict) predict) {
+                                          decltype(orr_strategy_api::predict) predict = nullptr) {
   orr_strategy_api table{};
   table.size = sizeof table;
   table.describe = describe, table.transform = transform, table.predict = predict;

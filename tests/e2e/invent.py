@@ -2,7 +2,7 @@
 """Copies the source of a strategy under names that nobody has heard of: its own and those of the axes
 that it makes, backwards.
 
-Arguments: a strategy plugin's source, the copy.
+Arguments: the strategy's name, the folder of the copies, the plugin's sources.
 """
 import pathlib
 import re
@@ -13,17 +13,19 @@ AXES = [re.compile(p) for p in (r'\baxis\(\s*[\w.>-]+,\s*"(\w+)"', r'draft:axis\
                                 r'halve\([^;]*?"[\w.]+",\s*"[\w.]+",\s*"([\w.]+)"')]
 
 
-def names(stem, text):
+def names(name, text):
     """{name: invented}: the strategy's and its axes'."""
-    return {name: name[::-1] for name in {stem, *(n for p in AXES for n in p.findall(text))}}
+    return {known: known[::-1] for known in {name, *(n for p in AXES for n in p.findall(text))}}
 
 
-def invent(stem, text):
-    """The text with each literal that is one of its names as another."""
-    known = names(stem, text)
+def invent(name, text, whole=""):
+    """The text, which is part of `whole`, with each literal that is one of its names as another."""
+    known = names(name, whole or text)
     return re.sub(r'"([\w.]+)"', lambda m: f'"{known.get(m[1], m[1])}"', text)
 
 
 if __name__ == "__main__":
-    source, copy = map(pathlib.Path, sys.argv[1:])
-    copy.write_text(invent(source.stem, source.read_text()))
+    name, folder, *sources = sys.argv[1:]
+    texts = {pathlib.Path(source).name: pathlib.Path(source).read_text() for source in sources}
+    for file, text in texts.items():
+        (pathlib.Path(folder) / f"{name}_{file}").write_text(invent(name, text, "".join(texts.values())))

@@ -16,7 +16,8 @@ from program import HERE, SOURCE, orrery
 from sweep import Sweep, Training
 
 LUA = {path.stem: path.read_text() for path in (SOURCE / "scripts/orrery/strategy").glob("*.lua")}
-PLUGINS = {path.stem: path.read_text() for path in (SOURCE / "plugins/strategy").glob("*.cpp")}
+PLUGINS = {path.stem: "".join(p.read_text() for p in ([path] if path.is_file() else path.glob("*.cpp")))
+           for path in (SOURCE / "plugins/strategy").iterdir()}
 COPIES = [pathlib.Path(word).resolve() for word in sys.argv[2:]]
 PARTS = 'modules = { { "tok", "blocks.1" }, { "blocks.2-4", "head" } }'
 
@@ -26,7 +27,7 @@ STACKS = [
         "data{}, accumulate{}", "adasum{}", "average{ every = 2, states = true }", "diloco{ every = 2 }", "easgd{ every = 2 }",
         "gossip{}", f"place{{ {PARTS} }}", "powersgd{ rank = 2 }", "quantized{}", "topk{ fraction = 4 }",
         "data{}", "data{}, zero{}", "data{}, zero{ stage = 3 }", "data{}, zero{ stage = 2, group = 1 }", "pipeline{}",
-        "data{}, precision{}", "data{}, recompute{}", "tensor{}", "tensor{ chunks = 4 }", "server{}",
+        "data{}, precision{}", "data{}, recompute{}", "tensor{}", "tensor{ chunks = 4 }", "server{}", "server{ mode = 'stale' }",
         "diloco{ size = 1, every = 2 }, data{}, zero{}")),
     *((call, "switch.lua") for call in ("context{ kind = 'ulysses' }", "expert{}")),
 ]

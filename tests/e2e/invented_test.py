@@ -27,7 +27,7 @@ STACKS = [
         "data{}, accumulate{}", "adasum{}", "average{ every = 2, states = true }", "diloco{ every = 2 }", "easgd{ every = 2 }",
         "gossip{}", f"place{{ {PARTS} }}", "powersgd{ rank = 2 }", "quantized{}", "topk{ fraction = 4 }",
         "data{}", "data{}, zero{}", "data{}, zero{ stage = 3 }", "data{}, zero{ stage = 2, group = 1 }", "pipeline{}",
-        "data{}, precision{}", "data{}, recompute{}", "tensor{}", "tensor{ chunks = 4 }", "server{}",
+        "data{}, precision{}", "data{}, recompute{}", "tensor{}", "tensor{ chunks = 4 }", "server{}", "server{ mode = 'stale' }",
         "diloco{ size = 1, every = 2 }, data{}, zero{}")),
     *((call, "switch.lua") for call in ("context{ kind = 'ulysses' }", "expert{}")),
 ]

@@ -21,8 +21,8 @@
 #include <orrery/sdk/pieces.hpp>
 #include <orrery/sdk/strategy.hpp>
 
-#include "server/say.h"
-#include "server/worker.h"
+#include "say.h"
+#include "worker.h"
 
 namespace {
 

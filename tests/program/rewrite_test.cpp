@@ -258,7 +258,7 @@ TEST(OrrProgram, WritesHooks) {
   ASSERT_TRUE(decides_over_step(spread));
   const Measured measured =
       step.update(m.p, spread.gradient_axis(), spread.exchanges, decides_over_step(spread));
-  complete_step(m.p, spread, true, measured);
+  complete_step(m.p, spread, 1, true, measured);
   EXPECT_EQ(decided, 1);
   ASSERT_EQ(states.count("own.w.kept"), 1u);
   EXPECT_EQ(states.at("own.w.kept")->varying, "line");

@@ -36,7 +36,7 @@ orr_status* bad_state(orr_program* of, const orr_state_desc* desc, int32_t* out)
   orr_state_desc bent = *desc;
   const std::string anew = desc->name + std::to_string(compiled);
   if (fault("names_states_anew")) bent.name = anew.c_str();
-  if (fault("has_a_state_for_all_that_differs")) bent.varying = "";
+  if (fault("shares_a_state_that_differs")) bent.varying = "";
   return real->state(of, &bent, out);
 }
 

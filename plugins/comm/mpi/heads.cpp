@@ -40,11 +40,6 @@ Head* Heads::place(int peer) {
   return &to.slot(end.sent + 1).head;
 }
 
-bool Heads::may_lend(int peer) const {
-  const uint64_t last = ends_[peer].loans[next(peer) % slots];
-  return last == 0 || back(peer, last) != Back::no;
-}
-
 void Heads::send(int peer, bool lends) {
   const uint64_t number = ++ends_[peer].sent;
   if (lends) ends_[peer].loans[number % slots] = number;
@@ -52,9 +47,10 @@ void Heads::send(int peer, bool lends) {
   shared::claim(&lane(rank_, peer).slot(number + 1));
 }
 
-Back Heads::back(int peer, uint64_t number) const {
+Back Heads::back(int peer, uint64_t number) {
   const uint64_t last = lane(rank_, peer).slot(number).back.load(std::memory_order_acquire);
   if (last / 2 != number) return Back::no;
+  ends_[peer].loans[number % slots] = 0;
   return last % 2 == 0 ? Back::used : Back::unused;
 }
 

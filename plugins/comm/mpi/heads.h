@@ -42,10 +42,11 @@ class Heads {
   // Where to write the next head to `peer`, or null while there is no room; send shows it.
   Head* place(int peer);
   uint64_t next(int peer) const { return ends_[peer].sent + 1; }
-  // Whether that head may lend: its slot's last loan has come back.
-  bool may_lend(int peer) const;
+  // Whether that head may lend: `back` has told that its slot's last loan came back. A slot has room
+  // for one answer.
+  bool may_lend(int peer) const { return ends_[peer].loans[next(peer) % slots] == 0; }
   void send(int peer, bool lends);
-  Back back(int peer, uint64_t number) const;
+  Back back(int peer, uint64_t number);
   // What was lent is not to be touched any more.
   void close();
 
@@ -61,7 +62,7 @@ class Heads {
   struct End {
     uint64_t sent = 0, seen = 0;  // heads to the peer, and how many it was last seen to have taken
     uint64_t taken = 0;           // heads from the peer
-    uint64_t loans[slots] = {};   // the last of each slot
+    uint64_t loans[slots] = {};   // that of each slot, until it is known to be back; 0: none
   };
   Lane& lane(int from, int to) const;
 

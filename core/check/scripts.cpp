@@ -29,19 +29,12 @@ local Model = nn.module("Model", function(m)
   return function(ids) return m.head(m.norm(m.blocks(m.tok(ids)))) end
 end)
 
-local function begin()
-  local model = Model()
-  return model, orrery.compile(function(b) return nn.cross_entropy(model(b.x), b.y) end, {
-    params = model, optimizer = optim.adamw { lr = 1e-2 }, clip = 0.5, microbatches = 6, strategy = { STACK },
-  })
-end
-local model, run = begin()
-for step = 1, 4 do
-  if step == 3 and "CHECKPOINT" ~= "" then
-    run:save "CHECKPOINT"
-    model, run = begin()
-    run:load "CHECKPOINT"
-  end
+local model = Model()
+local run = orrery.compile(function(b) return nn.cross_entropy(model(b.x), b.y) end, {
+  params = model, optimizer = optim.adamw { lr = 1e-2 }, clip = 0.5, microbatches = 6, strategy = { STACK },
+})
+if "LOAD" ~= "" then run:load "LOAD" end
+for step = run.steps + 1, "SAVE" ~= "" and 2 or 4 do
   local x, y = {}, {}
   for i = 1, step == 4 and 9 or 12 do
     x[i], y[i] = {}, {}
@@ -50,6 +43,10 @@ for step = 1, 4 do
   local loss = run:step { x = orrery.tensor(x, "i32"), y = orrery.tensor(y, "i32") }
   local mean = loss:mean()
   if orrery.world.rank == 0 then print(("bits loss %.17g"):format(mean)) end
+end
+if "SAVE" ~= "" then
+  run:save "SAVE"
+  return
 end
 local digest, used = orrery.digest(model), run:counters()
 if orrery.world.rank == 0 then print("bits digest " .. digest) end
@@ -90,17 +87,24 @@ std::string ScriptRun::lines(const std::string& beginning) const {
 ScriptRun run_script(const Subject& subject, bool with_plugin, const std::string& strategies,
                      int ranks, int seconds, Halt halt) {
   const ScratchDirectory directory;
-  const std::filesystem::path file = directory.path() / "model.lua";
-  std::string text = replaced(script, "SEED", std::to_string(subject.seed));
-  text = replaced(std::move(text), "STACK", strategies);
-  text = replaced(std::move(text), "CHECKPOINT",
-                  halt == Halt::none ? "" : (directory.path() / "saved").string());
-  std::ofstream(file) << text;
-  const Ended ended = run_self(
-      {"run", "-n", std::to_string(ranks), file.string()},
-      {"ORRERY_PLUGIN_PATH=" + (with_plugin ? subject.path.string() : ""), "ORRERY_DEADLINE=10"},
-      seconds);
-  return {ended.late ? ORR_DEADLINE : ended.code, ended.seconds, ended.output};
+  const std::string saved = (directory.path() / "saved").string();
+  const auto run = [&](const std::string& load, const std::string& save) -> ScriptRun {
+    const std::filesystem::path file = directory.path() / "model.lua";
+    std::string text = replaced(script, "SEED", std::to_string(subject.seed));
+    text = replaced(std::move(text), "STACK", strategies);
+    text = replaced(replaced(std::move(text), "LOAD", load), "SAVE", save);
+    std::ofstream(file) << text;
+    const Ended ended = run_self(
+        {"run", "-n", std::to_string(ranks), file.string()},
+        {"ORRERY_PLUGIN_PATH=" + (with_plugin ? subject.path.string() : ""), "ORRERY_DEADLINE=10"},
+        seconds);
+    return {ended.late ? ORR_DEADLINE : ended.code, ended.seconds, ended.output};
+  };
+  if (halt == Halt::none) return run("", "");
+  const ScriptRun first = run("", saved);
+  if (first.code != 0) return first;
+  const ScriptRun rest = run(saved, "");
+  return {rest.code, first.seconds + rest.seconds, first.output + rest.output};
 }
 
 }  // namespace orrery::judge

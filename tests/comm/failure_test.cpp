@@ -59,11 +59,10 @@ TEST_P(Failing, FrozenPeerIsNamedBySurvivors) {
 TEST_P(Failing, PeerThatFreezesInALargeTreeIsNamedBySurvivors) {
   const auto outcome =
       run(GetParam(), 4, "falls in a tree", std::to_string(SIGSTOP) + " 100000", deadline("1"));
-  // The launcher ends it for the first who names it, perhaps before the others have looked.
+  // The launcher, which has the same deadline, may have ended it before they look.
   const int silent = count(outcome.output,
                            "rank 3 has not answered for 1 s in tree_all_reduce 'bucket 3'"),
             ended = count(outcome.output, "rank 3 died in tree_all_reduce 'bucket 3'");
-  EXPECT_GE(silent, std::min(1, speakers(3))) << outcome.output;
   EXPECT_GE(silent + ended, speakers(3)) << outcome.output;
   EXPECT_LT(outcome.seconds, 6 + patience());
 }

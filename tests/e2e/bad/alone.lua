@@ -4,8 +4,8 @@ local orrery = require "orrery"
 local seconds = orrery.args { seconds = 1 }.seconds
 local world = orrery.world
 for step = 1, 2 do
-  local till = orrery.time() + seconds
-  while world.rank == 0 and orrery.time() < till do end -- here
+  local till = os.time() + seconds
+  while world.rank == 0 and os.time() < till do end -- here
   world:barrier()
 end
 orrery.log("together")

@@ -42,8 +42,8 @@ class Heads {
   // Where to write the next head to `peer`, or null while there is no room; send shows it.
   Head* place(int peer);
   uint64_t next(int peer) const { return ends_[peer].sent + 1; }
-  // Whether that head may lend: `back` has told that its slot's last loan came back. A slot has room
-  // for one answer.
+  // Whether that head may lend: `back` has told that its slot's last loan came back. A slot has
+  // room for one answer.
   bool may_lend(int peer) const { return ends_[peer].loans[next(peer) % slots] == 0; }
   void send(int peer, bool lends);
   Back back(int peer, uint64_t number);

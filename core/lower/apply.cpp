@@ -76,8 +76,7 @@ void check_one_for_all(const Spread& spread, const CompleteHook& hook) {
   if (!hook.decides || (spread.apart.empty() && !spread.driving.on())) return;
   fail(ORR_INVALID,
        "{}{} lets ranks train alone, which would each need another {}, that of strategy.{} being "
-       "one "
-       "for all: leave one of the two out",
+       "one for all: leave one of the two out",
        hook.line.empty() ? "" : hook.line + ": ",
        spread.driving.on() ? "strategy." + spread.driving.cause : "axis '" + spread.apart + "'",
        hook.what, hook.cause);
@@ -89,6 +88,26 @@ void call_complete(Program& p, const CompleteHook& hook, const Measured& measure
   call_hook(hook.line,
             [&] { hook.call(p, measured.loss, hook.decides ? measured.squared_norm : kNone); });
   p.set_phase(phase);
+}
+
+// Those that decide over the whole step come last.
+void call_completing(Program& p, Spread& spread, const Measured& measured) {
+  for (const CompleteHook& hook : spread.completing) check_one_for_all(spread, hook);
+  for (bool deciding : {false, true})
+    for (const CompleteHook& hook : spread.completing)
+      if (hook.decides == deciding) call_complete(p, hook, measured);
+  spread.completing.clear();
+}
+
+// Where parameters alone are cut, ops work on parts of what they find: activations that a strategy
+// places are then moved within a rank's part.
+void order_placings(const Program& p, Spread& spread) {
+  std::stable_partition(spread.placed.begin(), spread.placed.end(),
+                        [](const Placing& placing) { return placing.values.empty(); });
+  const CutProgram cut = cut_program(p, spread, 0);
+  if (spread.placed.size() > 1) check_exchanges(p, spread);
+  for (const std::string& remark : cut.remarks) spread.remarks.push_back(remark);
+  for (Placing& placing : spread.placed) placing.segments = cut.segments;
 }
 
 // The states of a step as another program begins with them.
@@ -170,11 +189,7 @@ bool decides_over_step(const Spread& spread) {
 void complete_step(Program& p, Spread& spread, int64_t leaves, bool training,
                    const Measured& measured) {
   if (!training) spread.periodic.clear(), spread.completing.clear(), spread.driving = {};
-  for (const CompleteHook& hook : spread.completing) check_one_for_all(spread, hook);
-  for (bool deciding : {false, true})
-    for (const CompleteHook& hook : spread.completing)
-      if (hook.decides == deciding) call_complete(p, hook, measured);
-  spread.completing.clear();
+  call_completing(p, spread, measured);
   check_whole_batch(p, spread);
   if (!spread.pipe_axis.empty()) {
     for (Op& op : p.mutable_ops())
@@ -188,16 +203,7 @@ void complete_step(Program& p, Spread& spread, int64_t leaves, bool training,
          "strategy.{} leaves ranks without leaves, which has no order in time: leave out what "
          "orders leaves",
          spread.idler);
-  if (!spread.placed.empty()) {
-    // Where parameters alone are cut, ops work on parts of what they find: activations that a
-    // strategy places are then moved within a rank's part.
-    std::stable_partition(spread.placed.begin(), spread.placed.end(),
-                          [](const Placing& placing) { return placing.values.empty(); });
-    const CutProgram cut = cut_program(p, spread, 0);
-    if (spread.placed.size() > 1) check_exchanges(p, spread);
-    for (const std::string& remark : cut.remarks) spread.remarks.push_back(remark);
-    for (Placing& placing : spread.placed) placing.segments = cut.segments;
-  }
+  if (!spread.placed.empty()) order_placings(p, spread);
   tell_states(p, spread.apart);
   group_collectives(p);
   if (!spread.exchanges.empty()) keep_exchanged_whole(p, spread), gather_for_rigid(p, spread);

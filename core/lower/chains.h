@@ -43,7 +43,7 @@ bool reads_whole(const Program& p, const Op& op);
 // Has sums that a hook exchanges over some of the axes stay whole on the others.
 void keep_exchanged_whole(Program& p, const Spread& spread);
 // Has ops of an update that cannot work on pieces read their tensors whole, on every rank that has
-// a piece. For programs that run seldom: it takes time and memory.
+// a piece: it takes time and memory. For what strategies write, who know nothing of pieces.
 void gather_for_rigid(Program& p, const Spread& spread);
 // Whether this op is a sum over the batch that ranks must add up.
 bool is_exchanged_total(const Program& p, const Op& op);

@@ -116,8 +116,7 @@ orr_status* life(orr_program* e, int32_t value, const char*, int32_t life) {
     if (life < ORR_LIFE_HOST)
       fail(ORR_UNIMPLEMENTED,
            "strategy.{} was built for lives of activations that have left the editing table: build "
-           "it "
-           "anew on copy and replace (strategy.h)",
+           "it anew on copy and replace (strategy.h)",
            e->strategy);
     if (v.batch == Batch::sharded) v.tier = life == ORR_LIFE_DISK ? Tier::disk : Tier::host;
   });

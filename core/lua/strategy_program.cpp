@@ -4,6 +4,7 @@
 // otherwise. Arithmetic of tensors adds ops as well.
 #include <map>
 
+#include "base/error.h"
 #include "lower/abi_op.h"
 #include "lower/edit_table.h"
 #include "lua/api.h"
@@ -67,7 +68,9 @@ std::vector<int32_t> made_by(lua_State* L, Add&& add) {
   std::vector<int32_t> out(64);
   int32_t n = 0;
   orrery::check(add(out.data(), static_cast<int32_t>(out.size()), &n));
-  out.resize(static_cast<size_t>(n), kNone);
+  if (static_cast<size_t>(n) > out.size())
+    fail(ORR_UNIMPLEMENTED, "an op of {} outputs: a draft adds ops of {} at most", n, out.size());
+  out.resize(static_cast<size_t>(n));
   luaL_checkstack(L, n, "the outputs of an op");
   return out;
 }

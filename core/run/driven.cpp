@@ -50,6 +50,7 @@ struct Driven::Calls {
 
   static int64_t samples(void* self, int32_t piece) {
     const Driven& d = of(self);
+    if (!d.at_hand_ || piece < 0 || static_cast<size_t>(piece) >= d.pieces_.size()) return -1;
     const auto& [first, last] = d.pieces_[static_cast<size_t>(piece)];
     return d.samples(first, last, *d.at_hand_->batch);
   }

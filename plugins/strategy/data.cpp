@@ -2,9 +2,10 @@
 //
 // Data parallelism: every rank holds all parameters and computes its share of the batch; gradients
 // are summed in buckets that start while backward still runs. EXACT: the sum is the canonical tree
-// over microbatches (design section 8), the same bits on any number of ranks.
+// over microbatches (orrery/ops.h, LEAVES), the same bits on any number of ranks.
 // Li et al., "PyTorch Distributed", VLDB 2020, for buckets and overlap.
 #include <orrery/sdk/pieces.hpp>
+#include <orrery/sdk/program.hpp>
 #include <orrery/sdk/strategy.hpp>
 
 namespace {
@@ -23,35 +24,21 @@ orr_status* describe(void*, orr_strategy_info* out) {
   });
 }
 
-struct Editing {
-  orr_program* program;
-  const orr_edit* edit;
-  int64_t bucket;
-};
-
-orr_status* place_batch(void* arg, int32_t value, const orr_value_info*) {
-  auto* e = static_cast<Editing*>(arg);
-  return e->edit->place(e->program, value, "data", 0);
-}
-
-orr_status* reduce_gradient(void* arg, int32_t value, const orr_value_info*) {
-  auto* e = static_cast<Editing*>(arg);
-  return e->edit->reduce(e->program, value, "data", e->bucket);
-}
-
 orr_status* transform(void*, orr_program* program, const orr_edit* edit,
                       const orr_options* options) {
   return orr::guard([&] {
-    int64_t size = options->integer(options->self, "size", 0);
-    int64_t bucket = options->integer(options->self, "bucket", 26214400);
+    const orr::Program p(program, edit);
+    const int64_t size = options->integer(options->self, "size", 0);
+    const int64_t bucket = options->integer(options->self, "bucket", 26214400);
     if (size < 0) throw orr::Error(ORR_INVALID, "size " + std::to_string(size) + " is negative");
     if (bucket < 1)
       throw orr::Error(ORR_INVALID,
                        "bucket of " + std::to_string(bucket) + " bytes: give at least 1");
-    Editing editing{program, edit, bucket};
-    orr::check(edit->axis(program, "data", static_cast<int32_t>(size)));
-    orr::check(edit->each(program, 1u << ORR_ROLE_BATCH, &editing, place_batch));
-    orr::check(edit->each(program, 1u << ORR_ROLE_GRAD, &editing, reduce_gradient));
+    p.axis("data", static_cast<int32_t>(size));
+    p.each(1u << ORR_ROLE_BATCH,
+           [&](orr::Value field, const orr_value_info&) { p.place(field, "data", 0); });
+    p.each(1u << ORR_ROLE_GRAD,
+           [&](orr::Value gradient, const orr_value_info&) { p.reduce(gradient, "data", bucket); });
   });
 }
 

@@ -65,8 +65,8 @@ typedef struct orr_driver_host {
   orr_status* (*state)(void* self, const char* name, orr_buffer* out);
 
   /* -- in a session ---- */
-  /* How many samples of the batch at hand lie in a piece: leaves may be padded. Valid in `step`.
-   * [main thread] */
+  /* How many samples of the batch at hand lie in a piece: leaves may be padded. Valid in `step`; -1
+   * outside of it, and where there is no such piece. [main thread] */
   int64_t (*samples)(void* self, int32_t piece);
   /* Runs the step on a piece of the batch at hand; `outputs` gets n_outputs numbers: means over
    * those samples. Valid in `step`. [main thread] */

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "say.h"
+#include "error.h"
 
 namespace server {
 namespace {

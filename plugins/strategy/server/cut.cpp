@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "say.h"
+#include "error.h"
 
 namespace server {
 namespace {

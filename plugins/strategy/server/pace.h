@@ -28,8 +28,9 @@ struct Pace {
 
 using LeafRange = std::pair<int64_t, int64_t>;  // [first, last)
 
-// The leaves that each push of a rank is a sum of, in the order of the leaves: its tree nodes if
-// servers add them, else one range. `leaf_first` as in orr_driver_host.
+// What each push of a rank sums the gradients of, as ranges of microbatches (leaves of the tree of
+// sums, orrery/ops.h), in their order: its nodes of the tree if servers add these, else all that it
+// has. `leaf_first` as in orr_driver_host.
 inline std::vector<LeafRange> pushed_leaves(const Pace& pace,
                                             const std::vector<int64_t>& leaf_first, int rank) {
   int64_t at = leaf_first[static_cast<size_t>(rank)];

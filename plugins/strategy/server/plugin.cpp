@@ -21,7 +21,7 @@
 #include <orrery/sdk/pieces.hpp>
 #include <orrery/sdk/strategy.hpp>
 
-#include "say.h"
+#include "error.h"
 #include "worker.h"
 
 namespace {
@@ -50,23 +50,6 @@ orr_status* describe(void*, orr_strategy_info* out) {
   });
 }
 
-struct Editing {
-  orr_program* program;
-  const orr_edit* edit;
-  int64_t bucket;
-};
-
-orr_status* place_batch(void* arg, int32_t value, const orr_value_info*) {
-  auto* e = static_cast<Editing*>(arg);
-  return e->edit->place(e->program, value, "data", 0);
-}
-
-// For gradients that no server can own alone: of scalars, and of weights that several stages use.
-orr_status* reduce_gradient(void* arg, int32_t value, const orr_value_info*) {
-  auto* e = static_cast<Editing*>(arg);
-  return e->edit->reduce(e->program, value, "data", e->bucket);
-}
-
 // Of each parameter, in their order.
 std::vector<orr::Owned> owners_of(const std::vector<orr::Param>& params, int32_t servers,
                                   int64_t bucket) {
@@ -75,15 +58,16 @@ std::vector<orr::Owned> owners_of(const std::vector<orr::Param>& params, int32_t
   return orr::deal_to_owners(bytes, servers, bucket);
 }
 
-// Servers that take part in every step.
-void train_together(const Editing& e, int32_t servers) {
-  orr::check(
-      e.edit->each(e.program, 1u << ORR_ROLE_GRAD, const_cast<Editing*>(&e), reduce_gradient));
-  const std::vector<orr::Param> params = orr::params_of(e.program, e.edit);
-  const std::vector<orr::Owned> dealt = owners_of(params, servers, e.bucket);
+// Servers that take part in every step. Gradients that no server can own alone, of scalars and of
+// weights that several stages use, are summed for all.
+void train_together(const orr::Program& p, int32_t servers, int64_t bucket) {
+  p.each(1u << ORR_ROLE_GRAD,
+         [&](orr::Value gradient, const orr_value_info&) { p.reduce(gradient, "data", bucket); });
+  const std::vector<orr::Param> params = orr::params_of(p.raw(), p.edit());
+  const std::vector<orr::Owned> dealt = owners_of(params, servers, bucket);
   for (size_t i = 0; i < dealt.size(); ++i) {
     orr_shard how = {sizeof how, ORR_SHARD_STATE, "data", dealt[i].unit, dealt[i].owner, 0, 0};
-    orr::check(e.edit->shard(e.program, params[i].value, &how));
+    orr::check(p.edit()->shard(p.raw(), params[i].value, &how));
   }
 }
 
@@ -132,13 +116,12 @@ std::optional<server::Pace> pace_of(const orr_options* o) {
 }
 
 // The ranks that share the batch, and those that do not. Returns the number of servers.
-int32_t make_axis(const Editing& e, const orr_options* o) {
+int32_t make_axis(const orr::Program& p, const orr_options* o) {
   int64_t servers = o->integer(o->self, "servers", 1),
           dedicated = o->integer(o->self, "dedicated", 0);
   int64_t size = o->integer(o->self, "size", 0);
   if (size < 0) refuse("size ", size, " is negative");
-  orr::check(e.edit->axis(e.program, "data", static_cast<int32_t>(size)));
-  int32_t ranks = e.edit->axis_size(e.program, "data");
+  const int32_t ranks = p.axis("data", static_cast<int32_t>(size));
   if (servers < 1 || servers > ranks)
     refuse(servers, " servers among ", ranks, " ranks: give from 1 to ", ranks);
   if (dedicated != 0 && dedicated != 1)
@@ -147,14 +130,15 @@ int32_t make_axis(const Editing& e, const orr_options* o) {
     refuse(servers, " dedicated servers leave none of the ", ranks,
            " ranks to work: give dedicated = 0",
            ranks > 1 ? " or servers = " + std::to_string(ranks - 1) : "");
-  orr::check(e.edit->each(e.program, 1u << ORR_ROLE_BATCH, const_cast<Editing*>(&e), place_batch));
-  if (dedicated) orr::check(e.edit->idle(e.program, "data", static_cast<int32_t>(servers)));
+  p.each(1u << ORR_ROLE_BATCH,
+         [&](orr::Value field, const orr_value_info&) { p.place(field, "data", 0); });
+  if (dedicated) orr::check(p.edit()->idle(p.raw(), "data", static_cast<int32_t>(servers)));
   return static_cast<int32_t>(servers);
 }
 
-void say_what_it_sends(const Editing& e, const server::Pace& how) {
+void remark_traffic(const orr::Program& p, const server::Pace& how) {
   int64_t all = 0;
-  for (const orr::Param& p : orr::params_of(e.program, e.edit)) all += p.bytes;
+  for (const orr::Param& param : orr::params_of(p.raw(), p.edit())) all += param.bytes;
   const std::string text =
       how.bounded()
           ? server::text("a worker pushes gradients of ", all,
@@ -166,27 +150,27 @@ void say_what_it_sends(const Editing& e, const server::Pace& how) {
   const std::string memory =
       "; a server of its part has weights, optimizer state, and gradients" +
       std::string(how.bounded() ? " of every tree node, for each step ahead as well" : "");
-  orr::check(e.edit->diag(e.program, (text + memory).c_str()));
+  p.remark(text + memory);
 }
 
 // Servers of their own time.
-void train_apart(const Editing& e, int32_t servers, server::Pace how) {
-  const std::vector<orr::Param> params = orr::params_of(e.program, e.edit);
-  const std::vector<orr::Owned> dealt = owners_of(params, servers, e.bucket);
+void train_apart(const orr::Program& p, int32_t servers, int64_t bucket, server::Pace how) {
+  const std::vector<orr::Param> params = orr::params_of(p.raw(), p.edit());
+  const std::vector<orr::Owned> dealt = owners_of(params, servers, bucket);
   for (size_t i = 0; i < dealt.size(); ++i) how.owner[params[i].name] = dealt[i].owner;
   how.servers = servers;
-  say_what_it_sends(e, how);
-  orr::drive({e.program, e.edit}, std::make_unique<server::Worker>(std::move(how)),
-             server::kRemedy);
+  remark_traffic(p, how);
+  orr::drive(p, std::make_unique<server::Worker>(std::move(how)), server::kRemedy);
 }
 
 orr_status* transform(void*, orr_program* program, const orr_edit* edit, const orr_options* o) {
   return orr::guard([&] {
-    const Editing e{program, edit, o->integer(o->self, "bucket", 26214400)};
+    const orr::Program p(program, edit);
+    const int64_t bucket = o->integer(o->self, "bucket", 26214400);
     const std::optional<server::Pace> pace = pace_of(o);
-    if (e.bucket < 1) refuse("bucket of ", e.bucket, " bytes: give at least 1");
-    const int32_t servers = make_axis(e, o);
-    pace ? train_apart(e, servers, *pace) : train_together(e, servers);
+    if (bucket < 1) refuse("bucket of ", bucket, " bytes: give at least 1");
+    const int32_t servers = make_axis(p, o);
+    pace ? train_apart(p, servers, bucket, *pace) : train_together(p, servers, bucket);
   });
 }
 

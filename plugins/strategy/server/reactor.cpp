@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "say.h"
+#include "error.h"
 
 namespace server {
 namespace {
@@ -122,7 +122,7 @@ void Reactor::put(int rank, const std::byte* values) {
   for (int r = 0; pace_.bounded() && r < rank; ++r)
     first += static_cast<size_t>(ranges_[static_cast<size_t>(r)]);
   for (int i = 0; i < ranges_[static_cast<size_t>(rank)]; ++i) {
-    const orr::Parcel& to = arrived_[first + static_cast<size_t>(i)];
+    const orr::PackedStates& to = arrived_[first + static_cast<size_t>(i)];
     to.unpack(values);
     values += to.bytes();
   }

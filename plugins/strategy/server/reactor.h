@@ -85,9 +85,9 @@ class Reactor {
   const Pace& pace_;
   const orr_driver_host& host_;
   const std::string program_;
-  std::vector<int> ranges_;           // by rank: ranges of leaves that it pushes sums of
-  std::vector<orr::Parcel> arrived_;  // by range of leaves
-  orr::Parcel params_, masters_;
+  std::vector<int> ranges_;                 // by rank: pushes of a step, one for each range
+  std::vector<orr::PackedStates> arrived_;  // by range of leaves
+  orr::PackedStates params_, masters_;
   std::unique_ptr<ArrivalLog> log_;
   std::unique_ptr<Replay> replay_;
 

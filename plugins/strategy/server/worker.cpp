@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "say.h"
+#include "error.h"
 
 namespace server {
 namespace {
@@ -52,12 +52,12 @@ void Worker::open(const orr_driver_host& host) {
 
 // A group of two for each server and each other rank.
 void Worker::connect() {
-  lines_.resize(static_cast<size_t>(host_->ranks));
+  channels_.resize(static_cast<size_t>(host_->ranks));
   for (int s = 0; s < pace_.servers; ++s) {
     const Share& share = shares_[static_cast<size_t>(s)];
     Link& link = links_.emplace_back();
-    link.values = orr::Parcel(*host_, share.pushed);
-    link.weights = orr::Parcel(*host_, share.params);
+    link.values = orr::PackedStates(*host_, share.pushed);
+    link.weights = orr::PackedStates(*host_, share.params);
     link.outgoing.resize(pieces_.size() * link.values.bytes());
     for (int r = 0; r < host_->ranks; ++r) {
       if (r == s) continue;
@@ -65,8 +65,8 @@ void Worker::connect() {
       int32_t group = 0;
       orr::check(host_->split(host_->self, mine ? 0 : -1, host_->rank, &group));
       if (!mine) continue;
-      auto line = std::make_unique<Line>(*host_, group, host_->rank == s ? r : s);
-      (host_->rank == s ? lines_[static_cast<size_t>(r)] : link.line) = std::move(line);
+      auto channel = std::make_unique<Channel>(*host_, group, host_->rank == s ? r : s);
+      (host_->rank == s ? channels_[static_cast<size_t>(r)] : link.channel) = std::move(channel);
     }
   }
 }
@@ -74,8 +74,8 @@ void Worker::connect() {
 void Worker::begin(int64_t steps_done) {
   if (reactor_) reactor_->open(steps_done);
   for (int r = 0; r < host_->ranks && reactor_; ++r)
-    if (const Line* line = lines_[static_cast<size_t>(r)].get())
-      doors_.push_back(std::make_unique<Door>(*reactor_, *line, r, *host_));
+    if (const Channel* channel = channels_[static_cast<size_t>(r)].get())
+      handlers_.push_back(std::make_unique<Handler>(*reactor_, *channel, r, *host_));
   for (Link& link : links_) link.version = 0;
   open_ = true, begun_at_ = steps_done, clock_ = 0, pushes_ = asked_again_ = 0;
 }
@@ -122,19 +122,19 @@ void Worker::push() {
 }
 
 void Worker::push_to(Link& link) {
-  if (!link.line)
+  if (!link.channel)
     return reactor_->push(host_->rank, clock_ - 1, link.version, facts_, link.outgoing.data());
-  const Letter letter{Arrival::push, clock_ - 1, link.version};
-  link.line->send(&letter, sizeof letter, "letters");
-  link.line->send(facts_.data(), facts_.size() * sizeof(double), "numbers of a step");
-  link.line->send(link.outgoing.data(), link.outgoing.size(), "gradients");
+  const Request request{Arrival::push, clock_ - 1, link.version};
+  link.channel->send(&request, sizeof request, "requests");
+  link.channel->send(facts_.data(), facts_.size() * sizeof(double), "numbers of a step");
+  link.channel->send(link.outgoing.data(), link.outgoing.size(), "gradients");
 }
 
 void Worker::pull(Arrival::Kind kind) {
   for (Link& link : links_) {
     std::vector<std::byte> weights(link.weights.bytes());
     while ((link.version = weights_of(link, kind, weights.data())) < 0) {
-      if (link.line) ++asked_again_;
+      if (link.channel) ++asked_again_;
       if (reactor_) reactor_->check();
     }
     link.weights.unpack(weights.data());
@@ -143,12 +143,12 @@ void Worker::pull(Arrival::Kind kind) {
 
 // As Reactor::weights.
 int64_t Worker::weights_of(Link& link, Arrival::Kind kind, std::byte* to) {
-  if (!link.line) return reactor_->weights(kind, host_->rank, clock_, to);
-  const Letter letter{kind, clock_, 0};
-  link.line->send(&letter, sizeof letter, "letters");
+  if (!link.channel) return reactor_->weights(kind, host_->rank, clock_, to);
+  const Request request{kind, clock_, 0};
+  link.channel->send(&request, sizeof request, "requests");
   int64_t version = 0;
-  link.line->recv(&version, sizeof version, "version");
-  if (version >= 0) link.line->recv(to, link.weights.bytes(), "weights");
+  link.channel->recv(&version, sizeof version, "version");
+  if (version >= 0) link.channel->recv(to, link.weights.bytes(), "weights");
   return version;
 }
 
@@ -156,8 +156,8 @@ void Worker::settle() {
   if (pending_) push();
   pull(Arrival::end);
   uint64_t put_off = 0;
-  for (auto& door : doors_) put_off += door->close();
-  doors_.clear();
+  for (auto& handler : handlers_) put_off += handler->close();
+  handlers_.clear();
   if (reactor_) reactor_->check();
   open_ = false;
   predicted_ += sent_in_session(put_off);
@@ -172,24 +172,24 @@ void Worker::settle() {
 uint64_t Worker::sent_in_session(uint64_t put_off) const {
   const auto steps = static_cast<uint64_t>(clock_);
   const uint64_t pulls = steps > 0 ? (steps - 1) / static_cast<uint64_t>(pace_.pull) : 0;
-  uint64_t bytes = put_off * sizeof(int64_t) + asked_again_ * sizeof(Letter);
+  uint64_t bytes = put_off * sizeof(int64_t) + asked_again_ * sizeof(Request);
   for (const Link& link : links_) {
-    if (!link.line) continue;
-    bytes += (works() ? pushes_ + pulls + 1 : 1) * sizeof(Letter);
+    if (!link.channel) continue;
+    bytes += (works() ? pushes_ + pulls + 1 : 1) * sizeof(Request);
     if (works()) bytes += pushes_ * (facts_.size() * sizeof(double) + link.outgoing.size());
   }
   for (int r = 0; r < host_->ranks; ++r) {
-    if (!lines_[static_cast<size_t>(r)]) continue;
+    if (!channels_[static_cast<size_t>(r)]) continue;
     const bool worker = host_->leaf_first[r + 1] > host_->leaf_first[r];
     bytes += (worker ? pulls + 1 : 1) * (sizeof(int64_t) + reactor_->weight_bytes());
   }
   return bytes;
 }
 
-// A door may wait for a turn that never comes: no message would wake it.
+// A handler may wait for its turn in vain: no message would wake it.
 void Worker::stop(const std::string& why) {
   if (reactor_) reactor_->stop(std::make_exception_ptr(orr::Error(ORR_RETRY, why)));
-  doors_.clear();
+  handlers_.clear();
 }
 
 }  // namespace server

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "door.h"
+#include "handler.h"
 
 namespace server {
 
@@ -26,9 +26,9 @@ class Worker : public orr::Driver {
   uint64_t predicted() const override { return predicted_; }
 
  private:
-  struct Link {                  // to one server
-    std::unique_ptr<Line> line;  // null: it is on this rank
-    orr::Parcel values, weights;
+  struct Link {                        // to one server
+    std::unique_ptr<Channel> channel;  // null: it is on this rank
+    orr::PackedStates values, weights;
     std::vector<std::byte> outgoing;  // values, range by range
     int64_t version = 0;              // of the weights here
   };
@@ -49,8 +49,8 @@ class Worker : public orr::Driver {
   std::vector<int32_t> pieces_;       // of this rank: one for each range of leaves that it pushes
   std::vector<Link> links_;           // by server
   std::unique_ptr<Reactor> reactor_;  // null: this rank is no server
-  std::vector<std::unique_ptr<Line>> lines_;  // of the reactor, by rank
-  std::vector<std::unique_ptr<Door>> doors_;
+  std::vector<std::unique_ptr<Channel>> channels_;  // of the reactor, by rank
+  std::vector<std::unique_ptr<Handler>> handlers_;
   bool open_ = false, pending_ = false;    // pending: gradients that are not pushed yet
   int64_t begun_at_ = 0, clock_ = 0;       // steps before this session; of it
   uint64_t pushes_ = 0, asked_again_ = 0;  // of this session

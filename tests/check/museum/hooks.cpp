@@ -118,15 +118,7 @@ orr_strategy_api bad_table() {
 
 const orr_strategy_api bad = bad_table();
 
-orr_status* bad_entry(const orr_bootstrap* boot, orr_exports* out) {
-  orr::attach(boot);
-  out->get = [](void*, const char* id, uint32_t version) -> const void* {
-    return std::string_view(id) == "strategy" && version == 1 ? &bad : nullptr;
-  };
-  return nullptr;
-}
-
 }  // namespace
 
-ORR_PLUGIN(ORR_KIND_STRATEGY, FAULT_NAME, "0.1.0", "A bad strategy", bad_entry, 1,
+ORR_PLUGIN(ORR_KIND_STRATEGY, FAULT_NAME, "0.1.0", "A bad strategy", orr::strategy_entry<bad>, 1,
            {{"strategy", 1, 1}})

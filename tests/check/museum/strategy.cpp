@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bad strategies that say they are EXACT.
-#include "data_strategy.cpp"
 #include "fault.h"
+
+#include "../../../plugins/strategy/data.cpp"
 #pragma pop_macro("ORR_PLUGIN")
 
 #include <unistd.h>
@@ -15,7 +16,7 @@
 namespace {
 
 orr_status* bad_describe(void* self, orr_strategy_info* out) {
-  orr_status* status = table.describe(self, out);
+  orr_status* status = kApi.describe(self, out);
   if (fault("has_no_class")) out->numeric_class = 0;
   if (fault("gives_null_for_words")) out->requires_ = nullptr;
   if (fault("has_options_without_words")) {
@@ -26,7 +27,7 @@ orr_status* bad_describe(void* self, orr_strategy_info* out) {
 }
 
 orr_status* bad_predict(void* self, const orr_predict_query* query, orr_prediction* out) {
-  orr_status* status = table.predict(self, query, out);
+  orr_status* status = kApi.predict(self, query, out);
   if (fault("predicts_wrong_bytes")) out->bytes_sent += 4;
   if (fault("predicts_for_two_ranks") && query->axis_size > 2) out->bytes_sent /= 2;
   return status;
@@ -38,7 +39,7 @@ int gradients;  // of this program, whose sums were asked for
 orr_status* bad_transform(void* self, orr_program* program, const orr_edit* edit,
                           const orr_options* options) {
   if (fault("throws_in_transform")) throw std::runtime_error("thrown across the border");
-  if (edit->ranks_left(program) != 2) return table.transform(self, program, edit, options);
+  if (edit->ranks_left(program) != 2) return kApi.transform(self, program, edit, options);
   if (fault("aborts_on_two_ranks")) std::abort();
   if (fault("exits_on_two_ranks")) std::exit(0);
   if (fault("throws_on_two_ranks"))
@@ -50,7 +51,7 @@ orr_status* bad_transform(void* self, orr_program* program, const orr_edit* edit
       return ++gradients == 2 ? nullptr : reduce(of, value, axis, bucket);
     };
   reduce = edit->reduce, gradients = 0;
-  return table.transform(self, program, &forgetful, options);
+  return kApi.transform(self, program, &forgetful, options);
 }
 
 // EXACT, it says, and rounds what products give to bf16.
@@ -66,7 +67,7 @@ orr_status* narrow(void*, orr_program* program, const orr_edit* edit, const orr_
 }
 
 orr_strategy_api bad_table() {
-  orr_strategy_api bad = table;
+  orr_strategy_api bad = kApi;
   bad.describe = bad_describe, bad.predict = bad_predict, bad.transform = bad_transform;
   if (fault("changes_the_values")) bad.transform_forward = narrow;
   return bad;
@@ -74,15 +75,7 @@ orr_strategy_api bad_table() {
 
 const orr_strategy_api bad = bad_table();
 
-orr_status* bad_entry(const orr_bootstrap* boot, orr_exports* out) {
-  orr::attach(boot);
-  out->get = [](void*, const char* id, uint32_t version) -> const void* {
-    return std::string_view(id) == "strategy" && version == 1 ? &bad : nullptr;
-  };
-  return nullptr;
-}
-
 }  // namespace
 
-ORR_PLUGIN(ORR_KIND_STRATEGY, FAULT_NAME, "0.1.0", "A bad strategy", bad_entry, 1,
+ORR_PLUGIN(ORR_KIND_STRATEGY, FAULT_NAME, "0.1.0", "A bad strategy", orr::strategy_entry<bad>, 1,
            {{"strategy", 1, 1}})

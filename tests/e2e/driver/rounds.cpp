@@ -58,7 +58,7 @@ class Rounds : public orr::Driver {
     const int64_t first = host.leaf_first[host.rank], last = host.leaf_first[host.rank + 1];
     orr::check(host.piece(host.self, first, last + (fault_ == "piece"), &piece_));
     if (host.ranks > 1) orr::check(host.split(host.self, 0, host.rank, &group_));
-    if (fault_ == "state") orr::Parcel(host, {"no such state"});
+    if (fault_ == "state") orr::PackedStates(host, {"no such state"});
     for (const std::string& name : params_) {
       weights_.emplace_back();
       orr::check(host.state(host.self, name.c_str(), &weights_.back()));

@@ -54,10 +54,10 @@ inline void drive(const Program& program, std::unique_ptr<Driver> driver, const 
 
 // Several states as the bytes of one message: one after another, without gaps. REQUIRES: they lie
 // in host memory.
-class Parcel {
+class PackedStates {
  public:
-  Parcel() = default;
-  Parcel(const orr_driver_host& host, const std::vector<std::string>& states) {
+  PackedStates() = default;
+  PackedStates(const orr_driver_host& host, const std::vector<std::string>& states) {
     for (const std::string& name : states) {
       parts_.emplace_back();
       check(host.state(host.self, name.c_str(), &parts_.back()));

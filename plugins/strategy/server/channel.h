@@ -2,8 +2,8 @@
 //
 // What a worker and a server say to each other, over a group of the two. The worker speaks first:
 //
-//   letter push   numbers, then values        no answer
-//   letter pull   or end                      the version; if it is not -1, the weights
+//   request push   numbers, then values        no answer
+//   request pull   or end                      the version; if it is not -1, the weights
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,15 @@
 
 namespace server {
 
-struct Letter {
+struct Request {
   int64_t kind, clock, read;  // Arrival::Kind; steps done before; version that a push's weights had
 };
 
 // One end, driven by one thread.
-class Line {
+class Channel {
  public:
   // `group` is of this rank and `other`, in the order of their ranks.
-  Line(const orr_driver_host& host, int32_t group, int other)
+  Channel(const orr_driver_host& host, int32_t group, int other)
       : host_(host), group_(group), peer_(host.rank < other ? 1 : 0) {}
   void send(const void* bytes, size_t count, const char* what) const {
     move(ORR_COLL_SEND, const_cast<void*>(bytes), count, what);

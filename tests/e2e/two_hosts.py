@@ -36,15 +36,16 @@ def end_all(n):
             os.kill(pid, signal.SIGKILL)
 
 
-def ranks():
-    """Process ids by rank, of all ranks in the namespaces."""
+def ranks(variable="ORRERY_RANK", beside=()):
+    """Process ids by rank, of all in the namespaces whose environment has the rank by this name, and `beside`."""
     found = {}
     for pid in in_namespace(1) + in_namespace(2):
         try:
             variables = pathlib.Path(f"/proc/{pid}/environ").read_text().split("\0")
         except OSError:
             continue
-        found |= {int(v.partition("=")[2]): pid for v in variables if v.startswith("ORRERY_RANK=")}
+        if set(beside) <= set(variables):
+            found |= {int(v.partition("=")[2]): pid for v in variables if v.startswith(f"{variable}=")}
     return found
 
 
@@ -150,7 +151,7 @@ class TwoHosts(TwoHostsAlone):
             with self.subTest(victim=victim):
                 job, begun = self.strike(victim, signal.SIGKILL)
                 self.check_end(job, 128 + signal.SIGKILL)
-                self.assertLess(time.monotonic() - begun, DEADLINE + 2)
+                self.assertLess(time.monotonic() - begun, DEADLINE + 10)
                 for rank in {0, 1, 2, 3} - {victim}:
                     prefix = "" if rank == 0 else rf"\[rank {rank}\] "
                     self.assertRegex(job.err, rf"(?m)^{prefix}error: forever\.lua:\d+: rank {victim} died")
@@ -170,7 +171,7 @@ class TwoHosts(TwoHostsAlone):
                 self.check_end(job, 124)
                 survivors = [(after, line) for after, line in said if not line.startswith("orrery:")]
                 self.assertEqual(len(survivors), 3, said)
-                self.assertLess(max(after for after, _ in survivors), DEADLINE + 2)
+                self.assertLess(max(after for after, _ in survivors), DEADLINE + 10)
 
     def test_signal_to_the_launcher(self):
         job = self.start()

@@ -104,10 +104,39 @@ void call_completing(Program& p, Spread& spread, const Measured& measured) {
 void order_placings(const Program& p, Spread& spread) {
   std::stable_partition(spread.placed.begin(), spread.placed.end(),
                         [](const Placing& placing) { return placing.values.empty(); });
-  const CutProgram cut = cut_program(p, spread, 0);
+  CutProgram cut = cut_program(p, spread, 0);
   if (spread.placed.size() > 1) check_exchanges(p, spread);
   for (const std::string& remark : cut.remarks) spread.remarks.push_back(remark);
-  for (Placing& placing : spread.placed) placing.segments = cut.segments;
+  for (Placing& placing : spread.placed) placing.segments = cut.segments[placing.axis];
+}
+
+// The ranks of an axis over which samples travel take turns leaf by leaf.
+void check_gathered(const Spread& spread, int64_t leaves) {
+  const std::string axis = spread.gathered_axis();
+  if (has_axis(spread.apart, axis))
+    fail(ORR_INVALID,
+         "the ranks of axis '{}' train apart, and values are cut over it: leave one of the two out",
+         axis);
+  const std::vector<int64_t> first = deal_leaves(leaves, spread);
+  const auto ranks = static_cast<size_t>(spread.size_of(axis));
+  for (size_t r = 0; r + 1 < first.size(); ++r)
+    if (const size_t head = r / ranks * ranks;
+        first[r + 1] - first[r] != first[head + 1] - first[head])
+      fail(ORR_INVALID,
+           "{} microbatches are not the same number on each of the {} ranks of axis '{}', which "
+           "send each other samples: give a multiple of {}",
+           leaves, ranks, axis, spread.batch_ranks());
+}
+
+// Gradients of what is cut over an axis that deals the batch are complete on its ranks.
+void keep_cut_whole(Spread& spread) {
+  for (const Placing& placing : spread.placed) {
+    if (!has_axis(spread.batch_axis, placing.axis)) continue;
+    for (auto& [name, how] : placing.cuts)
+      if (spread.sharded.erase(name))
+        spread.remarks.push_back(fmt::format("{}: the training of '{}' is cut over axis '{}' alone",
+                                             placing.cause, name, placing.axis));
+  }
 }
 
 // The states of a step as another program begins with them.
@@ -203,6 +232,7 @@ void complete_step(Program& p, Spread& spread, int64_t leaves, bool training,
          "strategy.{} leaves ranks without leaves, which has no order in time: leave out what "
          "orders leaves",
          spread.idler);
+  if (!spread.gathered_axis().empty()) check_gathered(spread, leaves), keep_cut_whole(spread);
   if (!spread.placed.empty()) order_placings(p, spread);
   tell_states(p, spread.apart);
   group_collectives(p);

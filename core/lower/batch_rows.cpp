@@ -2,6 +2,7 @@
 #include "lower/batch_rows.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "program/build.h"
 #include "program/op.h"
@@ -25,8 +26,8 @@ ValueId append(Program& p, const char* kind, const Attrs& attrs, const std::vect
   return append(p, std::move(op), type);
 }
 
-ValueId of_samples(Program& p, ValueId v) {
-  p.mutable_value(v).batch = Batch::sharded, p.mutable_value(v).batch_dim = 0;
+ValueId of_samples(Program& p, ValueId v, int32_t batch_dim = 0) {
+  p.mutable_value(v).batch = Batch::sharded, p.mutable_value(v).batch_dim = batch_dim;
   return v;
 }
 
@@ -104,6 +105,48 @@ ValueId add_sample_index(Program& p, const DealtSamples& samples, int64_t rows, 
   const int32_t at = op.expr.push(ORR_FN_ADD, ORR_I64, in_call, before);
   op.expr.outputs = {op.expr.push(ORR_FN_MIN, ORR_I64, at, number(samples.batch - 1))};
   return of_samples(p, append(p, std::move(op), {ORR_I64, {rows}}));
+}
+
+ValueId add_sample_exchange(Program& p, const Op& op, ValueId x, const Dims& together,
+                            int32_t batch_dim) {
+  const int64_t ranks = attr_int(op.attrs, "ranks", 1);
+  const auto dim = static_cast<size_t>(batch_dim);
+  Dims apart = together, front, perm(together.size() + 1);
+  apart[dim] /= ranks;
+  (front = apart).insert(front.begin(), ranks);
+  apart.insert(apart.begin() + batch_dim, ranks);  // [.., ranks, samples, ..]
+  std::iota(perm.begin(), perm.end(), 0);
+  auto add = [&](const char* kind, const Attrs& attrs, const Dims& dims, int32_t at) {
+    x = of_samples(p, append(p, kind, attrs, {x}, {p.type(x).dtype, dims}), at);
+  };
+  Attrs attrs = op.attrs;
+  attrs.erase("back"), attrs.erase("ranks");
+  if (op.attrs.count("back")) {
+    std::rotate(perm.begin(), perm.begin() + batch_dim, perm.begin() + batch_dim + 1);
+    add("reshape", {{"dims", apart}}, apart, batch_dim + 1);
+    add("transpose", {{"perm", perm}}, front, batch_dim + 1);
+    add("all_to_all", attrs, front, batch_dim + 1);
+  } else {
+    std::rotate(perm.begin(), perm.begin() + 1, perm.begin() + batch_dim + 1);
+    add("all_to_all", attrs, front, batch_dim + 1);
+    add("transpose", {{"perm", perm}}, apart, batch_dim + 1);
+    add("reshape", {{"dims", together}}, together, batch_dim);
+  }
+  return x;
+}
+
+std::vector<ValueId> split_samples(Program& p, ValueId x, int32_t batch_dim, int ranks) {
+  Type type = p.type(x);
+  const int64_t each = type.dims[static_cast<size_t>(batch_dim)] / ranks;
+  type.dims[static_cast<size_t>(batch_dim)] = each;
+  Op split;
+  split.kind = "split", split.in = {x}, split.phase = p.phase(), split.site = p.site();
+  split.attrs = {{"dim", int64_t{batch_dim}}, {"sizes", Dims(static_cast<size_t>(ranks), each)}};
+  for (int r = 0; r < ranks; ++r)
+    split.out.push_back(of_samples(p, p.new_value(type, Role::activation), batch_dim));
+  const std::vector<ValueId> parts = split.out;
+  p.append(std::move(split));
+  return parts;
 }
 
 }  // namespace orrery

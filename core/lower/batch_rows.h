@@ -28,6 +28,14 @@ ValueId add_batch_slice(Program& p, const DealtSamples& samples, ValueId y, cons
 // The numbers of `rows` samples; `first` is the first one's, kNone: that of the rank.
 ValueId add_sample_index(Program& p, const DealtSamples& samples, int64_t rows, ValueId first);
 
+// What the op sample_exchange stands for: from x[ranks, dims...], part c of it for coordinate c, to
+// [dims...] with the samples of all ranks, one's after another's, along `batch_dim`; or back.
+// `together`: those dims, here.
+ValueId add_sample_exchange(Program& p, const Op& op, ValueId x, const Dims& together,
+                            int32_t batch_dim);
+// Samples of several ranks, rank by rank.
+std::vector<ValueId> split_samples(Program& p, ValueId x, int32_t batch_dim, int ranks);
+
 // x in other dims.
 ValueId add_reshape(Program& p, ValueId x, const Dims& dims);
 // Elements [begin, begin + n) of a flat value; itself if these are all.

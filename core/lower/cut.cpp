@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "program/axes.h"
 #include "program/build.h"
 #include "program/op.h"
 
@@ -24,7 +25,10 @@ ValueId exchange(Program& p, const char* kind, ValueId x, Attrs attrs, const Mem
   const Value from = p.value(x);
   op.out = {p.new_value(type, Role::activation)};
   Value& y = p.mutable_value(op.out[0]);
-  y.batch = from.batch;
+  y.batch = from.batch, y.gathered = from.gathered;
+  if (p.value(x).batch == Batch::sharded && op.kind == "sample_exchange")
+    y.gathered = op.attrs.count("back") ? without_axis(from.gathered, me.axis)
+                                        : with_axis(from.gathered, me.axis);
   y.batch_dim = from.batch_dim == kNone ? kNone : from.batch_dim + shift;
   p.append(std::move(op));
   return p.ops().back().out[0];
@@ -61,9 +65,13 @@ ValueId interleave(Program& p, ValueId x, size_t dim, int64_t n, int64_t ranks) 
   return build::reshape(p, transpose_to(p, wide, 0, dim + 1), merged);
 }
 
-ValueId gather_even(Program& p, ValueId x, const Cut& cut, const Member& me) {
+// Parts to the whole of all of it, or of the rank's own samples.
+ValueId gather_even(Program& p, ValueId x, const Cut& cut, const Member& me,
+                    const char* kind = "all_gather") {
   const size_t dim = static_cast<size_t>(cut.dim);
-  ValueId all = exchange(p, "all_gather", x, {{"ranks", int64_t{me.ranks}}}, me, 1);
+  Attrs attrs = {{"ranks", int64_t{me.ranks}}};
+  if (kind != std::string("all_gather")) attrs["back"] = int64_t{1};
+  ValueId all = exchange(p, kind, x, std::move(attrs), me, 1);
   if (equal(cut.segments))
     return interleave(p, all, dim, static_cast<int64_t>(cut.segments.size()), me.ranks);
   Dims shares;
@@ -112,13 +120,16 @@ ValueId trade(Program& p, ValueId x, const Cut& from, const Cut& to, const Membe
                     static_cast<int64_t>(from.segments.size()), me.ranks);
 }
 
-// Summands to shares of the sum.
-ValueId scatter(Program& p, ValueId x, const Cut& cut, const Member& me) {
+// Summands to shares of the sum; own samples to shares of everyone's.
+ValueId scatter(Program& p, ValueId x, const Cut& cut, const Member& me,
+                const char* kind = "reduce_scatter") {
   const size_t dim = static_cast<size_t>(cut.dim);
   const int64_t n = static_cast<int64_t>(cut.segments.size()), k = cut.segments[0] / me.ranks;
   Dims dims = p.type(x).dims;
   ValueId wide = build::reshape(p, x, widened(dims, dim, {n, me.ranks, k}));
-  ValueId mine = exchange(p, "reduce_scatter", transpose_to(p, wide, dim + 1, 0), {}, me, -1);
+  Attrs attrs;
+  if (kind != std::string("reduce_scatter")) attrs["ranks"] = int64_t{me.ranks};
+  ValueId mine = exchange(p, kind, transpose_to(p, wide, dim + 1, 0), std::move(attrs), me, -1);
   return build::reshape(p, mine, widened(dims, dim, {n * k}));
 }
 
@@ -129,19 +140,19 @@ bool Cut::is_even(int ranks) const {
 }
 
 Type held(const Type& whole, const Cut& cut, const Member& me) {
-  return cut.kind == Cut::parts ? part_of(cut, me).type(whole) : whole;
+  Part part;
+  if (cut.kind == Cut::parts && me.ranks > 1) part.cut(cut.dim, ranges_of(cut, me));
+  return part.type(whole);
 }
 
-Part part_of(const Cut& cut, const Member& me) {
-  Part part;
-  if (cut.kind != Cut::parts || me.ranks == 1) return part;
-  part.dim = cut.dim;
+Part::Ranges ranges_of(const Cut& cut, const Member& me) {
+  Part::Ranges ranges;
   int64_t at = 0;
   for (int64_t n : cut.segments) {
-    part.ranges.emplace_back(at + me.begin(n), at + me.end(n));
+    ranges.emplace_back(at + me.begin(n), at + me.end(n));
     at += n;
   }
-  return part;
+  return ranges;
 }
 
 namespace {
@@ -157,6 +168,11 @@ bool trades(const Cut& from, const Cut& to, int ranks) {
 double move_cost(const Cut& from, const Cut& to, int ranks) {
   const double share = (ranks - 1.0) / ranks, copy = 1e-6;
   if (from == to) return 0;
+  if (from.kind == Cut::dealt || to.kind == Cut::dealt) {
+    const Cut& parts = from.kind == Cut::dealt ? to : from;
+    const bool even = parts.kind == Cut::parts && parts.is_even(ranks) && equal(parts.segments);
+    return even ? share : 2 * kNever;
+  }
   if (to.kind == Cut::sum) return from.kind == Cut::whole ? copy : 2 * kNever;
   if (from.kind == Cut::whole) return copy;
   if (from.kind == Cut::owned) return to.kind == Cut::whole ? 1 : 1 + copy;
@@ -199,6 +215,8 @@ ValueId all_reduce(Program& p, ValueId x, const Member& me, const char* fn) {
 ValueId move(Program& p, ValueId x, const Dims& dims, const Cut& from, const Cut& to,
              const Member& me) {
   if (from == to || me.ranks == 1) return x;
+  if (from.kind == Cut::dealt) return scatter(p, x, to, me, "sample_exchange");
+  if (to.kind == Cut::dealt) return gather_even(p, x, from, me, "sample_exchange");
   if (from.kind == Cut::sum) {
     bool scattered = to.kind == Cut::parts && to.is_even(me.ranks) && equal(to.segments);
     if (scattered) return scatter(p, x, to, me);

@@ -13,12 +13,15 @@ namespace orrery {
 
 // whole: every rank holds all of it. parts: `dim` consists of `segments`, one after another, and a
 // rank holds its share of each (a fused weight [q|k|v] has three). sum: every rank holds a summand.
-// owned: the rank with the coordinate `dim` holds all of it, the others nothing.
+// owned: the rank with the coordinate `dim` holds all of it, the others nothing. dealt: the axis
+// deals the batch, and every rank holds its own samples; in all other layouts samples have, ranks
+// hold those of all of them (Value::gathered).
 struct Cut {
-  enum Kind { whole, parts, sum, owned } kind = whole;
+  enum Kind { whole, parts, sum, owned, dealt } kind = whole;
   int dim = kNone;
   Dims segments;
 
+  static Cut of_samples() { return {dealt, kNone, {}}; }
   static Cut summand() { return {sum, kNone, {}}; }
   static Cut of_one(int coordinate) { return {owned, coordinate, {}}; }
   static Cut of(int dim, Dims segments) { return {parts, dim, std::move(segments)}; }
@@ -38,7 +41,8 @@ struct Member {
 };
 
 Type held(const Type& whole, const Cut& cut, const Member& me);
-Part part_of(const Cut& cut, const Member& me);  // REQUIRES: not a sum
+// The indices that the rank holds of what is cut in parts.
+Part::Ranges ranges_of(const Cut& cut, const Member& me);
 
 // What moving a value costs, in elements sent per element of the value; more than kNever:
 // impossible.

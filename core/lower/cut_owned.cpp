@@ -5,6 +5,7 @@
 // computed there, and a concat puts them together again as the parts of a cut dim.
 #include <algorithm>
 
+#include "base/error.h"
 #include "lower/cut_pass.h"
 #include "program/build.h"
 
@@ -92,12 +93,21 @@ void CutPass::run_at_owner(const Op& op, int owner) {
   Op copy = op;
   for (size_t i = 0; i < op.in.size(); ++i) {
     const bool here = cut(op.in[i]).kind == Cut::owned;
-    if (!here) copy.in[i] = read(op.in[i], Cut{});
+    if (!here && usual(op.in[i]).kind == Cut::dealt) refuse_alone(op.out[0]);
+    if (!here) copy.in[i] = read(op.in[i], usual(op.in[i]));
     if (here && owner == me_.rank) copy.in[i] = known(op.in[i]);
   }
   alone_ = true;
   for (ValueId v : op.out) become(v, owner == me_.rank ? v : kNone, Cut::of_one(owner));
   if (owner == me_.rank) to_.append(std::move(copy));
+}
+
+// Samples of all ranks on one of them do not go back to their ranks, nor meet what has stayed there.
+void CutPass::refuse_alone(ValueId v) const {
+  fail(ORR_UNIMPLEMENTED,
+       "{}reads one index of a dim that is cut over axis '{}', which deals the batch, beside what "
+       "is not cut: read all of the dim, or place both",
+       from_.value(v).site.prefix(), me_.axis);
 }
 
 // A copy for all ranks.

@@ -56,12 +56,17 @@ class CutPass {
   }
   ValueId known(ValueId v) const;
   const Cut& cut(ValueId v) const { return at_[static_cast<size_t>(v)]; }
+  // How v lies where nobody asks for anything: samples may be dealt over the axis.
+  Cut usual(ValueId v) const {
+    return deals_ && from_.value(v).batch == Batch::sharded ? Cut::of_samples() : Cut{};
+  }
   // Declares that the logical value v is x of the new program.
   void become(ValueId v, ValueId x, Cut cut);
 
   // -- sums, of one summand for each chunk that this rank has (cut_sums.cpp)
   Member chunk(int i) const;  // what the chunk would be if it were a rank
   void emit_sum(const Op& op, const Way& way);
+  bool by_blocks(const Op& op);
   ValueId chunk_input(const Op& op, size_t input, const Cut& to, int chunk);
   std::vector<ValueId> summands(ValueId v);
   void become_sum(ValueId v, std::vector<ValueId> summands);
@@ -73,6 +78,7 @@ class CutPass {
   Way whole(const Op& op) const;
   void try_factors(const Op& op, Way& best) const;
   std::optional<Way> along(const Op& op, const Sharding& s, int factor) const;
+  bool keeps_samples(const Op& op, const Way& way) const;
   std::optional<Dims> segments_along(const Op& op, const Sharding& s, int factor) const;
   std::optional<Way> summing(const Op& op) const;   // linear ops pass summands on
   std::optional<Way> renaming(const Op& op) const;  // split, concat and reshape along a cut dim
@@ -109,6 +115,7 @@ class CutPass {
   bool concat_owned(const Op& op);
   void run_at_owner(const Op& op, int owner);
   ValueId from_owner(ValueId v);
+  [[noreturn]] void refuse_alone(ValueId v) const;
   bool alone_ = false;  // ops run on one rank and not on others
 
   const Program& from_;
@@ -116,6 +123,7 @@ class CutPass {
   const Placing& ask_;
   const std::map<ValueId, PartsAsked> asked_;
   Member me_;
+  bool deals_;  // the axis deals the batch
   int parts_;   // that a cut dim must be able to have: chunks of sums, at least one a rank
   int chunks_;  // this rank's
   CutProgram out_;

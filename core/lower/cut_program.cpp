@@ -19,6 +19,7 @@ CutPass::CutPass(const Program& from, const Spread& spread, const Placing& placi
       asked_(std::move(asked)),
       me_{spread.coordinate(placing.axis, rank), spread.size_of(placing.axis), placing.axis,
           placing.cause, placing.chunks > 0},
+      deals_(has_axis(spread.batch_axis, placing.axis)),
       parts_(std::max(me_.ranks, placing.chunks)),
       chunks_(parts_ / me_.ranks),
       to_(out_.program),
@@ -99,11 +100,11 @@ void CutPass::declare_state(ValueId v) {
     const auto known = ask_.segments.find(name);
     segments->second =
         known == ask_.segments.end() ? segments_of(param->second, dim) : known->second;
-    out_.segments[name] = segments->second;
+    out_.segments[me_.axis][name] = segments->second;
   }
   Cut cut = Cut::of(dim, segments->second);
   at_[static_cast<size_t>(v)] = cut;
-  to_.mutable_value(v).part = part_of(cut, me_);
+  if (me_.ranks > 1) to_.mutable_value(v).part.cut(dim, ranges_of(cut, me_));
   to_.mutable_value(v).type = held(value.type, cut, me_);
 }
 
@@ -119,7 +120,8 @@ void CutPass::declare_values() {
       to_.new_value(value.type, value.role, value.name);
     Value& copy = to_.mutable_value(v);
     copy.batch = value.batch, copy.batch_dim = value.batch_dim, copy.state = value.state;
-    copy.part = value.part, copy.varying = value.varying;
+    copy.part = value.part, copy.varying = value.varying, copy.gathered = value.gathered;
+    at_[i] = usual(v);
     if (value.producer == kNone) here_[i] = v;
     if (value.state) declare_state(v);
   }
@@ -161,6 +163,10 @@ ValueId CutPass::known(ValueId v) const {
 }
 
 void CutPass::become(ValueId v, ValueId x, Cut cut) {
+  if (x != kNone) {
+    const bool here = cut.kind != Cut::dealt && usual(v).kind == Cut::dealt;
+    to_.mutable_value(x).gathered = with_axis(from_.value(v).gathered, here ? me_.axis : "");
+  }
   here_[static_cast<size_t>(v)] = x, at_[static_cast<size_t>(v)] = std::move(cut);
 }
 
@@ -174,6 +180,7 @@ ValueId CutPass::read(ValueId v, const Cut& to) {
   if (cut(v) == to) return known(v);
   auto [at, fresh] = moved_.emplace(move_of(v, to), kNone);
   if (!fresh) return at->second;
+  if (cut(v).kind == Cut::owned && to.kind == Cut::dealt) refuse_alone(v);
   if (cut(v).kind == Cut::owned)
     return at->second = move(to_, from_owner(v), from_.type(v).dims, Cut{}, to, me_);
   if (const ValueId before = moved_before(v, to); before != kNone)
@@ -224,6 +231,7 @@ void CutPass::append_fitted(const Op& op, const Way& way, Op copy) {
 }
 
 void CutPass::remark(const Op& op, const Way& way) {
+  if (deals_) return;  // samples go back to their ranks
   for (const Cut& in : way.in)
     if (in.kind == Cut::parts) return;
   for (ValueId v : op.in)
@@ -243,7 +251,7 @@ void CutPass::translate(const Op& op) {
       become_sum(op.out[0], summands(op.in[0]));
     else
       become(op.out[0], known(op.in[0]), cut(op.in[0]));
-  } else if (!owned(op) && !vocabulary(op) && !attention(op)) {
+  } else if (!owned(op) && !vocabulary(op) && !by_blocks(op) && (deals_ || !attention(op))) {
     Way way = choose(op);
     remark(op, way);
     const bool sums = std::any_of(way.out.begin(), way.out.end(),
@@ -265,7 +273,7 @@ void CutPass::finish() {
   phase_ = Phase::forward;
   for (auto& [name, id] : from_.outputs()) {
     to_.set_site(from_.value(id).site);
-    to_.output(name, read(id, Cut{}));
+    to_.output(name, read(id, usual(id)));
   }
   for (Op& op : to_.mutable_ops()) {
     if (op.twin != kNone) op.twin = ops_[static_cast<size_t>(op.twin)];

@@ -17,7 +17,7 @@ namespace orrery {
 struct CutProgram {
   Program program;                       // values keep their ids; states have their parts
   std::vector<std::string> remarks;      // exchanges that no split of a layer calls for
-  std::map<std::string, Dims> segments;  // of cut parameters (Placing)
+  std::map<std::string, std::map<std::string, Dims>> segments;  // by axis: Placing::segments
   // By ValueId of the logical program: its value in this one; kNone where there are several, which
   // sum up to it, or none.
   std::vector<ValueId> here;

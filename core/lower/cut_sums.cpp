@@ -5,7 +5,12 @@
 // read, a rank adds its chunks in the binary tree and the exchange goes on with the ranks' nodes.
 // With a fixed number of chunks the bits depend on it alone, not on the ranks; else a rank is one
 // chunk.
+#include <orrery/ops.h>
+
+#include "lower/blocks.h"
+#include "lower/chains.h"
 #include "lower/cut_pass.h"
+#include "program/build.h"
 
 namespace orrery {
 
@@ -46,6 +51,25 @@ ValueId CutPass::chunk_input(const Op& op, size_t input, const Cut& to, int i) {
   x = share(to_, x, to, me_, chunk(i));
   if (phase_ == Phase::update) to_.mutable_ops()[first].attrs["whole"] = int64_t{1};
   return x;
+}
+
+// A reduction of all elements of what is cut along its first dim has the bits of one rank where
+// parts are whole blocks of the sum: each rank reduces its blocks, and all combine them.
+bool CutPass::by_blocks(const Op& op) {
+  if (!deals_ || !is_whole_reduce(from_, op)) return false;
+  const Cut& rows = cut(op.in[0]);
+  const Type& whole = from_.type(op.in[0]);
+  if (rows.kind != Cut::parts || rows.dim != 0 || rows.segments.size() != 1 ||
+      whole.elements() % (me_.ranks * ORR_SUM_BLOCK))
+    return false;
+  const ValueId x = build::reshape(to_, known(op.in[0]), {-1, ORR_SUM_BLOCK});
+  const bool half = whole.dtype == ORR_F16 || whole.dtype == ORR_BF16;
+  const ValueId mine = reduce_from(to_, op, x, 1, half && adds_up(op) ? int32_t{ORR_F32}
+                                                               : from_.type(op.out[0]).dtype);
+  const Dims blocks = {whole.elements() / ORR_SUM_BLOCK};
+  combine_blocks(to_, op, move(to_, mine, blocks, Cut::of(0, blocks), Cut{}, me_));
+  become(op.out[0], op.out[0], Cut{});
+  return true;
 }
 
 void CutPass::emit_sum(const Op& op, const Way& way) {

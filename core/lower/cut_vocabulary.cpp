@@ -43,7 +43,7 @@ bool CutPass::vocabulary(const Op& op) {
     return c.kind == Cut::parts && c.dim == dim && c.segments.size() == 1;
   };
   auto last = [&](ValueId v) { return static_cast<int>(from_.type(v).dims.size()) - 1; };
-  if (parts_ == 1) return false;
+  if (parts_ == 1 || deals_) return false;
   if (op.kind == "gather" && by(op.in[0], 0)) return gather_rows(op), true;
   if (op.kind == "cross_entropy" && by(op.in[0], last(op.in[0]))) return cross_entropy(op), true;
   if (op.kind == "cross_entropy_grad" && by(op.in[1], last(op.in[1])))

@@ -64,7 +64,8 @@ double CutPass::cost_of(const Op& op, const Way& way) const {
   for (size_t i = 0; i < op.in.size(); ++i) {
     const ValueId v = op.in[i];
     double each = is_moved(v, way.in[i]) ? 0 : move_cost(cut(v), way.in[i], parts_);
-    const bool held = stays(op, v) && way.in[i].kind != Cut::parts;
+    const bool held =
+        stays(op, v) && way.in[i].kind != Cut::parts && way.in[i].kind != Cut::dealt;
     bool uneven =
         cut(v).kind == Cut::parts && !cut(v).is_even(parts_) && from_.value(v).batch != Batch::none;
     if (uneven && cut(v) != way.in[i]) each = 2 * kNever;
@@ -87,7 +88,9 @@ void CutPass::consider(const Op& op, std::optional<Way> way, Way& best) const {
 }
 
 Way CutPass::whole(const Op& op) const {
-  Way way{std::vector<Cut>(op.in.size()), std::vector<Cut>(op.out.size()), 0};
+  Way way;
+  for (ValueId v : op.in) way.in.push_back(usual(v));
+  for (ValueId v : op.out) way.out.push_back(usual(v));
   way.cost = cost_of(op, way);
   return way;
 }
@@ -103,8 +106,26 @@ bool CutPass::opens(const Op& op, const Sharding& s, int factor) const {
     if (dim == kNone) continue;
     const bool batch = value.batch == Batch::sharded && value.batch_dim == dim;
     if (batch || value.type.dims[static_cast<size_t>(dim)] % parts_) return false;
+    if (usual(op.in[i]).kind == Cut::dealt) return false;
   }
   return parts && !asked_.empty();
+}
+
+// Where the axis deals the batch: whether samples stay samples, and what is made of parts has the
+// bits of one rank. Sums over a cut dim would not; nor do rows that fill up count in forward sums.
+bool CutPass::keeps_samples(const Op& op, const Way& way) const {
+  if (!deals_) return true;
+  auto dealt = [&](ValueId v) { return usual(v).kind == Cut::dealt; };
+  const bool any = std::any_of(op.in.begin(), op.in.end(), dealt);
+  for (size_t i = 0; i < op.in.size(); ++i)
+    if (dealt(op.in[i]) && way.in[i].kind != Cut::parts) return false;
+  for (size_t j = 0; j < op.out.size(); ++j) {
+    const bool sum = any && from_.value(op.out[j]).batch == Batch::partial;
+    if (way.out[j].kind != Cut::parts || any != (sum || dealt(op.out[j])) ||
+        (sum && op.phase == Phase::forward))
+      return false;
+  }
+  return true;
 }
 
 // What the inputs that are cut along the factor consist of; a new cut is one segment.
@@ -135,6 +156,7 @@ std::optional<Way> CutPass::along(const Op& op, const Sharding& s, int factor) c
     if (dim == kNone && !is_sum(op)) return std::nullopt;
     way.out.push_back(dim == kNone ? Cut::summand() : Cut::of(dim, *segments));
   }
+  if (!keeps_samples(op, way)) return std::nullopt;
   return way;
 }
 
@@ -179,7 +201,7 @@ std::optional<Way> CutPass::summing(const Op& op) const {
 }
 
 std::optional<Way> CutPass::by_heads(const Op& op) const {
-  if (op.kind != "attention" && op.kind != "attention_grad") return std::nullopt;
+  if ((op.kind != "attention" && op.kind != "attention_grad") || deals_) return std::nullopt;
   auto cut_by_width = [&](ValueId v) { return cut(v).kind == Cut::parts && cut(v).dim == 2; };
   if (!std::any_of(op.in.begin(), op.in.end(), cut_by_width)) return std::nullopt;
   int64_t heads = attr_int(op.attrs, "heads", 1);
@@ -206,7 +228,7 @@ std::optional<Way> CutPass::by_heads(const Op& op) const {
 Way CutPass::choose(const Op& op) const {
   Way best = whole(op);
   bool cut_any =
-      std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return cut(v).kind != Cut::whole; });
+      std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return cut(v) != usual(v); });
   if (!cut_any) return best;
   consider(op, summing(op), best);
   consider(op, renaming(op), best);

@@ -99,7 +99,9 @@ orr_status* reduce(orr_program* e, int32_t value, const char* axis_name, int64_t
     edit::find_axis(e, axis_name);
     const Value& v = e->program->value(value);
     if (v.batch != Batch::partial) fail(ORR_INVALID, "'{}' is not a sum over the batch", v.name);
-    e->spread->reduced[value] = {axis_name, bucket, e->strategy};
+    Reduction& known = e->spread->reduced[value];
+    if (has_axis(axis_name, known.axis)) known.bucket = bucket, known.cause = e->strategy;
+    known.axis = with_axis(known.axis, axis_name);
   });
 }
 

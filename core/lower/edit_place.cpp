@@ -14,27 +14,51 @@ const Placing* find_placing(const Spread& spread, const std::string& axis_name) 
   return nullptr;
 }
 
+// Ranks that hold one another's samples have leaves that follow one another.
+void order_batch_axes(Spread& spread) {
+  const std::string inner = spread.gathered_axis();
+  spread.batch_axis = with_axis(without_axis(spread.batch_axis, inner), inner);
+  if (factors_of(inner).size() > 1)
+    fail(ORR_UNIMPLEMENTED,
+         "values are cut over the axes '{}', which both deal the batch: cut them over one of them",
+         inner);
+}
+
 void deal_batch(orr_program* e, const Value& v, const std::string& axis_name) {
   if (const Placing* known = find_placing(*e->spread, axis_name))
-    fail(ORR_INVALID,
-         "the ranks of axis '{}' share the work on every sample, as strategy.{} asked: it cannot "
-         "deal the batch field '{}' as well",
-         axis_name, known->cause, v.name);
+    for (auto& [field, how] : known->values)
+      if (e->program->value(field).role == Role::batch)
+        fail(ORR_INVALID,
+             "the ranks of axis '{}' share the work on every sample, as strategy.{} asked: it "
+             "cannot deal the batch field '{}' as well",
+             axis_name, known->cause, v.name);
   if (std::string& dealt = e->spread->batch_axis; !has_axis(dealt, axis_name))
     dealt = with_axis(dealt, axis_name);
+  order_batch_axes(*e->spread);
 }
 
 Placing& placing_on(orr_program* e, const std::string& axis_name) {
   Spread& spread = *e->spread;
-  if (has_axis(spread.batch_axis, axis_name))
-    fail(ORR_INVALID,
-         "axis '{}' deals the batch: only the first dim of batch fields can be cut over it; "
-         "make another axis, whose ranks share the work on every sample",
-         axis_name);
   if (const Placing* known = find_placing(spread, axis_name)) return const_cast<Placing&>(*known);
   spread.placed.emplace_back();
   spread.placed.back().axis = axis_name, spread.placed.back().cause = e->strategy;
+  order_batch_axes(spread);
   return spread.placed.back();
+}
+
+void check_field(const orr_program* e, const Value& v, const std::string& axis_name) {
+  if (v.role != Role::batch || !has_axis(e->spread->batch_axis, axis_name)) return;
+  fail(ORR_INVALID,
+       "axis '{}' deals the batch: only the first dim of batch fields can be cut over it; "
+       "make another axis, whose ranks share the work on every sample",
+       axis_name);
+}
+
+void check_no_dealer(const orr_program* e, const std::string& axis_name, const char* done) {
+  if (has_axis(e->spread->batch_axis, axis_name))
+    fail(ORR_INVALID,
+         "axis '{}' deals the batch, and sums over the batch alone cross its ranks: none is {}",
+         axis_name, done);
 }
 
 void check_dim(const orr_program* e, ValueId value, int32_t dim) {
@@ -51,17 +75,6 @@ void check_dim(const orr_program* e, ValueId value, int32_t dim) {
     fail(ORR_INVALID,
          "'{}' is a state: one of a parameter's shape follows its parameter, others stay whole",
          v.name);
-}
-
-// A parameter has one cut dim over all axes.
-void check_cut_once(const Spread& spread, const std::string& axis_name, const std::string& name) {
-  for (const Placing& other : spread.placed) {
-    const auto known = other.cuts.find(name);
-    if (other.axis == axis_name || known == other.cuts.end()) continue;
-    fail(ORR_UNIMPLEMENTED,
-         "'{}' is cut over axis '{}' already, by {}: a parameter can be cut over one axis only",
-         name, other.axis, known->second.by);
-  }
 }
 
 std::string here(const orr_program* e) {
@@ -94,10 +107,10 @@ orr_status* place(orr_program* e, int32_t value, const char* axis_name, int32_t 
     find_axis(e, axis_name);
     if (dim < 0) return;  // replicated is how everything starts
     if (v.role == Role::batch && dim == 0) return deal_batch(e, v, axis_name);
+    check_field(e, v, axis_name);
     check_dim(e, value, dim);
     Placing& placing = placing_on(e, axis_name);
     if (v.role != Role::param) return ask(e, placing.values, value, dim, value, axis_name);
-    check_cut_once(*e->spread, axis_name, v.name);
     ask(e, placing.cuts, v.name, dim, value, axis_name);
   });
 }
@@ -105,6 +118,7 @@ orr_status* place(orr_program* e, int32_t value, const char* axis_name, int32_t 
 orr_status* scatter(orr_program* e, const char* axis_name, int32_t dim) {
   return guarded([&] {
     find_axis(e, axis_name);
+    check_no_dealer(e, axis_name, "scattered");
     placing_on(e, axis_name).scatter = dim;
   });
 }
@@ -112,6 +126,7 @@ orr_status* scatter(orr_program* e, const char* axis_name, int32_t dim) {
 orr_status* chunk(orr_program* e, const char* axis_name, int32_t chunks) {
   return guarded([&] {
     const int ranks = find_axis(e, axis_name).size;
+    check_no_dealer(e, axis_name, "made in chunks");
     const int each = chunks < 1 || chunks % ranks ? 0 : chunks / ranks;
     if (each == 0 || (ranks > 1 && (each & (each - 1)))) {
       int below = ranks;

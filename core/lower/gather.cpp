@@ -41,7 +41,7 @@ void cut_value(Value& state, int64_t begin, int64_t end) {
   if (begin == 0 && end == state.type.elements()) return;
   state.type.dims = {end - begin};
   if (begin == end)
-    state.part = {kNone, {}, 0, 0};
+    state.part = {{}, 0, 0};
   else
     state.part.begin = begin, state.part.end = end;
 }

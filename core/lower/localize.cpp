@@ -143,7 +143,7 @@ class Localizer {
     Type t = v.type;
     if (v.batch == Batch::sharded) {
       int64_t& d = t.dims[static_cast<size_t>(v.batch_dim)];
-      d = d / from_.batch_size() * rows_;
+      d = d / from_.batch_size() * rows_ * spread_.size_of(v.gathered);
     }
     return t;
   }
@@ -169,16 +169,25 @@ class Localizer {
   }
   // This rank's leaves [lo, lo + n) among those that a sum of this op is completed over.
   struct Share {
-    std::string axis;
+    std::string axis, gathered;
     int64_t lo, n, total;
     int64_t nodes() const { return orr_tree_nodes(lo, lo + n, total); }
   };
   Share share_of(const Op& op) const {
-    const std::string axis = attr_text(op.attrs, "among", spread_.batch_axis);
-    if (axis == spread_.batch_axis) return {axis, leaves_.first, leaves_.count(), leaves_.total};
-    const std::vector<int64_t> first = leaves_among(spread_, dealt_, axis, rank_);
-    return {axis, first[static_cast<size_t>(spread_.coordinate(axis, rank_))], leaves_.count(),
-            first.back()};
+    const std::string gathered = gathered_by(op);
+    const std::string axis =
+        without_axis(attr_text(op.attrs, "among", spread_.batch_axis), gathered);
+    if (axis == spread_.batch_axis)
+      return {axis, "", leaves_.first, leaves_.count(), leaves_.total};
+    const std::vector<int64_t> first = leaves_among(spread_, dealt_, axis, rank_, gathered);
+    const auto me = static_cast<size_t>(spread_.coordinate(axis, rank_));
+    return {axis, gathered, first[me], first[me + 1] - first[me], first.back()};
+  }
+  // The axes of whose ranks the op reads all samples.
+  std::string gathered_by(const Op& op) const {
+    for (ValueId v : op.in)
+      if (!from_.value(v).gathered.empty()) return from_.value(v).gathered;
+    return "";
   }
   static bool is_cut(const Op& op) { return op.kind == "total" && op.attrs.count("count"); }
 
@@ -187,18 +196,13 @@ class Localizer {
     if (auto known = totals_.find(op.in[0]); known != totals_.end())
       return cut_whole(op, known->second);
     const Share share = share_of(maker_of(op.in[0]));
-    Total t{value(op.in[0]),
-            value(op.out[0]),
-            op.in[0],
-            share.axis,
-            share.nodes(),
-            attr_ints(op.attrs, "begin"),
-            attr_ints(op.attrs, "count"),
-            attr_int(op.attrs, "unit", 0),
-            attr_int(op.attrs, "use", 0),
-            attr_int(op.attrs, "member", 0),
-            attr_text(op.attrs, "cause", ""),
-            attr_int(op.attrs, "free", 0) != 0};
+    Total t;
+    t.partial = value(op.in[0]), t.whole = value(op.out[0]), t.origin = op.in[0];
+    t.axis = share.axis, t.nodes = share.nodes();
+    t.begin = attr_ints(op.attrs, "begin"), t.count = attr_ints(op.attrs, "count");
+    t.unit = attr_int(op.attrs, "unit", 0), t.use = attr_int(op.attrs, "use", 0);
+    t.member = attr_int(op.attrs, "member", 0), t.cause = attr_text(op.attrs, "cause", "");
+    t.free = attr_int(op.attrs, "free", 0) != 0;
     to().mutable_value(t.whole).role = Role::grad;
     local_.totals.push_back(std::move(t));
   }
@@ -234,7 +238,8 @@ class Localizer {
               "a strategy wants each rank's own part of its gradient: let samples meet "
               "the parameter first, or leave the strategy out");
     const Share share = share_of(maker);
-    if (share.axis.empty() && !leaves_.sliced && maker.attrs.count("among")) return value(partial);
+    const bool apart = maker.attrs.count("among") || !share.gathered.empty();
+    if (share.axis.empty() && !leaves_.sliced && apart) return value(partial);
     auto [at, fresh] = totals_.emplace(partial, kNone);
     if (fresh) {
       const Value& v = from_.value(partial);
@@ -243,7 +248,8 @@ class Localizer {
       to().mutable_value(at->second).site = v.site;
       Total t;
       t.partial = value(partial), t.whole = at->second, t.origin = partial;
-      t.axis = share.axis, t.nodes = share.nodes();
+      t.axis = share.axis, t.nodes = share.nodes(), t.gathered = share.gathered;
+      t.others = others_[partial];
       t.early = early ? group_.at(partial) : kNone;
       local_.totals.push_back(std::move(t));
     }
@@ -284,7 +290,15 @@ class Localizer {
           to().constant(spread_.coordinate(axis, rank_), ORR_I64);
       return;
     }
+    if (op.kind == "sample_exchange") {
+      const Value& all = from_.value(op.attrs.count("back") ? op.in[0] : op.out[0]);
+      map_[static_cast<size_t>(op.out[0])] =
+          add_sample_exchange(to(), op, value(op.in[0]), local_type(all).dims, all.batch_dim);
+      return;
+    }
     if (is_among_one(op)) return emit_identity(op);
+    if (leaves_.sliced && !gathered_by(op).empty() && from_.value(op.out[0]).batch == Batch::partial)
+      return emit_apart(op);
     Op copy = op;
     copy.phase = to().phase();
     const bool early = early_[static_cast<size_t>(&op - from_.ops().data())];
@@ -306,6 +320,34 @@ class Localizer {
         from_.value(op.in[0]).batch == Batch::partial ? total_of(op.in[0]) : value(op.in[0]);
     map_[static_cast<size_t>(op.out[0])] =
         build::reshape(to(), x, local_type(from_.value(op.out[0])).dims);
+  }
+
+  // A sum over samples of several ranks, slice by slice: one for each rank, whose leaves are no
+  // neighbours of the others'.
+  void emit_apart(const Op& op) {
+    const int ranks = spread_.size_of(gathered_by(op));
+    for (int r = 0; r < ranks; ++r) {
+      Op copy = op;
+      copy.phase = to().phase();
+      for (ValueId& v : copy.in) v = from_.value(v).gathered.empty() ? value(v) : samples_of(v, r);
+      for (ValueId& v : copy.out) {
+        const ValueId sum = r == 0 ? value(v) : to().new_value(from_.type(v), Role::activation);
+        to().mutable_value(sum).batch = Batch::partial;
+        if (r > 0) others_[v].push_back(sum);
+        v = sum;
+      }
+      copy.attrs.erase("among");
+      to().append(std::move(copy));
+    }
+  }
+
+  // Of a value with the samples of several ranks, those of one.
+  ValueId samples_of(ValueId v, int rank) {
+    std::vector<ValueId>& parts = samples_[v];
+    if (parts.empty())
+      parts = split_samples(to(), value(v), from_.value(v).batch_dim,
+                            spread_.size_of(from_.value(v).gathered));
+    return parts[static_cast<size_t>(rank)];
   }
 
   // kNone: the op is no such one.
@@ -400,7 +442,7 @@ class Localizer {
     if (out.batch == Batch::partial && in_any(op, Batch::sharded) && !leaves_.sliced) {
       const Share share = share_of(op);
       copy.attrs["leaf_lo"] = share.lo;
-      copy.attrs["leaf_n"] = leaves_.in_shapes();
+      copy.attrs["leaf_n"] = leaves_.idle() ? 1 : share.n;
       copy.attrs["leaf_total"] = std::max<int64_t>(share.total, 1);
     }
     copy.attrs.erase("among");
@@ -485,6 +527,8 @@ class Localizer {
   LocalProgram local_;
   std::vector<ValueId> map_;
   std::map<ValueId, ValueId> totals_;
+  std::map<ValueId, std::vector<ValueId>> others_;   // Total::others, by the partial
+  std::map<ValueId, std::vector<ValueId>> samples_;  // by value and rank
   std::map<std::pair<int, int64_t>, ValueId> first_elements_;  // by stage and elements per row
   std::map<ValueId, int64_t> group_;  // of sums that samples read: which travel together
   std::vector<char> live_, early_, late_;

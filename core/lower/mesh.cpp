@@ -37,6 +37,10 @@ std::string Spread::placed_axis() const {
   return all;
 }
 
+std::string Spread::gathered_axis() const {
+  return without_axis(batch_axis, without_axis(batch_axis, placed_axis()));
+}
+
 int Spread::batch_ranks() const { return size_of(batch_axis); }
 
 int Spread::coordinate(const std::string& axis, int rank) const {
@@ -79,13 +83,16 @@ std::vector<int64_t> deal_leaves(int64_t leaves, int ranks, int idle) {
 }
 
 std::vector<int64_t> leaves_among(const Spread& spread, const std::vector<int64_t>& dealt,
-                                  const std::string& axis, int rank) {
+                                  const std::string& axis, int rank, const std::string& gathered) {
   if (axis == spread.batch_axis) return dealt;
   std::vector<int64_t> first = {0};
   for (int c = 0; c < spread.size_of(axis); ++c) {
-    const auto r =
-        static_cast<size_t>(spread.coordinate(spread.batch_axis, spread.peer(axis, c, rank)));
-    first.push_back(first.back() + dealt[r + 1] - dealt[r]);
+    first.push_back(first.back());
+    for (int g = 0; g < spread.size_of(gathered); ++g) {
+      const int peer = spread.peer(gathered, g, spread.peer(axis, c, rank));
+      const auto r = static_cast<size_t>(spread.coordinate(spread.batch_axis, peer));
+      first.back() += dealt[r + 1] - dealt[r];
+    }
   }
   return first;
 }

@@ -151,6 +151,8 @@ struct Spread {
   Offload offload;
   std::vector<std::string> remarks;
   std::string placed_axis() const;  // the axes of `placed`, as one
+  // Those of them that deal the batch: a value cut over them holds the samples of all their ranks.
+  std::string gathered_axis() const;
   int batch_ranks() const;          // size of the batch axis, 1 if none
   int workers() const { return batch_ranks() - idle; }
   // Those of the axes that deal the batch over which gradients are summed, and their ranks.
@@ -177,7 +179,9 @@ inline std::vector<int64_t> deal_leaves(int64_t leaves, const Spread& spread) {
 // The leaves of the ranks that differ from one only in their coordinate on `axis`, some of the axes
 // that deal the batch: those of coordinate c count as [first[c], first[c+1]) of first.back(), one
 // rank's after another's, which is how they lie in the tree of a sum that these ranks complete.
+// Each of them counts as having those of all ranks of `gathered`, other axes that deal the batch.
 std::vector<int64_t> leaves_among(const Spread& spread, const std::vector<int64_t>& dealt,
-                                  const std::string& axis, int rank);
+                                  const std::string& axis, int rank,
+                                  const std::string& gathered = "");
 
 }  // namespace orrery

@@ -203,7 +203,7 @@ class Splitter {
                   [&](auto& update) { return !homes_.homes().at(update.first).test(me_); });
     for (auto& [v, ranks] : homes_.homes())
       if (ranks.any() && !ranks.test(me_))
-        to_.mutable_value(v).part = {kNone, {}, 0, 0};  // nothing
+        to_.mutable_value(v).part = {{}, 0, 0};  // nothing
   }
 
   const Program& from_;

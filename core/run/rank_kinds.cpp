@@ -113,9 +113,13 @@ Kind RankKinds::describe(int rank) const {
     if (!has_axis(b_.spread.batch_axis, axis.name) || !b_.spread.sharded.empty())
       kind.push_back(at);
   }
-  // Of sums over all ranks that share the batch, and over those that gradients are summed over.
-  for (const std::string& axis : {b_.spread.batch_axis, b_.spread.gradient_axis()}) {
-    const std::vector<int64_t> first = leaves_among(b_.spread, first_, axis, rank);
+  // Of sums over all ranks that share the batch, over those that gradients are summed over, and of
+  // samples of several ranks.
+  const std::string sums = b_.spread.gradient_axis(), gathered = b_.spread.gathered_axis();
+  const std::pair<std::string, std::string> all[] = {
+      {b_.spread.batch_axis, ""}, {sums, ""}, {without_axis(sums, gathered), gathered}};
+  for (const auto& [axis, here] : all) {
+    const std::vector<int64_t> first = leaves_among(b_.spread, first_, axis, rank, here);
     const auto me = static_cast<size_t>(b_.spread.coordinate(axis, rank));
     kind.push_back(first[me + 1] - first[me]);
     kind.push_back(orr_tree_nodes(first[me], first[me + 1], first.back()));

@@ -139,7 +139,9 @@ int Runtime::group(const Spread& spread, const std::string& axis) {
 
 void Runtime::form_groups(const Spread& spread) {
   for (const Axis& axis : spread.axes) group(spread, axis.name);
-  for (const std::string& several : {spread.batch_axis, spread.gradient_axis()})
+  const std::string sums = spread.gradient_axis();
+  for (const std::string& several :
+       {spread.batch_axis, sums, without_axis(sums, spread.gathered_axis())})
     if (!several.empty()) group(spread, several);
   for (const Halves& h : spread.halves)
     for (const std::string& half : {h.outer, h.inner}) group(spread, half);

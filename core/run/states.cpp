@@ -65,7 +65,7 @@ States settle(const States& states, const std::vector<Neighbours>& rows,
 
 // A part that happens to be everything is written as such.
 Part plain(const Part& part, const Type& whole) {
-  return part.dim == kNone && part.begin == 0 && part.end == whole.elements() ? Part{} : part;
+  return part.dims.empty() && part.begin == 0 && part.end == whole.elements() ? Part{} : part;
 }
 
 // Every rank's parts of the states, by rank. Programs of other ranks may name them in another
@@ -76,8 +76,11 @@ void tell_parts(std::vector<std::shared_ptr<State>> states) {
   std::vector<int64_t> words;
   for (auto& s : states) {
     const Part& p = s->part;
-    words.insert(words.end(), {p.dim, p.begin, p.end, static_cast<int64_t>(p.ranges.size())});
-    for (auto& [lo, hi] : p.ranges) words.insert(words.end(), {lo, hi});
+    words.insert(words.end(), {p.begin, p.end, static_cast<int64_t>(p.dims.size())});
+    for (auto& [dim, ranges] : p.dims) {
+      words.insert(words.end(), {dim, static_cast<int64_t>(ranges.size())});
+      for (auto& [lo, hi] : ranges) words.insert(words.end(), {lo, hi});
+    }
   }
   HostTensor mine = HostTensor::make({ORR_I64, {static_cast<int64_t>(words.size())}});
   std::copy(words.begin(), words.end(), mine.data<int64_t>());
@@ -85,9 +88,13 @@ void tell_parts(std::vector<std::shared_ptr<State>> states) {
   const int64_t* at = all.data<int64_t>();
   for (int r = 0; r < world_info().size; ++r)
     for (auto& s : states) {
-      Part p{static_cast<int32_t>(at[0]), {}, at[1], at[2]};
-      int64_t ranges = at[3];
-      for (at += 4; ranges-- > 0; at += 2) p.ranges.push_back({at[0], at[1]});
+      Part p{{}, at[0], at[1]};
+      int64_t dims = at[2];
+      for (at += 3; dims-- > 0;) {
+        Part::Ranges& ranges = p.dims[static_cast<int32_t>(at[0])];
+        int64_t n = at[1];
+        for (at += 2; n-- > 0; at += 2) ranges.emplace_back(at[0], at[1]);
+      }
       s->parts.push_back(std::move(p));
     }
   for (auto& s : states)

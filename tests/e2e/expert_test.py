@@ -20,6 +20,15 @@ STACKS = [
     (2, "{ strategy.data{ size = 2 }, strategy.zero{ stage = 3 }, EXPERT, strategy.accumulate{} }"),
     (1, "{ EXPERT, strategy.recompute{} }"),
 ]
+# The ranks that share the experts have samples of their own: by their number, the batch dealt alike on each.
+OVER = 'strategy.expert{ over = "batch" }'
+DEALT = {
+    2: [OVER, f"{{ {OVER}, strategy.accumulate{{}} }}", f"{{ {OVER}, strategy.zero{{}} }}"],
+    4: [OVER, f"{{ strategy.data{{ size = 2 }}, {OVER} }}", f"{{ strategy.data{{ size = 2 }}, {OVER}, strategy.zero{{}} }}",
+        f"{{ strategy.data{{ size = 2 }}, {OVER}, strategy.accumulate{{}} }}",
+        f"{{ {OVER[:-2]}, size = 2 }}, strategy.data{{}} }}",
+        f"{{ {OVER}, strategy.recompute{{}}, strategy.accumulate{{}} }}"],
+}
 # Values of several ranks' own: nothing that follows may be left out on one of them and not on another.
 GATHERED = """strategy.define{ name = "mine", class = "approx", transform = function(draft)
   draft:axis "line"
@@ -77,6 +86,24 @@ class Expert(unittest.TestCase):
             with self.subTest(stack=stack):
                 stack = stack.replace("EXPERT", "strategy.expert{ size = 2, chunks = 4 }")
                 self.assertEqual(self.sweep.lines(training(stack, 2 * factor)), one)
+
+    def test_shares_of_the_batch_have_the_bits_of_one_process(self):
+        """Owners sum over the microbatches of all ranks in the tree of one process, norms in its blocks."""
+        for words in ((), ("top=2",), ("microbatches=8",), ("microbatches=4", "capacity=0.5", "group=2")):
+            one = self.sweep.lines(training("nil", 1, *words))
+            for ranks, stacks in DEALT.items():
+                for stack in stacks:
+                    with self.subTest(words=words, stack=stack, ranks=ranks):
+                        self.assertEqual(self.sweep.lines(training(stack, ranks, *words)), one)
+
+    def test_shares_of_an_odd_number_of_microbatches(self):
+        """Nodes of several ranks' leaves are no siblings: 3 on each of 4, 6 on each of 2."""
+        words = ("batch=12", "microbatches=12")
+        one = self.sweep.lines(training("nil", 1, *words))
+        for ranks, stacks in DEALT.items():
+            for stack in stacks:
+                with self.subTest(stack=stack, ranks=ranks):
+                    self.assertEqual(self.sweep.lines(training(stack, ranks, *words)), one)
 
     def script(self, stack):
         script = pathlib.Path(self.folder.name) / "switch.lua"

@@ -186,8 +186,7 @@ TEST(TensorParts, AreSharesOfEverySegment) {
     if (v.state) states[v.name] = &v;
   using Ranges = std::vector<std::pair<int64_t, int64_t>>;
   auto expect = [&](const char* name, int dim, const Ranges& ranges, const Dims& dims) {
-    EXPECT_EQ(states.at(name)->part.dim, dim) << name;
-    EXPECT_EQ(states.at(name)->part.ranges, ranges) << name;
+    EXPECT_EQ(states.at(name)->part, (Part{{{dim, ranges}}, 0, -1})) << name;
     EXPECT_EQ(states.at(name)->type.dims, dims) << name;
   };
   expect("blocks.1.qkv.weight", 0, {{2, 4}, {10, 12}, {18, 20}}, {6, 8});

@@ -17,6 +17,9 @@
 //   reduce_scatter  x[ranks, dims...] -> y[dims...]; with "counts" x[sum of counts] ->
 //                   y[counts[me]]
 //   all_to_all      x[ranks, dims...] -> y like x: y[c] is x[me] of coordinate c
+//   sample_exchange x[ranks, dims...] of a rank's own samples -> y[dims...], its part of those of all
+//                   ranks of an axis that deals the batch; int "back" = 1: y -> x. Lowering alone
+//                   adds it and makes it an all_to_all (lower/localize.cpp)
 //   permute         x -> y like x: coordinate c's goes to ints "to"[c], a permutation
 //   broadcast       x -> y like x: the tensor of the rank with coordinate "root"
 //   send            x -> nothing; int "peer" (coordinate), int "tag"
@@ -69,6 +72,15 @@ std::vector<Type> infer_exchange(const OpArgs& args) {
   return {args.in[0]};
 }
 
+std::vector<Type> infer_samples(const OpArgs& args) {
+  Type x = args.in.at(0);
+  if (attr_int(args.attrs, "back", 0))
+    x.dims.insert(x.dims.begin(), attr_int(args.attrs, "ranks", 1));
+  else
+    x.dims.erase(x.dims.begin());
+  return {x};
+}
+
 std::vector<Type> infer_coordinate(const OpArgs&) { return {{ORR_I64, {}}}; }
 
 std::vector<Type> infer_send(const OpArgs&) { return {}; }
@@ -88,7 +100,8 @@ Sharding trailing(const OpArgs& args, const std::vector<Type>& out) {
   auto factors = [&](const Type& t) {
     std::vector<int> f(t.dims.size(), kNone);
     bool carries_axis =
-        (args.kind == "all_gather" || args.kind == "reduce_scatter" || args.kind == "all_to_all") &&
+        (args.kind == "all_gather" || args.kind == "reduce_scatter" || args.kind == "all_to_all" ||
+         args.kind == "sample_exchange") &&
         t.dims.size() == rank;
     for (size_t i = carries_axis ? 1 : 0; i < f.size() && !flat; ++i)
       f[i] = static_cast<int>(i + rank - t.dims.size());
@@ -215,6 +228,8 @@ extern const OpDef reduce_scatter_op{"reduce_scatter",        infer_scatter, tra
                                      reduce_scatter_gradient, no_flops,      nullptr};
 extern const OpDef all_to_all_op{"all_to_all",        infer_exchange, trailing,
                                  all_to_all_gradient, no_flops,       nullptr};
+extern const OpDef sample_exchange_op{"sample_exchange", infer_samples, trailing,
+                                      nullptr,           no_flops,      nullptr};
 extern const OpDef permute_op{"permute", infer_same, trailing, permute_gradient, no_flops, nullptr};
 extern const OpDef broadcast_op{"broadcast",        infer_same, trailing,
                                 broadcast_gradient, no_flops,   nullptr};

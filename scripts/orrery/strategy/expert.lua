@@ -1,11 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 --- strategy.expert(options)
---- Expert parallelism: the ranks of an axis share every sequence, as with strategy.context, and each holds a part of
---- the experts. Tokens travel to their experts and back by two all_to_alls. Equal to one process to rounding;
---- EXACT with `chunks`.
+--- Expert parallelism: the ranks of an axis share every sequence, as with strategy.context, or the batch, as with
+--- strategy.data, and each holds a part of the experts. Tokens travel to their experts and back by two all_to_alls.
+--- Equal to one process to rounding; EXACT with `chunks`, or `over` the batch.
 ---@param options? table
----@option size integer=0 ranks that share the experts and every sequence; 0: all that are left
+---@option size integer=0 ranks that share the experts; 0: all that are left
+---@option over string="time" what they share beside: "time", that of every sequence, or "batch", the samples
 ---@option fields string[]=nil batch fields [batch, time, ...]; left out, all that have two dims or more
 ---@option chunks integer=0 partial sums of every sum over places; 0: one a rank
 ---@return orrery.Strategy
@@ -37,13 +38,26 @@ local function experts_of(draft)
   return found
 end
 
+-- As strategy.data does.
+local function deal(draft)
+  for _, field in ipairs(draft:values "batch") do draft:place(field, "expert", 1) end
+  for _, gradient in ipairs(draft:values "grad") do draft:reduce(gradient, "expert") end
+end
+
 return orrery.strategy.define {
   name = "expert", class = "approx",
-  options = { size = 0, fields = false, chunks = 0 },
+  options = { size = 0, over = "time", fields = false, chunks = 0 },
   provides = "an expert axis", conflicts = "an expert axis",
 
   transform = function(draft, o)
+    if o.over ~= "time" and o.over ~= "batch" then
+      orrery.fail(("strategy.expert: over = '%s': give 'time' or 'batch'"):format(o.over))
+    end
+    if o.over == "batch" and (o.chunks > 0 or o.fields) then
+      orrery.fail "strategy.expert: over the batch no time is cut: leave `chunks` and `fields` out"
+    end
     local ranks = draft:axis("expert", o.size)
+    if o.over == "batch" then deal(draft) end
     if o.chunks > 0 then draft:chunk("expert", o.chunks) end
     if ranks == 1 and o.chunks <= 1 then return end
     local products, parts = experts_of(draft), math.max(ranks, o.chunks)
@@ -59,6 +73,6 @@ return orrery.strategy.define {
       draft:place(product.matrices, "expert", 1)
       draft:place(product.tokens, "expert", 1)
     end
-    places.cut(draft, "strategy.expert", "expert", o.fields)
+    if o.over == "time" then places.cut(draft, "strategy.expert", "expert", o.fields) end
   end,
 }

@@ -135,8 +135,8 @@ HostTensor gathered(const State& s, int32_t coordinate) {
 HostTensor combined(const State& s, const std::vector<HostTensor>& values) {
   if (s.leave == Leave::refuse)
     fail(ORR_FAILED,
-         "{}'{}' has a value of its own on each of {} ranks of axis '{}', which do not become one: "
-         "go on with as many ranks",
+         "{}'{}' has a value of its own on each of {} ranks of axis '{}', and none for another "
+         "number of ranks: go on with as many",
          s.site.prefix(), s.name, values.size(), s.varying);
   if (s.leave == Leave::first || values.size() == 1) return values.front();
   HostTensor one = HostTensor::make(s.type);
@@ -260,11 +260,15 @@ HostTensor read_of(State& state, int32_t coordinate) {
 
 void write_each(State& state, const std::vector<HostTensor>& values) {
   const auto& of = state.coordinate_of;
-  const bool fits =
-      !of.empty() &&
-      values.size() == static_cast<size_t>(1 + *std::max_element(of.begin(), of.end()));
-  const auto me = static_cast<size_t>(world_info().rank);
-  write_state(state, fits ? values[static_cast<size_t>(of[me])] : combined(state, values));
+  const size_t now =
+      of.empty() ? 1 : static_cast<size_t>(1 + *std::max_element(of.begin(), of.end()));
+  const size_t me =
+      of.empty() ? 0 : static_cast<size_t>(of[static_cast<size_t>(world_info().rank)]);
+  if (values.size() == now) return write_state(state, values[me]);
+  // Of what is a sum of all coordinates' one has it all.
+  const bool has_none = state.leave == Leave::sum && me > 0;
+  const HostTensor one = combined(state, values);
+  write_state(state, has_none ? HostTensor::make(state.type) : one);
 }
 
 void write_state(State& state, const HostTensor& value) {

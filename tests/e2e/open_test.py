@@ -193,6 +193,26 @@ class Open(LinearCase):
         done = self.run_stack("{ strategy.quantized{} }", 4, "steps=7", f"load={self.folder / 'two'}")
         self.assertEqual(done.code, 1)
         self.assertRegex(done.err, r"quantized\.fc\.weight\.owed")
+        # One rank is as many as one.
+        self.trained("{ strategy.quantized{} }", 1, name="one")
+        self.trained("{ strategy.quantized{} }", 1, "steps=7", f"load={self.folder / 'one'}")
+
+    # More ranks and fewer keep what is owed, all of it and once.
+    def test_what_is_kept_back_is_kept_by_other_numbers_of_ranks(self):
+        def owed(got):
+            kept = [values for name, values in got.items() if "topk.fc.weight.residual" in name and "@" in name]
+            total = kept[0]
+            for values in kept[1:]:
+                total = plus(total, values)
+            return total
+
+        stack = "{ strategy.topk{ fraction = 6 } }"
+        two = owed(self.trained(stack, 2, "steps=3", name="two"))
+        self.assertGreater(max(map(abs, two)), 1e-3)
+        for ranks in (3, 4):
+            with self.subTest(ranks=ranks):
+                there = self.trained(stack, ranks, "steps=3", f"load={self.folder / 'two'}", name="there")
+                self.assertEqual(owed(there), two)
 
     # Inside of what they do to gradients and weights the other strategies keep their bits.
     def test_they_join_others(self):

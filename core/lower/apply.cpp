@@ -54,7 +54,9 @@ void call_each(Program& p, Spread& spread, const std::vector<StrategyUse>& stack
       const bool forward = entry == &orr_strategy_api::transform_forward;
       orr_program edited{&p, &spread, use.name, &use, &states, forward, training};
       orr_options options = options_of(use);
+      p.set_cause(use.name);
       check_edits((api.*entry)(api.self, &edited, &edit_table, &options), use);
+      p.set_cause("");
       settle(edited);
     } catch (const Error& e) {
       throw Error(e.code(), (use.line.empty() ? "" : use.line + ": ") + e.what());

@@ -80,6 +80,9 @@ struct LocalProgram {
   Leaves leaves;
 };
 
+// Whether peers wait for it, even if this rank does not need what comes of it.
+bool is_awaited(const Op& op);
+
 // `dealt`: the leaves of every rank of the batch axis (deal_leaves).
 LocalProgram localize(const Program& logical, const Leaves& leaves, const Spread& spread,
                       const std::vector<int64_t>& dealt, int rank);

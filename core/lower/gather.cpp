@@ -98,10 +98,8 @@ void ParamGather::emit_early() {
   std::erase_if(backward, [&](const Use& b) {
     bool known =
         std::any_of(forward.begin(), forward.end(), [&](const Use& f) { return f.unit == b.unit; });
-    return (units_[b.unit].how.keep || units_[b.unit].shared) && known;
+    return units_[b.unit].how.keep && known;
   });
-  for (Use& use : forward)  // all at once, so that no rank waits for another unit by unit
-    if (units_[use.unit].shared) use.at = forward.front().first;
   std::vector<OpId> moved(from_.ops().size(), kNone);
   for (size_t i = 0; i < from_.ops().size(); ++i) {
     Op op = from_.ops()[i];
@@ -133,7 +131,6 @@ void ParamGather::gather(const Unit& unit, Phase phase) {
   }
   ValueId all = add_gather(to_, own, first.type.dtype, counts,
                            spread_.coordinate(unit.how.axis, rank_), unit.how.axis, unit.how.cause);
-  if (unit.shared) to_.mutable_ops().back().attrs["shared"] = first.state->name;
   std::vector<ValueId> wholes =
       sizes.size() == 1 ? std::vector{all} : build::split(to_, all, 0, sizes);
   for (size_t m = 0; m < unit.params.size(); ++m) {

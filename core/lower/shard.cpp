@@ -52,11 +52,6 @@ class Sharder {
   void keep_together(const Unit& unit) {
     Program::Together row{{}, unit.how.axis};
     for (ValueId v : unit.params) row.states.push_back(whole(v));
-    if (unit.shared) {
-      row.shared = true, row.room = bytes_before(unit, from_, unit.shards[0].size() - 1);
-      row.begin = bytes_before(unit, from_, at(spread_.coordinate(unit.how.axis, rank_)));
-      return to_.keep_together(std::move(row));
-    }
     for (int s = 0; s < spread_.size_of(unit.how.axis); ++s) {
       uint64_t bytes = 0;
       for (size_t m = 0; m < unit.params.size(); ++m) {

@@ -23,19 +23,6 @@ std::vector<Dims> cut_for(const Dims& sizes, int pieces, int owner) {
   return cuts;
 }
 
-// Whether the parameters lie in a row that the holders share, or can be put there.
-bool can_share(const Unit& unit, const Program& p, const Spread& spread) {
-  if (!spread.one_memory || unit.how.what < ORR_SHARD_PARAM || spread.size_of(unit.how.axis) < 2)
-    return false;
-  const uint64_t room = bytes_before(unit, p, unit.shards[0].size() - 1);
-  const orr_memory* row = p.value(unit.params[0]).state->memory.get();
-  return std::all_of(unit.params.begin(), unit.params.end(), [&](ValueId v) {
-    const State& s = *p.value(v).state;
-    const bool seated = s.memory && s.memory.get() == row && row->bytes == room;
-    return p.value(v).tier == Tier::device && (!s.bound || seated);
-  });
-}
-
 bool held_here(const Value& v) { return !(v.part.is_flat() && v.part.end == 0); }
 
 }  // namespace
@@ -83,18 +70,9 @@ std::vector<Unit> find_units(const Program& p, const Spread& spread) {
       for (size_t i = 0; i < cuts.size(); i += static_cast<size_t>(per))
         unit.shards.back().push_back(cuts[i]);
     }
-    unit.shared = can_share(unit, p, spread);
     units.push_back(std::move(unit));
   }
   return units;
-}
-
-uint64_t bytes_before(const Unit& unit, const Program& p, size_t s) {
-  uint64_t bytes = 0;
-  for (size_t m = 0; m < unit.params.size(); ++m)
-    bytes +=
-        static_cast<uint64_t>(unit.shards[m][s] * orr_dtype_bytes(p.type(unit.params[m]).dtype));
-  return bytes;
 }
 
 bool cut_inside(const Dims& cuts) {

@@ -50,7 +50,7 @@ States settle(const States& states, const std::vector<Neighbours>& rows,
     if (row.states.front()->memory) continue;
     auto memory = allocate_row(row);
     for (size_t i = 0; i < row.states.size(); ++i)
-      row.states[i]->memory = memory, row.states[i]->offset = row.begin + row.offsets[i];
+      row.states[i]->memory = memory, row.states[i]->offset = row.offsets[i];
     fresh.insert(fresh.end(), row.states.begin(), row.states.end());
   }
   std::map<Tier, States> by_tier;

@@ -303,7 +303,6 @@ class TrainRun : public Run {
                  const std::vector<StrategyUse>& stack) {
     const Work work("compiling", Work::of_engine);
     Blueprint b = drawing_.draw(batch, training, world, stack, saved_microbatches_);
-    b.spread.one_memory = runtime_.shares_memory(world);
     microbatches_ = b.microbatches;
     return b;
   }

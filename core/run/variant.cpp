@@ -26,8 +26,7 @@ RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime, SharedArena& ar
   hold(
       plan.local.parts, plan.local.neighbours, b.spread.world,
       [&](const Neighbours& row) {
-        const int group = runtime.group(plan.spread, row.axis);
-        return row.shared ? runtime.shared(row.room, group) : runtime.exchanged(row.room, group);
+        return runtime.exchanged(row.room, runtime.group(plan.spread, row.axis));
       },
       plan.spread.offload.directory);
   return plan;

@@ -95,7 +95,7 @@ class Placer {
 
   static void belong(Storage& s, const Value& value) {
     s.region = Region::state, s.state = value.state, s.tier = value.tier;
-    s.category = value.role == Role::param ? "parameter" : "state";
+    s.category = category_of(*value.state);
   }
 
   std::string category(ValueId v) const {

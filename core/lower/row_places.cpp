@@ -5,6 +5,11 @@
 
 namespace orrery {
 
+const char* category_of(const State& state) {
+  if (state.role == Role::param) return "parameter";
+  return state.copy_of ? "compute copy" : "state";
+}
+
 RowPlaces::RowPlaces(RankPlan& plan, Launcher& launcher) : plan_(plan), launcher_(launcher) {
   const auto& rows = plan_.local.neighbours;
   for (size_t r = 0; r < rows.size(); ++r)
@@ -15,9 +20,7 @@ RowPlaces::RowPlaces(RankPlan& plan, Launcher& launcher) : plan_(plan), launcher
 int RowPlaces::storage(size_t r) {
   if (storages_[r] != kNone) return storages_[r];
   const Neighbours& row = plan_.local.neighbours[r];
-  const State& first = *row.states.front();
-  storages_[r] =
-      launcher_.new_storage(row.bytes, first.role == Role::param ? "parameter" : "state");
+  storages_[r] = launcher_.new_storage(row.bytes, category_of(*row.states.front()));
   Storage& s = plan_.storages.back();
   s.region = Region::state, s.state = row.states.front();
   return storages_[r];

@@ -10,6 +10,9 @@
 
 namespace orrery {
 
+// What a plan counts a state's memory as.
+const char* category_of(const State& state);
+
 class RowPlaces {
  public:
   // Borrows both.

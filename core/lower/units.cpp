@@ -44,19 +44,23 @@ std::vector<Dims> cut_evenly(const Dims& sizes, int pieces) {
 
 std::vector<Unit> find_units(const Program& p, const Spread& spread) {
   std::vector<ValueId> params;
+  std::map<const State*, ValueId> copies;
   for (size_t i = 0; i < p.values().size(); ++i) {
     const Value& v = p.values()[i];
+    if (v.state && v.state->copy_of) copies[v.state->copy_of] = static_cast<ValueId>(i);
     if (v.state && spread.sharded.count(v.name) && !v.type.dims.empty() && held_here(v))
       params.push_back(static_cast<ValueId>(i));
   }
   std::sort(params.begin(), params.end(),
             [&](ValueId a, ValueId b) { return natural_less(p.value(a).name, p.value(b).name); });
-  std::map<std::tuple<std::string, int, int32_t>, Unit> found;  // by axis, unit and dtype
+  std::map<std::tuple<std::string, int, int32_t, int32_t>, Unit> found;  // axis, unit, dtypes
   for (ValueId v : params) {
     const Sharded& how = spread.sharded.at(p.value(v).name);
-    Unit& unit = found[{how.axis, how.unit, p.type(v).dtype}];
+    const auto copy = copies.find(p.value(v).state.get());
+    const ValueId read = copy == copies.end() ? v : copy->second;
+    Unit& unit = found[{how.axis, how.unit, p.type(v).dtype, p.type(read).dtype}];
     unit.how = how;
-    unit.params.push_back(v);
+    unit.params.push_back(v), unit.read.push_back(read);
   }
   std::vector<Unit> units;
   for (auto& [key, unit] : found) {

@@ -21,6 +21,11 @@ struct Unit {
   Sharded how;
   std::vector<ValueId> params;       // in the natural order of names
   std::vector<Dims> pieces, shards;  // their cuts, parallel to params
+  // What forward reads of them, parallel to params: their compute copies, which then travel, and
+  // the parameters lie in pieces in any case; or they themselves.
+  std::vector<ValueId> read;
+
+  bool has_copies() const { return read != params; }
 };
 
 // The cuts of tensors with these numbers of elements.

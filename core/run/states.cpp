@@ -267,6 +267,24 @@ void write_each(State& state, const std::vector<HostTensor>& values) {
   write_state(state, fits ? values[static_cast<size_t>(of[me])] : combined(state, values));
 }
 
+void make_copy(State& copy) {
+  State& of = *copy.copy_of;
+  HostTensor value = read_of(of, 0), rounded = HostTensor::make(copy.type);
+  const auto& coordinates = of.coordinate_of;
+  const int32_t last =
+      coordinates.empty() ? 0 : *std::max_element(coordinates.begin(), coordinates.end());
+  for (int32_t c = 1; c <= last; ++c)
+    if (HostTensor other = read_of(of, c); coordinates[static_cast<size_t>(world_info().rank)] == c)
+      value = other;
+  const auto from = static_cast<size_t>(orr_dtype_bytes(of.type.dtype)),
+             to = static_cast<size_t>(orr_dtype_bytes(copy.type.dtype));
+  for (size_t i = 0; i < static_cast<size_t>(of.type.elements()); ++i)
+    write_element(copy.type.dtype, rounded.bytes->data() + i * to,
+                  read_element(of.type.dtype, value.bytes->data() + i * from));
+  write_state(copy, rounded);
+  copy.version = of.version;
+}
+
 void write_state(State& state, const HostTensor& value) {
   Runtime::get().settle();
   if (value.type != state.type)

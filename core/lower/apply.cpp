@@ -8,6 +8,7 @@
 #include "lower/chains.h"
 #include "lower/coalesce.h"
 #include "lower/contract.h"
+#include "lower/copies.h"
 #include "lower/cut_program.h"
 #include "lower/driving.h"
 #include "lower/edit_table.h"
@@ -149,6 +150,7 @@ void write_rounds(const Program& step, const Spread& spread, Periodic& one) {
     p.set_cause(one.cause);
     p.set_site({"", one.line});
     call_hook(one.line, [&] { one.write(p, round); });
+    update_copies(p);
     tell_states(p, "");
     group_collectives(p);
     gather_for_rigid(p, spread);
@@ -206,6 +208,7 @@ void complete_step(Program& p, Spread& spread, int64_t leaves, bool training,
          "orders leaves",
          spread.idler);
   if (!spread.placed.empty()) order_placings(p, spread);
+  read_copies(p, spread);
   tell_states(p, spread.apart);
   group_collectives(p);
   if (!spread.exchanges.empty()) keep_exchanged_whole(p, spread), gather_for_rigid(p, spread);

@@ -50,7 +50,7 @@ class Localizer {
                     [&](ValueId v) { return from_.value(v).tier != Tier::device; }))
       return;
     Neighbours row;
-    row.room = list.room, row.axis = list.axis, row.begin = list.begin, row.shared = list.shared;
+    row.room = list.room, row.axis = list.axis;
     for (ValueId v : list.states) {
       row.states.push_back(from_.value(v).state);
       row.offsets.push_back(row.bytes);

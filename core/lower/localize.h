@@ -59,8 +59,6 @@ struct Neighbours {
   std::vector<uint64_t> offsets;  // bytes
   uint64_t bytes = 0, room = 0;   // here; on the rank that holds most
   std::string axis;               // of those who exchange them
-  uint64_t begin = 0;   // shared: in the memory of `room` bytes that all of them have; the parts
-  bool shared = false;  // of the others lie before and behind
 
   bool seated() const;  // whether they have memory, and lie so
 };

@@ -50,7 +50,7 @@ States settle(const States& states, const std::vector<Neighbours>& rows,
     if (row.states.front()->memory) continue;
     auto memory = allocate_row(row);
     for (size_t i = 0; i < row.states.size(); ++i)
-      row.states[i]->memory = memory, row.states[i]->offset = row.begin + row.offsets[i];
+      row.states[i]->memory = memory, row.states[i]->offset = row.offsets[i];
     fresh.insert(fresh.end(), row.states.begin(), row.states.end());
   }
   std::map<Tier, States> by_tier;
@@ -269,6 +269,24 @@ void write_each(State& state, const std::vector<HostTensor>& values) {
   const bool has_none = state.leave == Leave::sum && me > 0;
   const HostTensor one = combined(state, values);
   write_state(state, has_none ? HostTensor::make(state.type) : one);
+}
+
+void make_copy(State& copy) {
+  State& of = *copy.copy_of;
+  HostTensor value = read_of(of, 0), rounded = HostTensor::make(copy.type);
+  const auto& coordinates = of.coordinate_of;
+  const int32_t last =
+      coordinates.empty() ? 0 : *std::max_element(coordinates.begin(), coordinates.end());
+  for (int32_t c = 1; c <= last; ++c)
+    if (HostTensor other = read_of(of, c); coordinates[static_cast<size_t>(world_info().rank)] == c)
+      value = other;
+  const auto from = static_cast<size_t>(orr_dtype_bytes(of.type.dtype)),
+             to = static_cast<size_t>(orr_dtype_bytes(copy.type.dtype));
+  for (size_t i = 0; i < static_cast<size_t>(of.type.elements()); ++i)
+    write_element(copy.type.dtype, rounded.bytes->data() + i * to,
+                  read_element(of.type.dtype, value.bytes->data() + i * from));
+  write_state(copy, rounded);
+  copy.version = of.version;
 }
 
 void write_state(State& state, const HostTensor& value) {

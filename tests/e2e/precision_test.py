@@ -129,6 +129,16 @@ class Precision(unittest.TestCase):
                     stack = f"{{ strategy.data{{}}, strategy.zero{{ stage = {stage} }}, {LOW} }}"
                     self.assertEqual(lines(ranks, stack, *words), alone)
 
+    def test_an_evaluation_beside_three_axes(self):
+        """What the update alone reads stays where the step has it."""
+        script = pathlib.Path(self.folder.name) / "three.lua"
+        cuts = "strategy.tensor{ size = 2 }, strategy.pipeline{ size = 2 }, strategy.data{}, strategy.zero{}"
+        stack = f"{{ {cuts}, {LOW} }}"
+        script.write_text((HERE / "strategies.lua").read_text().replace("strategy = STACK", f"strategy = {stack}"))
+        done = orrery("run", "-n", 8, script, "steps=2")
+        self.assertEqual(done.code, 0, done.err)
+        self.assertRegex(done.out, r"(?m)^eval \d")
+
     def test_gradients_travel_in_the_dtype_of_the_wire(self):
         for how, dtype, others in ((LOW, "bf16", {"f32"}), (WIDE, "f32", set()), (NARROW, "bf16", {"f32"})):
             with self.subTest(how=how):

@@ -330,18 +330,10 @@ orr_memory* WorldComm::allocate(uint64_t bytes, int group) {
 }
 
 orr_memory* WorldComm::allocate_on_device(uint64_t bytes, int group) {
-  return allocated(api_->allocate, bytes, group);
-}
-
-orr_memory* WorldComm::allocate_shared(uint64_t bytes, int group) {
-  return allocated(api_->allocate_shared, bytes, group);
-}
-
-orr_memory* WorldComm::allocated(Allocate allocate, uint64_t bytes, int group) {
   drain();
   orr_memory* memory = nullptr;
   orr_comm* comm = groups_[static_cast<size_t>(group)].comm;
-  check(allocate(comm, bytes, &memory));
+  check(api_->allocate(comm, bytes, &memory));
   memories_.push_back({memory, comm});
   return memory;
 }

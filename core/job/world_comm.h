@@ -97,9 +97,6 @@ class WorldComm {
     return on_streams() && (caps_.flags & ORR_COMM_DEVICE_MEMORY);
   }
   orr_memory* allocate_on_device(uint64_t bytes, int group);
-  // One memory for all ranks of the group. REQUIRES: the backend and their host share it
-  // (comm.h, SHARED).
-  orr_memory* allocate_shared(uint64_t bytes, int group);
   void free(orr_memory* memory);
 
   uint64_t bytes_sent() const;  // [any thread]
@@ -122,8 +119,6 @@ class WorldComm {
   void post_on_stream(const orr_coll* ops, size_t n, Group& group);
   void compose_on_stream(const orr_coll& c, const OnStream& how, Group& group);
   void await_streams();
-  using Allocate = decltype(orr_comm_api::allocate);
-  orr_memory* allocated(Allocate allocate, uint64_t bytes, int group);
   void post_now(const orr_coll* ops, int32_t n, Group& group);
   void compose(const orr_coll& c, Group& group);
   void count_composed(const orr_coll& c, const Group& group, uint64_t sent_before);

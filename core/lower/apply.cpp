@@ -8,6 +8,7 @@
 #include "lower/chains.h"
 #include "lower/coalesce.h"
 #include "lower/contract.h"
+#include "lower/copies.h"
 #include "lower/cut_program.h"
 #include "lower/driving.h"
 #include "lower/edit_table.h"
@@ -54,7 +55,9 @@ void call_each(Program& p, Spread& spread, const std::vector<StrategyUse>& stack
       const bool forward = entry == &orr_strategy_api::transform_forward;
       orr_program edited{&p, &spread, use.name, &use, &states, forward, training};
       orr_options options = options_of(use);
+      p.set_cause(use.name);
       check_edits((api.*entry)(api.self, &edited, &edit_table, &options), use);
+      p.set_cause("");
       settle(edited);
     } catch (const Error& e) {
       throw Error(e.code(), (use.line.empty() ? "" : use.line + ": ") + e.what());
@@ -176,6 +179,7 @@ void write_rounds(const Program& step, const Spread& spread, Periodic& one) {
     p.set_cause(one.cause);
     p.set_site({"", one.line});
     call_hook(one.line, [&] { one.write(p, round); });
+    update_copies(p);
     tell_states(p, "");
     group_collectives(p);
     gather_for_rigid(p, spread);
@@ -234,6 +238,7 @@ void complete_step(Program& p, Spread& spread, int64_t leaves, bool training,
          spread.idler);
   if (!spread.gathered_axis().empty()) check_gathered(spread, leaves), keep_cut_whole(spread);
   if (!spread.placed.empty()) order_placings(p, spread);
+  read_copies(p, spread);
   tell_states(p, spread.apart);
   group_collectives(p);
   if (!spread.exchanges.empty()) keep_exchanged_whole(p, spread), gather_for_rigid(p, spread);

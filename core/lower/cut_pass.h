@@ -109,6 +109,12 @@ class CutPass {
   std::vector<ValueId> attention_inputs(const Op& op, const Cut& rows, const Member& part);
   Attrs attention_part(const Op& op, const Member& part) const;
 
+  // -- values that vary over the axis (cut_varying.cpp)
+  bool varying(const Op& op);
+  bool is_coordinate(ValueId v) const;
+  bool take_own(const Op& op);
+  bool gather_own(const Op& op);
+
   // -- values of one rank alone (cut_owned.cpp)
   bool owned(const Op& op);
   bool split_to_owners(const Op& op);

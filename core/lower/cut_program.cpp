@@ -6,7 +6,9 @@
 
 #include "base/error.h"
 #include "base/in_parallel.h"
+#include "lower/copy_part.h"
 #include "lower/cut_pass.h"
+#include "lower/localize.h"
 #include "program/build.h"
 
 namespace orrery {
@@ -251,7 +253,8 @@ void CutPass::translate(const Op& op) {
       become_sum(op.out[0], summands(op.in[0]));
     else
       become(op.out[0], known(op.in[0]), cut(op.in[0]));
-  } else if (!owned(op) && !vocabulary(op) && !by_blocks(op) && (deals_ || !attention(op))) {
+  } else if (!varying(op) && !owned(op) && !vocabulary(op) && !by_blocks(op) &&
+             (deals_ || !attention(op))) {
     Way way = choose(op);
     remark(op, way);
     const bool sums = std::any_of(way.out.begin(), way.out.end(),
@@ -282,10 +285,26 @@ void CutPass::finish() {
   }
 }
 
+namespace {
+
+// Ops that nothing reads, such as those that a strategy has replaced, must not ask for layouts of
+// their own.
+std::vector<bool> needed_ops(const Program& p) {
+  std::vector<ValueId> wanted;
+  for (auto& [name, id] : p.outputs()) wanted.push_back(id);
+  for (auto& [state, next] : p.updates()) wanted.push_back(next);
+  for (const Op& op : p.ops())
+    if (is_awaited(op)) wanted.insert(wanted.end(), op.out.begin(), op.out.end());
+  return ops_behind(p, wanted);
+}
+
+}  // namespace
+
 CutProgram CutPass::run() {
   declare_values();
+  const std::vector<bool> needed = needed_ops(from_);
   for (size_t i = 0; i < from_.ops().size(); ++i) {
-    translate(from_.ops()[i]);
+    if (needed[i]) translate(from_.ops()[i]);
     ops_[i] = static_cast<OpId>(to_.ops().size()) - 1;
   }
   finish();
@@ -299,9 +318,12 @@ CutProgram CutPass::run() {
 namespace {
 
 // What is asked of values on one axis, by their ids in what the axes before have made.
-std::map<ValueId, PartsAsked> asked_here(const Placing& placing, const CutProgram& before) {
+std::map<ValueId, PartsAsked> asked_here(const Program& logical, const std::vector<bool>& needed,
+                                         const Placing& placing, const CutProgram& before) {
   std::map<ValueId, PartsAsked> asked;
   for (auto& [v, how] : placing.values) {
+    const OpId maker = logical.value(v).producer;
+    if (maker != kNone && !needed[static_cast<size_t>(maker)]) continue;
     const ValueId x = before.here[static_cast<size_t>(v)];
     if (x == kNone)
       fail(ORR_UNIMPLEMENTED,
@@ -320,9 +342,11 @@ CutProgram cut_program(const Program& logical, const Spread& spread, int rank) {
   done.here.resize(logical.values().size());
   std::iota(done.here.begin(), done.here.end(), 0);
   const Program* from = &logical;
+  const std::vector<bool> needed = needed_ops(logical);
   for (const Placing& placing : spread.placed) {
     if (spread.size_of(placing.axis) == 1 && placing.chunks <= 1) continue;
-    CutProgram next = CutPass(*from, spread, placing, asked_here(placing, done), rank).run();
+    auto asked = asked_here(logical, needed, placing, done);
+    CutProgram next = CutPass(*from, spread, placing, std::move(asked), rank).run();
     for (ValueId& v : done.here)
       if (v != kNone) v = next.here[static_cast<size_t>(v)];
     done.program = std::move(next.program), from = &done.program;

@@ -29,7 +29,6 @@ Exchange described(const Op& op) {
   e.chunk = static_cast<int>(attr_int(op.attrs, "from_chunk", 0));
   bool forward = attr_int(op.attrs, "from_phase", 0) == static_cast<int64_t>(Phase::forward);
   e.segment = forward ? Segment::forward : Segment::backward;
-  if (op.attrs.count("shared")) e.op = ORR_COLL_BARRIER;
   return e;
 }
 
@@ -73,7 +72,6 @@ Exchange exchange_of(const Program& p, const Op& op, const Spread& spread, int r
     make_permutation(e, attr_ints(op.attrs, "to"), me);
   }
   if (attr_int(op.attrs, "tree", 0)) make_tree(e, ranks);
-  if (e.is_order()) e.counts.clear();
   e.bytes_sent = e.sent_by(me, ranks);
   return e;
 }

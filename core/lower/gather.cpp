@@ -56,7 +56,7 @@ ParamGather::ParamGather(const Program& from, Program& to, const std::vector<Uni
 void ParamGather::hold(const Unit& unit) {
   size_t me = static_cast<size_t>(spread_.coordinate(unit.how.axis, rank_));
   for (size_t m = 0; m < unit.params.size(); ++m) {
-    ValueId param = unit.params[m];
+    ValueId param = unit.read[m];
     const Value& whole = from_.value(param);
     ValueId held = to_.new_value(whole.type, whole.role, whole.name);
     Value& v = to_.mutable_value(held);
@@ -77,8 +77,8 @@ std::vector<ParamGather::Use> ParamGather::find_uses(Phase phase) const {
     for (size_t i = 0; i < from_.ops().size(); ++i) {
       const Op& op = from_.ops()[i];
       if (op.phase != phase || std::none_of(op.in.begin(), op.in.end(), [&](ValueId v) {
-            return std::find(units_[u].params.begin(), units_[u].params.end(), v) !=
-                   units_[u].params.end();
+            return std::find(units_[u].read.begin(), units_[u].read.end(), v) !=
+                   units_[u].read.end();
           }))
         continue;
       uses.push_back({u, static_cast<OpId>(i), static_cast<OpId>(i)});
@@ -98,10 +98,8 @@ void ParamGather::emit_early() {
   std::erase_if(backward, [&](const Use& b) {
     bool known =
         std::any_of(forward.begin(), forward.end(), [&](const Use& f) { return f.unit == b.unit; });
-    return (units_[b.unit].how.keep || units_[b.unit].shared) && known;
+    return units_[b.unit].how.keep && known;
   });
-  for (Use& use : forward)  // all at once, so that no rank waits for another unit by unit
-    if (units_[use.unit].shared) use.at = forward.front().first;
   std::vector<OpId> moved(from_.ops().size(), kNone);
   for (size_t i = 0; i < from_.ops().size(); ++i) {
     Op op = from_.ops()[i];
@@ -120,24 +118,23 @@ void ParamGather::emit_early() {
 }
 
 void ParamGather::gather(const Unit& unit, Phase phase) {
-  const Value& first = from_.value(unit.params[0]);
+  const Value& first = from_.value(unit.read[0]);
   to_.set_phase(phase), to_.set_site(first.site);
   Dims counts(static_cast<size_t>(spread_.size_of(unit.how.axis)), 0), sizes;
   std::vector<ValueId> own;
-  for (size_t m = 0; m < unit.params.size(); ++m) {
+  for (size_t m = 0; m < unit.read.size(); ++m) {
     for (size_t s = 0; s < counts.size(); ++s)
       counts[s] += unit.shards[m][s + 1] - unit.shards[m][s];
     sizes.push_back(unit.shards[m].back());
-    ValueId held = held_.at(unit.params[m]);
+    ValueId held = held_.at(unit.read[m]);
     if (int64_t n = to_.type(held).elements(); n > 0) own.push_back(build::reshape(to_, held, {n}));
   }
   ValueId all = add_gather(to_, own, first.type.dtype, counts,
                            spread_.coordinate(unit.how.axis, rank_), unit.how.axis, unit.how.cause);
-  if (unit.shared) to_.mutable_ops().back().attrs["shared"] = first.state->name;
   std::vector<ValueId> wholes =
       sizes.size() == 1 ? std::vector{all} : build::split(to_, all, 0, sizes);
-  for (size_t m = 0; m < unit.params.size(); ++m) {
-    ValueId param = unit.params[m];
+  for (size_t m = 0; m < unit.read.size(); ++m) {
+    ValueId param = unit.read[m];
     Op view;
     view.kind = "reshape", view.phase = phase, view.site = to_.site(), view.in = {wholes[m]};
     view.attrs["dims"] = from_.type(param).dims;

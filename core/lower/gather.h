@@ -36,7 +36,7 @@ class ParamGather {
   // Parameters in pieces -> the state values that hold this rank's.
   const std::map<ValueId, ValueId>& held() const { return held_; }
   // Forward and backward, with each such unit gathered as many units ahead of its use as it says,
-  // in each unless it is kept. Those in shared memory are there from the start.
+  // in each unless it is kept.
   void emit_early();
 
  private:

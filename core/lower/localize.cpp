@@ -50,7 +50,7 @@ class Localizer {
                     [&](ValueId v) { return from_.value(v).tier != Tier::device; }))
       return;
     Neighbours row;
-    row.room = list.room, row.axis = list.axis, row.begin = list.begin, row.shared = list.shared;
+    row.room = list.room, row.axis = list.axis;
     for (ValueId v : list.states) {
       row.states.push_back(from_.value(v).state);
       row.offsets.push_back(row.bytes);
@@ -67,7 +67,7 @@ class Localizer {
     for (auto& [name, id] : from_.outputs()) todo.push_back(id);
     for (auto& [state, next] : from_.updates()) todo.push_back(next);
     for (size_t i = 0; i < from_.ops().size(); ++i)
-      if (awaited(from_.ops()[i])) {
+      if (is_awaited(from_.ops()[i])) {
         live_[i] = true;
         todo.insert(todo.end(), from_.ops()[i].in.begin(), from_.ops()[i].in.end());
       }
@@ -159,11 +159,6 @@ class Localizer {
     return found;
   }
 
-  // Whether peers wait for it, even if this rank does not need what comes of it.
-  static bool awaited(const Op& op) {
-    return op.kind == "send" || op.kind == "recv" || op.kind == "total" || op.kind == "batch_sum" ||
-           op.kind == "batch_gather" || op.attrs.count("always");
-  }
   const Op& maker_of(ValueId v) const {
     return from_.ops()[static_cast<size_t>(from_.value(v).producer)];
   }
@@ -535,6 +530,11 @@ class Localizer {
 };
 
 }  // namespace
+
+bool is_awaited(const Op& op) {
+  return op.kind == "send" || op.kind == "recv" || op.kind == "total" || op.kind == "batch_sum" ||
+         op.kind == "batch_gather" || op.attrs.count("always");
+}
 
 bool Neighbours::seated() const {
   const State& first = *states.front();

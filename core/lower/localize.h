@@ -68,8 +68,6 @@ struct Neighbours {
   std::vector<uint64_t> offsets;  // bytes
   uint64_t bytes = 0, room = 0;   // here; on the rank that holds most
   std::string axis;               // of those who exchange them
-  uint64_t begin = 0;   // shared: in the memory of `room` bytes that all of them have; the parts
-  bool shared = false;  // of the others lie before and behind
 
   bool seated() const;  // whether they have memory, and lie so
 };
@@ -88,6 +86,9 @@ struct LocalProgram {
   std::vector<Neighbours> neighbours;  // disjoint
   Leaves leaves;
 };
+
+// Whether peers wait for it, even if this rank does not need what comes of it.
+bool is_awaited(const Op& op);
 
 // `dealt`: the leaves of every rank of the batch axis (deal_leaves).
 LocalProgram localize(const Program& logical, const Leaves& leaves, const Spread& spread,

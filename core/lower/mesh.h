@@ -133,8 +133,7 @@ struct Spread {
   std::vector<Periodic> periodic;
   std::vector<CompleteHook> completing;
   Driving driving;
-  bool one_memory = false;  // all ranks are on one host and can map one another's memory
-  bool alone = false;       // a rank runs its leaves as if there were no others,
+  bool alone = false;  // a rank runs its leaves as if there were no others,
   std::optional<std::pair<int64_t, int64_t>> only;  // these instead of those dealt to it
   std::map<std::string, Sharded> sharded;           // by name of the parameter
   bool sliced = false;        // leaves run one after another, not in one call,

@@ -55,7 +55,6 @@ class Placer {
     for (size_t i = 0; i < p_.ops().size(); ++i) {
       launcher_.at(plan_.segments[i], p_.ops()[i].stage);
       place_op(i);
-      rows_.close_read(static_cast<int>(i));
     }
     for (auto& [state, next] : p_.updates()) finish_update(state, next);
     for (auto& [whole, partial] : same_) place(whole);  // results that no op reads
@@ -96,7 +95,7 @@ class Placer {
 
   static void belong(Storage& s, const Value& value) {
     s.region = Region::state, s.state = value.state, s.tier = value.tier;
-    s.category = value.role == Role::param ? "parameter" : "state";
+    s.category = category_of(*value.state);
   }
 
   std::string category(ValueId v) const {
@@ -200,7 +199,6 @@ class Placer {
   // An update may be written over the old value if nobody reads the old value afterwards and its
   // maker works elementwise (or does not read it).
   bool in_place(ValueId state, int op_index) {
-    if (rows_.is_read(place(state).storage, op_index)) return false;
     const int last = last_read_[at(state)];
     return last < op_index ||
            (last == op_index && p_.ops()[static_cast<size_t>(op_index)].kind == "pointwise" &&
@@ -347,12 +345,6 @@ class Placer {
 
   void place_exchange(const Op& op, int op_index) {
     Exchange e = exchange_of(p_, op, plan_.spread, plan_.rank);
-    if (e.is_order()) {
-      Layout whole = Layout::contiguous(p_.type(op.out[0]));
-      plan_.places[at(op.out[0])] =
-          rows_.open(op, std::move(e), std::move(whole), last_read_[at(op.out[0])]);
-      return;
-    }
     if (!op.in.empty()) {
       e.send = place(op.in[0]);
       if (!e.send.layout.is_contiguous()) e.send = launcher_.contiguous_copy(op, e.send);

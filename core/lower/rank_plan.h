@@ -42,9 +42,6 @@ struct Storage {
   std::string category;  // "input", "activation", "gradient", "workspace", "metric", "window"
   std::shared_ptr<State> state;
   Tier tier = Tier::device;  // of a state; of an activation: where it waits for backward
-  // A piece of a row that the ranks of a host share: the bytes of others around it, which they
-  // count. All are read between two orders (Exchange::is_order), this rank's written outside.
-  uint64_t before = 0, behind = 0;
 
   bool is_away() const { return region == Region::state && tier != Tier::device; }
 
@@ -112,9 +109,6 @@ struct Exchange {
   bool is_copy() const { return tier != Tier::device; }
   uint64_t bytes() const { return static_cast<uint64_t>(count * orr_dtype_bytes(dtype)); }
   bool is_bucket() const { return !totals.empty(); }
-  // Moves nothing: what was written to the shared row `recv` before is read behind it, and what was
-  // read before is written behind the next one.
-  bool is_order() const { return op == ORR_COLL_BARRIER; }
   // Bytes that a rank with this coordinate sends, each time.
   uint64_t sent_by(int coordinate, int ranks) const;
   // As the backend sees it, but for the buffers. REQUIRES: this object outlives it.

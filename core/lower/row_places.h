@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows: states that lie one after another are one storage. In a row that the ranks of a host share
-// each of them has its piece, and all read the whole between two orders (Exchange::is_order).
+// Rows: states that lie one after another are one storage.
 #pragma once
 
 #include <map>
@@ -10,6 +9,9 @@
 #include "lower/launcher.h"
 
 namespace orrery {
+
+// What a plan counts a state's memory as.
+const char* category_of(const State& state);
 
 class RowPlaces {
  public:
@@ -23,25 +25,11 @@ class RowPlaces {
   // REQUIRES: has(s).
   Place place(const State* s, Layout layout);
 
-  // The order that opens a shared row, which op `last_read` is the last to read as a whole. Returns
-  // where that lies.
-  Place open(const Op& gather, Exchange order, Layout whole, int last_read);
-  // The orders that close rows, posted behind the op that reads them last: in the same order on
-  // all ranks, whose programs differ only in what they do with their pieces.
-  void close_read(int op_index);
-  // Whether it is read by ops from this one on.
-  bool is_read(int storage, int op_index) const;
-
  private:
-  struct Open {
-    Exchange order;
-    int last_read;
-  };
   RankPlan& plan_;
   Launcher& launcher_;
   std::map<const State*, size_t> row_of_;
   std::vector<int> storages_;  // by row
-  std::vector<Open> open_;
 };
 
 }  // namespace orrery

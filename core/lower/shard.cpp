@@ -51,18 +51,13 @@ class Sharder {
  private:
   void keep_together(const Unit& unit) {
     Program::Together row{{}, unit.how.axis};
-    for (ValueId v : unit.params) row.states.push_back(whole(v));
-    if (unit.shared) {
-      row.shared = true, row.room = bytes_before(unit, from_, unit.shards[0].size() - 1);
-      row.begin = bytes_before(unit, from_, at(spread_.coordinate(unit.how.axis, rank_)));
-      return to_.keep_together(std::move(row));
-    }
+    for (ValueId v : unit.read) row.states.push_back(whole(v));
     for (int s = 0; s < spread_.size_of(unit.how.axis); ++s) {
       uint64_t bytes = 0;
       for (size_t m = 0; m < unit.params.size(); ++m) {
         int64_t n = unit.how.what >= ORR_SHARD_PARAM ? held_by(unit.shards[m], s).size()
                                                      : unit.shards[m].back();
-        bytes += static_cast<uint64_t>(n * orr_dtype_bytes(from_.type(unit.params[m]).dtype));
+        bytes += static_cast<uint64_t>(n * orr_dtype_bytes(from_.type(unit.read[m]).dtype));
       }
       row.room = std::max(row.room, bytes);
     }
@@ -81,24 +76,28 @@ class Sharder {
     return r.begin == 0 && r.end == cuts.back();
   }
 
-  // Optimizer states become parts; the parameters' own are cut by ParamGather.
+  // Optimizer states become parts, and parameters that have copies; what forward reads is cut by
+  // ParamGather.
   void cut_states() {
     std::set<ValueId> states;
     for (auto& [state, next] : from_.updates()) states.insert(state);
     for (size_t v = 0; v < from_.values().size(); ++v)
       if (from_.values()[v].state && !from_.values()[v].state->beside.empty())
         states.insert(static_cast<ValueId>(v));
+    for (const Unit& unit : units_)
+      if (unit.has_copies()) states.insert(unit.params.begin(), unit.params.end());
     for (ValueId state : states) {
       const Chain* c = chains_.of(state);
       // A chain of several parameters has one owner, who has all of tensors of any size.
-      if (!c || is_unit_param(state) || is_all(mine(*c), *c->cuts)) continue;
+      if (!c || is_read(state) || is_all(mine(*c), *c->cuts)) continue;
       cut_value(to_.mutable_value(state), mine(*c).begin, mine(*c).end);
     }
   }
 
-  bool is_unit_param(ValueId v) const {
+  // Whether forward reads it: it is whole then, or gathered, and its new value travels.
+  bool is_read(ValueId v) const {
     return std::any_of(units_.begin(), units_.end(), [&](const Unit& u) {
-      return std::find(u.params.begin(), u.params.end(), v) != u.params.end();
+      return std::find(u.read.begin(), u.read.end(), v) != u.read.end();
     });
   }
 
@@ -364,12 +363,12 @@ class Sharder {
         continue;
       }
       for (size_t u = 0; u < units_.size(); ++u) {
-        auto& params = units_[u].params;
-        auto found = std::find(params.begin(), params.end(), state);
-        if (found != params.end())
-          fresh[u][static_cast<size_t>(found - params.begin())] = part(next, *c);
+        auto& read = units_[u].read;
+        auto found = std::find(read.begin(), read.end(), state);
+        if (found != read.end())
+          fresh[u][static_cast<size_t>(found - read.begin())] = part(next, *c);
       }
-      if (!is_unit_param(state) && mine(*c).size() > 0) to_.update(state, part(next, *c));
+      if (!is_read(state) && mine(*c).size() > 0) to_.update(state, part(next, *c));
     }
     for (auto& [u, members] : fresh) update_params(units_[u], members);
   }
@@ -377,12 +376,12 @@ class Sharder {
   void update_params(const Unit& unit, const std::map<size_t, ValueId>& members) {
     if (unit.how.what >= ORR_SHARD_PARAM) {
       for (auto& [m, own] : members)
-        if (own != kNone) to_.update(whole(unit.params[m]), own);
+        if (own != kNone) to_.update(whole(unit.read[m]), own);
       return;
     }
     std::vector<ValueId> own, wholes;
     Dims counts(at(spread_.size_of(unit.how.axis)), 0), sizes;
-    to_.set_site(from_.value(unit.params[members.begin()->first]).site);
+    to_.set_site(from_.value(unit.read[members.begin()->first]).site);
     for (auto& [m, mine] : members) {
       if (mine != kNone) own.push_back(build::reshape(to_, mine, {to_.type(mine).elements()}));
       for (size_t s = 0; s < counts.size(); ++s)
@@ -390,14 +389,14 @@ class Sharder {
       sizes.push_back(unit.shards[m].back());
     }
     ValueId all =
-        add_gather(to_, own, from_.type(unit.params[0]).dtype, counts,
+        add_gather(to_, own, from_.type(unit.read[0]).dtype, counts,
                    spread_.coordinate(unit.how.axis, rank_), unit.how.axis, unit.how.cause);
-    if (members.size() == unit.params.size())
-      to_.mutable_ops().back().attrs["home"] = from_.value(unit.params[0]).state->name;
+    if (members.size() == unit.read.size())
+      to_.mutable_ops().back().attrs["home"] = from_.value(unit.read[0]).state->name;
     wholes = sizes.size() == 1 ? std::vector{all} : build::split(to_, all, 0, sizes);
     size_t i = 0;
     for (auto& [m, mine] : members) {
-      ValueId param = unit.params[m];
+      ValueId param = unit.read[m];
       to_.update(param, build::reshape(to_, wholes[i++], from_.type(param).dims));
     }
   }

@@ -23,19 +23,6 @@ std::vector<Dims> cut_for(const Dims& sizes, int pieces, int owner) {
   return cuts;
 }
 
-// Whether the parameters lie in a row that the holders share, or can be put there.
-bool can_share(const Unit& unit, const Program& p, const Spread& spread) {
-  if (!spread.one_memory || unit.how.what < ORR_SHARD_PARAM || spread.size_of(unit.how.axis) < 2)
-    return false;
-  const uint64_t room = bytes_before(unit, p, unit.shards[0].size() - 1);
-  const orr_memory* row = p.value(unit.params[0]).state->memory.get();
-  return std::all_of(unit.params.begin(), unit.params.end(), [&](ValueId v) {
-    const State& s = *p.value(v).state;
-    const bool seated = s.memory && s.memory.get() == row && row->bytes == room;
-    return p.value(v).tier == Tier::device && (!s.bound || seated);
-  });
-}
-
 bool held_here(const Value& v) { return !(v.part.is_flat() && v.part.end == 0); }
 
 }  // namespace
@@ -57,19 +44,23 @@ std::vector<Dims> cut_evenly(const Dims& sizes, int pieces) {
 
 std::vector<Unit> find_units(const Program& p, const Spread& spread) {
   std::vector<ValueId> params;
+  std::map<const State*, ValueId> copies;
   for (size_t i = 0; i < p.values().size(); ++i) {
     const Value& v = p.values()[i];
+    if (v.state && v.state->copy_of) copies[v.state->copy_of] = static_cast<ValueId>(i);
     if (v.state && spread.sharded.count(v.name) && !v.type.dims.empty() && held_here(v))
       params.push_back(static_cast<ValueId>(i));
   }
   std::sort(params.begin(), params.end(),
             [&](ValueId a, ValueId b) { return natural_less(p.value(a).name, p.value(b).name); });
-  std::map<std::tuple<std::string, int, int32_t>, Unit> found;  // by axis, unit and dtype
+  std::map<std::tuple<std::string, int, int32_t, int32_t>, Unit> found;  // axis, unit, dtypes
   for (ValueId v : params) {
     const Sharded& how = spread.sharded.at(p.value(v).name);
-    Unit& unit = found[{how.axis, how.unit, p.type(v).dtype}];
+    const auto copy = copies.find(p.value(v).state.get());
+    const ValueId read = copy == copies.end() ? v : copy->second;
+    Unit& unit = found[{how.axis, how.unit, p.type(v).dtype, p.type(read).dtype}];
     unit.how = how;
-    unit.params.push_back(v);
+    unit.params.push_back(v), unit.read.push_back(read);
   }
   std::vector<Unit> units;
   for (auto& [key, unit] : found) {
@@ -83,18 +74,9 @@ std::vector<Unit> find_units(const Program& p, const Spread& spread) {
       for (size_t i = 0; i < cuts.size(); i += static_cast<size_t>(per))
         unit.shards.back().push_back(cuts[i]);
     }
-    unit.shared = can_share(unit, p, spread);
     units.push_back(std::move(unit));
   }
   return units;
-}
-
-uint64_t bytes_before(const Unit& unit, const Program& p, size_t s) {
-  uint64_t bytes = 0;
-  for (size_t m = 0; m < unit.params.size(); ++m)
-    bytes +=
-        static_cast<uint64_t>(unit.shards[m][s] * orr_dtype_bytes(p.type(unit.params[m]).dtype));
-  return bytes;
 }
 
 bool cut_inside(const Dims& cuts) {

@@ -21,9 +21,11 @@ struct Unit {
   Sharded how;
   std::vector<ValueId> params;       // in the natural order of names
   std::vector<Dims> pieces, shards;  // their cuts, parallel to params
-  // All holders have one memory, in which every shard has its place: nothing is gathered, readers
-  // and writers keep an order (rank_plan.h).
-  bool shared = false;
+  // What forward reads of them, parallel to params: their compute copies, which then travel, and
+  // the parameters lie in pieces in any case; or they themselves.
+  std::vector<ValueId> read;
+
+  bool has_copies() const { return read != params; }
 };
 
 // The cuts of tensors with these numbers of elements.
@@ -32,9 +34,6 @@ std::vector<Dims> cut_evenly(const Dims& sizes, int pieces);
 // The units of a program: parameters that a strategy shards and that this rank's stage has, but no
 // scalars. Equal on all ranks that share the batch, and in every program that names the parameters.
 std::vector<Unit> find_units(const Program& p, const Spread& spread);
-
-// Bytes of the shards before shard s of all parameters; of the whole row with as many as there are.
-uint64_t bytes_before(const Unit& unit, const Program& p, size_t s);
 
 // The piece of the ranks with this coordinate on the axis that gradients are summed over.
 int piece_of(const Spread& spread, const Sharded& how, int coordinate);

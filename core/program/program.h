@@ -189,12 +189,11 @@ class Program {
   Program without_ops(const std::function<bool(ValueId)>& keep) const;
   // Asks that states lie one after another in memory, without gaps: what travels together over
   // `axis` then need not be packed. Lists are disjoint; `room` is the bytes of the rank that holds
-  // most. Shared: the ranks have one memory, of `room` bytes, where these begin at `begin`.
+  // most.
   struct Together {
     std::vector<ValueId> states;
     std::string axis;
-    uint64_t room = 0, begin = 0;
-    bool shared = false;
+    uint64_t room = 0;
   };
   void keep_together(Together list) { together_.push_back(std::move(list)); }
   const std::vector<Together>& together() const { return together_; }

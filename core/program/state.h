@@ -78,6 +78,11 @@ struct State {
   bool passing = false;   // holds nothing between sessions of a driver: neither does this
   Site site;
   std::string beside;  // states: the parameter that it is updated with, "" if none is known
+  // A parameter's compute copy: its value in the dtype in which forward and backward read it, where
+  // programs keep that (lower/copies.h). It belongs to no checkpoint: it is made of the parameter
+  // again where that was changed by others than the programs that keep both.
+  std::shared_ptr<State> copy;
+  State* copy_of = nullptr;  // of a compute copy: the parameter
 
   // What this rank holds, and every rank of the world, by rank; `parts` is empty while all hold the
   // whole. Decided when the first program that uses the state is compiled (run/states.h).

@@ -26,7 +26,7 @@ void check_launch(orr_status* status, const Op& op) {
 
 // What of its slot lies behind a place's begin.
 uint64_t bytes_behind(const Place& at, const Storage& s) {
-  if (s.by == Slots::one) return s.whole() + s.behind - at.offset;
+  if (s.by == Slots::one) return s.whole() - at.offset;
   const auto slot = static_cast<int64_t>(s.bytes),
              inside = static_cast<int64_t>(at.offset) % std::max<int64_t>(slot, 1);
   return static_cast<uint64_t>(slot - (inside < 0 ? inside + slot : inside));
@@ -99,7 +99,7 @@ std::shared_ptr<SpillFile> Executor::file_of(const Place& at) const {
 void Executor::prepare(const Exchange& exchange) {
   Posted p;
   p.coll = exchange.descriptor();
-  if (!exchange.is_order()) p.send = bound(exchange.send), p.recv = bound(exchange.recv);
+  p.send = bound(exchange.send), p.recv = bound(exchange.recv);
   if (exchange.is_copy()) {
     p.send_file = file_of(exchange.send), p.recv_file = file_of(exchange.recv);
     p.send.first.bytes = p.recv.first.bytes = exchange.bytes();

@@ -3,13 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 
 namespace orrery {
 namespace {
 
 // Storages of casts of parameters.
-uint64_t copy_bytes(const RankPlan& plan) {
+uint64_t cast_bytes(const RankPlan& plan) {
   const Program& p = plan.local.program;
   std::set<int> storages;
   for (const Op& op : p.ops()) {
@@ -35,13 +37,18 @@ uint64_t bytes_of(const RankPlan& plan, const char* category) {
 
 Ledger ledger_of(const RankPlan& plan) {
   Ledger ledger;
+  std::map<const State*, int64_t> held;  // as much as forward finds here
   for (const Value& v : plan.local.program.values())
-    if (v.state && v.role == Role::param) ledger.parameters += v.type.elements();
+    if (const State* s = v.state.get(); s && (v.role == Role::param || s->copy_of)) {
+      int64_t& n = held[s->copy_of ? s->copy_of : s];
+      n = std::max(n, v.type.elements());
+    }
+  for (auto& [s, n] : held) ledger.parameters += n;
   auto add = [&](const char* role, uint64_t bytes) {
     if (bytes) ledger.roles.emplace_back(role, bytes);
   };
   add("parameter", bytes_of(plan, "parameter"));
-  add("compute copy", copy_bytes(plan));
+  add("compute copy", bytes_of(plan, "compute copy") + cast_bytes(plan));
   add("gradient", bytes_of(plan, "gradient"));
   add("state", bytes_of(plan, "state"));
   return ledger;

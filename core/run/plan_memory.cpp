@@ -37,12 +37,8 @@ std::map<std::string, uint64_t> peak_by_category(const RankPlan& plan) {
 std::string memory_text(const RankPlan& plan) {
   std::map<std::string, uint64_t> states;
   std::map<Tier, std::map<std::string, uint64_t>> away;
-  uint64_t shared = 0;
   for (const Storage& s : plan.storages)
-    if (s.region == Region::state) {
-      (s.is_away() ? away[s.tier] : states)[s.category] += s.bytes;
-      shared += s.before + s.behind;
-    }
+    if (s.region == Region::state) (s.is_away() ? away[s.tier] : states)[s.category] += s.bytes;
   if (plan.host_stash) away[Tier::host]["activation"] = plan.host_stash;
   if (plan.disk_stash) away[Tier::disk]["activation"] = plan.disk_stash;
   std::string text = fmt::format("  memory  {:>14} bytes  {:>10}\n", plan.bytes(),
@@ -52,7 +48,6 @@ std::string memory_text(const RankPlan& plan) {
                         human_bytes(static_cast<double>(bytes)), note);
   };
   for (auto& [name, bytes] : states) line(name, bytes, "");
-  if (shared) line("of peers", shared, "weights beside these in shared memory, counted there");
   line("buckets", plan.comm_bytes, "registered with the comm backend");
   if (plan.outside) line("outside", plan.outside, "of driver and libraries, beside the plan");
   line("arena peak", plan.arena_bytes, "of it, when it is fullest:");

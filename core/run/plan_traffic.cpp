@@ -97,7 +97,6 @@ std::string traffic_text(const RankPlan& plan, const std::vector<int>& ranks,
 const char* collective_name(int32_t op) {
   switch (op) {
     case 0: return "copy";
-    case ORR_COLL_BARRIER: return "order of shared";
     case ORR_COLL_BROADCAST: return "broadcast";
     case ORR_COLL_ALL_REDUCE: return "all_reduce";
     case ORR_COLL_REDUCE_SCATTER: return "reduce_scatter";

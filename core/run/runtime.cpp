@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
-#include "run/machine_model.h"
 #include "run/profile.h"
 
 namespace orrery {
@@ -63,17 +62,6 @@ std::vector<std::string> kernels_of_host() {
          "no kernel plugin works on this machine; `orrery plugins` lists what was found{}",
          refusals);
   return found;
-}
-
-// A plan needs no backend that works here.
-bool backend_shares(const std::string& name) try {
-  const orr_comm_api& api = Registry::get().comm(name);
-  orr_comm_caps caps{};
-  caps.size = sizeof caps;
-  char reason[256] = "";
-  return api.probe(api.self, &caps, reason, sizeof reason) && (caps.flags & ORR_COMM_SHARED);
-} catch (const Error&) {
-  return false;  // forming the world says why
 }
 
 }  // namespace
@@ -161,19 +149,6 @@ std::shared_ptr<const orr_memory> Runtime::exchanged(uint64_t bytes, int group) 
   if (device().is_host()) return {comm().allocate(bytes, group), keep};
   if (comm().gives_device_memory()) return {comm().allocate_on_device(bytes, group), keep};
   return device().memory(bytes, "memory for exchanges");
-}
-
-std::shared_ptr<const orr_memory> Runtime::shared(uint64_t bytes, int group) {
-  return {comm().allocate_shared(bytes, group), [](const orr_memory*) {}};
-}
-
-// Links that are pretended lie between hosts.
-bool Runtime::shares_memory(int ranks) {
-  const RuntimeOptions& options = runtime_options();
-  if (ranks == 1 || options.link_speed > 0 || device_of(kernels()) != "host") return false;
-  const bool one_host = options.plan_only ? ranks <= machine_of(options.plan_machine).ranks_per_host
-                                          : world().local_size == world().size;
-  return one_host && backend_shares(options.comm);
 }
 
 const std::vector<std::string>& Runtime::kernels() {

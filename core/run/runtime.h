@@ -73,10 +73,6 @@ class Runtime {
   // Memory of the device that ranks of a group exchange; where peers can read it, given back with
   // the communicator. Collective over the group.
   std::shared_ptr<const orr_memory> exchanged(uint64_t bytes, int group);
-  // Whether so many ranks, or those that a plan is for, have one host whose memory they share.
-  bool shares_memory(int ranks);
-  // One memory of all ranks of a group. REQUIRES: shares_memory.
-  std::shared_ptr<const orr_memory> shared(uint64_t bytes, int group);
   CopyLane& copies() { return copies_; }
   Observers& observers() { return observers_; }
   // The last step that the script's newest loop over batches will take; 0: unknown.

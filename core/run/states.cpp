@@ -50,7 +50,7 @@ States settle(const States& states, const std::vector<Neighbours>& rows,
     if (row.states.front()->memory) continue;
     auto memory = allocate_row(row);
     for (size_t i = 0; i < row.states.size(); ++i)
-      row.states[i]->memory = memory, row.states[i]->offset = row.begin + row.offsets[i];
+      row.states[i]->memory = memory, row.states[i]->offset = row.offsets[i];
     fresh.insert(fresh.end(), row.states.begin(), row.states.end());
   }
   std::map<Tier, States> by_tier;
@@ -142,8 +142,8 @@ HostTensor gathered(const State& s, int32_t coordinate) {
 HostTensor combined(const State& s, const std::vector<HostTensor>& values) {
   if (s.leave == Leave::refuse)
     fail(ORR_FAILED,
-         "{}'{}' has a value of its own on each of {} ranks of axis '{}', which do not become one: "
-         "go on with as many ranks",
+         "{}'{}' has a value of its own on each of {} ranks of axis '{}', and none for another "
+         "number of ranks: go on with as many",
          s.site.prefix(), s.name, values.size(), s.varying);
   if (s.leave == Leave::first || values.size() == 1) return values.front();
   HostTensor one = HostTensor::make(s.type);
@@ -267,11 +267,33 @@ HostTensor read_of(State& state, int32_t coordinate) {
 
 void write_each(State& state, const std::vector<HostTensor>& values) {
   const auto& of = state.coordinate_of;
-  const bool fits =
-      !of.empty() &&
-      values.size() == static_cast<size_t>(1 + *std::max_element(of.begin(), of.end()));
-  const auto me = static_cast<size_t>(world_info().rank);
-  write_state(state, fits ? values[static_cast<size_t>(of[me])] : combined(state, values));
+  const size_t now =
+      of.empty() ? 1 : static_cast<size_t>(1 + *std::max_element(of.begin(), of.end()));
+  const size_t me =
+      of.empty() ? 0 : static_cast<size_t>(of[static_cast<size_t>(world_info().rank)]);
+  if (values.size() == now) return write_state(state, values[me]);
+  // Of what is a sum of all coordinates' one has it all.
+  const bool has_none = state.leave == Leave::sum && me > 0;
+  const HostTensor one = combined(state, values);
+  write_state(state, has_none ? HostTensor::make(state.type) : one);
+}
+
+void make_copy(State& copy) {
+  State& of = *copy.copy_of;
+  HostTensor value = read_of(of, 0), rounded = HostTensor::make(copy.type);
+  const auto& coordinates = of.coordinate_of;
+  const int32_t last =
+      coordinates.empty() ? 0 : *std::max_element(coordinates.begin(), coordinates.end());
+  for (int32_t c = 1; c <= last; ++c)
+    if (HostTensor other = read_of(of, c); coordinates[static_cast<size_t>(world_info().rank)] == c)
+      value = other;
+  const auto from = static_cast<size_t>(orr_dtype_bytes(of.type.dtype)),
+             to = static_cast<size_t>(orr_dtype_bytes(copy.type.dtype));
+  for (size_t i = 0; i < static_cast<size_t>(of.type.elements()); ++i)
+    write_element(copy.type.dtype, rounded.bytes->data() + i * to,
+                  read_element(of.type.dtype, value.bytes->data() + i * from));
+  write_state(copy, rounded);
+  copy.version = of.version;
 }
 
 void write_state(State& state, const HostTensor& value) {

@@ -42,6 +42,8 @@ void set_coordinates(const HeldParts& parts, const Spread& spread);
 // What this rank has of the state, to and from ordinary memory. REQUIRES: it lies somewhere.
 void read_part(const State& state, std::byte* to);
 void write_part(const State& state, const std::byte* from);
+// Gives a compute copy the value that its parameter has now. Collective where that lies in pieces.
+void make_copy(State& copy);
 // REQUIRES: the state lies somewhere, zeroed.
 void set_initial(const std::shared_ptr<State>& state);
 

@@ -101,7 +101,9 @@ class TrainRun : public Run {
   std::shared_ptr<StepResult> evaluate(const BatchFields& batch) override {
     runtime_.settle();
     Variant& variant = *variant_for(batch, false);
-    return run_variant(variant, batch, scalars_of(steps_, batch), steps_, true);
+    const auto scalars = scalars_of(steps_, batch);
+    variant.make_copies();
+    return run_variant(variant, batch, scalars, steps_, true);
   }
 
   int64_t steps_done() const override { return steps_; }
@@ -157,6 +159,7 @@ class TrainRun : public Run {
 
   std::shared_ptr<StepResult> train(Variant& variant, const BatchFields& batch) {
     const auto scalars = scalars_of(steps_ + 1, batch);
+    variant.make_copies();
     const uint64_t sent = sent_so_far(), copied = runtime_.copies().bytes_moved();
     auto result = run_variant(variant, batch, scalars, steps_ + 1, false);
     ++steps_, ++counters_.steps;
@@ -303,7 +306,6 @@ class TrainRun : public Run {
                  const std::vector<StrategyUse>& stack) {
     const Work work("compiling", Work::of_engine);
     Blueprint b = drawing_.draw(batch, training, world, stack, saved_microbatches_);
-    b.spread.one_memory = runtime_.shares_memory(world);
     microbatches_ = b.microbatches;
     return b;
   }

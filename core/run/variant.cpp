@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/variant.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -26,8 +27,7 @@ RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime, SharedArena& ar
   hold(
       plan.local.parts, plan.local.neighbours, b.spread.world,
       [&](const Neighbours& row) {
-        const int group = runtime.group(plan.spread, row.axis);
-        return row.shared ? runtime.shared(row.room, group) : runtime.exchanged(row.room, group);
+        return runtime.exchanged(row.room, runtime.group(plan.spread, row.axis));
       },
       plan.spread.offload.directory);
   return plan;
@@ -58,6 +58,15 @@ Variant::Variant(const Blueprint& blueprint, int rank, Runtime& runtime, SharedA
     : executor_(lowered(blueprint, rank, runtime, arena), runtime, arena) {
   for (auto& [state, next] : blueprint.program.updates())
     updated_.push_back(blueprint.program.value(state).state);
+  for (const Held& held : plan().local.parts)
+    if (held.state->copy_of) copies_.push_back(held.state);
+  std::sort(copies_.begin(), copies_.end(),  // in one order on all ranks
+            [](auto& a, auto& b) { return a->name < b->name; });
+}
+
+void Variant::make_copies() {
+  for (auto& copy : copies_)
+    if (copy->version != copy->copy_of->version) make_copy(*copy);
 }
 
 void Variant::run() {

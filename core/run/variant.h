@@ -35,6 +35,8 @@ class Variant {
   void set_scalars(const std::map<std::string, double>& scalars, int64_t step);
   void set_batch(const BatchFields& batch);
   void set_inputs(const std::vector<HostTensor>& inputs);
+  // Makes compute copies anew whose parameters others have changed; before `run`. Collective then.
+  void make_copies();
   void run();
   std::map<std::string, double> fetch_scalars() const;
   // Outputs in their order, but for scalars if `with_scalars` is false.
@@ -47,7 +49,7 @@ class Variant {
   template <class T>
   void load_each(ValueId v, const std::function<T(int64_t sample)>& of);
   Executor executor_;
-  std::vector<std::shared_ptr<State>> updated_;
+  std::vector<std::shared_ptr<State>> updated_, copies_;
 };
 
 // All states that a program reads or writes.

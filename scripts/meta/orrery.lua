@@ -1715,11 +1715,11 @@ function orrery.strategy.average(options) end
 
 ---@class orrery.strategy.context.Options
 ---@field size? integer ranks that share every sequence; 0: all that are left (default 0)
----@field kind? string attention: "gathered" or "ulysses" (default 'gathered')
+---@field kind? string attention: "gathered", "ulysses" or "ring" (default 'gathered')
 ---@field fields? string[] batch fields [batch, time, ...]; left out, all that have two dims or more (default nil)
 ---@field chunks? integer partial sums of every sum over places; 0: one a rank (default 0)
 
----Context parallelism: the ranks of an axis share every sequence, each works on a part of its places. Attention of a part gathers all keys and values ("gathered"), or trades places for heads ("ulysses"). Equal to one process to rounding; EXACT with `chunks` and "ulysses".
+---Context parallelism: the ranks of an axis share every sequence, each works on a part of its places. Attention of a part gathers all keys and values ("gathered"), trades places for heads ("ulysses"), or passes keys and values round ("ring"). Equal to one process to rounding; EXACT with `chunks` and "ulysses".
 ---@param options? orrery.strategy.context.Options
 ---@return orrery.Strategy
 function orrery.strategy.context(options) end

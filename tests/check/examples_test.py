@@ -7,7 +7,6 @@ import json
 import pathlib
 import shutil
 import sys
-import tempfile
 import unittest
 
 from installed import Installed, words_of
@@ -16,39 +15,40 @@ EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 
 
 class Examples(Installed):
-    def build(self, name, folder):
-        project = pathlib.Path(folder) / name
-        shutil.copytree(EXAMPLES / name, project)
-        self.call(["meson", "setup", "build", "-Dwerror=true"], project)
-        self.call(["meson", "compile", "-C", "build"], project)
+    # Each is built once.
+    def build(self, name):
+        project = pathlib.Path(self.place) / "examples" / name
+        if not project.exists():
+            shutil.copytree(EXAMPLES / name, project)
+            self.call(["meson", "setup", "build", "-Dwerror=true"], project)
+            self.call(["meson", "compile", "-C", "build"], project)
         return project
 
     def test_each_builds_and_passes(self):
         names = sorted(p.name for p in EXAMPLES.glob("plugin-*"))
         self.assertGreater(len(names), 3)
         for name in names:
-            with self.subTest(example=name), tempfile.TemporaryDirectory() as folder:
+            with self.subTest(example=name):
                 self.assertLess((EXAMPLES / name / "README.md").read_text().count("\n"), 60)
-                project = self.build(name, folder)
+                project = self.build(name)
                 [plugin] = (project / "build").glob("orrery-*.so")
                 report = json.loads(self.call(["orrery", "check", str(plugin), "--json"], project))
                 self.assertEqual(report["failed"], 0)
                 self.assertGreater(report["passed"], 8)
 
     def test_the_strategy_is_the_same_in_lua(self):
-        with tempfile.TemporaryDirectory() as folder:
-            project = self.build("plugin-strategy", folder)
+        project = self.build("plugin-strategy")
 
-            def run(command, by):
-                return self.call(["orrery", command, "train.lua", f"by={by}"], project,
-                                 ORRERY_PLUGIN_PATH=str(project / "build"))
+        def run(command, by):
+            return self.call(["orrery", command, "train.lua", f"by={by}"], project,
+                             ORRERY_PLUGIN_PATH=str(project / "build"))
 
-            digests = {by: run("run", by) for by in ("nothing", "frugal", "frugal_lua")}
-            self.assertIn("digest ", digests["nothing"])
-            self.assertEqual(len(set(digests.values())), 1, digests)
-            plans = {by: run("plan", by) for by in digests}
-            self.assertEqual(plans["frugal"], plans["frugal_lua"])
-            self.assertNotEqual(plans["frugal"], plans["nothing"])
+        digests = {by: run("run", by) for by in ("nothing", "frugal", "frugal_lua")}
+        self.assertIn("digest ", digests["nothing"])
+        self.assertEqual(len(set(digests.values())), 1, digests)
+        plans = {by: run("plan", by) for by in digests}
+        self.assertEqual(plans["frugal"], plans["frugal_lua"])
+        self.assertNotEqual(plans["frugal"], plans["nothing"])
 
     def trains_alike(self, project):
         """What train.lua prints, one text on 1, 2 and 3 ranks."""
@@ -58,33 +58,30 @@ class Examples(Installed):
         return printed.pop()
 
     def test_the_op_with_a_kernel_trains_alike_on_any_number_of_ranks(self):
-        with tempfile.TemporaryDirectory() as folder:
-            lines = self.trains_alike(self.build("plugin-ema", folder)).splitlines()
-            self.assertEqual(lines[0], "ema 2 1 4.5")
-            self.assertIn("digest ", lines[-1])
+        lines = self.trains_alike(self.build("plugin-ema")).splitlines()
+        self.assertEqual(lines[0], "ema 2 1 4.5")
+        self.assertIn("digest ", lines[-1])
 
     def test_the_op_trains_alike_on_any_number_of_ranks(self):
-        with tempfile.TemporaryDirectory() as folder:
-            project = self.build("plugin-squash", folder)
-            self.assertIn("digest ", self.trains_alike(project))
-            refused = project / "refused.lua"
-            refused.write_text('local orrery = require "orrery"\nlocal f = orrery.func(function(x)\n'
-                               '  local y = orrery.ops.squash(x)\n  return y\nend)\nf { 1.0 }\n')
-            done = words_of(["orrery", "run", str(refused)], cwd=project,
-                            env=self.environment | {"ORRERY_PLUGIN_PATH": str(project / "build")})
-            self.assertNotEqual(done.returncode, 0)
-            self.assertIn("refused.lua:3: ops.squash: squash needs rows", done.stderr)
+        project = self.build("plugin-squash")
+        self.assertIn("digest ", self.trains_alike(project))
+        refused = project / "refused.lua"
+        refused.write_text('local orrery = require "orrery"\nlocal f = orrery.func(function(x)\n'
+                           '  local y = orrery.ops.squash(x)\n  return y\nend)\nf { 1.0 }\n')
+        done = words_of(["orrery", "run", str(refused)], cwd=project,
+                        env=self.environment | {"ORRERY_PLUGIN_PATH": str(project / "build")})
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("refused.lua:3: ops.squash: squash needs rows", done.stderr)
 
     def test_the_observer_writes_its_table(self):
-        with tempfile.TemporaryDirectory() as folder:
-            project = self.build("plugin-observer", folder)
-            script = EXAMPLES / "plugin-strategy/train.lua"
-            self.call(["orrery", "run", "--dir", "here", str(script), "by=nothing"], project,
-                      ORRERY_PLUGIN_PATH=str(project / "build"))
-            [table] = project.rglob("steps.csv")
-            lines = [line.split(",") for line in table.read_text().splitlines()]
-            self.assertEqual(lines[0], ["step", "what", "value"])
-            self.assertEqual([int(step) for step, what, _ in lines if what == "seconds"], [1, 2, 3, 4, 5])
+        project = self.build("plugin-observer")
+        script = EXAMPLES / "plugin-strategy/train.lua"
+        self.call(["orrery", "run", "--dir", "here", str(script), "by=nothing"], project,
+                  ORRERY_PLUGIN_PATH=str(project / "build"))
+        [table] = project.rglob("steps.csv")
+        lines = [line.split(",") for line in table.read_text().splitlines()]
+        self.assertEqual(lines[0], ["step", "what", "value"])
+        self.assertEqual([int(step) for step, what, _ in lines if what == "seconds"], [1, 2, 3, 4, 5])
 
 
 if __name__ == "__main__":

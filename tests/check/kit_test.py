@@ -21,7 +21,7 @@ DOCS = SOURCE / "docs/plugins.md"
 
 class Kit(Installed):
     def test_every_template_builds_and_passes(self):
-        for kind in ("kernel", "comm", "strategy", "observer"):
+        for kind in ("kernel", "comm", "strategy", "observer", "op"):
             for flags in ([], ["--c"]):
                 with self.subTest(kind=kind, flags=flags), tempfile.TemporaryDirectory() as folder:
                     self.call(["orrery", "new", "plugin", kind, "mine", *flags], folder)

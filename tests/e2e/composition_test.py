@@ -34,6 +34,8 @@ ROWS = [
     *((f"{{ strategy.data{{ size = 2 }}, strategy.context{{ {kind} size = 2, {FOUR} }}, strategy.tensor{{ size = 2, {FOUR} }} }}", 8,
        f"{{ strategy.context{{ {kind} size = 1, {FOUR} }}, strategy.tensor{{ size = 1, {FOUR} }} }}", 1, PLAIN)
       for kind in ("", "kind = 'ulysses',")),
+    (f"{{ strategy.data{{ size = 2 }}, strategy.context{{ kind = 'ring', size = 2 }}, strategy.tensor{{ size = 2, {FOUR} }} }}", 8,
+     f"{{ strategy.context{{ kind = 'ring', size = 2 }}, strategy.tensor{{ size = 1, {FOUR} }} }}", 2, PLAIN),
 ]
 
 # (stack on 512 ranks, script and words)
@@ -41,7 +43,8 @@ LARGE = [
     ("{ strategy.pipeline{ size = 4 }, strategy.tensor{ size = 4 }, strategy.topk{} }", GPT),
     ("{ strategy.diloco{ size = 8 }, strategy.data{}, strategy.zero{ stage = 3 } }", GPT),
     ("{ strategy.data{ size = 64 }, strategy.zero{}, strategy.expert{} }", SWITCH),
-    ("{ strategy.data{ size = 32 }, strategy.context{ size = 4 }, strategy.tensor{} }", PLAIN),
+    *((f"{{ strategy.data{{ size = 32 }}, strategy.context{{ {kind} size = 4 }}, strategy.tensor{{}} }}", PLAIN)
+      for kind in ("", "kind = 'ring',")),
 ]
 
 

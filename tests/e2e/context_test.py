@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Context parallelism end to end: one process' losses to rounding, alone and in stacks, with attention by queries
-and by heads; with fixed chunks of time the bits of one process. The script fails on a rank that sends other bytes
-than planned.
+"""Context parallelism end to end: one process' losses to rounding, alone and in stacks, with attention by queries,
+by heads and on a ring; with fixed chunks of time the bits of one process. The scripts fail on a rank that sends other
+bytes than planned.
 
 Arguments: the build tree.
 """
@@ -15,7 +15,8 @@ from program import HERE, SOURCE, orrery, sampled
 from sweep import Sweep, Training
 
 WORDS = ("model=gpt", "steps=9", "drop=0")
-KINDS = ["", "kind = 'ulysses', "]
+CHUNKED = ["", "kind = 'ulysses', "]
+KINDS = [*CHUNKED, "kind = 'ring', "]
 
 # Stacks on so many times the ranks of CONTEXT that have its bits: what else is in them is EXACT.
 STACKS = [
@@ -91,7 +92,8 @@ class Context(unittest.TestCase):
                           "{ strategy.tensor{ size = 2 }, strategy.context{ KIND } }",
                           "{ strategy.pipeline{ size = 2 }, strategy.context{ KIND } }"):
                 self.assert_close(stack.replace("KIND", kind), 4)
-        self.assert_close("{ strategy.data{ size = 2 }, strategy.context{ size = 2 }, strategy.tensor{ size = 2 } }", 8)
+            self.assert_close(
+                f"{{ strategy.data{{ size = 2 }}, strategy.context{{ {kind} size = 2 }}, strategy.tensor{{ size = 2 }} }}", 8)
         self.assert_close(TWICE, 4)
 
     def test_stacks_have_the_bits_of_context_alone(self):
@@ -99,33 +101,86 @@ class Context(unittest.TestCase):
             (Training(stack.replace("CONTEXT", f"strategy.context{{ {kind}size = 2 }}"), 2 * factor, WORDS),
              Training(f"strategy.context{{ {kind}size = 2 }}", 2, WORDS))
             for kind in KINDS for factor, stack in sampled(STACKS)])
-        self.assert_alike([(Training("{ strategy.context{}, strategy.recompute{} }", 2, WORDS),
-                            Training("strategy.context{}", 2, WORDS))])
+        self.assert_alike([(Training(f"{{ strategy.context{{ {kind} }}, strategy.recompute{{}} }}", 2, WORDS),
+                            Training(f"strategy.context{{ {kind} }}", 2, WORDS)) for kind in ("", "kind = 'ring'")])
 
     def test_chunks_have_the_bits_of_one_process(self):
         def of(ranks, kind):
             return Training(f"strategy.context{{ {kind}size = {ranks}, chunks = 4 }}", ranks, WORDS)
-        self.assert_alike([(of(ranks, kind), of(1, kind)) for kind in KINDS for ranks in (2, 4)])
+        self.assert_alike([(of(ranks, kind), of(1, kind)) for kind in CHUNKED for ranks in (2, 4)])
 
     def test_any_strategy_may_place(self):
         """The core knows neither the name nor the axis."""
         self.assert_alike([(Training(f"{COPY}{{}}", 2, WORDS), Training("strategy.context{}", 2, WORDS))])
 
+    def weights(self, stack, ranks, *words):
+        """By name; the losses too."""
+        lines = self.sweep.lines(Training(stack, ranks, words, "ring.lua"))
+        found = {line.split()[1]: [float(x) for x in line.split()[2:]] for line in lines if line.startswith("weights ")}
+        self.assertEqual(len(found), 32)
+        return {**found, "losses": [float(line.split()[3]) for line in lines if line.startswith("step ")]}
+
+    def test_gradients_on_a_ring(self):
+        """Of every parameter after one step, which stand in the parameters' places, and weights after some."""
+        for ranks in (2, 3, 4):
+            for words in (("causal=true",), ("causal=false",), ("causal=false", "cross=true"), ("causal=true", "cross=true"),
+                          ("causal=true", "optimizer=sgd", "steps=6"), ("causal=false", "optimizer=sgd", "steps=6")):
+                fields = "fields = 'x', " if "cross=true" in words else ""
+                with self.subTest(ranks=ranks, words=words):
+                    got = self.weights(f"strategy.context{{ {fields}kind = 'ring' }}", ranks, *words)
+                    want = self.weights("nil", 1, *words)
+                    self.assertEqual(got.keys(), want.keys())
+                    for name, values in want.items():
+                        allowed = 1e-4 * max(map(abs, values))
+                        for x, y in zip(got[name], values, strict=True):
+                            self.assertLess(abs(x - y), allowed, name)
+
+    def test_a_ring_of_one_is_the_plain_program(self):
+        self.assert_alike([(Training("strategy.context{ kind = 'ring' }", 1, words, "ring.lua"),
+                            Training("nil", 1, words, "ring.lua")) for words in (("causal=true",), ("causal=false",))])
+
+    def planned(self, ranks, kind):
+        done = orrery("plan", "-n", ranks, SOURCE / "examples/context.lua", f"kind={kind}")
+        self.assertEqual((done.code, done.err), (0, ""))
+        self.assertNotIn("cannot work on parts", done.out)
+        return done.out
+
     def test_memory_of_a_long_sequence(self):
         def peak(ranks, kind):
-            done = orrery("plan", "-n", ranks, SOURCE / "examples/context.lua", f"kind={kind}")
-            self.assertEqual((done.code, done.err), (0, ""))
-            self.assertNotIn("cannot work on parts", done.out)
-            return max(int(n) for n in re.findall(r"arena peak +(\d+)", done.out))
-        for kind in ("gathered", "ulysses"):
+            return max(int(n) for n in re.findall(r"arena peak +(\d+)", self.planned(ranks, kind)))
+        for kind in ("gathered", "ulysses", "ring"):
             self.assertLess(peak(4, kind), 0.35 * peak(1, kind))
+
+    def test_zigzag_order_gives_ranks_equal_work(self):
+        def work(kind):
+            return [float(n) for n in re.findall(r"compute (\S+) GFLOP", self.planned(4, kind))]
+        for kind, spread in (("ring", (1, 1.02)), ("gathered", (3, 10))):
+            with self.subTest(kind=kind):
+                found = work(kind)
+                self.assertEqual(len(found), 4)
+                self.assertLessEqual(spread[0], max(found) / min(found))
+                self.assertLess(max(found) / min(found), spread[1])
+
+    def test_sends_keys_and_values_round(self):
+        """Keys and values in forward, and in backward with their gradients: 6 parts to each other rank; queries, keys,
+        values and the result, and their gradients: a part at most to and from the zigzag order."""
+        layers, part = 6, 8192 * 64 * 4 // 4
+        for rank in self.planned(4, "ring").split("\nrank ")[1:]:
+            sent = [int(n) for n in re.findall(r"all_to_all .* sends (\d+) bytes", rank)]
+            self.assertEqual(sum(n for n in sent if n == part), layers * 6 * 3 * part)
+            self.assertLessEqual(sum(n for n in sent if n < part), layers * 8 * part)
+            self.assertEqual(len(sent), layers * (6 * 3 + 8 * 2))
 
     def test_refuses_what_cannot_be(self):
         for stack, ranks, texts in [
             ("strategy.context{}", 3, ["strategy.context (", "dim 2 of 'x' [12,16] does not divide over the 3 ranks "
                                        "of axis 'context'"]),
             ("strategy.context{ kind = 'ulysses' }", 8, ["4 heads do not divide over the 8 ranks"]),
-            ("strategy.context{ kind = 'ring' }", 2, ["kind is 'ring': give gathered or ulysses"]),
+            ("strategy.context{ kind = 'line' }", 2, ["kind is 'line': give gathered, ulysses or ring"]),
+            ("strategy.context{ kind = 'ring' }", 3, [
+                "the sequence of 16 that the attention of 'GPT.blocks.1'", "strategies.lua:19",
+                "does not divide into the 6 chunks that kind 'ring' on 3 ranks needs: choose a multiple of 6"]),
+            ("strategy.context{ kind = 'ring', chunks = 4 }", 2, ["chunks = 4: a ring merges attention by ranks"]),
             ("strategy.context{ fields = { 'x', 'z' } }", 2, ["there is no batch field 'z'"]),
             ("{ strategy.context{ size = 2 }, strategy.context{} }", 4, ["cannot join a stack"]),
             (own('draft:axis("data") draft:place(x, "data", 1) draft:place(y, "data", 2)'), 2,
@@ -145,11 +200,17 @@ class Context(unittest.TestCase):
             with self.subTest(stack=stack, ranks=ranks):
                 script = pathlib.Path(self.folder.name) / "strategies.lua"
                 script.write_text((HERE / "strategies.lua").read_text().replace("strategy = STACK", f"strategy = {stack}"))
-                done = orrery("run", "-n", ranks, script, *WORDS)
-                self.assertEqual(done.code, 1, done.out)
-                for text in texts:
-                    self.assertIn(text, done.err)
-                self.assertRegex(done.err, r"strategies\.lua:\d+:")
+                self.assert_refused(script, ranks, WORDS, texts)
+        script.write_text((HERE / "strategies.lua").read_text().replace("STACK", "strategy.context{ kind = 'ring' }"))
+        self.assert_refused(script, 2, ("model=gpt",), ["kind 'ring' cannot drop out weights of attention, as that of "
+                                                        "'GPT.blocks.1'", "dropout = 0.1: set it to 0"])
+
+    def assert_refused(self, script, ranks, words, texts):
+        done = orrery("run", "-n", ranks, script, *words)
+        self.assertEqual(done.code, 1, done.out)
+        for text in texts:
+            self.assertIn(text, done.err)
+        self.assertRegex(done.err, r"strategies\.lua:\d+:")
 
 
 if __name__ == "__main__":

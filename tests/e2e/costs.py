@@ -21,8 +21,7 @@ Bytes that a rank sends in a step, the one that sends most, by the strategy that
 The last column is the papers' formula for the sums and gathers of weights alone, Ψ parameters of 4 bytes on P
 ranks, R(n) = (n-1)/n. We count more where P is no power of two: a rank then completes several nodes of the
 canonical tree, and sends each of them. Gradients of tied weights travel once for each use; losses and norms, a
-few bytes, are in our figures too. Up to 8 ranks are on one host here, as `orrery plan` takes it, and share the weights of
-zero 3 in memory: these are not sent, which is 2 R(P) Ψ less (R(P) Ψ if they would stay), unless they are offloaded.
+few bytes, are in our figures too.
 
 | Strategy | Sent per rank and step | Source |
 |---|---|---|

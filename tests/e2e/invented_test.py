@@ -29,7 +29,7 @@ STACKS = [
         "data{}", "data{}, zero{}", "data{}, zero{ stage = 3 }", "data{}, zero{ stage = 2, group = 1 }", "pipeline{}",
         "data{}, precision{}", "data{}, recompute{}", "tensor{}", "tensor{ chunks = 4 }", "server{}", "server{ mode = 'stale' }",
         "diloco{ size = 1, every = 2 }, data{}, zero{}")),
-    *((call, "switch.lua") for call in ("context{ kind = 'ulysses' }", "expert{}")),
+    *((call, "switch.lua") for call in ("context{ kind = 'ulysses' }", "context{ kind = 'ring' }", "expert{}")),
 ]
 CALL = re.compile(r"\b([a-z]+)\{")
 

@@ -14,6 +14,8 @@ import tempfile
 import time
 import unittest
 
+from program import PINNING
+
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 GPT = ["--threads", "1", "examples/gpt.lua", "data=examples/gpt.lua", "dim=32", "layers=2", "heads=2",
@@ -27,7 +29,7 @@ ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 
 
 def start(command, **variables):
     kept = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
-    return subprocess.Popen(list(map(str, command)), cwd=SOURCE, env=kept | ENVIRONMENT | variables,
+    return subprocess.Popen(list(map(str, command)), cwd=SOURCE, env=kept | PINNING | ENVIRONMENT | variables,
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             text=True, start_new_session=True)
 

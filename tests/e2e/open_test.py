@@ -193,6 +193,23 @@ class Open(LinearCase):
         done = self.run_stack("{ strategy.quantized{} }", 4, "steps=7", f"load={self.folder / 'two'}")
         self.assertEqual(done.code, 1)
         self.assertRegex(done.err, r"quantized\.fc\.weight\.owed")
+        # One rank is as many as one.
+        self.trained("{ strategy.quantized{} }", 1, name="one")
+        self.trained("{ strategy.quantized{} }", 1, "steps=7", f"load={self.folder / 'one'}")
+
+    # Weights lack just what the ranks keep, when others than those that kept it have gone on.
+    def test_what_is_kept_back_is_kept_by_other_numbers_of_ranks(self):
+        dense = self.trained("{ strategy.data{} }", 2, "steps=5", name="dense")["fc.weight"]
+        stack = "{ strategy.topk{ fraction = 6 } }"
+        self.trained(stack, 2, "steps=3", name="two")
+        for ranks in (1, 3, 4):
+            with self.subTest(ranks=ranks):
+                got = self.trained(stack, ranks, "steps=5", f"load={self.folder / 'two'}", name="there")
+                weight = got["fc.weight"]
+                for name, values in got.items():
+                    if "topk.fc.weight.residual" in name and ("@" in name or ranks == 1):
+                        weight = plus(weight, values, -LR)
+                self.assert_near(weight, dense)
 
     # Inside of what they do to gradients and weights the other strategies keep their bits.
     def test_they_join_others(self):

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-from program import HERE, orrery, sampled
+from program import HERE, SOURCE, orrery, sampled
 from sweep import Sweep, Training
 
 LOW = "strategy.precision{}"
@@ -22,6 +22,9 @@ STACKS = [
     (3, f"{{ {LOW}, strategy.data{{}} }}"),
     (2, f"{{ strategy.data{{}}, strategy.zero{{}}, {LOW} }}"),
     (3, f"{{ strategy.data{{}}, strategy.zero{{ stage = 3 }}, {LOW} }}"),
+    (4, f"{{ strategy.data{{}}, strategy.zero{{ stage = 2, group = 2 }}, {LOW} }}"),
+    (2, f"{{ strategy.data{{}}, strategy.zero{{ cut = \"tensor\" }}, {LOW} }}"),
+    (4, f"{{ strategy.pipeline{{ size = 2 }}, strategy.data{{}}, strategy.zero{{}}, {LOW} }}"),
     (1, f"{{ {LOW}, strategy.accumulate{{}} }}"),
     (1, f"{{ {LOW}, strategy.recompute{{}} }}"),
     (4, f"{{ strategy.pipeline{{ size = 2 }}, strategy.data{{}}, {LOW}, strategy.recompute{{}} }}"),
@@ -78,6 +81,63 @@ class Precision(unittest.TestCase):
         self.assertEqual(self.ledger(WIDE, *mlp),
                          (["4.00 parameter", "2.00 compute copy", "4.00 gradient", "8.00 state"], 18.0))
         self.assertEqual(self.ledger(NARROW, *mlp), (["4.00 parameter", "2.00 gradient", "8.00 state"], 14.0))
+
+    def test_pieces_are_those_of_the_paper(self):
+        """Rajbhandari et al., SC'20, section 5: of bytes for each parameter, Adam in mixed precision has 2 + 2 + 12/N,
+        2 + 14/N and 16/N. Gradients of stages 2 and 3 are beside these what travels together: two buckets, two units.
+        """
+        script = pathlib.Path(self.folder.name) / "gpt.lua"
+        source = (SOURCE / "examples" / "gpt.lua").read_text()
+        self.assertIn("strategy = strategy.data {},", source)
+        words = ("dim=256", "heads=4", "layers=4", "ctx=16", "tie=false", "steps=1")
+        for stage, copy in ((1, lambda n: 2), (2, lambda n: 2), (3, lambda n: 2 / n)):
+            zero = f"strategy.zero {{ stage = {stage}{', bucket = 200000' if stage == 2 else ''} }}"
+            script.write_text(source.replace("strategy.data {}", f"{{ strategy.data {{}}, {zero}, {LOW} }}"))
+            for ranks in (2, 4, 64):
+                with self.subTest(stage=stage, ranks=ranks):
+                    done = orrery("plan", "-n", ranks, script, *words, f"batch={ranks}", f"microbatches={ranks}")
+                    self.assertEqual(done.code, 0, done.err)
+                    parameters = int(re.search(r"(\d+) parameters$", done.out, re.MULTILINE)[1])
+
+                    def each(name, which=max):
+                        return which(map(int, re.findall(rf"^    {name} +(\d+)", done.out, re.MULTILINE))) / parameters
+                    for which in (min, max):
+                        self.assertAlmostEqual(each("parameter", which), 4 / ranks, delta=0.02)
+                        self.assertAlmostEqual(each("state", which), 8 / ranks, delta=0.04)
+                        self.assertAlmostEqual(each("compute copy", which), copy(ranks), delta=0.01)
+                    if stage == 1:
+                        self.assertAlmostEqual(each("buckets"), 2, delta=0.02)
+                    else:
+                        self.assertLess(each("buckets"), 1.4)
+
+    def test_copies_follow_their_parameters(self):
+        """Written by the script, loaded from a checkpoint, on other ranks too: forward reads what they are then."""
+        template = (HERE / "copies.lua").read_text()
+        at = pathlib.Path(self.folder.name) / "at"
+
+        def lines(ranks, stack, *words):
+            script = pathlib.Path(self.folder.name) / "copies.lua"
+            script.write_text(template.replace("STACK", stack))
+            done = orrery("run", "-n", ranks, script, f"at={at}", *words)
+            self.assertEqual(done.code, 0, done.err)
+            return done.out.splitlines()
+        for words in ((), ("case=penalty",)):
+            alone = lines(1, LOW, *words)
+            self.assertEqual(alone[-2:-1], alone[-4:-3])  # the step after the load is the one after the save
+            for stage, ranks in ((1, 2), (2, 3), (3, 2)):
+                with self.subTest(stage=stage, words=words):
+                    stack = f"{{ strategy.data{{}}, strategy.zero{{ stage = {stage} }}, {LOW} }}"
+                    self.assertEqual(lines(ranks, stack, *words), alone)
+
+    def test_an_evaluation_beside_three_axes(self):
+        """What the update alone reads stays where the step has it."""
+        script = pathlib.Path(self.folder.name) / "three.lua"
+        cuts = "strategy.tensor{ size = 2 }, strategy.pipeline{ size = 2 }, strategy.data{}, strategy.zero{}"
+        stack = f"{{ {cuts}, {LOW} }}"
+        script.write_text((HERE / "strategies.lua").read_text().replace("strategy = STACK", f"strategy = {stack}"))
+        done = orrery("run", "-n", 8, script, "steps=2")
+        self.assertEqual(done.code, 0, done.err)
+        self.assertRegex(done.out, r"(?m)^eval \d")
 
     def test_gradients_travel_in_the_dtype_of_the_wire(self):
         for how, dtype, others in ((LOW, "bf16", {"f32"}), (WIDE, "f32", set()), (NARROW, "bf16", {"f32"})):

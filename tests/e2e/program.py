@@ -42,6 +42,11 @@ def session_members(session):
     return members
 
 
+# Trainings of tests run beside each other: none has cores of its own, or those of one that goes on and on (a job
+# that a test is about to end) would be kept from all others. pinning_test.py takes this back.
+PINNING = {"ORRERY_PIN": "none"}
+
+
 def wait_for(condition, seconds):
     """Waits for the first true value of `condition()`; returns it and how long that took. A pause of this
     very process, with all that it has started, counts as one second."""
@@ -68,7 +73,7 @@ class Job:
     def __init__(self, *words, cwd=SOURCE, limit=None, launcher=(), stdin=False, **variables):
         kept = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
         self.process = subprocess.Popen(
-            [*map(str, launcher), BUILD / "orrery", *map(str, words)], cwd=cwd, env=kept | variables, text=True,
+            [*map(str, launcher), BUILD / "orrery", *map(str, words)], cwd=cwd, env=kept | PINNING | variables, text=True,
             stdin=subprocess.PIPE if stdin else subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             start_new_session=True, preexec_fn=lambda: as_at_a_terminal(limit))
 

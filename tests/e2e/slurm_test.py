@@ -8,10 +8,13 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import unittest
+
+from program import PINNING
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -21,9 +24,16 @@ GPT = [BUILD / "orrery", "run", "--threads", "1", "examples/gpt.lua", "data=exam
 
 
 def run(*command):
+    """What has ended within two minutes, or the box is closed with all that is in it."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("ORRERY_", "SLURM_"))}
-    return subprocess.run(list(map(str, command)), cwd=SOURCE, env=kept, stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=120)
+    process = subprocess.Popen(list(map(str, command)), cwd=SOURCE, env=kept | PINNING, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        out, err = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def digest(done):

@@ -147,13 +147,13 @@ class Equality(unittest.TestCase):
     def tearDownClass(cls):
         cls.folder.cleanup()
 
-    def orrery(self, command, stack, ranks, *words, options=()):
+    def orrery(self, command, stack, ranks, *words):
         script = pathlib.Path(self.folder.name) / "strategies.lua"
         script.write_text(self.template.replace("strategy = STACK", f"strategy = {stack}"))
-        return orrery(command, "-n", ranks, *options, script, *words)
+        return orrery(command, "-n", ranks, script, *words)
 
-    def plan(self, stack, ranks, *words, **how):
-        done = self.orrery("plan", stack, ranks, *words, **how)
+    def plan(self, stack, ranks, *words):
+        done = self.orrery("plan", stack, ranks, *words)
         self.assertEqual(done.code, 0, done.err)
         return done.out
 
@@ -198,19 +198,16 @@ class Equality(unittest.TestCase):
                 self.assertEqual(done.out.splitlines(), self.one_process(f"model={model}", "optimizer=adamw"))
 
     def test_weights_that_are_gathered(self):
-        """Over links that are pretended nothing is shared in memory."""
         self.assert_as_one_process([
             Training(f"{{ strategy.data{{}}, strategy.zero{{ stage = 3{zero} }} }}", ranks,
-                     ("model=gpt", "optimizer=adamw"), options=("--link-speed", 10**12))
+                     ("model=gpt", "optimizer=adamw"))
             for ranks, zero in ((2, ""), (3, ", reshard = false"), (3, ", prefetch = 0"), (2, ", prefetch = 2"),
                                 (4, ", group = 2, prefetch = 9"), (3, ', cut = "tensor"'))])
 
     def test_prefetch_holds_as_many_units(self):
-        """Planned over a backend that shares no memory, so that all are gathered."""
         def peak(prefetch):
             stack = f"{{ strategy.data{{}}, strategy.zero{{ stage = 3, prefetch = {prefetch} }} }}"
-            no_memory = ("--comm", "null")
-            return int(re.search(r"arena peak +(\d+)", self.plan(stack, 4, "model=gpt", options=no_memory))[1])
+            return int(re.search(r"arena peak +(\d+)", self.plan(stack, 4, "model=gpt"))[1])
         self.assertLess(peak(0), peak(1))
         self.assertLess(peak(1), peak(2))
 

@@ -18,7 +18,6 @@ class Training:
     ranks: int = 1
     words: tuple = ()     # NAME=VALUE
     script: str = "strategies.lua"
-    options: tuple = ()   # of `orrery run`
     may_refuse: bool = field(default=False, compare=False)
 
 
@@ -44,9 +43,9 @@ class Sweep:
         jobs = collections.defaultdict(list)
         for training in dict.fromkeys(trainings):
             if training not in self.outcomes:
-                jobs[training.ranks, training.options].append(training)
-        for (ranks, options), asked in jobs.items():
-            self.run_job(ranks, options, asked)
+                jobs[training.ranks].append(training)
+        for ranks, asked in jobs.items():
+            self.run_job(ranks, asked)
         return self.outcomes
 
     def lines(self, training):
@@ -56,9 +55,9 @@ class Sweep:
             raise AssertionError(f"{training}: {outcome.error}{outcome.refusals}")
         return outcome.lines
 
-    def run_job(self, ranks, options, asked):
+    def run_job(self, ranks, asked):
         for _ in range(MAX_FAILURES):
-            done = orrery("run", "-n", ranks, *options, HERE / "sweep.lua", f"list={self.write(asked)}", timeout=600,
+            done = orrery("run", "-n", ranks, HERE / "sweep.lua", f"list={self.write(asked)}", timeout=600,
                           **self.variables)
             finished = self.read(done, asked)
             if done.code == 0:

@@ -105,9 +105,9 @@ void SideBySide::hold_states(Rank& rank) {
     return &rank.blocks.back()->memory;
   };
   for (const Neighbours& row : rank.plan.local.neighbours) {
-    const orr_memory* memory = block(std::max(row.room, row.begin + row.bytes));
+    const orr_memory* memory = block(std::max(row.room, row.bytes));
     for (size_t i = 0; i < row.states.size(); ++i)
-      rank.states[row.states[i].get()] = {memory, row.begin + row.offsets[i], 0};
+      rank.states[row.states[i].get()] = {memory, row.offsets[i], 0};
   }
   for (const Held& held : rank.plan.local.parts) {
     const State& s = *held.state;
@@ -198,7 +198,7 @@ bool SideBySide::advance(Rank& rank) {
             launch.op.site.prefix() + launch.op.kind);
     } else if (s.kind == Step::post) {
       const Exchange& e = rank.plan.exchanges[static_cast<size_t>(s.index)];
-      if (e.is_copy() || e.is_order()) fail(ORR_FAILED, "{} is beyond this model", e.name);
+      if (e.is_copy()) fail(ORR_FAILED, "{} is beyond this model", e.name);
       rank.done[{s.index, s.slice}] = false;
       rank.posted[e.axis].push_back(
           {s.index, s.slice, bound(rank, e.send).at(s), bound(rank, e.recv).at(s)});

@@ -93,8 +93,12 @@ void Together::begin(Rank& rank, const Named& inputs) {
 void Together::compute(Rank& rank, size_t index) {
   const Op& op = rank.program.ops()[index];
   auto at = [&](ValueId v) -> Values& { return rank.values[static_cast<size_t>(v)]; };
-  if (op.kind == "total" || op.kind == "stop_gradient") {
+  if (op.kind == "total" || op.kind == "stop_gradient" || op.kind == "vary") {
     at(op.out[0]) = at(op.in[0]);
+    return;
+  }
+  if (op.kind == "coordinate") {
+    at(op.out[0]) = {static_cast<double>(&rank - ranks_.data())};
     return;
   }
   if (op.kind == "batch_mean") {
@@ -147,6 +151,11 @@ void Together::exchange() {
         out.back().insert(out.back().end(), x.begin() + r * each, x.begin() + (r + 1) * each);
     }
     sent_[first.kind] += (n - 1) / n * size;
+  } else if (first.kind == "permute") {
+    const Dims to = attr_ints(first.attrs, "to");
+    out.resize(ranks_.size());
+    for (size_t r = 0; r < ranks_.size(); ++r) out[static_cast<size_t>(to[r])] = in[r];
+    sent_[first.kind] += size;
   } else {
     Values sum = reduced(in, first);
     const size_t each = sum.size() / ranks_.size();

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "gpt.h"
 #include "lower/edit.h"
 #include "lower/lower.h"
@@ -22,13 +21,10 @@ struct Planned {
   Spread spread;
   RankPlan plan;
 
-  Planned(int64_t vocab, bool tied, int ranks, const std::vector<StrategyUse>& stack,
-          bool one_memory = false)
+  Planned(int64_t vocab, bool tied, int ranks, const std::vector<StrategyUse>& stack)
       : gpt(make_gpt({4, 6, 8, 4, 2, vocab, 0.1, 0.5, tied})),
-        spread(applied(gpt.program, stack, ranks)) {
-    spread.one_memory = one_memory;
-    plan = lower({&gpt.program, &spread, ranks, ranks - 1, {"reference"}});
-  }
+        spread(applied(gpt.program, stack, ranks)),
+        plan(lower({&gpt.program, &spread, ranks, ranks - 1, {"reference"}})) {}
 
   int64_t exchanges(const std::string& name, int32_t op) const {
     return std::count_if(plan.exchanges.begin(), plan.exchanges.end(),
@@ -82,41 +78,6 @@ TEST(Traffic, PiecesOfWeightsAreNeitherPackedNorCopied) {
       EXPECT_FALSE(cut.plan.local.neighbours.empty());
       EXPECT_LE(cut.copies(), whole.copies()) << "stage " << stage << " on " << ranks << " ranks";
     }
-}
-
-constexpr int64_t kFew = 20;  // elements of what is gathered of norms; of weights there are more
-
-TEST(Traffic, WeightsInSharedMemoryStayWhereTheyAre) {
-  for (int ranks : {2, 3}) {
-    const Planned apart(10, true, ranks, zero(3)), shared(10, true, ranks, zero(3), true);
-    uint64_t gathered = 0;
-    int64_t orders = 0;
-    for (const Exchange& e : apart.plan.exchanges)
-      if (e.op == ORR_COLL_ALL_GATHER && e.count > kFew) gathered += e.bytes_sent;
-    for (const Exchange& e : shared.plan.exchanges) {
-      orders += e.is_order();
-      EXPECT_FALSE(e.op == ORR_COLL_ALL_GATHER && e.count > kFew) << e.name;
-    }
-    EXPECT_GT(gathered, 0u);
-    EXPECT_EQ(shared.plan.bytes_sent(), apart.plan.bytes_sent() - gathered);
-    EXPECT_EQ(orders, 2 * static_cast<int64_t>(shared.plan.local.neighbours.size()));
-    EXPECT_EQ(shared.plan.state_bytes, apart.plan.state_bytes);
-    EXPECT_LT(shared.plan.arena_bytes, apart.plan.arena_bytes);
-    EXPECT_LE(shared.copies(), apart.copies());
-  }
-}
-
-// Without any one of its orders a rank would read what is being written, or write what is read.
-TEST(Traffic, EveryOrderOfSharedMemoryIsNeeded) {
-  const Planned shared(10, true, 2, zero(3), true);
-  for (size_t e = 0; e < shared.plan.exchanges.size(); ++e) {
-    if (!shared.plan.exchanges[e].is_order()) continue;
-    RankPlan without = shared.plan;
-    std::erase_if(without.schedule, [&](const Step& s) {
-      return s.kind != Step::launch && s.index == static_cast<int>(e);
-    });
-    EXPECT_THROW(verify(without), Error) << shared.plan.exchanges[e].name;
-  }
 }
 
 }  // namespace

@@ -180,10 +180,12 @@ Cost cost(const OpArgs& args, const std::vector<Type>& out) {
   Cost c = touch_cost(args, out);
   bool grad = args.kind == "attention_grad";
   const Dims &q = args.in[grad ? 1 : 0].dims, &k = args.in[grad ? 2 : 1].dims;
-  double full = 2.0 * static_cast<double>(q[0] * q[1] * k[1] * q[2]);
-  double part = attr_int(args.attrs, "causal", 0) ? 0.5 : 1;
+  const double queries = static_cast<double>(q[1]), keys = static_cast<double>(k[1]);
+  double seen = queries * keys;
+  if (attr_int(args.attrs, "causal", 0))  // all but a triangle of the last queries
+    seen = queries < keys ? queries * (keys - queries / 2) : keys * keys / 2;
   c.matrix = true;
-  c.flops = (grad ? 5 : 2) * full * part;
+  c.flops = (grad ? 5 : 2) * 2.0 * static_cast<double>(q[0] * q[2]) * seen;
   return c;
 }
 

@@ -11,9 +11,7 @@
 //   all_gather      x -> y[ranks, x's dims...]; with ints "counts" x[counts[me]] -> y[sum of
 //                   counts] (no x where that is 0); int "always" = 1: peers wait for it, needed
 //                   here or not; text "home": y is the new value of the states kept together with
-//                   the one so named;
-//                   text "shared": y lies where those states do, in memory of all ranks, and its
-//                   readers only wait for its writers
+//                   the one so named
 //   reduce_scatter  x[ranks, dims...] -> y[dims...]; with "counts" x[sum of counts] ->
 //                   y[counts[me]]
 //   all_to_all      x[ranks, dims...] -> y like x: y[c] is x[me] of coordinate c

@@ -2,19 +2,21 @@
 --
 --- strategy.context(options)
 --- Context parallelism: the ranks of an axis share every sequence, each works on a part of its places. Attention
---- of a part gathers all keys and values ("gathered"), or trades places for heads ("ulysses"). Equal to one
---- process to rounding; EXACT with `chunks` and "ulysses".
+--- of a part gathers all keys and values ("gathered"), trades places for heads ("ulysses"), or passes keys and values
+--- round ("ring"). Equal to one process to rounding; EXACT with `chunks` and "ulysses".
 ---@param options? table
 ---@option size integer=0 ranks that share every sequence; 0: all that are left
----@option kind string='gathered' attention: "gathered" or "ulysses"
+---@option kind string='gathered' attention: "gathered", "ulysses" or "ring"
 ---@option fields string[]=nil batch fields [batch, time, ...]; left out, all that have two dims or more
 ---@option chunks integer=0 partial sums of every sum over places; 0: one a rank
 ---@return orrery.Strategy
 
 -- Gathered: Grattafiori et al., "The Llama 3 Herd of Models", 2024 (arXiv:2407.21783), section 3.3.2. Ulysses:
--- Jacobs et al., "DeepSpeed Ulysses", 2023 (arXiv:2309.14509).
+-- Jacobs et al., "DeepSpeed Ulysses", 2023 (arXiv:2309.14509). Ring: strategy_ring.lua.
 local orrery = require "orrery"
-local places = require "orrery.strategy_places"
+local places, ring = require "orrery.strategy_places", require "orrery.strategy_ring"
+
+local kinds = { gathered = true, ulysses = true, ring = true }
 
 return orrery.strategy.define {
   name = "context", class = "approx",
@@ -22,14 +24,19 @@ return orrery.strategy.define {
   provides = "a context axis", conflicts = "a context axis",
 
   transform = function(draft, o)
-    if o.kind ~= "gathered" and o.kind ~= "ulysses" then
-      orrery.fail(("strategy.context: kind is '%s': give gathered or ulysses"):format(o.kind))
+    if not kinds[o.kind] then
+      orrery.fail(("strategy.context: kind is '%s': give gathered, ulysses or ring"):format(o.kind))
+    end
+    if o.kind == "ring" and o.chunks > 0 then
+      orrery.fail(("strategy.context: chunks = %d: a ring merges attention by ranks, whatever the chunks: leave them out, or "
+        .. "give kind = 'ulysses'"):format(o.chunks))
     end
     local ranks = draft:axis("context", o.size)
     if o.chunks > 0 then draft:chunk("context", o.chunks) end
     if ranks == 1 and o.chunks <= 1 then return end
     places.cut(draft, "strategy.context", "context", o.fields)
     if o.kind == "gathered" then return end
+    if o.kind == "ring" then return ring.replace(draft, "strategy.context", "context", ranks) end
     for _, value in ipairs(draft:values "activation") do
       if value.op == "attention" and value.phase == "forward" then
         local inputs = draft:inputs(value)

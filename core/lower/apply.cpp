@@ -113,22 +113,28 @@ void order_placings(const Program& p, Spread& spread) {
   for (Placing& placing : spread.placed) placing.segments = cut.segments[placing.axis];
 }
 
-// The ranks of an axis over which samples travel take turns leaf by leaf.
+// The ranks of an axis over which samples travel take turns leaf by leaf. Leaves that run one after
+// another make one node of the tree on each rank, and one on all of these ranks.
 void check_gathered(const Spread& spread, int64_t leaves) {
   const std::string axis = spread.gathered_axis();
+  const int64_t ranks = spread.size_of(axis), all = spread.batch_ranks(), each = leaves / all;
+  if (ranks == 1) return;
   if (has_axis(spread.apart, axis))
     fail(ORR_INVALID,
          "the ranks of axis '{}' train apart, and values are cut over it: leave one of the two out",
          axis);
-  const std::vector<int64_t> first = deal_leaves(leaves, spread);
-  const auto ranks = static_cast<size_t>(spread.size_of(axis));
-  for (size_t r = 0; r + 1 < first.size(); ++r)
-    if (const size_t head = r / ranks * ranks;
-        first[r + 1] - first[r] != first[head + 1] - first[head])
-      fail(ORR_INVALID,
-           "{} microbatches are not the same number on each of the {} ranks of axis '{}', which "
-           "send each other samples: give a multiple of {}",
-           leaves, ranks, axis, spread.batch_ranks());
+  if (leaves % all || spread.idle)
+    fail(ORR_INVALID,
+         "{} microbatches are not the same number on each of the {} ranks that share the batch, of "
+         "which those of axis '{}' send each other samples: give a multiple of {}",
+         leaves, all, axis, all);
+  const bool node = (each & (each - 1)) == 0 && (ranks == all || (ranks & (ranks - 1)) == 0);
+  if (spread.sliced && !node)
+    fail(ORR_INVALID,
+         "strategy.{} runs {} microbatches one after another on each of the {} ranks of axis '{}', "
+         "which send each other samples: {}",
+         spread.slicer, each, ranks, axis,
+         each & (each - 1) ? "give a power of two on each" : "give a power of two of them");
 }
 
 // Gradients of what is cut over an axis that deals the batch are complete on its ranks.

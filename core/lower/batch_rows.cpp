@@ -109,7 +109,7 @@ ValueId add_sample_index(Program& p, const DealtSamples& samples, int64_t rows, 
 
 ValueId add_sample_exchange(Program& p, const Op& op, ValueId x, const Dims& together,
                             int32_t batch_dim) {
-  const int64_t ranks = attr_int(op.attrs, "ranks", 1);
+  const int64_t ranks = attr_int(op.attrs, "ranks", p.type(x).dims[0]);
   const auto dim = static_cast<size_t>(batch_dim);
   Dims apart = together, front, perm(together.size() + 1);
   apart[dim] /= ranks;
@@ -120,8 +120,8 @@ ValueId add_sample_exchange(Program& p, const Op& op, ValueId x, const Dims& tog
     x = of_samples(p, append(p, kind, attrs, {x}, {p.type(x).dtype, dims}), at);
   };
   Attrs attrs = op.attrs;
-  attrs.erase("back"), attrs.erase("ranks");
-  if (op.attrs.count("back")) {
+  attrs.erase("ranks");
+  if (op.attrs.count("ranks")) {
     std::rotate(perm.begin(), perm.begin() + batch_dim, perm.begin() + batch_dim + 1);
     add("reshape", {{"dims", apart}}, apart, batch_dim + 1);
     add("transpose", {{"perm", perm}}, front, batch_dim + 1);

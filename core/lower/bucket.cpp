@@ -45,9 +45,10 @@ class Filler {
   Key key_of(const Total& t) const {
     const Value& v = plan_.local.program.value(t.partial);
     size_t maker = static_cast<size_t>(v.producer);
-    const Segment segment = leaves_.sliced ? plan_.segments[maker] : Segment::backward;
-    const int chunk = leaves_.sliced ? plan_.local.program.ops()[maker].stage : 0;
-    return {t.axis, t.gathered, v.type.dtype, segment, chunk, t.unit, t.use, t.early};
+    if (!leaves_.sliced)
+      return {t.axis, t.gathered, v.type.dtype, Segment::backward, 0, t.unit, t.use, t.early};
+    const int stage = plan_.local.program.ops()[maker].stage;
+    return {t.axis, "", v.type.dtype, plan_.segments[maker], stage, t.unit, t.use, t.early};
   }
 
   int ranks(const std::string& axis) const { return spread_.size_of(axis); }
@@ -141,27 +142,25 @@ class Filler {
     return last;
   }
 
-  // Nodes that a bucket of such sums has room for: the most of any rank that shares the batch, for
-  // registered memory is symmetric.
+  // Nodes that a bucket of such sums has room for: the most of any rank that shares the
+  // batch, for registered memory is symmetric.
   int64_t room(const Total& t) {
-    auto [known, fresh] = room_.try_emplace(t.axis + "/" + t.gathered, 1);
+    auto [known, fresh] = room_.try_emplace({t.axis, t.gathered}, 1);
     if (!fresh) return known->second;
     const std::string others = without_axis(spread_.batch_axis, t.axis);
     for (int g = 0; g < spread_.size_of(others); ++g) {
-      const auto first = leaves_among(spread_, dealt_, t.axis,
-                                      spread_.peer(others, g, plan_.rank), t.gathered);
+      const auto first =
+          leaves_among(spread_, dealt_, t.axis, spread_.peer(others, g, plan_.rank), t.gathered);
       for (size_t r = 0; r + 1 < first.size(); ++r)
         known->second =
-            std::max<int64_t>(known->second, nodes(t, first[r], first[r + 1], first.back()));
+            std::max<int64_t>(known->second, nodes(first[r], first[r + 1], first.back()));
     }
     return known->second;
   }
 
-  int64_t nodes(const Total& t, int64_t first, int64_t last, int64_t total) const {
-    const int64_t all = orr_tree_nodes(first, last, total);
-    if (!leaves_.sliced) return all;
-    return std::max<int64_t>(
-        all, NodeStack(first, first + (last - first) / ranks(t.gathered), total).slots);
+  int64_t nodes(int64_t first, int64_t last, int64_t total) const {
+    return leaves_.sliced ? NodeStack(first, last, total).slots
+                          : orr_tree_nodes(first, last, total);
   }
 
   void settle(Exchange& b) {
@@ -175,7 +174,6 @@ class Filler {
     int storage = static_cast<int>(plan_.storages.size()) - 1;
     b.send = b.recv = {storage, 0, Layout::contiguous({b.dtype, {b.count}})};
     const int me = spread_.coordinate(b.axis, plan_.rank);
-    if (leaves_.sliced) add_stacks(b, s);
     if (!b.begins.empty())
       b.recv.offset = static_cast<uint64_t>(b.begins[static_cast<size_t>(me)] * element);
     uint64_t pieces_at = lends(b) ? lend(b, storage) : 0;
@@ -184,11 +182,7 @@ class Filler {
       const Total& t = total(whole);
       ValueId partial = t.partial;
       bool direct = leaves_.sliced || b.nodes == 1;
-      if (leaves_.sliced)
-        for (size_t i = 0; i < b.stacks.size(); ++i)
-          move(plan_.places[static_cast<size_t>(t.partials()[i])].storage, b.stacks[i].storage,
-               offset);
-      else if (direct)
+      if (direct)
         move(plan_.places[static_cast<size_t>(partial)].storage, storage, offset);
       else
         pack(b, partial, storage, offset);
@@ -203,7 +197,7 @@ class Filler {
     }
     b.name = fmt::format("bucket {}", plan_.buckets());
     b.bytes_sent = b.sent_by(me, ranks(b.axis));
-    if (leaves_.sliced) add_merges(b);
+    if (leaves_.sliced) add_merge(b);
     plan_.exchanges.push_back(std::move(b));
   }
 
@@ -261,92 +255,33 @@ class Filler {
     std::rotate(plan_.order.begin() + after, plan_.order.begin() + end, plan_.order.end());
   }
 
-  // One for the leaves of each rank whose samples are here; the first one's memory is given.
-  void add_stacks(Exchange& b, Storage like) {
-    const Total& t = total(b.totals[0]);
-    const auto me = static_cast<size_t>(spread_.coordinate(b.axis, plan_.rank));
-    const int64_t lo = b.leaf_first[me], each = (b.leaf_first[me + 1] - lo) / ranks(t.gathered);
-    for (int64_t i = 0; i < ranks(t.gathered); ++i) {
-      Stack stack{b.send.storage, lo + i * each, lo + (i + 1) * each};
-      if (i > 0) {
-        like.region = Region::arena;
-        like.slots = NodeStack(stack.first, stack.last, b.leaf_first.back()).slots;
-        plan_.storages.push_back(like);
-        stack.storage = static_cast<int>(plan_.storages.size()) - 1;
-      }
-      b.stacks.push_back(stack);
-    }
-  }
-
-  // The node in slot `i` of a stack.
-  Place node(const Exchange& b, const Stack& stack, int64_t i) const {
-    const auto bytes = static_cast<int64_t>(plan_.storage(stack.storage).bytes);
-    return {stack.storage, static_cast<uint64_t>(i * bytes), b.send.layout};
-  }
-
-  // The launches that add the node on top of a stack to the one below it, whose step says where;
-  // and those that make the nodes of all stacks the maximal ones of their leaves, in the first.
-  void add_merges(Exchange& b) {
-    const Key key = key_of(total(b.totals[0]));
-    b.segment = std::get<3>(key), b.chunk = std::get<4>(key);
-    for (Stack& s : b.stacks) s.merge = add_launch(b, node(b, s, -1), node(b, s, 0));
-    std::vector<std::pair<NodeStack::Node, Place>> all;
-    for (const Stack& s : b.stacks) {
-      const NodeStack mine(s.first, s.last, b.leaf_first.back());
-      for (size_t i = 0; i < mine.nodes.size(); ++i) {
-        all.emplace_back(mine.nodes[i], node(b, s, static_cast<int64_t>(i)));
-        while (all.size() > 1 && NodeStack::are_siblings(all.end()[-2].first, all.back().first,
-                                                         b.leaf_first.back())) {
-          b.joins.push_back(add_launch(b, all.end()[-2].second, all.back().second));
-          all.end()[-2].first.second = all.back().first.second;
-          all.pop_back();
-        }
-      }
-    }
-    for (size_t i = 0; i < all.size(); ++i) {
-      const Place to = node(b, b.stacks[0], static_cast<int64_t>(i));
-      if (all[i].second.storage != to.storage || all[i].second.offset != to.offset)
-        b.joins.push_back(copy_launch(b, all[i].second, to));
-    }
-  }
-
-  // left = left + right
-  int add_launch(const Exchange& b, const Place& left, const Place& right) {
+  // The launch that adds the node on top of the stack to the one below it; its step says where.
+  void add_merge(Exchange& b) {
     Op add;
     add.kind = "pointwise", add.phase = Phase::backward;
     add.site.line = b.where;
-    const int32_t x = add.expr.push(ORR_FN_INPUT, b.dtype, 0),
-                  y = add.expr.push(ORR_FN_INPUT, b.dtype, 1);
-    add.expr.outputs = {add.expr.push(ORR_FN_ADD, b.dtype, x, y)};
-    launcher_.at(b.segment, b.chunk);
-    launcher_.add(add, {left, right}, {left});
-    return unordered();
-  }
-
-  int copy_launch(const Exchange& b, const Place& from, const Place& to) {
-    Op reason;
-    reason.phase = Phase::backward, reason.site.line = b.where;
-    launcher_.at(b.segment, b.chunk);
-    launcher_.copy(reason, from, to);
-    return unordered();
-  }
-
-  // The launch added last, which the slices put where it belongs.
-  int unordered() {
-    const int launch = plan_.order.back().index;
+    int32_t left = add.expr.push(ORR_FN_INPUT, b.dtype, 0),
+            right = add.expr.push(ORR_FN_INPUT, b.dtype, 1);
+    add.expr.outputs = {add.expr.push(ORR_FN_ADD, b.dtype, left, right)};
+    Place top = b.send, below = b.send;
+    below.offset -= plan_.storage(b.send.storage).bytes;
+    auto [axis, gathered, dtype, segment, chunk, unit, use, early] = key_of(total(b.totals[0]));
+    Launcher launcher(plan_);
+    launcher.at(segment, chunk);
+    launcher.add(add, {below, top}, {below});
+    b.merge = plan_.order.back().index;
+    b.segment = segment, b.chunk = chunk;
     plan_.order.pop_back();
-    return launch;
   }
 
   RankPlan& plan_;
   const Spread& spread_;
   const Leaves& leaves_;
   const std::vector<int64_t>& dealt_;
-  Launcher launcher_{plan_};
   std::vector<Exchange> buckets_;
   std::map<ValueId, int64_t> offsets_;
-  std::map<std::string, int64_t> room_;  // by the axes completed over and gathered
-  std::set<int> packs_;                  // launches that copy into buckets
+  std::map<std::pair<std::string, std::string>, int64_t> room_;  // by axis and gathered one
+  std::set<int> packs_;                                          // launches that copy into buckets
 };
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "program/axes.h"
 #include "program/build.h"
 #include "program/op.h"
 
@@ -25,10 +24,7 @@ ValueId exchange(Program& p, const char* kind, ValueId x, Attrs attrs, const Mem
   const Value from = p.value(x);
   op.out = {p.new_value(type, Role::activation)};
   Value& y = p.mutable_value(op.out[0]);
-  y.batch = from.batch, y.gathered = from.gathered;
-  if (p.value(x).batch == Batch::sharded && op.kind == "sample_exchange")
-    y.gathered = op.attrs.count("back") ? without_axis(from.gathered, me.axis)
-                                        : with_axis(from.gathered, me.axis);
+  y.batch = from.batch;
   y.batch_dim = from.batch_dim == kNone ? kNone : from.batch_dim + shift;
   p.append(std::move(op));
   return p.ops().back().out[0];
@@ -69,9 +65,7 @@ ValueId interleave(Program& p, ValueId x, size_t dim, int64_t n, int64_t ranks) 
 ValueId gather_even(Program& p, ValueId x, const Cut& cut, const Member& me,
                     const char* kind = "all_gather") {
   const size_t dim = static_cast<size_t>(cut.dim);
-  Attrs attrs = {{"ranks", int64_t{me.ranks}}};
-  if (kind != std::string("all_gather")) attrs["back"] = int64_t{1};
-  ValueId all = exchange(p, kind, x, std::move(attrs), me, 1);
+  ValueId all = exchange(p, kind, x, {{"ranks", int64_t{me.ranks}}}, me, 1);
   if (equal(cut.segments))
     return interleave(p, all, dim, static_cast<int64_t>(cut.segments.size()), me.ranks);
   Dims shares;
@@ -127,9 +121,7 @@ ValueId scatter(Program& p, ValueId x, const Cut& cut, const Member& me,
   const int64_t n = static_cast<int64_t>(cut.segments.size()), k = cut.segments[0] / me.ranks;
   Dims dims = p.type(x).dims;
   ValueId wide = build::reshape(p, x, widened(dims, dim, {n, me.ranks, k}));
-  Attrs attrs;
-  if (kind != std::string("reduce_scatter")) attrs["ranks"] = int64_t{me.ranks};
-  ValueId mine = exchange(p, kind, transpose_to(p, wide, dim + 1, 0), std::move(attrs), me, -1);
+  ValueId mine = exchange(p, kind, transpose_to(p, wide, dim + 1, 0), {}, me, -1);
   return build::reshape(p, mine, widened(dims, dim, {n * k}));
 }
 

@@ -15,7 +15,7 @@ namespace orrery {
 // rank holds its share of each (a fused weight [q|k|v] has three). sum: every rank holds a summand.
 // owned: the rank with the coordinate `dim` holds all of it, the others nothing. dealt: the axis
 // deals the batch, and every rank holds its own samples; in all other layouts samples have, ranks
-// hold those of all of them (Value::gathered).
+// hold those of all of them.
 struct Cut {
   enum Kind { whole, parts, sum, owned, dealt } kind = whole;
   int dim = kNone;

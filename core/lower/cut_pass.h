@@ -70,8 +70,6 @@ class CutPass {
   ValueId chunk_input(const Op& op, size_t input, const Cut& to, int chunk);
   std::vector<ValueId> summands(ValueId v);
   void become_sum(ValueId v, std::vector<ValueId> summands);
-  // Its whole on this rank: a node of the tree over all chunks.
-  ValueId node(std::vector<ValueId> summands, int32_t fn = ORR_FN_ADD);
 
   // -- ways (cut_ways.cpp)
   Way choose(const Op& op) const;

@@ -122,7 +122,7 @@ void CutPass::declare_values() {
       to_.new_value(value.type, value.role, value.name);
     Value& copy = to_.mutable_value(v);
     copy.batch = value.batch, copy.batch_dim = value.batch_dim, copy.state = value.state;
-    copy.part = value.part, copy.varying = value.varying, copy.gathered = value.gathered;
+    copy.part = value.part, copy.varying = value.varying;
     at_[i] = usual(v);
     if (value.producer == kNone) here_[i] = v;
     if (value.state) declare_state(v);
@@ -165,10 +165,6 @@ ValueId CutPass::known(ValueId v) const {
 }
 
 void CutPass::become(ValueId v, ValueId x, Cut cut) {
-  if (x != kNone) {
-    const bool here = cut.kind != Cut::dealt && usual(v).kind == Cut::dealt;
-    to_.mutable_value(x).gathered = with_axis(from_.value(v).gathered, here ? me_.axis : "");
-  }
   here_[static_cast<size_t>(v)] = x, at_[static_cast<size_t>(v)] = std::move(cut);
 }
 
@@ -187,7 +183,7 @@ ValueId CutPass::read(ValueId v, const Cut& to) {
     return at->second = move(to_, from_owner(v), from_.type(v).dims, Cut{}, to, me_);
   if (const ValueId before = moved_before(v, to); before != kNone)
     return at->second = build::reshape(to_, before, held(from_.type(v), to, me_).dims);
-  const ValueId x = cut(v).kind == Cut::sum ? node(summands(v)) : known(v);
+  const ValueId x = cut(v).kind == Cut::sum ? build::tree(to_, summands(v)) : known(v);
   return at->second = move(to_, x, from_.type(v).dims, cut(v), to, me_);
 }
 
@@ -253,8 +249,8 @@ void CutPass::translate(const Op& op) {
       become_sum(op.out[0], summands(op.in[0]));
     else
       become(op.out[0], known(op.in[0]), cut(op.in[0]));
-  } else if (!varying(op) && !owned(op) && !vocabulary(op) && !by_blocks(op) &&
-             (deals_ || !attention(op))) {
+  } else if (!varying(op) && !owned(op) && !by_blocks(op) &&
+             (deals_ || (!vocabulary(op) && !attention(op)))) {
     Way way = choose(op);
     remark(op, way);
     const bool sums = std::any_of(way.out.begin(), way.out.end(),

@@ -15,8 +15,8 @@
 namespace orrery {
 
 struct CutProgram {
-  Program program;                       // values keep their ids; states have their parts
-  std::vector<std::string> remarks;      // exchanges that no split of a layer calls for
+  Program program;                   // values keep their ids; states have their parts
+  std::vector<std::string> remarks;  // exchanges that no split of a layer calls for
   std::map<std::string, std::map<std::string, Dims>> segments;  // by axis: Placing::segments
   // By ValueId of the logical program: its value in this one; kNone where there are several, which
   // sum up to it, or none.

@@ -30,17 +30,6 @@ std::vector<ValueId> CutPass::summands(ValueId v) {
   return found;
 }
 
-ValueId CutPass::node(std::vector<ValueId> level, int32_t fn) {
-  while (level.size() > 1) {
-    std::vector<ValueId> above;
-    for (size_t i = 0; i + 1 < level.size(); i += 2)
-      above.push_back(to_.pointwise(fn, {level[i], level[i + 1]}));
-    if (level.size() % 2) above.push_back(level.back());
-    level = std::move(above);
-  }
-  return level[0];
-}
-
 // What an op on one chunk reads of one of its inputs.
 ValueId CutPass::chunk_input(const Op& op, size_t input, const Cut& to, int i) {
   const ValueId v = op.in[input];
@@ -64,8 +53,8 @@ bool CutPass::by_blocks(const Op& op) {
     return false;
   const ValueId x = build::reshape(to_, known(op.in[0]), {-1, ORR_SUM_BLOCK});
   const bool half = whole.dtype == ORR_F16 || whole.dtype == ORR_BF16;
-  const ValueId mine = reduce_from(to_, op, x, 1, half && adds_up(op) ? int32_t{ORR_F32}
-                                                               : from_.type(op.out[0]).dtype);
+  const ValueId mine = reduce_from(
+      to_, op, x, 1, half && adds_up(op) ? int32_t{ORR_F32} : from_.type(op.out[0]).dtype);
   const Dims blocks = {whole.elements() / ORR_SUM_BLOCK};
   combine_blocks(to_, op, move(to_, mine, blocks, Cut::of(0, blocks), Cut{}, me_));
   become(op.out[0], op.out[0], Cut{});

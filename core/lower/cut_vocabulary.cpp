@@ -43,7 +43,7 @@ bool CutPass::vocabulary(const Op& op) {
     return c.kind == Cut::parts && c.dim == dim && c.segments.size() == 1;
   };
   auto last = [&](ValueId v) { return static_cast<int>(from_.type(v).dims.size()) - 1; };
-  if (parts_ == 1 || deals_) return false;
+  if (parts_ == 1) return false;
   if (op.kind == "gather" && by(op.in[0], 0)) return gather_rows(op), true;
   if (op.kind == "cross_entropy" && by(op.in[0], last(op.in[0]))) return cross_entropy(op), true;
   if (op.kind == "cross_entropy_grad" && by(op.in[1], last(op.in[1])))
@@ -98,10 +98,11 @@ void CutPass::cross_entropy(const Op& op) {
     logits.push_back(otherwise_zero(p, hit, p.pointwise(ORR_FN_SUB, {local[1], local[0]})));
     tops.push_back(local[1]);
   }
-  ValueId top = all_reduce(p, node(tops, ORR_FN_MAX), me_, "max");
+  ValueId top = all_reduce(p, build::tree(p, tops, ORR_FN_MAX), me_, "max");
   for (ValueId lse : tops)
     parts.push_back(p.pointwise(ORR_FN_EXP, {p.pointwise(ORR_FN_SUB, {lse, top})}));
-  ValueId sum = all_reduce(p, node(parts), me_), logit = all_reduce(p, node(logits), me_);
+  ValueId sum = all_reduce(p, build::tree(p, parts), me_),
+          logit = all_reduce(p, build::tree(p, logits), me_);
   ValueId lse = p.pointwise(ORR_FN_ADD, {top, p.pointwise(ORR_FN_LOG, {sum})});
   ValueId miss = p.pointwise(ORR_FN_SUB, {lse, logit});
   become(op.out[0], otherwise_zero(p, counts, p.pointwise(ORR_FN_MUL, {w, miss})), Cut{});

@@ -64,8 +64,7 @@ double CutPass::cost_of(const Op& op, const Way& way) const {
   for (size_t i = 0; i < op.in.size(); ++i) {
     const ValueId v = op.in[i];
     double each = is_moved(v, way.in[i]) ? 0 : move_cost(cut(v), way.in[i], parts_);
-    const bool held =
-        stays(op, v) && way.in[i].kind != Cut::parts && way.in[i].kind != Cut::dealt;
+    const bool held = stays(op, v) && way.in[i].kind != Cut::parts && way.in[i].kind != Cut::dealt;
     bool uneven =
         cut(v).kind == Cut::parts && !cut(v).is_even(parts_) && from_.value(v).batch != Batch::none;
     if (uneven && cut(v) != way.in[i]) each = 2 * kNever;

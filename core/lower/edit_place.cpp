@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lower/edit_place.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "lower/edit_table.h"
 #include "plugin/host.h"
@@ -24,17 +26,32 @@ void order_batch_axes(Spread& spread) {
          inner);
 }
 
+// Whether the axis' ranks have work to share on every sample.
+bool shares_samples(const orr_program* e, const Placing& on) {
+  return on.scatter != kNone || on.chunks > 0 ||
+         std::any_of(on.values.begin(), on.values.end(), [&](auto& asked) {
+           return e->program->value(asked.first).role == Role::batch;
+         });
+}
+
 void deal_batch(orr_program* e, const Value& v, const std::string& axis_name) {
-  if (const Placing* known = find_placing(*e->spread, axis_name))
-    for (auto& [field, how] : known->values)
-      if (e->program->value(field).role == Role::batch)
-        fail(ORR_INVALID,
-             "the ranks of axis '{}' share the work on every sample, as strategy.{} asked: it "
-             "cannot deal the batch field '{}' as well",
-             axis_name, known->cause, v.name);
+  if (const Placing* known = find_placing(*e->spread, axis_name);
+      known && shares_samples(e, *known))
+    fail(ORR_INVALID,
+         "the ranks of axis '{}' share the work on every sample, as strategy.{} asked: it cannot "
+         "deal the batch field '{}' as well",
+         axis_name, known->cause, v.name);
   if (std::string& dealt = e->spread->batch_axis; !has_axis(dealt, axis_name))
     dealt = with_axis(dealt, axis_name);
   order_batch_axes(*e->spread);
+}
+
+void check_shared(const Spread& spread, const std::string& axis_name) {
+  if (has_axis(spread.batch_axis, axis_name))
+    fail(ORR_INVALID,
+         "axis '{}' deals the batch: only the first dim of batch fields can be cut over it; "
+         "make another axis, whose ranks share the work on every sample",
+         axis_name);
 }
 
 Placing& placing_on(orr_program* e, const std::string& axis_name) {
@@ -44,21 +61,6 @@ Placing& placing_on(orr_program* e, const std::string& axis_name) {
   spread.placed.back().axis = axis_name, spread.placed.back().cause = e->strategy;
   order_batch_axes(spread);
   return spread.placed.back();
-}
-
-void check_field(const orr_program* e, const Value& v, const std::string& axis_name) {
-  if (v.role != Role::batch || !has_axis(e->spread->batch_axis, axis_name)) return;
-  fail(ORR_INVALID,
-       "axis '{}' deals the batch: only the first dim of batch fields can be cut over it; "
-       "make another axis, whose ranks share the work on every sample",
-       axis_name);
-}
-
-void check_no_dealer(const orr_program* e, const std::string& axis_name, const char* done) {
-  if (has_axis(e->spread->batch_axis, axis_name))
-    fail(ORR_INVALID,
-         "axis '{}' deals the batch, and sums over the batch alone cross its ranks: none is {}",
-         axis_name, done);
 }
 
 void check_dim(const orr_program* e, ValueId value, int32_t dim) {
@@ -107,7 +109,7 @@ orr_status* place(orr_program* e, int32_t value, const char* axis_name, int32_t 
     find_axis(e, axis_name);
     if (dim < 0) return;  // replicated is how everything starts
     if (v.role == Role::batch && dim == 0) return deal_batch(e, v, axis_name);
-    check_field(e, v, axis_name);
+    if (v.role == Role::batch) check_shared(*e->spread, axis_name);
     check_dim(e, value, dim);
     Placing& placing = placing_on(e, axis_name);
     if (v.role != Role::param) return ask(e, placing.values, value, dim, value, axis_name);
@@ -118,7 +120,7 @@ orr_status* place(orr_program* e, int32_t value, const char* axis_name, int32_t 
 orr_status* scatter(orr_program* e, const char* axis_name, int32_t dim) {
   return guarded([&] {
     find_axis(e, axis_name);
-    check_no_dealer(e, axis_name, "scattered");
+    check_shared(*e->spread, axis_name);
     placing_on(e, axis_name).scatter = dim;
   });
 }
@@ -126,7 +128,7 @@ orr_status* scatter(orr_program* e, const char* axis_name, int32_t dim) {
 orr_status* chunk(orr_program* e, const char* axis_name, int32_t chunks) {
   return guarded([&] {
     const int ranks = find_axis(e, axis_name).size;
-    check_no_dealer(e, axis_name, "made in chunks");
+    check_shared(*e->spread, axis_name);
     const int each = chunks < 1 || chunks % ranks ? 0 : chunks / ranks;
     if (each == 0 || (ranks > 1 && (each & (each - 1)))) {
       int below = ranks;

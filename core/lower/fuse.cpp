@@ -26,8 +26,7 @@ class Fuser {
       for (ValueId v : op(i).in) users_[at(v)].push_back(i);
       if (op(i).kind == "pointwise") size_[i].add(op(i));
     }
-    for (const Total& t : local.totals)
-      for (ValueId v : t.partials()) pinned_[at(v)] = true;
+    for (const Total& t : local.totals) pinned_[at(t.partial)] = true;
     for (auto& [state, next] : p_.updates()) pinned_[at(next)] = true;
     for (auto& [name, id] : p_.outputs()) pinned_[at(id)] = true;
   }

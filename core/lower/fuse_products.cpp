@@ -23,8 +23,7 @@ class ProductFuser {
     for (size_t i = 0; i < p_.ops().size(); ++i)
       for (ValueId v : p_.ops()[i].in)
         first_reader_[at(v)] = std::min(first_reader_[at(v)], i), ++readers_[at(v)];
-    for (const Total& t : local.totals)
-      for (ValueId v : t.partials()) ++readers_[at(v)];
+    for (const Total& t : local.totals) ++readers_[at(t.partial)];
     for (auto& [state, next] : p_.updates()) ++readers_[at(next)];
     for (auto& [name, id] : p_.outputs()) ++readers_[at(id)];
   }

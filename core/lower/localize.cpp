@@ -31,6 +31,7 @@ class Localizer {
   LocalProgram run() {
     mark_live();
     mark_late();
+    mark_gathered();
     for (size_t pass = 0; pass < 2; ++pass)  // the update comes after everything per sample
       for (size_t i = 0; i < from_.ops().size(); ++i)
         if (live_[i] && late_[i] == (pass == 1)) translate(from_.ops()[i], pass == 1);
@@ -139,11 +140,22 @@ class Localizer {
     }
   }
 
-  Type local_type(const Value& v) const {
+  void mark_gathered() {
+    gathered_.assign(from_.values().size(), false);
+    for (const Op& op : from_.ops()) {
+      const bool all = op.kind == "sample_exchange" ? !is_gathered(op.in[0]) : reads_gathered(op);
+      for (ValueId v : op.out)
+        gathered_[static_cast<size_t>(v)] = all && from_.value(v).batch == Batch::sharded;
+    }
+  }
+
+  Type local_type(ValueId id) const {
+    const Value& v = from_.value(id);
     Type t = v.type;
     if (v.batch == Batch::sharded) {
       int64_t& d = t.dims[static_cast<size_t>(v.batch_dim)];
-      d = d / from_.batch_size() * rows_ * spread_.size_of(v.gathered);
+      d = d / from_.batch_size() * rows_;
+      if (is_gathered(id)) d *= spread_.size_of(spread_.gathered_axis());
     }
     return t;
   }
@@ -152,7 +164,7 @@ class Localizer {
     ValueId& found = map_[static_cast<size_t>(id)];
     if (found != kNone) return found;
     const Value& v = from_.value(id);
-    found = to().new_value(local_type(v), v.role, v.name);
+    found = to().new_value(local_type(id), v.role, v.name);
     Value& copy = to().mutable_value(found);
     copy.batch = v.batch, copy.batch_dim = v.batch_dim, copy.state = v.state, copy.part = v.part,
     copy.tier = v.tier, copy.site = v.site;
@@ -169,7 +181,7 @@ class Localizer {
     int64_t nodes() const { return orr_tree_nodes(lo, lo + n, total); }
   };
   Share share_of(const Op& op) const {
-    const std::string gathered = gathered_by(op);
+    const std::string gathered = reads_gathered(op) ? spread_.gathered_axis() : "";
     const std::string axis =
         without_axis(attr_text(op.attrs, "among", spread_.batch_axis), gathered);
     if (axis == spread_.batch_axis)
@@ -178,11 +190,9 @@ class Localizer {
     const auto me = static_cast<size_t>(spread_.coordinate(axis, rank_));
     return {axis, gathered, first[me], first[me + 1] - first[me], first.back()};
   }
-  // The axes of whose ranks the op reads all samples.
-  std::string gathered_by(const Op& op) const {
-    for (ValueId v : op.in)
-      if (!from_.value(v).gathered.empty()) return from_.value(v).gathered;
-    return "";
+  bool is_gathered(ValueId v) const { return gathered_[static_cast<size_t>(v)] != 0; }
+  bool reads_gathered(const Op& op) const {
+    return std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return is_gathered(v); });
   }
   static bool is_cut(const Op& op) { return op.kind == "total" && op.attrs.count("count"); }
 
@@ -191,13 +201,18 @@ class Localizer {
     if (auto known = totals_.find(op.in[0]); known != totals_.end())
       return cut_whole(op, known->second);
     const Share share = share_of(maker_of(op.in[0]));
-    Total t;
-    t.partial = value(op.in[0]), t.whole = value(op.out[0]), t.origin = op.in[0];
-    t.axis = share.axis, t.nodes = share.nodes();
-    t.begin = attr_ints(op.attrs, "begin"), t.count = attr_ints(op.attrs, "count");
-    t.unit = attr_int(op.attrs, "unit", 0), t.use = attr_int(op.attrs, "use", 0);
-    t.member = attr_int(op.attrs, "member", 0), t.cause = attr_text(op.attrs, "cause", "");
-    t.free = attr_int(op.attrs, "free", 0) != 0;
+    Total t{value(op.in[0]),
+            value(op.out[0]),
+            op.in[0],
+            share.axis,
+            share.nodes(),
+            attr_ints(op.attrs, "begin"),
+            attr_ints(op.attrs, "count"),
+            attr_int(op.attrs, "unit", 0),
+            attr_int(op.attrs, "use", 0),
+            attr_int(op.attrs, "member", 0),
+            attr_text(op.attrs, "cause", ""),
+            attr_int(op.attrs, "free", 0) != 0};
     to().mutable_value(t.whole).role = Role::grad;
     local_.totals.push_back(std::move(t));
   }
@@ -236,7 +251,9 @@ class Localizer {
     const bool apart = maker.attrs.count("among") || !share.gathered.empty();
     if (share.axis.empty() && !leaves_.sliced && apart) return value(partial);
     auto [at, fresh] = totals_.emplace(partial, kNone);
-    if (fresh) {
+    if (fresh && apart_.count(partial)) {
+      at->second = join(partial, share);
+    } else if (fresh) {
       const Value& v = from_.value(partial);
       at->second =
           to().new_value(v.type, v.role == Role::grad ? Role::grad : Role::activation, v.name);
@@ -244,7 +261,6 @@ class Localizer {
       Total t;
       t.partial = value(partial), t.whole = at->second, t.origin = partial;
       t.axis = share.axis, t.nodes = share.nodes(), t.gathered = share.gathered;
-      t.others = others_[partial];
       t.early = early ? group_.at(partial) : kNone;
       local_.totals.push_back(std::move(t));
     }
@@ -286,13 +302,13 @@ class Localizer {
       return;
     }
     if (op.kind == "sample_exchange") {
-      const Value& all = from_.value(op.attrs.count("back") ? op.in[0] : op.out[0]);
-      map_[static_cast<size_t>(op.out[0])] =
-          add_sample_exchange(to(), op, value(op.in[0]), local_type(all).dims, all.batch_dim);
+      const ValueId all = is_gathered(op.in[0]) ? op.in[0] : op.out[0];
+      map_[static_cast<size_t>(op.out[0])] = add_sample_exchange(
+          to(), op, value(op.in[0]), local_type(all).dims, from_.value(all).batch_dim);
       return;
     }
     if (is_among_one(op)) return emit_identity(op);
-    if (leaves_.sliced && !gathered_by(op).empty() && from_.value(op.out[0]).batch == Batch::partial)
+    if (leaves_.sliced && reads_gathered(op) && from_.value(op.out[0]).batch == Batch::partial)
       return emit_apart(op);
     Op copy = op;
     copy.phase = to().phase();
@@ -313,23 +329,22 @@ class Localizer {
   void emit_identity(const Op& op) {
     ValueId x =
         from_.value(op.in[0]).batch == Batch::partial ? total_of(op.in[0]) : value(op.in[0]);
-    map_[static_cast<size_t>(op.out[0])] =
-        build::reshape(to(), x, local_type(from_.value(op.out[0])).dims);
+    map_[static_cast<size_t>(op.out[0])] = build::reshape(to(), x, local_type(op.out[0]).dims);
   }
 
   // A sum over samples of several ranks, slice by slice: one for each rank, whose leaves are no
   // neighbours of the others'.
   void emit_apart(const Op& op) {
-    const int ranks = spread_.size_of(gathered_by(op));
+    const int ranks = spread_.size_of(spread_.gathered_axis());
     for (int r = 0; r < ranks; ++r) {
       Op copy = op;
       copy.phase = to().phase();
-      for (ValueId& v : copy.in) v = from_.value(v).gathered.empty() ? value(v) : samples_of(v, r);
+      for (ValueId& v : copy.in) v = is_gathered(v) ? samples_of(v, r) : value(v);
       for (ValueId& v : copy.out) {
-        const ValueId sum = r == 0 ? value(v) : to().new_value(from_.type(v), Role::activation);
-        to().mutable_value(sum).batch = Batch::partial;
-        if (r > 0) others_[v].push_back(sum);
-        v = sum;
+        std::vector<ValueId>& sums = apart_[v];
+        sums.push_back(to().new_value(from_.type(v), Role::activation));
+        to().mutable_value(sums.back()).batch = Batch::partial;
+        v = sums.back();
       }
       copy.attrs.erase("among");
       to().append(std::move(copy));
@@ -341,8 +356,28 @@ class Localizer {
     std::vector<ValueId>& parts = samples_[v];
     if (parts.empty())
       parts = split_samples(to(), value(v), from_.value(v).batch_dim,
-                            spread_.size_of(from_.value(v).gathered));
+                            spread_.size_of(spread_.gathered_axis()));
     return parts[static_cast<size_t>(rank)];
+  }
+
+  // The whole of such a sum: each rank's leaves are a node of the tree, and so are those of all
+  // (check_gathered in lower/apply.cpp).
+  ValueId join(ValueId partial, const Share& share) {
+    std::vector<ValueId> nodes;
+    for (ValueId sum : apart_.at(partial)) {
+      Total t;
+      t.partial = sum, t.origin = partial;
+      t.whole = to().new_value(from_.type(partial), Role::activation);
+      to().mutable_value(t.whole).site = from_.value(partial).site;
+      nodes.push_back(t.whole);
+      local_.totals.push_back(std::move(t));
+    }
+    const ValueId here = build::tree(to(), std::move(nodes));
+    if (spread_.size_of(share.axis) == 1) return here;
+    const auto reduced = spread_.reduced.find(partial);
+    const std::string cause = reduced == spread_.reduced.end() ? "" : reduced->second.cause;
+    return to().add1("all_reduce", {here},
+                     {{"axis", share.axis}, {"cause", cause}, {"tree", int64_t{1}}});
   }
 
   // kNone: the op is no such one.
@@ -354,7 +389,7 @@ class Localizer {
     if (op.kind == "batch_gather")
       return add_batch_gather(to(), samples, value(op.in[0]), from_.type(op.out[0]));
     if (op.kind == "batch_slice")
-      return add_batch_slice(to(), samples, value(op.in[0]), local_type(from_.value(op.out[0])));
+      return add_batch_slice(to(), samples, value(op.in[0]), local_type(op.out[0]));
     if (op.kind == "sample_index")
       return add_sample_index(to(), samples, rows_,
                               leaves_.sliced ? first_element(1, op) : ValueId{kNone});
@@ -522,8 +557,8 @@ class Localizer {
   LocalProgram local_;
   std::vector<ValueId> map_;
   std::map<ValueId, ValueId> totals_;
-  std::map<ValueId, std::vector<ValueId>> others_;   // Total::others, by the partial
-  std::map<ValueId, std::vector<ValueId>> samples_;  // by value and rank
+  std::vector<char> gathered_;  // samples of all ranks of the axis over which they travel
+  std::map<ValueId, std::vector<ValueId>> apart_, samples_;    // of gathered ones, by rank
   std::map<std::pair<int, int64_t>, ValueId> first_elements_;  // by stage and elements per row
   std::map<ValueId, int64_t> group_;  // of sums that samples read: which travel together
   std::vector<char> live_, early_, late_;

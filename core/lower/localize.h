@@ -40,10 +40,6 @@ struct Total {
   std::string axis;        // the ranks that complete it: the axes that deal the batch, or some of
                            // them; "": each of its own leaves
   int64_t nodes = 1;       // that this rank exports
-  // Axes of whose ranks all samples are here (Value::gathered). In slices their leaves are no
-  // neighbours: `partial` sums those of the first of these ranks, `others` those of the next ones.
-  std::string gathered = {};
-  std::vector<ValueId> others = {};
   // Sharded: which elements each rank of the axis gets, [begin, begin + count); members of a
   // unit travel together (lower/units.h), the first uses of parameters, the second ones, ...
   Dims begin, count;
@@ -53,13 +49,10 @@ struct Total {
   // Samples read it, so it is completed at once; those of equal number travel together. kNone: all
   // is computed before anyone reads it.
   int64_t early = kNone;
+  // Another axis that deals the batch: the samples of all its ranks are here (Cut::dealt).
+  std::string gathered = {};
 
   bool is_cut() const { return !count.empty(); }
-  std::vector<ValueId> partials() const {
-    std::vector<ValueId> all = {partial};
-    all.insert(all.end(), others.begin(), others.end());
-    return all;
-  }
 };
 
 // States in one piece of memory, one after another.

@@ -152,7 +152,7 @@ struct Spread {
   std::string placed_axis() const;  // the axes of `placed`, as one
   // Those of them that deal the batch: a value cut over them holds the samples of all their ranks.
   std::string gathered_axis() const;
-  int batch_ranks() const;          // size of the batch axis, 1 if none
+  int batch_ranks() const;  // size of the batch axis, 1 if none
   int workers() const { return batch_ranks() - idle; }
   // Those of the axes that deal the batch over which gradients are summed, and their ranks.
   std::string gradient_axis() const { return without_axis(batch_axis, apart); }

@@ -29,7 +29,7 @@ class Placer {
     is_total_.resize(p_.values().size());
     sliced_ = plan_.local.leaves.sliced;
     for (const Total& t : plan_.local.totals) {  // a slice is a node of its own
-      for (ValueId v : t.partials()) nodes_[v] = sliced_ ? 1 : t.nodes;
+      nodes_[t.partial] = sliced_ ? 1 : t.nodes;
       if (nodes_[t.partial] == 1 && !t.is_cut()) same_[t.whole] = t.partial;
       is_total_[at(t.whole)] = true;
     }

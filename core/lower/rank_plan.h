@@ -77,13 +77,6 @@ struct Step {
   int chunk = 0, slice = 0, depth = 0;
 };
 
-// In slices: tree nodes that wait for their right neighbours, of the leaves [first, last) of a sum.
-struct Stack {
-  int storage = kNone;
-  int64_t first = 0, last = 0;
-  int merge = kNone;  // the launch that adds a node to the one below it
-};
-
 // One operation of the communicator. Those that sum over the batch are buckets: totals that travel
 // together, `count` elements for each of `nodes` tree nodes.
 struct Exchange {
@@ -98,8 +91,7 @@ struct Exchange {
   uint64_t bytes_sent = 0;  // by this rank, each time
   int64_t nodes = 1;
   std::vector<ValueId> totals;  // members, in order
-  std::vector<Stack> stacks;    // of a bucket in slices; the first one is sent
-  std::vector<int> joins;       // launches that make the nodes of all stacks those of the first
+  int merge = kNone;            // in slices: the launch that adds a node to the one below it
   Segment segment =
       Segment::backward;     // in slices: the cells in which the nodes or the message are
   int chunk = 0;             // made, the sender's for a message

@@ -30,8 +30,7 @@ class Slicer {
  public:
   explicit Slicer(RankPlan& plan) : plan_(plan) {
     for (const Exchange& b : plan.exchanges)
-      for (const Stack& s : b.stacks)
-        stacks_.emplace(s.storage, NodeStack(s.first, s.last, b.leaf_first.back()));
+      if (b.is_bucket()) stacks_.emplace(b.send.storage, stack_of(b));
   }
 
   void run() {
@@ -49,8 +48,6 @@ class Slicer {
       for (Step s : before) s.kind = Step::wait, plan_.schedule.push_back(s);
       if (i < plan_.cells.size()) emit(plan_.cells[i]);
     }
-    for (const Exchange& b : plan_.exchanges)
-      for (int join : b.joins) plan_.schedule.push_back({Step::launch, b.segment, join, b.chunk});
   }
 
  private:
@@ -68,6 +65,11 @@ class Slicer {
     (op == ORR_COLL_SEND ? t.sends : op == ORR_COLL_RECV ? t.receives : t.compute).push_back(s);
   }
 
+  NodeStack stack_of(const Exchange& b) const {
+    const auto me = static_cast<size_t>(plan_.spread.coordinate(b.axis, plan_.rank));
+    return {b.leaf_first[me], b.leaf_first[me + 1], b.leaf_first.back()};
+  }
+
   // A launch writes its sums on top of their stack; what it makes of one batch goes to one bucket.
   Step placed(Step s, const Cell& cell) const {
     s.slice = cell.slice;
@@ -81,17 +83,14 @@ class Slicer {
   void emit(const Cell& cell) {
     for (const Step& s : templates_[{cell.segment, cell.chunk}].compute)
       plan_.schedule.push_back(placed(s, cell));
-    for (const Exchange& b : plan_.exchanges)
-      if (b.segment == cell.segment && b.chunk == cell.chunk)
-        for (const Stack& s : b.stacks) emit_merges(s, cell);
-  }
-
-  void emit_merges(const Stack& s, const Cell& cell) {
-    const NodeStack& stack = stacks_.at(s.storage);
-    const int depth = stack.depth[static_cast<size_t>(cell.slice)];
-    for (int i = 0; i < stack.merges[static_cast<size_t>(cell.slice)]; ++i)
-      plan_.schedule.push_back(
-          {Step::launch, cell.segment, s.merge, cell.chunk, cell.slice, depth - i});
+    for (const Exchange& b : plan_.exchanges) {
+      if (!b.is_bucket() || b.segment != cell.segment || b.chunk != cell.chunk) continue;
+      const NodeStack& stack = stacks_.at(b.send.storage);
+      int depth = stack.depth[static_cast<size_t>(cell.slice)];
+      for (int i = 0; i < stack.merges[static_cast<size_t>(cell.slice)]; ++i)
+        plan_.schedule.push_back(
+            {Step::launch, cell.segment, b.merge, cell.chunk, cell.slice, depth - i});
+    }
   }
 
   // In lane order, with `from` settled.

@@ -123,24 +123,22 @@ std::vector<Segment> segments_of(const Program& p, bool apart, bool split) {
   return found;
 }
 
-bool NodeStack::are_siblings(const Node& left, const Node& right, int64_t total) {
-  const auto [a, b] = left;
-  const auto [c, d] = right;
-  const int64_t width = b - a;
-  return a % (2 * width) == 0 && c == a + width &&
-         (d - c == width || (d == total && d - c < width));
-}
-
 NodeStack::NodeStack(int64_t first, int64_t last, int64_t total) {
+  std::vector<std::pair<int64_t, int64_t>> nodes;  // leaves [begin, end)
   for (int64_t leaf = first; leaf < last; ++leaf) {
     depth.push_back(static_cast<int>(nodes.size()));
     nodes.emplace_back(leaf, leaf + 1);
     slots = std::max(slots, static_cast<int>(nodes.size()));
     merges.push_back(0);
-    while (nodes.size() > 1 && are_siblings(nodes[nodes.size() - 2], nodes.back(), total)) {
-      const int64_t end = nodes.back().second;
+    while (nodes.size() > 1) {
+      auto [a, b] = nodes[nodes.size() - 2];
+      auto [c, d] = nodes.back();
+      int64_t width = b - a;
+      bool siblings = a % (2 * width) == 0 && c == a + width &&
+                      (d - c == width || (d == total && d - c < width));
+      if (!siblings) break;
       nodes.pop_back();
-      nodes.back().second = end;
+      nodes.back().second = d;
       ++merges.back();
     }
   }

@@ -61,9 +61,6 @@ struct NodeStack {
   std::vector<int> depth;   // by slice: where its node is put
   std::vector<int> merges;  // by slice: additions after it
   int slots = 0;            // the stack at its highest
-  using Node = std::pair<int64_t, int64_t>;  // leaves [begin, end)
-  std::vector<Node> nodes;                   // that remain
-  static bool are_siblings(const Node& left, const Node& right, int64_t total);
 };
 
 }  // namespace orrery

@@ -202,8 +202,7 @@ class Splitter {
     std::erase_if(to_.mutable_updates(),
                   [&](auto& update) { return !homes_.homes().at(update.first).test(me_); });
     for (auto& [v, ranks] : homes_.homes())
-      if (ranks.any() && !ranks.test(me_))
-        to_.mutable_value(v).part = {{}, 0, 0};  // nothing
+      if (ranks.any() && !ranks.test(me_)) to_.mutable_value(v).part = {{}, 0, 0};  // nothing
   }
 
   const Program& from_;

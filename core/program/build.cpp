@@ -412,6 +412,17 @@ ValueId dropout(Program& p, ValueId x, double rate) {
   return scale(p, kept, 1 / (1 - rate));
 }
 
+ValueId tree(Program& p, std::vector<ValueId> level, int32_t fn) {
+  while (level.size() > 1) {
+    std::vector<ValueId> above;
+    for (size_t i = 0; i + 1 < level.size(); i += 2)
+      above.push_back(p.pointwise(fn, {level[i], level[i + 1]}));
+    if (level.size() % 2) above.push_back(level.back());
+    level = std::move(above);
+  }
+  return level[0];
+}
+
 ValueId sample_index(Program& p) {
   if (!p.batch_size()) p.fail_here("sample_index: there is no batch here");
   return p.add1("sample_index", {}, {{"dims", Dims{p.batch_size()}}});

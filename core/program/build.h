@@ -40,6 +40,8 @@ ValueId batch_first(Program& p, ValueId x);
 
 // fn: "sum", "max", "min", "sumsq". Empty dims: all.
 ValueId reduce(Program& p, const std::string& fn, ValueId x, Dims dims, bool keep);
+// Several of one shape added up, or their largest taken, in the binary tree (orrery/ops.h, LEAVES).
+ValueId tree(Program& p, std::vector<ValueId> level, int32_t fn = ORR_FN_ADD);
 // The mean. Over the batch dim it is the mean over the samples that count (Batch::mean).
 ValueId mean(Program& p, ValueId x, Dims dims, bool keep);
 ValueId argmax(Program& p, ValueId x);  // last dim, i64

@@ -42,9 +42,6 @@ struct Value {
   Role role = Role::activation;
   Batch batch = Batch::none;
   int32_t batch_dim = kNone;  // 0-based; leaves are equal consecutive pieces of it
-  // Of samples in a rank's program: axes that deal the batch, "a*b", of whose ranks all samples are
-  // here (lower/cut.h). "": the rank's own alone.
-  std::string gathered;
   OpId producer = kNone;
   int32_t out_index = 0;
   std::string name;              // parameter path, batch field, scalar name

@@ -149,7 +149,6 @@ int batch_factor(const Program& p, const Op& op, const Sharding& s) {
 void relate_reshape_of_one(Program& p, const Op& op) {
   const Value& x = p.value(op.in[0]);
   Value& y = p.mutable_value(op.out[0]);
-  y.gathered = x.gathered;
   y.batch = Batch::sharded, y.batch_dim = dim_of_one(x.type.dims, y.type.dims, x.batch_dim);
   if (y.batch_dim == kNone)
     p.fail_here(fmt::format("reshape: {} has no place for dim {} of {}, the batch: keep that dim",
@@ -167,8 +166,6 @@ void relate_samples(Program& p, const Op& op) {
     if (at != s.out[j].end()) {
       v.batch = Batch::sharded;
       v.batch_dim = static_cast<int32_t>(at - s.out[j].begin());
-      for (ValueId x : op.in)
-        if (!p.value(x).gathered.empty()) v.gathered = p.value(x).gathered;
       if (v.type.dims[static_cast<size_t>(v.batch_dim)] % std::max<int64_t>(p.batch_size(), 1))
         p.fail_here(op.kind + ": cuts the batch dim into pieces: " + to_string(v.type.dims));
     } else if (custom_kind(op.kind)) {

@@ -189,10 +189,6 @@ class Context(unittest.TestCase):
              ["the ranks of axis 'line' share the work on every sample, as strategy.mine asked", "batch field 'y'"]),
             (own('draft:axis("line") draft:place(x, "line", 3)'), 2, ["'x' is i32[12,16] and has no dim 3"]),
             ('{ strategy.tensor{ size = 2 }, strategy.define{ name = "mine", class = "approx", transform = '
-             'function(draft) draft:axis("line") for _, p in ipairs(draft:values "param") do '
-             'if p.name:find "qkv.weight" then draft:place(p, "line", 2) end end end }{} }', 4,
-             ["qkv.weight' is cut over axis 'tensor' already, by strategy.tensor (", "over one axis only"]),
-            ('{ strategy.tensor{ size = 2 }, strategy.define{ name = "mine", class = "approx", transform = '
              'function(draft) for _, p in ipairs(draft:values "param") do '
              'if p.name:find "qkv.weight" then draft:place(p, "tensor", 2) end end end }{} }', 2,
              ["qkv.weight' is cut along dim 1 over axis 'tensor' by strategy.tensor (", "along dim 2 as well"]),

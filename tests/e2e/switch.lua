@@ -5,7 +5,8 @@
 -- planned.
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
-local args = orrery.args { steps = 5, batch = 8, microbatches = 4, experts = 8, top = 1, group = 4, capacity = 1.0 }
+local args = orrery.args { steps = 5, batch = 8, microbatches = 4, experts = 8, top = 1, group = 4, capacity = 1.0,
+  stop = 0, load = "", save = "" }
 orrery.seed(3)
 
 local Block = nn.module("Block", function(m, dim, switch)
@@ -45,7 +46,8 @@ end, {
   strategy = STACK,
 })
 
-for step = 1, args.steps do
+if args.load ~= "" then run:load(args.load) end
+for step = run.steps + 1, args.stop > 0 and args.stop or args.steps do
   local x, y = {}, {}
   for i = 1, args.batch do
     x[i], y[i] = {}, {}
@@ -62,4 +64,5 @@ local used = run:counters()
 if used.predicted_bytes_sent ~= used.bytes_sent then
   error(("rank %d sent %d bytes, predicted were %d"):format(orrery.world.rank, used.bytes_sent, used.predicted_bytes_sent))
 end
+if args.save ~= "" then run:save(args.save) end
 orrery.log("digest %s", orrery.digest(model))

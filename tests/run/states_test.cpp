@@ -34,13 +34,18 @@ HostTensor counting(const Type& type, float first) {
 }
 
 // Rank r's part by layout: flat pieces (the second empty), columns (some twice), everything on the
-// last.
+// last, some rows of some columns.
 Part part_of(int layout, int rank, int ranks) {
   constexpr int64_t cuts[] = {0, 11, 11, 20};
-  if (layout == 0) return {kNone, {}, cuts[rank], rank == ranks - 1 ? 35 : cuts[rank + 1]};
-  if (layout == 1 && rank < 2) return {1, {{rank, rank + 1}, {rank + 3, rank + 4}}, 0, -1};
-  if (layout == 1) return {1, {{2, 3}}, 0, -1};
-  return rank == ranks - 1 ? Part{} : Part{kNone, {}, 0, 0};
+  if (layout == 0) return {{}, cuts[rank], rank == ranks - 1 ? 35 : cuts[rank + 1]};
+  if (layout == 1 && rank < 2) return {{{1, {{rank, rank + 1}, {rank + 3, rank + 4}}}}, 0, -1};
+  if (layout == 1) return {{{1, {{2, 3}}}}, 0, -1};
+  if (layout == 3) {
+    const Part::Ranges rows[] = {{{0, 2}, {4, 5}}, {{2, 4}, {5, 7}}};
+    const Part::Ranges columns[] = {{{0, 1}, {3, 4}}, {{1, 3}, {4, 5}}};
+    return {{{0, rows[rank / 2]}, {1, columns[rank % 2]}}, 0, -1};
+  }
+  return rank == ranks - 1 ? Part{} : Part{{}, 0, 0};
 }
 
 void check_state(bool good, const char* what, int layout) {
@@ -49,9 +54,10 @@ void check_state(bool good, const char* what, int layout) {
 
 const ranks::Body parts("parts", [](const std::string&) {
   const int rank = world_info().rank, ranks = world_info().size;
-  for (int layout : {0, 1, 2})
+  for (int layout : {0, 1, 2, 3})
     for (auto kind : {Initial::zeros, Initial::constant, Initial::uniform, Initial::normal}) {
       if (layout == 1 && ranks < 3) continue;  // nobody would hold the third column
+      if (layout == 3 && ranks != 4) continue;
       auto whole = make("w", kind), state = make("w", kind), moved = make("w", kind);
       materialize({whole, moved});
       const HostTensor first = read_state(*whole);

@@ -16,7 +16,7 @@
 //                   y[counts[me]]
 //   all_to_all      x[ranks, dims...] -> y like x: y[c] is x[me] of coordinate c
 //   sample_exchange x[ranks, dims...] of a rank's own samples -> y[dims...], its part of those of all
-//                   ranks of an axis that deals the batch; int "back" = 1: y -> x. Lowering alone
+//                   ranks of an axis that deals the batch; with int "ranks" y -> x. Lowering alone
 //                   adds it and makes it an all_to_all (lower/localize.cpp)
 //   permute         x -> y like x: coordinate c's goes to ints "to"[c], a permutation
 //   broadcast       x -> y like x: the tensor of the rank with coordinate "root"
@@ -71,12 +71,7 @@ std::vector<Type> infer_exchange(const OpArgs& args) {
 }
 
 std::vector<Type> infer_samples(const OpArgs& args) {
-  Type x = args.in.at(0);
-  if (attr_int(args.attrs, "back", 0))
-    x.dims.insert(x.dims.begin(), attr_int(args.attrs, "ranks", 1));
-  else
-    x.dims.erase(x.dims.begin());
-  return {x};
+  return args.attrs.count("ranks") ? infer_gather(args) : infer_scatter(args);
 }
 
 std::vector<Type> infer_coordinate(const OpArgs&) { return {{ORR_I64, {}}}; }
@@ -97,10 +92,9 @@ Sharding trailing(const OpArgs& args, const std::vector<Type>& out) {
   for (const Type& t : out) rank = std::max(rank, t.dims.size());
   auto factors = [&](const Type& t) {
     std::vector<int> f(t.dims.size(), kNone);
-    bool carries_axis =
-        (args.kind == "all_gather" || args.kind == "reduce_scatter" || args.kind == "all_to_all" ||
-         args.kind == "sample_exchange") &&
-        t.dims.size() == rank;
+    bool carries_axis = (args.kind == "all_gather" || args.kind == "reduce_scatter" ||
+                         args.kind == "all_to_all" || args.kind == "sample_exchange") &&
+                        t.dims.size() == rank;
     for (size_t i = carries_axis ? 1 : 0; i < f.size() && !flat; ++i)
       f[i] = static_cast<int>(i + rank - t.dims.size());
     return f;

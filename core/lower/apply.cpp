@@ -134,7 +134,7 @@ void check_gathered(const Spread& spread, int64_t leaves) {
          "strategy.{} runs {} microbatches one after another on each of the {} ranks of axis '{}', "
          "which send each other samples: {}",
          spread.slicer, each, ranks, axis,
-         each & (each - 1) ? "give a power of two on each" : "give a power of two of them");
+         each & (each - 1) ? "give a power of two on each" : "make that a power of two ranks");
 }
 
 // Gradients of what is cut over an axis that deals the batch are complete on its ranks.

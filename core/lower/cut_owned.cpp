@@ -102,7 +102,7 @@ void CutPass::run_at_owner(const Op& op, int owner) {
   if (owner == me_.rank) to_.append(std::move(copy));
 }
 
-// Samples of all ranks on one of them do not go back to their ranks, nor meet what has stayed there.
+// Samples of all ranks on one of them do not go back, nor meet what has stayed on its rank.
 void CutPass::refuse_alone(ValueId v) const {
   fail(ORR_UNIMPLEMENTED,
        "{}reads one index of a dim that is cut over axis '{}', which deals the batch, beside what "

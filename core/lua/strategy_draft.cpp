@@ -150,8 +150,9 @@ std::vector<Api> draft_edit_api() {
        "place",
        "",
        "Cuts a value along a dim over the ranks of an axis: batch fields along dim 1 are dealt; "
-       "any "
-       "other cut lets the ranks share the work on every sample, and what reads the value follows.",
+       "any other cut, over one axis or several, lets the ranks share the work on every sample, "
+       "and "
+       "what reads the value follows.",
        place,
        {self, v, on, {"dim", "integer"}},
        {}},

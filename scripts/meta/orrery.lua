@@ -951,7 +951,7 @@ function Draft:axis(name, size) end
 ---@param size integer
 function Draft:halve(axis, outer, inner, size) end
 
----Cuts a value along a dim over the ranks of an axis: batch fields along dim 1 are dealt; any other cut lets the ranks share the work on every sample, and what reads the value follows.
+---Cuts a value along a dim over the ranks of an axis: batch fields along dim 1 are dealt; any other cut, over one axis or several, lets the ranks share the work on every sample, and what reads the value follows.
 ---@param value orrery.Value|orrery.Tensor|integer
 ---@param axis string
 ---@param dim integer
@@ -1746,11 +1746,12 @@ function orrery.strategy.diloco(options) end
 function orrery.strategy.easgd(options) end
 
 ---@class orrery.strategy.expert.Options
----@field size? integer ranks that share the experts and every sequence; 0: all that are left (default 0)
+---@field size? integer ranks that share the experts; 0: all that are left (default 0)
+---@field over? string what they share beside: "time", that of every sequence, or "batch", the samples (default "time")
 ---@field fields? string[] batch fields [batch, time, ...]; left out, all that have two dims or more (default nil)
 ---@field chunks? integer partial sums of every sum over places; 0: one a rank (default 0)
 
----Expert parallelism: the ranks of an axis share every sequence, as with strategy.context, and each holds a part of the experts. Tokens travel to their experts and back by two all_to_alls. Equal to one process to rounding; EXACT with `chunks`.
+---Expert parallelism: the ranks of an axis share every sequence, as with strategy.context, or the batch, as with strategy.data, and each holds a part of the experts. Tokens travel to their experts and back by two all_to_alls. Equal to one process to rounding; EXACT with `chunks`, or `over` the batch.
 ---@param options? orrery.strategy.expert.Options
 ---@return orrery.Strategy
 function orrery.strategy.expert(options) end

@@ -140,6 +140,14 @@ class Expert(unittest.TestCase):
             with self.subTest(stack=stack, ranks=ranks):
                 self.assertEqual(self.sweep.lines(training(stack, ranks, f"load={saved}")), whole[2:])
 
+    def test_shares_send_tokens_and_sums_of_blocks(self):
+        """Of 8 experts' two matrices [32, 128] the norm's blocks of 1,024 elements beside."""
+        for ranks in (2, 4):
+            plan = orrery("plan", "-n", ranks, self.script(OVER)).out
+            self.assertNotIn("cannot work on parts", plan)
+            sent = re.findall(r"\w+ +(all_to_all|all_gather) +(\d+) x f32", plan)
+            self.assertEqual(sent, [("all_to_all", str(8 * 8 * 4 * 32 // ranks))] * 4 + [("all_gather", "16")] * 2)
+
     def test_shares_are_planned_for_512_ranks(self):
         """Whose experts' tokens travel within groups of 8."""
         stack = f"{{ strategy.data{{ size = 64 }}, {OVER}, strategy.zero{{}} }}"
@@ -149,6 +157,7 @@ class Expert(unittest.TestCase):
         # [8 experts, 4 groups of a sample, 1 place, 32]
         travels = re.findall(r"GPT\.second\.experts (\w+) +(\d+) x f32", mine)
         self.assertEqual(travels, [("all_to_all", str(8 * 4 * 32))] * 4)
+        self.assertRegex(mine, r"predicted by .*expert.*, as counted")
 
     def script(self, stack):
         script = pathlib.Path(self.folder.name) / "switch.lua"

@@ -211,10 +211,10 @@ typedef struct orr_edit {
   /* Creates a mesh axis over `size` ranks (0: all that are left), inside those made before. */
   orr_status* (*axis)(orr_program*, const char* name, int32_t size);
   /* Places a value on an axis: dim >= 0 shards that dim, -1 replicates. Batch fields along dim 0:
-   * the leaves are dealt. Any other dim of any value, on axes whose ranks all work on every sample:
-   * each rank has an equal part of the dim; the ops that read it follow by their rules, and what
-   * they read in another layout is moved. Gradients and optimizer states follow their parameters,
-   * which are cut over one axis at most. */
+   * the leaves are dealt. Any other dim of any value, on any number of axes: each rank has an equal
+   * part of the dim; the ops that read it follow by their rules, and what they read in another
+   * layout is moved. Ranks of an axis that deals the batch, of which one may be so used, work on
+   * the samples of all of them there. Gradients and states follow their parameters. */
   orr_status* (*place)(orr_program*, int32_t value, const char* axis, int32_t dim);
   /* Asks for gradients to be summed over `axis` and kept replicated, in buckets of about `bucket`
    * bytes, started as soon as their last member is complete. */

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameters that lie in parts over two axes at once, rows over one and columns over the other, train as in one
-process, to rounding; are saved and loaded on other numbers of ranks; the script fails on a rank that sends other
-bytes than planned.
+process, to rounding; those that lie in parts over an axis that deals the batch have its bits. Both are saved and
+loaded on other numbers of ranks. The script fails on a rank that sends other bytes than planned.
 
 Arguments: the build tree.
 """
@@ -23,11 +23,19 @@ def grid(rows, columns, of="weight", dims=(1, 2)):
             f'draft:place(p, "rows", {dims[0]}) draft:place(p, "columns", {dims[1]}) end end end }}{{}}')
 
 
+def shares(dim, before=""):
+    """Ranks that share the batch, matrices in parts of `dim` over them."""
+    return (f'strategy.define{{ name = "shares", class = "exact", transform = function(draft) draft:axis "line" {before} '
+            f'for _, field in ipairs(draft:values "batch") do draft:place(field, "line", 1) end '
+            f'for _, gradient in ipairs(draft:values "grad") do draft:reduce(gradient, "line") end '
+            f'for _, p in ipairs(draft:values "param") do if #p.dims == 2 then draft:place(p, "line", {dim}) end end end }}{{}}')
+
+
 def numbers(line):
     return [float(x) for x in re.findall(r"(?:loss|norm|eval) (\S+)", line)]
 
 
-class Grid(unittest.TestCase):
+class Axes(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
@@ -48,7 +56,7 @@ class Grid(unittest.TestCase):
         for words in (("model=mlp", "optimizer=adamw"), ("model=mlp", "optimizer=lars"), ("model=mlp", "optimizer=rows"),
                       ("model=gpt", "drop=0")):
             one = self.lines("nil", 1, *words)
-            for rows, columns in ((2, 2), (4, 2), (2, 4)):
+            for rows, columns in ((2, 2), (4, 2)):
                 for dims in ((1, 2), (2, 1)):
                     with self.subTest(words=words, rows=rows, columns=columns, dims=dims):
                         stack = grid(rows, columns, "mlp.*weight" if "model=gpt" in words else "weight", dims)
@@ -83,16 +91,54 @@ class Grid(unittest.TestCase):
             with self.subTest(stack=stack):
                 self.assert_close(self.lines(stack, ranks, *words, f"load={saved}"), whole[4:])
 
-    def test_a_rank_holds_a_quarter(self):
+    def planned(self, stack, ranks):
         script = pathlib.Path(self.folder.name) / "strategies.lua"
-        held = []
-        for stack, ranks in (("nil", 1), (grid(2, 2), 4)):
-            script.write_text((HERE / "strategies.lua").read_text().replace("strategy = STACK", f"strategy = {stack}"))
-            done = orrery("plan", "-n", ranks, script, "model=mlp")
-            self.assertEqual((done.code, done.err), (0, ""))
-            held.append(int(re.search(r"param +(\d+)", done.out)[1]))
-        biases = 48 + 40 + 32 + 96
-        self.assertEqual(held[1] - 4 * biases, (held[0] - 4 * biases) // 4)
+        script.write_text((HERE / "strategies.lua").read_text().replace("strategy = STACK", f"strategy = {stack}"))
+        done = orrery("plan", "-n", ranks, script, "model=mlp")
+        self.assertEqual((done.code, done.err), (0, ""))
+        return int(re.search(r"\n    parameter +(\d+)", done.out)[1])
+
+    def test_a_rank_holds_its_part(self):
+        biases = 4 * (48 + 40 + 32 + 96)
+        whole = self.planned("nil", 1) - biases
+        self.assertEqual(self.planned(grid(2, 2), 4) - biases, whole // 4)
+        self.assertEqual(self.planned(shares(1), 4) - biases, whole // 4)
+
+    def test_shares_of_the_batch_have_the_bits_of_one_process(self):
+        for words in (("model=mlp", "optimizer=lars"), ("model=gpt", "optimizer=adamw"), ("model=gpt", "optimizer=rows")):
+            one = self.lines("nil", 1, *words)
+            for dim in (1, 2):
+                for ranks in (2, 4):
+                    for stack in (shares(dim), f"{{ {shares(dim)}, strategy.accumulate{{}} }}"):
+                        with self.subTest(words=words, stack=stack, ranks=ranks):
+                            self.assertEqual(self.lines(stack, ranks, *words), one)
+
+    def test_shares_are_loaded_elsewhere(self):
+        saved = pathlib.Path(self.folder.name) / "shares"
+        words = ("model=mlp",)
+        whole = self.lines("nil", 1, *words)
+        self.lines(shares(1), 4, *words, "stop=4", f"save={saved}")
+        for stack, ranks in (("nil", 1), (shares(2), 2), (shares(1), 4), ("{ strategy.data{}, strategy.zero{} }", 3)):
+            with self.subTest(stack=stack, ranks=ranks):
+                self.assertEqual(self.lines(stack, ranks, *words, f"load={saved}"), whole[4:])
+
+    def test_refuses_what_cannot_be(self):
+        two = shares(1).replace('axis "line"', 'axis("line", 2)')
+        also = shares(1).replace("shares", "also").replace("line", "other")
+        for stack, ranks, words, text in [
+            (shares(1, 'draft:chunk("line", 2)'), 2, (), "the ranks of axis 'line' share the work on every sample"),
+            (f"{{ {two}, {also} }}", 4, (),
+             "values are cut over the axes 'other*line', which both deal the batch: cut them over one of them"),
+            (f"{{ {shares(1)}, strategy.accumulate{{}} }}", 2, ("microbatches=6",), "strategy.accumulate runs 3 microbatches one "
+             "after another on each of the 2 ranks of axis 'line', which send each other samples: give a power of two on each"),
+        ]:
+            with self.subTest(stack=stack, ranks=ranks):
+                script = pathlib.Path(self.folder.name) / "strategies.lua"
+                script.write_text((HERE / "strategies.lua").read_text().replace("strategy = STACK", f"strategy = {stack}"))
+                done = orrery("run", "-n", ranks, script, *words)
+                self.assertEqual(done.code, 1, done.out)
+                self.assertIn(text, done.err)
+                self.assertRegex(done.err, r"strategies\.lua:\d+:")
 
 
 if __name__ == "__main__":

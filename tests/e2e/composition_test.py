@@ -17,7 +17,9 @@ from sweep import Sweep, Training
 GPT = ("strategies.lua", "model=gpt", "steps=3", "eval=false")
 PLAIN = (*GPT, "drop=0")
 SWITCH = ("switch.lua", "steps=2")
+EIGHT = (*SWITCH, "microbatches=8")
 FOUR = "chunks = 4"
+OVER = 'strategy.expert{ over = "batch" }'
 
 # (stack, ranks, the same arithmetic, its ranks, script and words)
 ROWS = [
@@ -31,6 +33,12 @@ ROWS = [
      f"strategy.expert{{ {FOUR} }}", 1, SWITCH),
     (f"{{ strategy.expert{{ size = 2, {FOUR} }}, strategy.data{{}}, strategy.zero{{}} }}", 8,
      f"strategy.expert{{ {FOUR} }}", 1, SWITCH),
+    (f"{{ strategy.data{{ size = 2 }}, {OVER}, strategy.zero{{}} }}", 8, "nil", 1, EIGHT),
+    (f"{{ strategy.pipeline{{ size = 2 }}, strategy.data{{ size = 2 }}, {OVER}, strategy.zero{{}} }}", 8, "nil", 1, EIGHT),
+    (f"{{ strategy.diloco{{ size = 2, every = 2 }}, strategy.data{{ size = 2 }}, {OVER}, strategy.zero{{}} }}", 8,
+     "{ strategy.diloco{ size = 2, every = 2 } }", 2, EIGHT),
+    *((f"{{ {hook}{{ size = 2 }}, strategy.data{{ size = 2 }}, {OVER} }}", 8, f"{hook}{{}}", 2, EIGHT)
+      for hook in ("strategy.topk", "strategy.powersgd")),
     *((f"{{ strategy.data{{ size = 2 }}, strategy.context{{ {kind} size = 2, {FOUR} }}, strategy.tensor{{ size = 2, {FOUR} }} }}", 8,
        f"{{ strategy.context{{ {kind} size = 1, {FOUR} }}, strategy.tensor{{ size = 1, {FOUR} }} }}", 1, PLAIN)
       for kind in ("", "kind = 'ulysses',")),
@@ -43,6 +51,7 @@ LARGE = [
     ("{ strategy.pipeline{ size = 4 }, strategy.tensor{ size = 4 }, strategy.topk{} }", GPT),
     ("{ strategy.diloco{ size = 8 }, strategy.data{}, strategy.zero{ stage = 3 } }", GPT),
     ("{ strategy.data{ size = 64 }, strategy.zero{}, strategy.expert{} }", SWITCH),
+    (f"{{ strategy.data{{ size = 64 }}, {OVER}, strategy.zero{{}} }}", SWITCH),
     *((f"{{ strategy.data{{ size = 32 }}, strategy.context{{ {kind} size = 4 }}, strategy.tensor{{}} }}", PLAIN)
       for kind in ("", "kind = 'ring',")),
 ]

@@ -146,7 +146,7 @@ class Expert(unittest.TestCase):
             plan = orrery("plan", "-n", ranks, self.script(OVER)).out
             self.assertNotIn("cannot work on parts", plan)
             sent = re.findall(r"\w+ +(all_to_all|all_gather) +(\d+) x f32", plan)
-            self.assertEqual(sent, [("all_to_all", str(8 * 8 * 4 * 32 // ranks))] * 4 + [("all_gather", "16")] * 2)
+            self.assertEqual(sent, [("all_to_all", str(8 * 8 * 4 * 32 // ranks))] * 4 + [("all_gather", str(8 * 4 // ranks))] * 2)
 
     def test_shares_are_planned_for_512_ranks(self):
         """Whose experts' tokens travel within groups of 8."""

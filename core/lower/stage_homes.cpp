@@ -154,8 +154,9 @@ Ranks StageHomes::at_hand(ValueId v) const {
   return there;
 }
 
-// Computes v, and what it is made of, on these ranks as well.
+// Computes v, and the tensors that it is made of, on these ranks as well; scalars travel.
 void StageHomes::need_chain(ValueId v, const Ranks& ranks) {
+  if (scalar(v)) return;
   need(v, ranks);
   OpId maker = value(v).producer;
   if (maker == kNone || !is_late(static_cast<size_t>(maker)) ||

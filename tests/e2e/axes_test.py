@@ -25,7 +25,7 @@ def grid(rows, columns, of="weight", dims=(1, 2)):
 
 def shares(dim, before=""):
     """Ranks that share the batch, matrices in parts of `dim` over them."""
-    return (f'strategy.define{{ name = "shares", class = "exact", transform = function(draft) draft:axis "line" {before} '
+    return (f'strategy.define{{ name = "shares", class = "exact", provides = "shares of the batch", transform = function(draft) draft:axis "line" {before} '
             f'for _, field in ipairs(draft:values "batch") do draft:place(field, "line", 1) end '
             f'for _, gradient in ipairs(draft:values "grad") do draft:reduce(gradient, "line") end '
             f'for _, p in ipairs(draft:values "param") do if #p.dims == 2 then draft:place(p, "line", {dim}) end end end }}{{}}')
@@ -112,6 +112,15 @@ class Axes(unittest.TestCase):
                     for stack in (shares(dim), f"{{ {shares(dim)}, strategy.accumulate{{}} }}"):
                         with self.subTest(words=words, stack=stack, ranks=ranks):
                             self.assertEqual(self.lines(stack, ranks, *words), one)
+
+    def test_shares_on_stages(self):
+        """Scalars of whole tensors (clip, lars), of which owners of blocks have parts, travel between stages once."""
+        for words in (("optimizer=lars",), ("optimizer=rows",)):
+            one = self.lines("nil", 1, *words)
+            for stack in (f"{{ strategy.pipeline{{ size = 2 }}, {shares(1)} }}",
+                          f"{{ strategy.pipeline{{ size = 2 }}, {shares(1)}, strategy.zero{{ cut = 'tensor' }} }}"):
+                with self.subTest(words=words, stack=stack):
+                    self.assertEqual(self.lines(stack, 4, *words), one)
 
     def test_shares_are_loaded_elsewhere(self):
         saved = pathlib.Path(self.folder.name) / "shares"

@@ -91,18 +91,21 @@ class Axes(unittest.TestCase):
             with self.subTest(stack=stack):
                 self.assert_close(self.lines(stack, ranks, *words, f"load={saved}"), whole[4:])
 
-    def planned(self, stack, ranks):
+    def plan(self, stack, ranks, *words):
         script = pathlib.Path(self.folder.name) / "strategies.lua"
         script.write_text((HERE / "strategies.lua").read_text().replace("strategy = STACK", f"strategy = {stack}"))
-        done = orrery("plan", "-n", ranks, script, "model=mlp")
+        done = orrery("plan", "-n", ranks, script, *words)
         self.assertEqual((done.code, done.err), (0, ""))
-        return int(re.search(r"\n    parameter +(\d+)", done.out)[1])
+        return done.out
+
+    def parameters(self, stack, ranks):
+        return int(re.search(r"\n    parameter +(\d+)", self.plan(stack, ranks, "model=mlp"))[1])
 
     def test_a_rank_holds_its_part(self):
         biases = 4 * (48 + 40 + 32 + 96)
-        whole = self.planned("nil", 1) - biases
-        self.assertEqual(self.planned(grid(2, 2), 4) - biases, whole // 4)
-        self.assertEqual(self.planned(shares(1), 4) - biases, whole // 4)
+        whole = self.parameters("nil", 1) - biases
+        self.assertEqual(self.parameters(grid(2, 2), 4) - biases, whole // 4)
+        self.assertEqual(self.parameters(shares(1), 4) - biases, whole // 4)
 
     def test_shares_of_the_batch_have_the_bits_of_one_process(self):
         for words in (("model=mlp", "optimizer=lars"), ("model=gpt", "optimizer=adamw"), ("model=gpt", "optimizer=rows")):
@@ -114,7 +117,6 @@ class Axes(unittest.TestCase):
                             self.assertEqual(self.lines(stack, ranks, *words), one)
 
     def test_shares_on_stages(self):
-        """Scalars of whole tensors (clip, lars), of which owners of blocks have parts, travel between stages once."""
         for words in (("optimizer=lars",), ("optimizer=rows",)):
             one = self.lines("nil", 1, *words)
             for stack in (f"{{ strategy.pipeline{{ size = 2 }}, {shares(1)} }}",

@@ -122,6 +122,16 @@ class Expert(unittest.TestCase):
         self.assert_close(f"{{ {two}, strategy.tensor{{}} }}", 4)
         self.assert_close(f"{{ strategy.context{{ size = 2 }}, {two} }}", 4)
 
+    def test_shares_with_norms_of_every_tensor(self):
+        """Block sums of what is cut; on stages scalars alone travel."""
+        words = ("microbatches=8", "optimizer=lars")
+        one = self.sweep.lines(training("nil", 1, *words))
+        two = f"{OVER[:-2]}, size = 2 }}, strategy.data{{ size = SIZE }}, strategy.zero{{}}"
+        for ranks, stack in ((4, f"{{ {two.replace('SIZE', '2')} }}"),
+                             (4, f"{{ strategy.pipeline{{ size = 2 }}, {two.replace('SIZE', '1')} }}")):
+            with self.subTest(stack=stack):
+                self.assertEqual(self.sweep.lines(training(stack, ranks, *words)), one)
+
     def test_shares_of_a_ragged_batch(self):
         """Rows that fill a microbatch up travel with the others and weigh nothing."""
         for words in (("batch=7", "microbatches=4"), ("batch=6", "microbatches=4", "top=2")):

@@ -6,7 +6,7 @@
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args { steps = 5, batch = 8, microbatches = 4, experts = 8, top = 1, group = 4, capacity = 1.0,
-  stop = 0, load = "", save = "" }
+  optimizer = "adamw", stop = 0, load = "", save = "" }
 orrery.seed(3)
 
 local Block = nn.module("Block", function(m, dim, switch)
@@ -37,12 +37,18 @@ local GPT = nn.module("GPT", function(m)
   end
 end)
 
+-- Two norms of every tensor.
+local lars = optim.define("lars", {
+  options = { lr = 0.01 },
+  update = function(p, g, s, o) return p - g * ((p:sumsq() + 1e-3) / (g:sumsq() + 1e-6)):sqrt() * o.lr, {} end,
+})
+
 local model = GPT()
 local run = orrery.compile(function(b)
   local logits, aux = model(b.x)
   return nn.cross_entropy(logits, b.y) + aux.loss, { dropped = aux.dropped }
 end, {
-  params = model, optimizer = optim.adamw { lr = 0.01 }, clip = 0.5, microbatches = args.microbatches,
+  params = model, optimizer = args.optimizer == "lars" and lars {} or optim.adamw { lr = 0.01 }, clip = 0.5, microbatches = args.microbatches,
   strategy = STACK,
 })
 

@@ -107,6 +107,18 @@ ValueId add_sample_index(Program& p, const DealtSamples& samples, int64_t rows, 
   return of_samples(p, append(p, std::move(op), {ORR_I64, {rows}}));
 }
 
+std::vector<char> find_gathered(const Program& p) {
+  std::vector<char> found(p.values().size());
+  for (const Op& op : p.ops()) {
+    bool all = op.attrs.count("gathered");
+    for (ValueId v : op.in) all = all || found[static_cast<size_t>(v)];
+    if (op.kind == "sample_exchange") all = !all;
+    for (ValueId v : op.out)
+      found[static_cast<size_t>(v)] = all && p.value(v).batch == Batch::sharded;
+  }
+  return found;
+}
+
 ValueId add_sample_exchange(Program& p, const Op& op, ValueId x, const Dims& together,
                             int32_t batch_dim) {
   const int64_t ranks = attr_int(op.attrs, "ranks", p.type(x).dims[0]);

@@ -23,6 +23,7 @@ class Localizer {
     rows_ = leaves.rows_per_call();
     padded_ = (leaves.before + leaves.total) * leaves.rows > logical.batch_size();
     map_.assign(from_.values().size(), kNone);
+    gathered_ = find_gathered(from_);
     for (const Value& v : from_.values())
       if (v.state) local_.parts.push_back({v.state, v.part, v.tier});
     for (const Program::Together& list : from_.together()) seat(list);
@@ -31,7 +32,6 @@ class Localizer {
   LocalProgram run() {
     mark_live();
     mark_late();
-    mark_gathered();
     for (size_t pass = 0; pass < 2; ++pass)  // the update comes after everything per sample
       for (size_t i = 0; i < from_.ops().size(); ++i)
         if (live_[i] && late_[i] == (pass == 1)) translate(from_.ops()[i], pass == 1);
@@ -137,15 +137,6 @@ class Localizer {
                                   OpId producer = from_.value(v).producer;
                                   return producer != kNone && late_[static_cast<size_t>(producer)];
                                 }));
-    }
-  }
-
-  void mark_gathered() {
-    gathered_.assign(from_.values().size(), false);
-    for (const Op& op : from_.ops()) {
-      const bool all = op.kind == "sample_exchange" ? !is_gathered(op.in[0]) : reads_gathered(op);
-      for (ValueId v : op.out)
-        gathered_[static_cast<size_t>(v)] = all && from_.value(v).batch == Batch::sharded;
     }
   }
 
@@ -308,8 +299,7 @@ class Localizer {
       return;
     }
     if (is_among_one(op)) return emit_identity(op);
-    if (leaves_.sliced && reads_gathered(op) && from_.value(op.out[0]).batch == Batch::partial)
-      return emit_apart(op);
+    if (leaves_.sliced && reads_gathered(op) && sums_samples(op)) return emit_apart(op);
     Op copy = op;
     copy.phase = to().phase();
     const bool early = early_[static_cast<size_t>(&op - from_.ops().data())];

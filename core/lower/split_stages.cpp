@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "lower/batch_rows.h"
 #include "lower/stage.h"
 #include "program/op.h"
 #include "program/state.h"
@@ -21,6 +22,7 @@ class Splitter {
         me_(static_cast<size_t>(me)),
         to_(p.without_ops([this](ValueId v) { return concerns(v); })) {
     held_back_.assign(p.values().size(), false);
+    gathered_ = find_gathered(p);
   }
 
   StageShare run() {
@@ -180,6 +182,7 @@ class Splitter {
     Op m = message(i, v, "recv", peer);
     m.attrs["dtype"] = int64_t{value(v).type.dtype};
     m.attrs["dims"] = value(v).type.dims;
+    if (gathered_[static_cast<size_t>(v)]) m.attrs["gathered"] = int64_t{1};
     m.out = {v};
     if (!homes_.is_late(i)) {
       int forward = INT32_MAX, backward = -1, made = from_.ops()[i].stage;
@@ -213,6 +216,7 @@ class Splitter {
   std::map<Route, std::vector<Waiting>> waiting_;
   std::vector<size_t> delayed_;
   std::vector<char> held_back_;  // values that wait to travel or to be computed
+  std::vector<char> gathered_;
 };
 
 }  // namespace

@@ -24,11 +24,14 @@ def grid(rows, columns, of="weight", dims=(1, 2)):
 
 
 def shares(dim, before=""):
-    """Ranks that share the batch, matrices in parts of `dim` over them."""
-    return (f'strategy.define{{ name = "shares", class = "exact", provides = "shares of the batch", transform = function(draft) draft:axis "line" {before} '
+    """Ranks that share the batch, matrices in parts of `dim` over them; 0: all parameters, of other dims each."""
+    which = "#p.dims == 2" if dim else "p.dims[i % #p.dims + 1] % draft:axis_size 'line' == 0"
+    return (f'strategy.define{{ name = "shares", class = "exact", provides = "shares of the batch", transform = function(draft) '
+            f'draft:axis "line" {before} '
             f'for _, field in ipairs(draft:values "batch") do draft:place(field, "line", 1) end '
             f'for _, gradient in ipairs(draft:values "grad") do draft:reduce(gradient, "line") end '
-            f'for _, p in ipairs(draft:values "param") do if #p.dims == 2 then draft:place(p, "line", {dim}) end end end }}{{}}')
+            f'for i, p in ipairs(draft:values "param") do if {which} then '
+            f'draft:place(p, "line", {dim or "i % #p.dims + 1"}) end end end }}{{}}')
 
 
 def numbers(line):
@@ -110,19 +113,20 @@ class Axes(unittest.TestCase):
     def test_shares_of_the_batch_have_the_bits_of_one_process(self):
         for words in (("model=mlp", "optimizer=lars"), ("model=gpt", "optimizer=adamw"), ("model=gpt", "optimizer=rows")):
             one = self.lines("nil", 1, *words)
-            for dim in (1, 2):
+            for dim in (0, 1, 2):
                 for ranks in (2, 4):
                     for stack in (shares(dim), f"{{ {shares(dim)}, strategy.accumulate{{}} }}"):
                         with self.subTest(words=words, stack=stack, ranks=ranks):
                             self.assertEqual(self.lines(stack, ranks, *words), one)
 
     def test_shares_on_stages(self):
-        for words in (("optimizer=lars",), ("optimizer=rows",)):
+        """Samples of all ranks go from stage to stage, and scalars of what is cut."""
+        for words in (("model=mlp",), ("model=mlp", "optimizer=lars"), ("optimizer=rows",)):
             one = self.lines("nil", 1, *words)
-            for stack in (f"{{ strategy.pipeline{{ size = 2 }}, {shares(1)} }}",
-                          f"{{ strategy.pipeline{{ size = 2 }}, {shares(1)}, strategy.zero{{ cut = 'tensor' }} }}"):
-                with self.subTest(words=words, stack=stack):
-                    self.assertEqual(self.lines(stack, 4, *words), one)
+            for dim in (0, 1):
+                for more in ("", ", strategy.zero{ cut = 'tensor' }"):
+                    with self.subTest(words=words, dim=dim, more=more):
+                        self.assertEqual(self.lines(f"{{ strategy.pipeline{{ size = 2 }}, {shares(dim)}{more} }}", 4, *words), one)
 
     def test_shares_are_loaded_elsewhere(self):
         saved = pathlib.Path(self.folder.name) / "shares"

@@ -123,18 +123,17 @@ void check_gathered(const Spread& spread, int64_t leaves) {
     fail(ORR_INVALID,
          "the ranks of axis '{}' train apart, and values are cut over it: leave one of the two out",
          axis);
-  if (leaves % all || spread.idle)
-    fail(ORR_INVALID,
-         "{} microbatches are not the same number on each of the {} ranks that share the batch, of "
-         "which those of axis '{}' send each other samples: give a multiple of {}",
-         leaves, all, axis, all);
-  const bool node = (each & (each - 1)) == 0 && (ranks == all || (ranks & (ranks - 1)) == 0);
-  if (spread.sliced && !node)
-    fail(ORR_INVALID,
-         "strategy.{} runs {} microbatches one after another on each of the {} ranks of axis '{}', "
-         "which send each other samples: {}",
-         spread.slicer, each, ranks, axis,
-         each & (each - 1) ? "give a power of two on each" : "make that a power of two ranks");
+  auto power = [](int64_t n) { return (n & (n - 1)) == 0; };
+  const bool nodes = power(each) && (ranks == all || power(ranks));
+  if (leaves % all == 0 && !spread.idle && (nodes || !spread.sliced)) return;
+  const std::string more = fmt::format(
+      ", as strategy.{} runs them one after another a power of two (of ranks, too, "
+      "where axis '{}' has replicas)",
+      spread.slicer, axis);
+  fail(ORR_INVALID,
+       "{} microbatches on the {} ranks that share the batch, of which the {} of axis '{}' send "
+       "each other samples: each rank needs the same number{}",
+       leaves, all, ranks, axis, spread.sliced ? more : "");
 }
 
 // Gradients of what is cut over an axis that deals the batch are complete on its ranks.

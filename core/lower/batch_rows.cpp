@@ -10,27 +10,6 @@
 namespace orrery {
 namespace {
 
-// Appended as it is: the rules about the batch are those of the logical program.
-ValueId append(Program& p, Op op, const Type& type) {
-  op.phase = p.phase(), op.site = p.site();
-  op.out = {p.new_value(type, Role::activation)};
-  const ValueId out = op.out[0];
-  p.append(std::move(op));
-  return out;
-}
-
-ValueId append(Program& p, const char* kind, const Attrs& attrs, const std::vector<ValueId>& in,
-               const Type& type) {
-  Op op;
-  op.kind = kind, op.attrs = attrs, op.in = in;
-  return append(p, std::move(op), type);
-}
-
-ValueId of_samples(Program& p, ValueId v, int32_t batch_dim = 0) {
-  p.mutable_value(v).batch = Batch::sharded, p.mutable_value(v).batch_dim = batch_dim;
-  return v;
-}
-
 std::string dealer(const Spread& spread) {
   for (const Axis& axis : spread.axes)
     if (has_axis(spread.batch_axis, axis.name)) return axis.strategy;
@@ -39,12 +18,32 @@ std::string dealer(const Spread& spread) {
 
 }  // namespace
 
+ValueId append_op(Program& p, Op op, const Type& type) {
+  op.phase = p.phase(), op.site = p.site();
+  op.out = {p.new_value(type, Role::activation)};
+  const ValueId out = op.out[0];
+  p.append(std::move(op));
+  return out;
+}
+
+ValueId append_op(Program& p, const char* kind, const Attrs& attrs, const std::vector<ValueId>& in,
+                  const Type& type) {
+  Op op;
+  op.kind = kind, op.attrs = attrs, op.in = in;
+  return append_op(p, std::move(op), type);
+}
+
+ValueId of_samples(Program& p, ValueId v, int32_t batch_dim) {
+  p.mutable_value(v).batch = Batch::sharded, p.mutable_value(v).batch_dim = batch_dim;
+  return v;
+}
+
 int64_t DealtSamples::in_leaves(int64_t first, int64_t last) const {
   return std::min(last * leaves.rows, batch) - std::min(first * leaves.rows, batch);
 }
 
 ValueId add_reshape(Program& p, ValueId x, const Dims& dims) {
-  return append(p, "reshape", {{"dims", dims}}, {x}, {p.type(x).dtype, dims});
+  return append_op(p, "reshape", {{"dims", dims}}, {x}, {p.type(x).dtype, dims});
 }
 
 ValueId add_part(Program& p, ValueId flat, int64_t begin, int64_t n) {
@@ -75,7 +74,7 @@ ValueId add_batch_gather(Program& p, const DealtSamples& samples, ValueId x, con
   for (size_t r = 0; r + 1 < samples.first_leaf.size(); ++r)
     counts.push_back(samples.in_leaves(samples.first_leaf[r], samples.first_leaf[r + 1]) * width);
   const Attrs attrs = {{"axis", axis}, {"counts", counts}, {"cause", dealer(samples.spread)}};
-  const ValueId rows = append(p, "all_gather", attrs, own, {whole.dtype, {whole.elements()}});
+  const ValueId rows = append_op(p, "all_gather", attrs, own, {whole.dtype, {whole.elements()}});
   return add_reshape(p, rows, whole.dims);
 }
 
@@ -88,7 +87,7 @@ ValueId add_batch_slice(Program& p, const DealtSamples& samples, ValueId y, cons
   }
   if (n < own.elements()) parts.push_back(p.constant(0, own.dtype, {own.elements() - n}));
   if (parts.size() > 1)
-    parts = {append(p, "concat", {{"dim", int64_t{0}}}, parts, {own.dtype, {own.elements()}})};
+    parts = {append_op(p, "concat", {{"dim", int64_t{0}}}, parts, {own.dtype, {own.elements()}})};
   return of_samples(p, add_reshape(p, parts[0], own.dims));
 }
 
@@ -104,7 +103,7 @@ ValueId add_sample_index(Program& p, const DealtSamples& samples, int64_t rows, 
   if (first != kNone) op.in.push_back(first);
   const int32_t at = op.expr.push(ORR_FN_ADD, ORR_I64, in_call, before);
   op.expr.outputs = {op.expr.push(ORR_FN_MIN, ORR_I64, at, number(samples.batch - 1))};
-  return of_samples(p, append(p, std::move(op), {ORR_I64, {rows}}));
+  return of_samples(p, append_op(p, std::move(op), {ORR_I64, {rows}}));
 }
 
 std::vector<char> find_gathered(const Program& p) {
@@ -129,7 +128,7 @@ ValueId add_sample_exchange(Program& p, const Op& op, ValueId x, const Dims& tog
   apart.insert(apart.begin() + batch_dim, ranks);  // [.., ranks, samples, ..]
   std::iota(perm.begin(), perm.end(), 0);
   auto add = [&](const char* kind, const Attrs& attrs, const Dims& dims, int32_t at) {
-    x = of_samples(p, append(p, kind, attrs, {x}, {p.type(x).dtype, dims}), at);
+    x = of_samples(p, append_op(p, kind, attrs, {x}, {p.type(x).dtype, dims}), at);
   };
   Attrs attrs = op.attrs;
   attrs.erase("ranks");

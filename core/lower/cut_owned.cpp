@@ -5,7 +5,6 @@
 // computed there, and a concat puts them together again as the parts of a cut dim.
 #include <algorithm>
 
-#include "base/error.h"
 #include "lower/cut_pass.h"
 #include "program/build.h"
 
@@ -55,6 +54,8 @@ bool CutPass::split_to_owners(const Op& op) {
   const Cut& whole = cut(op.in[0]);
   const Dims sizes = attr_ints(op.attrs, "sizes");
   const bool each = std::all_of(sizes.begin(), sizes.end(), [](int64_t n) { return n == 1; });
+  const bool met = from_.value(op.in[0]).batch == Batch::none && op.phase != Phase::update;
+  if (deals_ && met) return false;  // by samples that stay on their ranks
   if (whole.kind != Cut::parts || whole.dim != 0 || attr_dim(op) != 0 || !each ||
       whole.segments.size() != 1)
     return false;
@@ -93,21 +94,12 @@ void CutPass::run_at_owner(const Op& op, int owner) {
   Op copy = op;
   for (size_t i = 0; i < op.in.size(); ++i) {
     const bool here = cut(op.in[i]).kind == Cut::owned;
-    if (!here && usual(op.in[i]).kind == Cut::dealt) refuse_alone(op.out[0]);
-    if (!here) copy.in[i] = read(op.in[i], usual(op.in[i]));
+    if (!here) copy.in[i] = read(op.in[i], Cut{});
     if (here && owner == me_.rank) copy.in[i] = known(op.in[i]);
   }
   alone_ = true;
   for (ValueId v : op.out) become(v, owner == me_.rank ? v : kNone, Cut::of_one(owner));
   if (owner == me_.rank) to_.append(std::move(copy));
-}
-
-// Samples of all ranks on one of them do not go back, nor meet what has stayed on its rank.
-void CutPass::refuse_alone(ValueId v) const {
-  fail(ORR_UNIMPLEMENTED,
-       "{}reads one index of a dim that is cut over axis '{}', which deals the batch, beside what "
-       "is not cut: read all of the dim, or place both",
-       from_.value(v).site.prefix(), me_.axis);
 }
 
 // A copy for all ranks.

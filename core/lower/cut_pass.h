@@ -119,7 +119,6 @@ class CutPass {
   bool concat_owned(const Op& op);
   void run_at_owner(const Op& op, int owner);
   ValueId from_owner(ValueId v);
-  [[noreturn]] void refuse_alone(ValueId v) const;
   bool alone_ = false;  // ops run on one rank and not on others
 
   const Program& from_;

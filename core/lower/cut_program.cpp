@@ -178,7 +178,11 @@ ValueId CutPass::read(ValueId v, const Cut& to) {
   if (cut(v) == to) return known(v);
   auto [at, fresh] = moved_.emplace(move_of(v, to), kNone);
   if (!fresh) return at->second;
-  if (cut(v).kind == Cut::owned && to.kind == Cut::dealt) refuse_alone(v);
+  if (usual(v).kind == Cut::dealt && cut(v).kind != Cut::parts && to.kind != Cut::parts)
+    fail(ORR_UNIMPLEMENTED,
+         "{}a value is one index of a dim that is cut over axis '{}', which deals the batch, or "
+         "meets one, and cannot travel alone: read all of the dim, or place the other one too",
+         from_.value(v).site.prefix(), me_.axis);
   if (cut(v).kind == Cut::owned)
     return at->second = move(to_, from_owner(v), from_.type(v).dims, Cut{}, to, me_);
   if (const ValueId before = moved_before(v, to); before != kNone)

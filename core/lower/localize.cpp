@@ -406,17 +406,17 @@ class Localizer {
     shape[dim] = type.dims[dim];
     ValueId w = weight();
     if (per_sample > 1) {
-      w = sharded_op("reshape", {{"dims", Dims{rows_, 1}}}, {w}, {ORR_F32, {rows_, 1}}, 0);
+      w = of_samples(to(), add_reshape(to(), w, {rows_, 1}));
       w = repeat(w, {rows_, per_sample});
     }
-    w = sharded_op("reshape", {{"dims", shape}}, {w}, {ORR_F32, shape}, x.batch_dim);
+    w = of_samples(to(), add_reshape(to(), w, shape), x.batch_dim);
     Op times;
     times.kind = "pointwise", times.in = {copy.in[last], w};
     int32_t a = times.expr.push(ORR_FN_INPUT, type.dtype, 0),
             b = times.expr.push(ORR_FN_INPUT, ORR_F32, 1);
     if (type.dtype != ORR_F32) b = times.expr.push(ORR_FN_CAST, type.dtype, b);
     times.expr.outputs = {times.expr.push(ORR_FN_MUL, type.dtype, a, b)};
-    copy.in[last] = sharded(std::move(times), type, x.batch_dim);
+    copy.in[last] = of_samples(to(), append_op(to(), std::move(times), type), x.batch_dim);
   }
 
   // Of the samples here; one that the program may not have asked for.
@@ -424,11 +424,8 @@ class Localizer {
     for (size_t v = 0; v < from_.values().size(); ++v)
       if (from_.values()[v].role == Role::batch && from_.values()[v].name == "$weight")
         return value(static_cast<ValueId>(v));
-    if (weight_ == kNone) {
-      weight_ = to().new_value({ORR_F32, {rows_}}, Role::batch, "$weight");
-      to().mutable_value(weight_).batch = Batch::sharded;
-      to().mutable_value(weight_).batch_dim = 0;
-    }
+    if (weight_ == kNone)
+      weight_ = of_samples(to(), to().new_value({ORR_F32, {rows_}}, Role::batch, "$weight"));
     return weight_;
   }
 
@@ -436,23 +433,7 @@ class Localizer {
     Op op;
     op.kind = "pointwise", op.in = {x}, op.attrs["dims"] = dims;
     op.expr.outputs = {op.expr.push(ORR_FN_INPUT, ORR_F32, 0)};
-    return sharded(std::move(op), {ORR_F32, dims}, 0);
-  }
-
-  ValueId sharded_op(const char* kind, const Attrs& attrs, const std::vector<ValueId>& in,
-                     const Type& type, int32_t batch_dim) {
-    Op op;
-    op.kind = kind, op.attrs = attrs, op.in = in;
-    return sharded(std::move(op), type, batch_dim);
-  }
-
-  ValueId sharded(Op op, const Type& type, int32_t batch_dim) {
-    op.phase = to().phase(), op.site = to().site();
-    op.out = {to().new_value(type, Role::activation)};
-    const ValueId out = op.out[0];
-    to().mutable_value(out).batch = Batch::sharded, to().mutable_value(out).batch_dim = batch_dim;
-    to().append(std::move(op));
-    return out;
+    return of_samples(to(), append_op(to(), std::move(op), {ORR_F32, dims}));
   }
 
   void fit_attributes(const Op& op, Op& copy) {
@@ -501,26 +482,18 @@ class Localizer {
     ValueId first;
     if (leaves_.sliced) {
       Op times;
-      times.kind = "pointwise", times.phase = to().phase(), times.site = op.site;
-      times.in = {to().scalar_input("$row", ORR_I64)};
+      times.kind = "pointwise", times.in = {to().scalar_input("$row", ORR_I64)};
       int32_t row = times.expr.push(ORR_FN_INPUT, ORR_I64, 0);
       int32_t width =
           times.expr.push(ORR_FN_CONST, ORR_I64, -1, -1, -1, static_cast<double>(per_row));
       times.expr.outputs = {times.expr.push(ORR_FN_MUL, ORR_I64, row, width)};
       times.attrs["dims"] = Dims{};
-      first = append(std::move(times));
+      first = append_op(to(), std::move(times), {ORR_I64, {}});
       to().mutable_value(first).batch = Batch::sharded;  // another one for every slice
     } else {
       first = to().constant(static_cast<double>(leaves_.first_row() * per_row), ORR_I64);
     }
     return first_elements_[{op.stage, per_row}] = first;
-  }
-
-  ValueId append(Op op) {
-    op.out = {to().new_value({ORR_I64, {}}, Role::activation)};
-    ValueId out = op.out[0];
-    to().append(std::move(op));
-    return out;
   }
 
   int64_t elements_per_row(const Value& v, const Op& op) const {

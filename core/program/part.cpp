@@ -51,21 +51,17 @@ Type Part::type(const Type& whole) const {
 }
 
 void Part::cut(int32_t dim, const Ranges& places) {
-  const auto before = dims.find(dim);
-  if (before == dims.end()) {
-    dims[dim] = places;
-    return;
-  }
+  Ranges& now = dims.try_emplace(dim, Ranges{{0, INT64_MAX}}).first->second;
   Ranges held;
   for (auto& [begin, end] : places) {
     int64_t at = 0;  // of the range among the held ones
-    for (auto& [lo, hi] : before->second) {
+    for (auto& [lo, hi] : now) {
       const int64_t first = std::max(lo, lo + begin - at), last = std::min(hi, lo + end - at);
       if (first < last) held.emplace_back(first, last);
       at += hi - lo;
     }
   }
-  before->second = std::move(held);
+  now = std::move(held);
 }
 
 void take_part(const HostTensor& whole, const Part& part, std::byte* to) {

@@ -192,10 +192,12 @@ class Expert(unittest.TestCase):
             ("strategy.expert{ over = 'line' }", 2, (), "strategy.expert: over = 'line': give 'time' or 'batch'"),
             ("strategy.expert{ over = 'batch', chunks = 4 }", 2, (), "over the batch no time is cut: leave `chunks` and"),
             (OVER, 3, (), "second.experts.up' has 8 experts, which do not divide over 3 ranks"),
-            (OVER, 4, ("microbatches=2",), "2 microbatches are not the same number on each of the 4 ranks that share the batch"),
+            (OVER, 4, ("microbatches=2",), "2 microbatches on the 4 ranks that share the batch, of which the 4 of axis "
+             "'expert' send each other samples: each rank needs the same number"),
             (f"{{ {OVER}, strategy.accumulate{{}} }}", 2, ("batch=12", "microbatches=12"),
-             "strategy.accumulate runs 6 microbatches one after another on each of the 2 ranks of axis 'expert', which send "
-             "each other samples: give a power of two on each"),
+             "each rank needs the same number, as strategy.accumulate runs them one after another a power of two"),
+            (f"{{ strategy.data{{ size = 2 }}, {OVER}, strategy.accumulate{{}} }}", 6, ("experts=6", "batch=12", "microbatches=12"),
+             "12 microbatches on the 6 ranks that share the batch, of which the 3 of axis 'expert' send each other samples"),
         ]:
             with self.subTest(stack=stack, words=words):
                 done = orrery("run", "-n", ranks, self.script(stack), *words)

@@ -27,9 +27,9 @@ struct Case {
   const char* place;
 };
 
-void expect(const char* what, const Case& k, const char* got, const std::vector<char>& want) {
+void expect(const char* what, const Case& k, const char* got, Bytes want) {
+  if (want.empty() || std::memcmp(want.data(), got, want.size()) == 0) return;
   const size_t i = std::mismatch(want.begin(), want.end(), got).first - want.begin();
-  if (i == want.size()) return;
   fail(ORR_FAILED, "{}: dtype {} redop {} count {} in_place {} {}: byte {} of {} differs", what,
        k.dtype, k.redop, k.count, k.in_place, k.place, i, want.size());
 }
@@ -37,8 +37,8 @@ void expect(const char* what, const Case& k, const char* got, const std::vector<
 // What a backend that adds in an order of its own may give: integers and what only compares as the
 // model has it, other sums and products within the rounding of every add. The model is `want`, of
 // `sizes` the sum or product of the magnitudes.
-void expect_near(const char* what, const Case& k, int ranks, const char* got,
-                 const std::vector<char>& want, const std::vector<char>& sizes) {
+void expect_near(const char* what, const Case& k, int ranks, const char* got, Bytes want,
+                 Bytes sizes) {
   if (k.redop >= ORR_RED_MIN || k.dtype > ORR_F16) return expect(what, k, got, want);
   const int digits[] = {0, 24, 53, 8, 11};
   const double eps = std::ldexp(ranks, 1 - digits[k.dtype]);
@@ -65,8 +65,7 @@ struct Bench {
   Bench(Peer& p, Slab& s) : peer(p), slab(s), P(p.size()), me(p.rank()) {}
 
   // Posts `c` with these bytes to send; recv starts `shift` bytes after send when in place.
-  char* post(orr_coll c, const Case& k, const std::vector<char>& send, uint64_t recv_bytes,
-             int64_t shift = 0) {
+  char* post(orr_coll c, const Case& k, Bytes send, uint64_t recv_bytes, int64_t shift = 0) {
     const uint64_t from = 1 << 20,
                    to = k.in_place ? from + static_cast<uint64_t>(shift) : half_slab + from;
     std::memset(slab.at(half_slab + from), 0x5A, recv_bytes + 64);
@@ -95,7 +94,7 @@ struct Bench {
 
   // Of an operation that is not in place: its input is as it was, and so is what lies behind its
   // output.
-  void expect_nothing_else(const orr_coll& c, const std::vector<char>& send, uint64_t recv_bytes) {
+  void expect_nothing_else(const orr_coll& c, Bytes send, uint64_t recv_bytes) {
     if (!send.empty() && !std::equal(send.begin(), send.end(), slab.at(c.send.offset)))
       fail(ORR_FAILED, "{}: it wrote into what it sends", orr::traffic::name(c.op));
     if (recv_bytes == 0) return;
@@ -115,14 +114,12 @@ struct Bench {
 
   void reductions(const Case& k) {
     const int64_t unit = orr_dtype_bytes(k.dtype), bytes = k.count * unit;
-    const std::vector<char> mine = numbers(k.dtype, me, k.count),
-                            want = folded(k.dtype, k.redop, P, k.count);
+    const Bytes mine = numbers(k.dtype, me, k.count), want = folded(k.dtype, k.redop, P, k.count);
     const bool ordered = peer.has(ORR_COMM_DETERMINISTIC) || !adds_itself(k.dtype);
-    const std::vector<char> sizes =
-        ordered ? std::vector<char>() : folded(k.dtype, k.redop, P, k.count, magnitudes);
+    const Bytes sizes = ordered ? want : folded(k.dtype, k.redop, P, k.count, magnitudes);
     const auto expect = [&](const char* what, const char* got, int64_t from, int64_t n) {
-      const auto part = [&](const std::vector<char>& all) {
-        return std::vector<char>(all.begin() + from, all.begin() + from + n);
+      const auto part = [&](Bytes all) {
+        return all.subspan(static_cast<size_t>(from), static_cast<size_t>(n));
       };
       if (ordered) return comm_suite::expect(what, k, got, part(want));
       expect_near(what, k, P, got, part(want), part(sizes));
@@ -144,17 +141,18 @@ struct Bench {
   void broadcast(const Case& k) {
     orr_coll c = Peer::make(ORR_COLL_BROADCAST, k.dtype);
     c.root_or_peer = P / 2;
-    const std::vector<char> data = numbers(k.dtype, 7, k.count), none(data.size());
-    const char* got = post(c, k, me == P / 2 ? data : none, data.size());
+    const Bytes data = numbers(k.dtype, 7, k.count);
+    const std::vector<char> none(data.size());
+    const char* got = post(c, k, me == P / 2 ? data : Bytes(none), data.size());
     expect("broadcast", k, got, data);
   }
 
   void all_gather(const Case& k) {
     const int64_t unit = orr_dtype_bytes(k.dtype);
     const std::vector<int64_t> n = parts(k.count);
-    const std::vector<char> all = numbers(k.dtype, 9, k.count);
+    const Bytes all = numbers(k.dtype, 9, k.count);
     const int64_t at = orr::traffic::sum(n.data(), me) * unit;
-    const std::vector<char> mine(all.begin() + at, all.begin() + at + n[me] * unit);
+    const Bytes mine = all.subspan(static_cast<size_t>(at), static_cast<size_t>(n[me] * unit));
     orr_coll c = Peer::make(ORR_COLL_ALL_GATHER, k.dtype);
     c.counts = n.data();
     expect("all_gather", k, post(c, k, mine, all.size(), -at), all);
@@ -208,8 +206,7 @@ struct Bench {
   }
 
   // Slices in another order than the ranks', with gaps between them.
-  void tree_reduce_scatter(orr_coll c, const Case& k, const std::vector<char>& send,
-                           const std::vector<char>& whole) {
+  void tree_reduce_scatter(orr_coll c, const Case& k, Bytes send, Bytes whole) {
     const int64_t unit = orr_dtype_bytes(k.dtype);
     const std::vector<int64_t> extents = parts(k.count);
     std::vector<int64_t> n(P), at(P);
@@ -222,7 +219,7 @@ struct Bench {
     c.counts = n.data(), c.recv_counts = at.data();
     const int64_t from = at[me] * unit, bytes = n[me] * unit;
     expect("tree_reduce_scatter", k, post(c, k, send, bytes, from),
-           {whole.begin() + from, whole.begin() + from + bytes});
+           whole.subspan(static_cast<size_t>(from), static_cast<size_t>(bytes)));
   }
 
   const char* place() const {

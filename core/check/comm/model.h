@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "check/comm/peer.h"
@@ -93,20 +94,27 @@ inline Scalar fold(int dtype, int redop, const Scalar& a, const Scalar& b) {
   return s;
 }
 
+// Elements of a sequence that is kept: valid until a longer part of the same sequence is asked for.
+using Bytes = std::span<const char>;
+
 // An element of a sequence depends on its index alone, so that a short sequence is the beginning of
 // a long one: of each key the longest that was asked for is kept.
 class Sequences {
  public:
   using Key = std::array<int64_t, 4>;
-  // n elements of the sequence `key`, which `element(i, p)` stores one by one.
-  template <class Element>
-  std::vector<char> get(const Key& key, int dtype, int64_t n, Element element) {
-    const int64_t unit = orr_dtype_bytes(dtype);
+  // n elements of the sequence `key`. What is missing is made by `make()`, a function that gives
+  // one that stores the element i at p.
+  template <class Make>
+  Bytes get(const Key& key, int dtype, int64_t n, Make make) {
+    const auto unit = static_cast<size_t>(orr_dtype_bytes(dtype)),
+               bytes = static_cast<size_t>(n) * unit;
     std::vector<char>& kept = kept_[key];
-    int64_t i = static_cast<int64_t>(kept.size()) / unit;
-    if (i < n) kept.resize(static_cast<size_t>(n * unit));
-    for (; i < n; ++i) element(i, kept.data() + i * unit);
-    return {kept.begin(), kept.begin() + n * unit};
+    if (size_t at = kept.size(); at < bytes) {
+      auto element = make();
+      kept.resize(bytes);
+      for (; at < bytes; at += unit) element(static_cast<int64_t>(at / unit), kept.data() + at);
+    }
+    return {kept.data(), bytes};
   }
 
  private:
@@ -114,60 +122,68 @@ class Sequences {
 };
 
 // Sequence `s` of n elements.
-inline std::vector<char> numbers(int dtype, uint64_t s, int64_t n) {
+inline Bytes numbers(int dtype, uint64_t s, int64_t n) {
   static Sequences kept;
-  return kept.get({dtype, static_cast<int64_t>(s)}, dtype, n, [&](int64_t i, char* p) {
-    Scalar x;
-    x.d = number(s, static_cast<uint64_t>(i));
-    x.f = static_cast<float>(x.d);
-    x.i = static_cast<uint64_t>(static_cast<int64_t>(x.d * 1e6));
-    store(dtype, x, p);
-  });
+  const auto make = [=] {
+    return [=](int64_t i, char* p) {
+      Scalar x;
+      x.d = number(s, static_cast<uint64_t>(i));
+      x.f = static_cast<float>(x.d);
+      x.i = static_cast<uint64_t>(static_cast<int64_t>(x.d * 1e6));
+      store(dtype, x, p);
+    };
+  };
+  return kept.get({dtype, static_cast<int64_t>(s)}, dtype, n, make);
 }
 
 // The same as magnitudes.
-inline std::vector<char> magnitudes(int dtype, uint64_t s, int64_t n) {
+inline Bytes magnitudes(int dtype, uint64_t s, int64_t n) {
   static Sequences kept;
-  const std::vector<char> in = numbers(dtype, s, n);
-  return kept.get({dtype, static_cast<int64_t>(s)}, dtype, n, [&](int64_t i, char* p) {
-    Scalar x = load(dtype, in.data() + i * orr_dtype_bytes(dtype));
-    x.f = std::abs(x.f), x.d = std::abs(x.d);
-    store(dtype, x, p);
-  });
+  const auto make = [=] {
+    return [=, in = numbers(dtype, s, n)](int64_t i, char* p) {
+      Scalar x = load(dtype, in.data() + i * orr_dtype_bytes(dtype));
+      x.f = std::abs(x.f), x.d = std::abs(x.d);
+      store(dtype, x, p);
+    };
+  };
+  return kept.get({dtype, static_cast<int64_t>(s)}, dtype, n, make);
 }
 
-using Sequence = std::vector<char>(int dtype, uint64_t s, int64_t n);
+using Sequence = Bytes(int dtype, uint64_t s, int64_t n);
 
 // The fold of sequences 0 .. ranks-1 in that order, rounded once.
-inline std::vector<char> folded(int dtype, int redop, int ranks, int64_t n,
-                                Sequence* sequence = numbers) {
+inline Bytes folded(int dtype, int redop, int ranks, int64_t n, Sequence* sequence = numbers) {
   static Sequences kept;
-  const int64_t unit = orr_dtype_bytes(dtype);
-  std::vector<std::vector<char>> in;
-  for (int r = 0; r < ranks; ++r) in.push_back(sequence(dtype, static_cast<uint64_t>(r), n));
-  return kept.get({dtype, redop, ranks, sequence == magnitudes}, dtype, n, [&](int64_t i, char* p) {
-    Scalar acc = load(dtype, in[0].data() + i * unit);
-    for (int r = 1; r < ranks; ++r)
-      acc = fold(dtype, redop, acc, load(dtype, in[r].data() + i * unit));
-    store(dtype, acc, p);
-  });
+  const auto make = [=] {
+    std::vector<Bytes> in;
+    for (int r = 0; r < ranks; ++r) in.push_back(sequence(dtype, static_cast<uint64_t>(r), n));
+    return [=, in = std::move(in)](int64_t i, char* p) {
+      const int64_t at = i * orr_dtype_bytes(dtype);
+      Scalar acc = load(dtype, in[0].data() + at);
+      for (size_t r = 1; r < in.size(); ++r)
+        acc = fold(dtype, redop, acc, load(dtype, in[r].data() + at));
+      store(dtype, acc, p);
+    };
+  };
+  return kept.get({dtype, redop, ranks, sequence == magnitudes}, dtype, n, make);
 }
 
 // The tree node over leaves [lo, lo + width) of `total`; leaf l is sequence l. Rounds at every
 // node.
-inline std::vector<char> tree(int dtype, int64_t lo, int64_t width, int64_t total, int64_t n) {
+inline Bytes tree(int dtype, int64_t lo, int64_t width, int64_t total, int64_t n) {
   static Sequences kept;
   if (width == 1) return numbers(dtype, static_cast<uint64_t>(lo), n);
-  const std::vector<char> left = tree(dtype, lo, width / 2, total, n);
-  if (lo + width / 2 >= total) return left;
-  const std::vector<char> right = tree(dtype, lo + width / 2, width / 2, total, n);
-  const int64_t unit = orr_dtype_bytes(dtype);
-  return kept.get({dtype, lo, width, total}, dtype, n, [&](int64_t i, char* p) {
-    store(dtype,
-          fold(dtype, ORR_RED_SUM, load(dtype, left.data() + i * unit),
-               load(dtype, right.data() + i * unit)),
-          p);
-  });
+  if (lo + width / 2 >= total) return tree(dtype, lo, width / 2, total, n);
+  const auto make = [=] {
+    return [=, left = tree(dtype, lo, width / 2, total, n),
+            right = tree(dtype, lo + width / 2, width / 2, total, n)](int64_t i, char* p) {
+      const int64_t at = i * orr_dtype_bytes(dtype);
+      store(dtype,
+            fold(dtype, ORR_RED_SUM, load(dtype, left.data() + at), load(dtype, right.data() + at)),
+            p);
+    };
+  };
+  return kept.get({dtype, lo, width, total}, dtype, n, make);
 }
 
 }  // namespace comm_suite

@@ -22,13 +22,13 @@ orr_coll pair_op(int op, int peer, int tag, orr_buffer b, int64_t count) {
 }
 
 void expect(const Slab& slab, uint64_t at, uint64_t sequence, int64_t n) {
-  const std::vector<char> want = numbers(ORR_F32, sequence, n);
+  const Bytes want = numbers(ORR_F32, sequence, n);
   if (!std::equal(want.begin(), want.end(), slab.at(at)))
     fail(ORR_FAILED, "message {} of {} elements arrived altered", sequence, n);
 }
 
 void fill(const Slab& slab, uint64_t at, uint64_t sequence, int64_t n) {
-  const std::vector<char> data = numbers(ORR_F32, sequence, n);
+  const Bytes data = numbers(ORR_F32, sequence, n);
   std::copy(data.begin(), data.end(), slab.at(at));
 }
 

@@ -22,27 +22,43 @@ float f16_value(uint16_t bits) {
   return float(bits & 0x8000 ? -m : m);
 }
 
-// To nearest even by search in the ordered magnitudes: slow, and unlike the code under test.
-uint16_t nearest_16(double x, float (*value)(uint16_t), uint16_t infinity) {
-  uint16_t sign = std::signbit(x) ? 0x8000 : 0;
-  double m = std::fabs(x);
-  if (std::isnan(x)) return uint16_t(infinity | 1 | sign) | 0x40;
-  uint16_t lo = 0, hi = infinity;
-  while (hi - lo > 1) {
-    auto mid = uint16_t((lo + hi) / 2);
-    (double(value(mid)) <= m ? lo : hi) = mid;
-  }
-  double below = value(lo),
-         above = hi == infinity ? 2 * below - double(value(uint16_t(lo - 1))) : value(hi);
-  bool up = m - below > above - m || (m - below == above - m && (lo & 1)) || std::isinf(m);
-  return uint16_t(sign | (up ? hi : lo));
-}
-
 float bf16_value(uint16_t bits) {
   uint32_t u = uint32_t(bits) << 16;
   float f;
   std::memcpy(&f, &u, 4);
   return f;
+}
+
+// What each pattern of 16 bits stands for.
+const std::vector<float>& f16_values() {
+  static const std::vector<float> all = [] {
+    std::vector<float> made;
+    for (int bits = 0; bits <= 0xffff; ++bits) made.push_back(f16_value(uint16_t(bits)));
+    return made;
+  }();
+  return all;
+}
+
+// A 16-bit format: stored bits of the significand, the exponent of the least normal number, the
+// pattern of infinity.
+struct Format {
+  int bits, least;
+  uint16_t infinity;
+};
+constexpr Format kBf16{7, -126, 0x7f80}, kF16{10, -14, 0x7c00};
+
+// To nearest even, by arithmetic in f64: x in units of its last place, an integer, and as many
+// patterns below as there are in lower binades.
+uint16_t nearest_16(double x, const Format& f) {
+  const uint16_t sign = std::signbit(x) ? 0x8000 : 0;
+  if (std::isnan(x)) return uint16_t(f.infinity | 1 | sign) | 0x40;
+  const double m = std::fabs(x);
+  if (std::isinf(m)) return f.infinity | sign;
+  int exponent = f.least;
+  if (m > 0) std::frexp(m, &exponent), exponent = std::max(exponent - 1, f.least);
+  const double units = std::nearbyint(std::ldexp(m, f.bits - exponent));
+  const double pattern = std::ldexp(exponent - f.least, f.bits) + units;
+  return uint16_t(sign | uint16_t(std::min<double>(pattern, f.infinity)));
 }
 
 template <class T>
@@ -61,8 +77,8 @@ void store(int32_t dtype, double v, uint8_t* to) {
   switch (dtype) {
     case ORR_F32: return put(to, float(v));
     case ORR_F64: return put(to, v);
-    case ORR_BF16: return put(to, nearest_16(v, bf16_value, 0x7f80));
-    case ORR_F16: return put(to, nearest_16(v, f16_value, 0x7c00));
+    case ORR_BF16: return put(to, nearest_16(v, kBf16));
+    case ORR_F16: return put(to, nearest_16(v, kF16));
     case ORR_I32: return put(to, int32_t(v));
     case ORR_I64: return put(to, int64_t(v));
     default: return put(to, uint8_t(v));
@@ -76,7 +92,7 @@ double load(int32_t dtype, const uint8_t* from) {
     case ORR_F32: return take<float>(from);
     case ORR_F64: return take<double>(from);
     case ORR_BF16: return bf16_value(half);
-    case ORR_F16: return f16_value(half);
+    case ORR_F16: return f16_values()[half];
     case ORR_I32: return take<int32_t>(from);
     case ORR_I64: return take<int64_t>(from);
     default: return take<uint8_t>(from);
@@ -158,16 +174,25 @@ void Buffer::fetch() {
 }
 
 template <class F>
-void Buffer::each(F&& f) const {
-  int64_t n = elements(tensor_);
-  for (int64_t i = 0; i < n; ++i) {
-    int64_t rest = i, at = 0;
-    for (int d = tensor_.rank - 1; d >= 0; --d) {
-      at += rest % tensor_.dims[d] * tensor_.strides[d];
-      rest /= tensor_.dims[d];
+void Buffer::each_row(F&& f) const {
+  const orr_tensor& t = tensor_;
+  const int64_t size = orr_dtype_bytes(t.dtype), n = t.rank ? t.dims[t.rank - 1] : 1;
+  const int64_t step = t.rank ? t.strides[t.rank - 1] * size : size;
+  for (int64_t row = 0, rows = n ? elements(t) / n : 0; row < rows; ++row) {
+    int64_t rest = row, at = 0;
+    for (int d = t.rank - 2; d >= 0; --d) {
+      at += rest % t.dims[d] * t.strides[d];
+      rest /= t.dims[d];
     }
-    f(offset_ + uint64_t(at * orr_dtype_bytes(tensor_.dtype)));
+    f(offset_ + uint64_t(at * size), n, step);
   }
+}
+
+template <class F>
+void Buffer::each(F&& f) const {
+  each_row([&](uint64_t at, int64_t n, int64_t step) {
+    for (int64_t i = 0; i < n; ++i) f(at + uint64_t(i * step));
+  });
 }
 
 void Buffer::write(const Values& values) {
@@ -192,11 +217,14 @@ std::vector<uint8_t> Buffer::bits() const {
 
 bool Buffer::intact() const {
   std::vector<uint8_t> rest(storage_.begin(), storage_.end());
-  int64_t size = orr_dtype_bytes(tensor_.dtype);
-  each([&](uint64_t at) { std::memset(rest.data() + at, 0xff, size_t(size)); });
-  for (uint8_t b : rest)
-    if (b != 0xff) return false;
-  return true;
+  const int64_t size = orr_dtype_bytes(tensor_.dtype);
+  each_row([&](uint64_t at, int64_t n, int64_t step) {
+    if (step == size) std::memset(rest.data() + at, 0xff, size_t(n * size));
+    for (int64_t i = 0; step != size && i < n; ++i)
+      std::memset(rest.data() + at + i * step, 0xff, size_t(size));
+  });
+  return rest.empty() ||
+         (rest[0] == 0xff && std::memcmp(rest.data(), rest.data() + 1, rest.size() - 1) == 0);
 }
 
 orr_buffer Buffer::view() const { return {remote_ ? remote_ : &memory_, offset_, bytes_}; }

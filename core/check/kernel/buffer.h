@@ -52,6 +52,9 @@ class Buffer {
  private:
   Buffer(const Device& device, uint64_t bytes, uint64_t shift, uint64_t behind);
   template <class F>
+  void each_row(
+      F&& f) const;  // f(byte offset, elements of the last dim, bytes from one to the next)
+  template <class F>
   void each(F&& f) const;  // f(byte offset of each logical element)
 
   const Device& device_;

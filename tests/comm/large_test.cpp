@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "check/comm/model.h"
-#include "check/comm/peer.h"
+#include "conformance/comm/model.h"
+#include "conformance/comm/peer.h"
 #include "settings.h"
 
 namespace comm_suite {

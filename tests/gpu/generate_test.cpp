@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <map>
 
-#include "check/kernel/cases.h"
 #include "compiler.h"
+#include "conformance/kernel/cases.h"
 #include "pointwise_source.h"
 
 namespace {

@@ -10,7 +10,7 @@
 #include <limits>
 #include <set>
 
-#include "check/comm/model.h"
+#include "conformance/comm/model.h"
 
 namespace orr {
 namespace {

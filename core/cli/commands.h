@@ -12,7 +12,7 @@ void add_run(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
 void add_plugins(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
-void add_check(CLI::App& app, int& exit_code);
+void add_check(CLI::App& app);
 void add_new(CLI::App& app);
 void add_stubs(CLI::App& app);
 

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "check/process.h"
+#include "base/process.h"
 
 namespace orrery {
 namespace {
@@ -35,13 +35,13 @@ std::string end_of_trial(const std::function<void()>& attempt, int seconds) {
   const pid_t pid = fork();
   if (pid < 0) fail(ORR_FAILED, "cannot start a process ({})", std::strerror(errno));
   if (pid == 0) perform(attempt);
-  const bool late = !judge::wait_for(pid, seconds);
+  const bool late = !wait_for(pid, seconds);
   if (late) kill(pid, SIGKILL);
   int status = 0;
   waitpid(pid, &status, 0);
   if (late) return fmt::format("it took more than {} s", seconds);
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return code == kSurvived ? "" : judge::describe_code(code);
+  return code == kSurvived ? "" : describe_code(code);
 }
 
 }  // namespace orrery

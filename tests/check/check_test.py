@@ -54,7 +54,7 @@ class Check(unittest.TestCase):
 
     def test_contracts_are_words_of_the_headers(self):
         quoted = []
-        for path in sorted((SOURCE / "core/check").rglob("*.cpp")):
+        for path in sorted((SOURCE / "tests/conformance").rglob("*.cpp")):
             literals = re.findall(r'"((?:[^"\\\n]|\\.)*)"', path.read_text())
             quoted += [(path.name, *found) for literal in literals
                        for found in re.findall(r'^(\w+\.h): .*?\\"(.*?)\\"', literal)]

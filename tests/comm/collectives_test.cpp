@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every collective of every backend against the scalar model on 1 to 5 ranks (core/check/comm).
+// Every collective of every backend against the scalar model on 1 to 5 ranks
+// (tests/conformance/comm).
 #include <gtest/gtest.h>
 
 #include "settings.h"

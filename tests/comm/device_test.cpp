@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "check/comm/peer.h"
+#include "conformance/comm/peer.h"
 #include "settings.h"
 
 namespace comm_suite {

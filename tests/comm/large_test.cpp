@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "check/comm/model.h"
-#include "check/comm/peer.h"
+#include "conformance/comm/model.h"
+#include "conformance/comm/peer.h"
 #include "settings.h"
 
 namespace comm_suite {
@@ -27,15 +27,15 @@ constexpr uint64_t needed = shadows * 8
 
 // A rank's bytes are one block again and again, of a length that divides no power of two.
 constexpr int64_t period = 4096 * 1009;
-const std::vector<char>& block(int rank) {
-  static const std::vector<char> both[2] = {numbers(ORR_U8, 1, period), numbers(ORR_U8, 2, period)};
+Bytes block(int rank) {
+  static const Bytes both[2] = {numbers(ORR_U8, 1, period), numbers(ORR_U8, 2, period)};
   return both[rank];
 }
 
 // Memory to read, of which only one block exists.
 class Repeated {
  public:
-  explicit Repeated(const std::vector<char>& bytes) {
+  explicit Repeated(Bytes bytes) {
     const int file = memfd_create("block", 0);
     if (write(file, bytes.data(), bytes.size()) != period) fail(ORR_FAILED, "no block");
     char* const base = static_cast<char*>(
@@ -67,8 +67,7 @@ void spoil(const Slab& slab) {
   each_spot(large, [&](int64_t i) { *slab.at(static_cast<uint64_t>(i)) ^= 0x55; });
 }
 
-void expect(const char* what, const Slab& slab, int64_t at, int64_t n,
-            const std::vector<char>& wanted) {
+void expect(const char* what, const Slab& slab, int64_t at, int64_t n, Bytes wanted) {
   each_spot(n, [&](int64_t i) {
     if (*slab.at(static_cast<uint64_t>(at + i)) != wanted[static_cast<size_t>(i % period)])
       fail(ORR_FAILED, "{}: byte {} of {} differs", what, i, n);
@@ -124,7 +123,7 @@ void trade(Peer& peer, const Repeated& a, const Slab& b) {
 void add(Peer& peer, const Repeated& a, const Slab& b) {
   spoil(b);
   peer.post(operation(ORR_COLL_ALL_REDUCE, a, b, large));
-  std::vector<char> sum(block(0));
+  std::vector<char> sum(block(0).begin(), block(0).end());
   for (size_t i = 0; i < sum.size(); ++i) sum[i] = static_cast<char>(sum[i] + block(1)[i]);
   expect("all_reduce", b, 0, large, sum);
 }

@@ -9,8 +9,8 @@
 #include <fstream>
 #include <thread>
 
-#include "check/comm/bodies.h"
-#include "check/comm/peer.h"
+#include "conformance/comm/bodies.h"
+#include "conformance/comm/peer.h"
 #include "settings.h"
 
 namespace comm_suite {

@@ -3,7 +3,7 @@
 // `null` joins no ranks, and says so where there are several.
 #include <gtest/gtest.h>
 
-#include "check/comm/peer.h"
+#include "conformance/comm/peer.h"
 
 namespace comm_suite {
 namespace {

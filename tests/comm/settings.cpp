@@ -19,8 +19,8 @@
 #include <map>
 #include <sstream>
 
-#include "check/comm/bodies.h"
-#include "check/comm/peer.h"
+#include "conformance/comm/bodies.h"
+#include "conformance/comm/peer.h"
 
 namespace comm_suite {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "check/kernel/buffer.h"
-#include "check/kernel/cases.h"
+#include "conformance/kernel/buffer.h"
+#include "conformance/kernel/cases.h"
 #include "emulator/block.h"
 #include "late.h"
 #include "op.h"

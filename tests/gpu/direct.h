@@ -4,7 +4,7 @@
 // here is emulated: it says what the code computes, not what a GPU does.
 #pragma once
 
-#include "check/kernel/harness.h"
+#include "conformance/kernel/harness.h"
 
 namespace emulated {
 

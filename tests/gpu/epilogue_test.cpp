@@ -6,8 +6,8 @@
 
 #include <map>
 
-#include "check/kernel/cases.h"
-#include "check/kernel/compare.h"
+#include "conformance/kernel/cases.h"
+#include "conformance/kernel/compare.h"
 #include "fake_step.h"
 
 namespace {

@@ -7,8 +7,8 @@
 
 #include <optional>
 
-#include "check/kernel/device.h"
-#include "check/kernel/harness.h"
+#include "conformance/kernel/device.h"
+#include "conformance/kernel/harness.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
 

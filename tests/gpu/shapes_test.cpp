@@ -7,8 +7,8 @@
 
 #include <cmath>
 
-#include "check/kernel/cases.h"
-#include "check/kernel/compare.h"
+#include "conformance/kernel/cases.h"
+#include "conformance/kernel/compare.h"
 #include "direct.h"
 
 namespace emulated {

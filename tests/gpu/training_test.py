@@ -20,7 +20,7 @@ TOLERANCE = 3e-4  # of a loss that is printed with four digits
 
 MLP = ["examples/mlp.lua", "steps=200"]
 GPT = ["examples/gpt.lua", "data=examples/gpt.lua", "dim=32", "layers=2", "heads=2", "ctx=16", "batch=12",
-       "microbatches=4", "steps=8", "dropout=0.1", "clip=1", "eval=4", "sample=20"]
+       "microbatches=4", "steps=4", "dropout=0.1", "clip=1", "eval=2", "sample=8"]
 
 STACKED = SOURCE / "tests/e2e/strategies.lua"
 ZERO3 = "strategy.data{}, strategy.zero{ stage = 3 }"
@@ -135,7 +135,7 @@ class BesideNccl(unittest.TestCase):
             with self.subTest(stack=stack), tempfile.TemporaryDirectory() as folder:
                 script = pathlib.Path(folder) / "strategies.lua"
                 script.write_text(STACKED.read_text().replace("= STACK", "= " + stack))
-                there, here = (lines(train("cuda", script, "steps=5", *words, ranks=ranks, comm=comm)) for comm in ("nccl", "local"))
+                there, here = (lines(train("cuda", script, "steps=2", *words, ranks=ranks, comm=comm)) for comm in ("nccl", "local"))
                 self.assertEqual(there, here)
 
     def test_sums_stay_on_the_device(self):

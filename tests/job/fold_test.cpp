@@ -10,7 +10,7 @@
 #include <limits>
 #include <set>
 
-#include "check/comm/model.h"
+#include "conformance/comm/model.h"
 
 namespace orr {
 namespace {
@@ -22,7 +22,10 @@ constexpr int most_operands = 12;
 
 std::vector<std::vector<char>> operands(int32_t dtype, int k, int64_t n) {
   std::vector<std::vector<char>> in;
-  for (int j = 0; j < k; ++j) in.push_back(comm_suite::numbers(dtype, static_cast<uint64_t>(j), n));
+  for (int j = 0; j < k; ++j) {
+    const comm_suite::Bytes numbers = comm_suite::numbers(dtype, static_cast<uint64_t>(j), n);
+    in.emplace_back(numbers.begin(), numbers.end());
+  }
   return in;
 }
 
@@ -42,7 +45,8 @@ TEST(Fold, IsTheScalarModelsBitForBit) {
     for (int32_t redop : redops)
       for (int k = 1; k <= most_operands; ++k)
         for (int64_t n : {1, 7, 512, 1031}) {
-          const std::vector<char> wanted = comm_suite::folded(dtype, redop, k, n);
+          const comm_suite::Bytes bytes = comm_suite::folded(dtype, redop, k, n);
+          const std::vector<char> wanted(bytes.begin(), bytes.end());
           const size_t last = static_cast<size_t>(k) - 1;
           for (size_t where : std::set<size_t>{0, last / 2, last, last + 1})
             EXPECT_EQ(fold(dtype, redop, operands(dtype, k, n), n, where), wanted) << fmt::format(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compare.h"
 
-#include "check/kernel/cases.h"
+#include "conformance/kernel/cases.h"
 #include "plugin/registry.h"
 
 namespace kernel_suite {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "check/kernel/compare.h"
+#include "conformance/kernel/compare.h"
 
 namespace kernel_suite {
 

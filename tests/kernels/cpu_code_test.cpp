@@ -11,7 +11,7 @@
 #include <cstring>
 #include <random>
 
-#include "check/kernel/harness.h"
+#include "conformance/kernel/harness.h"
 #include "plugin/registry.h"
 #include "pointwise_code.h"
 

@@ -6,7 +6,7 @@
 
 #include <cstdio>
 
-#include "check/kernel/cases.h"
+#include "conformance/kernel/cases.h"
 #include "plugin/registry.h"
 
 namespace kernel_suite {

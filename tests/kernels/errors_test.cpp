@@ -6,8 +6,8 @@
 
 #include <stdexcept>
 
-#include "check/kernel/cases.h"
 #include "compare.h"
+#include "conformance/kernel/cases.h"
 
 namespace kernel_suite {
 namespace {

@@ -9,8 +9,8 @@
 #include <map>
 #include <random>
 
-#include "check/kernel/cases.h"
 #include "compare.h"
+#include "conformance/kernel/cases.h"
 
 namespace kernel_suite {
 namespace {

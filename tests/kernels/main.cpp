@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <map>
 
-#include "check/kernel/cases.h"
 #include "compare.h"
+#include "conformance/kernel/cases.h"
 
 namespace {
 

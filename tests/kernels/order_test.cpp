@@ -4,8 +4,8 @@
 // lists of partial sums, with random reals whose sum depends on the order.
 #include <cmath>
 
-#include "check/kernel/cases.h"
 #include "compare.h"
+#include "conformance/kernel/cases.h"
 
 namespace kernel_suite {
 namespace {

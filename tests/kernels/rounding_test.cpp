@@ -2,8 +2,8 @@
 //
 // However a plugin combines the instructions of an expression, each is rounded by itself: the same
 // expression with every register stored as well, which leaves nothing to combine, gives equal bits.
-#include "check/kernel/cases.h"
 #include "compare.h"
+#include "conformance/kernel/cases.h"
 
 namespace kernel_suite {
 namespace {

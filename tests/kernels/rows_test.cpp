@@ -2,8 +2,8 @@
 //
 // `orrery check` holds rows that are computed alone to the bits that they have in the batch, where
 // the plugin gives both one numerics id. Ours do so for every op that they have.
-#include "check/kernel/cases.h"
 #include "compare.h"
+#include "conformance/kernel/cases.h"
 
 namespace kernel_suite {
 namespace {

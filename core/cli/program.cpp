@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/program.h"
+
+#include <fcntl.h>
+#include <orrery/types.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace orrery {
+namespace {
+
+void set_up_log() {
+  const bool plain = std::getenv("NO_COLOR") != nullptr;
+  spdlog::set_default_logger(spdlog::stderr_color_mt(
+      "orrery", plain ? spdlog::color_mode::never : spdlog::color_mode::automatic));
+  spdlog::set_pattern("%H:%M:%S %^%l%$ %v");
+}
+
+// Codes that are also exit codes pass; the others are plain failures.
+int exit_code_of(const Error& e) {
+  switch (e.code()) {
+    case ORR_INVALID:
+    case ORR_UNAVAILABLE:
+    case ORR_RETRY:
+    case ORR_DEADLINE: return e.code();
+    default: return ORR_FAILED;
+  }
+}
+
+// "--thread (did you mean '--threads'?)" for what the chosen command does not take.
+[[noreturn]] void fail_extra(const CLI::App& app) {
+  const CLI::App& command = app.get_subcommands().empty() ? app : *app.get_subcommands().front();
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  const std::string word = app.remaining(true).front();
+  fail(ORR_INVALID, "{} does not take '{}'{}; it takes {}", command.get_name(), word,
+       did_you_mean(word, known), join(known, ", "));
+}
+
+// A standard stream that is closed would be the number of the first file that is opened, and what
+// is printed would go there.
+void open_standard_streams() {
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+      ::open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY);  // the lowest that is free
+}
+
+// What is still on its way to stdout may not arrive, as on a disk that is full.
+int flushed(int exit_code) {
+  errno = 0;
+  const bool failed = std::fflush(stdout) != 0 || std::ferror(stdout);
+  if (!failed || exit_code != ORR_OK) return exit_code;
+  fail(ORR_FAILED, "the output could not be written: {}",
+       errno ? std::strerror(errno) : "an earlier write failed");
+}
+
+}  // namespace
+
+int parse(CLI::App& app, int argc, char** argv, const int& exit_code) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ExtrasError&) {
+    fail_extra(app);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? int(ORR_OK) : int(ORR_INVALID);
+  }
+  return exit_code;
+}
+
+int run_program(int argc, char** argv, int (*run)(int argc, char** argv)) {
+  open_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file too large is an error of its write, with a sentence
+  try {
+    set_up_log();
+    return flushed(run(argc, argv));
+  } catch (const Error& e) {
+    std::fprintf(stderr, "error: %s\n", e.what());
+    return exit_code_of(e);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "error: %s\n", e.what());
+    return ORR_FAILED;
+  }
+}
+
+}  // namespace orrery

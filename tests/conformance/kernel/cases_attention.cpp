@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <orrery/ops.h>
+
+#include <cmath>
+
+#include "conformance/kernel/cases.h"
+
+namespace kernel_suite {
+namespace {
+
+struct Sizes {
+  explicit Sizes(const orr_tensor& q, const orr_tensor& k)
+      : per_row(size_t(q.dims[1])),
+        heads(size_t(q.dims[0] * q.dims[1])),
+        t(size_t(q.dims[2])),
+        s(size_t(k.dims[2])),
+        d(size_t(q.dims[3])) {}
+  size_t per_row, heads, t, s, d;
+};
+
+// The scores of query i of a head; -inf where the key is not seen.
+Values scores(const Case& c, const Sizes& z, const double* q, const double* k, size_t i) {
+  Values s(z.s, -HUGE_VAL);
+  for (size_t j = 0; j < z.s; ++j) {
+    if (c.attr("causal", 0) && long(j) - long(z.s) > long(i) - long(z.t)) continue;
+    s[j] = 0;
+    for (size_t e = 0; e < z.d; ++e)
+      s[j] += q[i * z.d + e] * k[j * z.d + e] * c.real_attr("scale", 1);
+  }
+  return s;
+}
+
+// What dropout makes of the weights of query i of a head: 0, or a factor. `scalars`: seed, step,
+// base.
+Values kept(const Case& c, const Sizes& z, const Values* scalars, size_t head, size_t i) {
+  Values factors(z.s, 1.0);
+  const auto rate = float(c.real_attr("dropout", 0));
+  if (rate == 0) return factors;
+  const auto all = size_t(c.attr("head_total", int64_t(z.per_row)));
+  const size_t h = head % z.per_row + size_t(c.attr("head_lo", 0));
+  const size_t first = ((head / z.per_row * all + h) * z.t + i) * z.s + size_t(scalars[2][0]);
+  for (size_t j = 0; j < z.s; ++j)
+    factors[j] = orr_uniform(uint64_t(scalars[0][0]), uint32_t(c.attr("rng_id", 0)),
+                             uint32_t(scalars[1][0]), first + j) < rate
+                     ? 0
+                     : 1 / (1 - double(rate));
+  return factors;
+}
+
+// o and lse of q, k, v.
+std::vector<Values> forward(const Case& c, const Sizes& z, const Values& q, const Values& k,
+                            const Values& v, const Values* scalars) {
+  Values o(q.size()), lse;
+  for (size_t h = 0; h < z.heads; ++h)
+    for (size_t i = 0; i < z.t; ++i) {
+      Values s = scores(c, z, &q[h * z.t * z.d], &k[h * z.s * z.d], i);
+      const Values keep = kept(c, z, scalars, h, i);
+      double sum = 0;
+      for (double e : s) sum += std::exp(e);
+      for (size_t j = 0; j < z.s && sum > 0; ++j)
+        for (size_t e = 0; e < z.d; ++e)
+          o[(h * z.t + i) * z.d + e] += keep[j] * std::exp(s[j]) / sum * v[(h * z.s + j) * z.d + e];
+      lse.push_back(std::log(sum));
+    }
+  return {o, lse};
+}
+
+std::vector<Values> forward_oracle(const Case& c, const std::vector<Values>& x) {
+  return forward(c, Sizes(c.in[0], c.in[1]), x[0], x[1], x[2], x.data() + 3);
+}
+
+std::vector<Values> grad_oracle(const Case& c, const std::vector<Values>& x) {
+  Sizes z(c.in[1], c.in[2]);
+  const Values &d_o = x[0], &q = x[1], &k = x[2], &v = x[3], &o = x[4], &lse = x[5];
+  Values dq(q.size()), dk(k.size()), dv(v.size());
+  for (size_t h = 0; h < z.heads; ++h)
+    for (size_t i = 0; i < z.t; ++i) {
+      size_t row = (h * z.t + i) * z.d;
+      Values s = scores(c, z, &q[h * z.t * z.d], &k[h * z.s * z.d], i);
+      const Values keep = kept(c, z, x.data() + 6, h, i);
+      for (size_t j = 0; j < z.s; ++j) {
+        if (std::isinf(s[j])) continue;
+        size_t key = (h * z.s + j) * z.d;
+        double p = std::exp(s[j] - lse[h * z.t + i]), dp = 0;
+        for (size_t e = 0; e < z.d; ++e) dp += d_o[row + e] * (keep[j] * v[key + e] - o[row + e]);
+        for (size_t e = 0; e < z.d; ++e) {
+          dq[row + e] += p * dp * c.real_attr("scale", 1) * k[key + e];
+          dk[key + e] += p * dp * c.real_attr("scale", 1) * q[row + e];
+          dv[key + e] += keep[j] * p * d_o[row + e];
+        }
+      }
+    }
+  return {dq, dk, dv};
+}
+
+void fit_outputs(const Case& c, std::vector<Values>& x) {
+  auto o = forward(c, Sizes(c.in[1], c.in[2]), x[1], x[2], x[3], x.data() + 6);
+  x[4] = o[0];
+  x[5] = o[1];
+}
+
+// [B,H,L,D] as it lies after a projection: [B,L,H,D] (with `gap` more columns between rows).
+orr_tensor heads(int32_t dtype, int64_t b, int64_t h, int64_t l, int64_t d, int64_t gap) {
+  int64_t row = h * d + gap;
+  return strided(dtype, {b, h, l, d}, {l * row, d, row, 1});
+}
+
+Case attention(int32_t dtype, int64_t b, int64_t h, int64_t t, int64_t s, int64_t d, bool causal,
+               bool dense) {
+  Case c;
+  c.kind = "attention";
+  c.note = shape_note({b, h, t, s, d}) + (causal ? "causal" : "full") + (dense ? "" : "strided");
+  auto make = [&](int64_t l, int64_t gap) {
+    return dense ? tensor(dtype, {b, h, l, d}) : heads(dtype, b, h, l, d, gap);
+  };
+  c.in = {make(t, 2 * h * d), make(s, 2 * h * d), make(s, 2 * h * d)};
+  c.out = {make(t, 0), tensor(wide(dtype), {b, h, t})};
+  c.attrs = {real("scale", 1 / std::sqrt(double(d))), integer("causal", causal)};
+  c.oracle = forward_oracle;
+  c.depth = double(s + d);
+  if (b == 256) c.axes = {{{0, 0, 0}, {0, 0}}};
+  if (h == 256) c.axes = {{{1, 1, 1}, {1, 1}}};
+  return c;
+}
+
+// The same with dropout, of heads [lo, lo + H) of `all`.
+Case with_dropout(Case c, double rate, int64_t lo, int64_t all) {
+  c.note += "dropout";
+  c.in.insert(c.in.end(), 3, tensor(ORR_I64, {}));
+  c.attrs.push_back(real("dropout", rate));
+  c.attrs.push_back(integer("rng_id", 77));
+  if (all) c.attrs.push_back(integer("head_lo", lo)), c.attrs.push_back(integer("head_total", all));
+  c.fills = {normal(), normal(), normal(), values({1234567}), values({9}), values({1000})};
+  return c;
+}
+
+Case attention_grad(const Case& f) {
+  Case c = f;
+  c.kind = "attention_grad";
+  c.in = {f.out[0], f.in[0], f.in[1], f.in[2], f.out[0], f.out[1]};
+  c.in.insert(c.in.end(), f.in.begin() + 3, f.in.end());
+  if (!f.fills.empty()) c.fills.insert(c.fills.begin(), 3, normal());
+  c.out = {f.in[0], f.in[1], f.in[2]};
+  c.derive = fit_outputs;
+  c.oracle = grad_oracle;
+  for (Axis& a : c.axes) a = {std::vector<int>(6, a.in[0]), std::vector<int>(3, a.in[0])};
+  return c;
+}
+
+}  // namespace
+
+std::vector<Case> attention_cases() {
+  std::vector<Case> forward;
+  for (int32_t dtype : kReals) {
+    for (bool causal : {false, true})
+      for (bool dense : {false, true}) {
+        for (int64_t t : {1, 2, 17, 64, 129})
+          forward.push_back(attention(dtype, 2, 3, t, t, 8, causal, dense));
+        forward.push_back(attention(dtype, 1, 2, 5, 70, 16, causal, dense));
+        forward.push_back(attention(dtype, 1, 2, 33, 33, 33, causal, dense));
+        forward.push_back(attention(dtype, 1, 1, 3, 3, 1, causal, dense));
+      }
+    for (bool causal : {false, true}) {
+      forward.push_back(with_dropout(attention(dtype, 2, 3, 17, 17, 8, causal, true), 0.5, 0, 0));
+      forward.push_back(with_dropout(attention(dtype, 2, 2, 9, 12, 8, causal, false), 0.2, 3, 8));
+    }
+    forward.push_back(with_dropout(attention(dtype, 1, 2, 129, 260, 64, true, false), 0.1, 0, 0));
+    forward.push_back(with_dropout(attention(dtype, 1, 2, 4, 6, 5, true, true), 0.4, 1, 4));
+    forward.push_back(attention(dtype, 256, 1, 9, 9, 4, true, true));
+    forward.push_back(attention(dtype, 1, 256, 6, 9, 4, true, false));
+  }
+  std::vector<Case> cases;
+  for (const Case& c : forward) cases.push_back(c), cases.push_back(attention_grad(c));
+  return cases;
+}
+
+}  // namespace kernel_suite

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ops of plugins, tried by scripts: in one process by orrery.check_op, and in training on 1 and 2
+// ranks.
+#include <fstream>
+
+#include "base/error.h"
+#include "conformance/loaded.h"
+#include "conformance/process.h"
+#include "conformance/scripts.h"
+#include "lower/plugin_ops.h"
+
+namespace orrery::judge {
+namespace {
+
+constexpr int kSeconds = 60;
+
+std::vector<PluginOp> ops_of(const Subject& subject) {
+  registry_with(subject);
+  std::vector<PluginOp> found;
+  for (const PluginOp& op : plugin_ops())
+    if (op.plugin == subject.name()) found.push_back(op);
+  return found;
+}
+
+// What is tried of the op, by check_op's word for it.
+ScriptRun tried(const Subject& subject, const PluginOp& op, const std::string& what, int ranks) {
+  const ScratchDirectory directory;
+  const std::filesystem::path file = directory.path() / "op.lua";
+  std::ofstream(file) << fmt::format(
+      "local orrery = require \"orrery\"\norrery.check_op(\"{}\", \"{}\")\n", op.name, what);
+  const Ended ended =
+      run_orrery({"run", "-n", std::to_string(ranks), file.string()},
+                 {"ORRERY_PLUGIN_PATH=" + subject.path.string(), "ORRERY_DEADLINE=10"}, kSeconds);
+  return {ended.late ? ORR_DEADLINE : ended.code, ended.seconds, ended.output};
+}
+
+void description(const Subject& subject) {
+  const std::vector<PluginOp> ops = ops_of(subject);
+  if (ops.empty()) throw Fault("op.h: count", "at least one op", "none");
+  for (const PluginOp& op : ops)
+    if (op.summary.empty() || op.n_examples < 1)
+      throw Fault("op.h: describe", "a summary and at least one example",
+                  fmt::format("op '{}' with the summary '{}' and {} examples", op.name, op.summary,
+                              op.n_examples));
+}
+
+void hold(const Subject& subject, const std::string& what, const std::string& contract,
+          const std::string& expected) {
+  for (const PluginOp& op : ops_of(subject)) {
+    const ScriptRun run = tried(subject, op, what, 1);
+    if (run.code != 0) throw Fault(contract, expected, run.output);
+  }
+}
+
+void shape(const Subject& subject) {
+  hold(subject, "shape", "op.h: shape", "a result of the shape that `shape` says");
+}
+void gradient(const Subject& subject) {
+  hold(subject, "gradient", "op.h: backward", "the slope that central differences in f64 show");
+}
+void second(const Subject& subject) {
+  hold(subject, "second", "op.h: \"are differentiated again where a loss holds derivatives\"",
+       "the slope of the gradient that central differences in f64 show");
+}
+
+void training(const Subject& subject) {
+  for (const PluginOp& op : ops_of(subject)) {
+    const ScriptRun alone = tried(subject, op, "training", 1),
+                    both = tried(subject, op, "training", 2);
+    const char* contract = "op.h: \"the same arguments on all ranks, and again\"";
+    if (alone.code != 0) throw Fault(contract, "three steps on one rank", alone.output);
+    if (both.code != 0) throw Fault(contract, "three steps on two ranks", both.output);
+    if (alone.bits() != both.bits())
+      throw Fault(contract, "the bits of one rank on two: " + alone.bits(), both.bits());
+  }
+}
+
+}  // namespace
+
+std::vector<Test> op_tests() {
+  return {{"op.describe", 10, description},
+          {"op.shape", 4 * kSeconds, shape},
+          {"op.gradient", 4 * kSeconds, gradient},
+          {"op.second", 4 * kSeconds, second},
+          {"op.training", 4 * kSeconds, training}};
+}
+
+}  // namespace orrery::judge

@@ -38,6 +38,32 @@ def numbers(line):
     return [float(x) for x in re.findall(r"(?:loss|norm|eval) (\S+)", line)]
 
 
+# A parameter whose indices are read one by one.
+INDICES = """local orrery = require "orrery"
+local nn, strategy = orrery.nn, orrery.strategy
+local M = nn.module("M", function(m)
+  m.w = orrery.parameter({ 2, 16, 8 }, { init = nn.init.normal(0.1) })
+  return function(x)
+    local a, b = m.w:split(1, { 1, 1 })
+    return x:matmul(a:reshape(16, 8)) + x:matmul(b:reshape(16, 8)):tanh()
+  end
+end)
+local model = M()
+local run = orrery.compile(function(b) return nn.cross_entropy(model(b.x), b.y) end,
+  { params = model, optimizer = orrery.optim.adamw {}, microbatches = 4, strategy = STACK })
+local x, y = {}, {}
+for i = 1, 8 do
+  x[i], y[i] = {}, i % 8
+  for j = 1, 16 do x[i][j] = (i * j) % 7 / 7 end
+end
+for s = 1, 3 do
+  local loss = run:step { x = orrery.tensor(x, "f32"), y = orrery.tensor(y, "i32") }:mean()
+  orrery.log("step %d loss %.17g", s, loss)
+end
+orrery.log("digest %s", orrery.digest(model))
+"""
+
+
 class Axes(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -127,6 +153,17 @@ class Axes(unittest.TestCase):
                 for more in ("", ", strategy.zero{ cut = 'tensor' }"):
                     with self.subTest(words=words, dim=dim, more=more):
                         self.assertEqual(self.lines(f"{{ strategy.pipeline{{ size = 2 }}, {shares(dim)}{more} }}", 4, *words), one)
+
+    def test_shares_of_indices_that_are_read_one_by_one(self):
+        script = pathlib.Path(self.folder.name) / "indices.lua"
+        found = []
+        for stack, ranks in (("nil", 1), (shares(0), 2), (f"{{ {shares(0)}, strategy.accumulate{{}} }}", 2)):
+            script.write_text(INDICES.replace("STACK", stack))
+            done = orrery("run", "-n", ranks, script)
+            self.assertEqual(done.code, 0, done.err)
+            found.append([line for line in done.out.splitlines() if line.startswith(("step", "digest"))])
+        self.assertEqual(len(found[0]), 4)
+        self.assertEqual(found[1:], found[:1] * 2)
 
     def test_shares_are_loaded_elsewhere(self):
         saved = pathlib.Path(self.folder.name) / "shares"

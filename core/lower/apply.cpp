@@ -119,9 +119,12 @@ void check_gathered(const Spread& spread, int64_t leaves) {
   const std::string axis = spread.gathered_axis();
   const int64_t ranks = spread.size_of(axis), all = spread.batch_ranks(), each = leaves / all;
   if (ranks == 1) return;
-  if (has_axis(spread.apart, axis))
+  std::string alone = spread.apart;
+  for (const GradientHook& hook : spread.exchanges) alone = with_axis(alone, hook.axis);
+  if (has_axis(alone, axis))
     fail(ORR_INVALID,
-         "the ranks of axis '{}' train apart, and values are cut over it: leave one of the two out",
+         "the ranks of axis '{}' train apart or exchange gradients of their own, and values are "
+         "cut over it: leave one of the two out",
          axis);
   auto power = [](int64_t n) { return (n & (n - 1)) == 0; };
   const bool nodes = power(each) && (ranks == all || power(ranks));

@@ -35,8 +35,8 @@ ValueId add_batch_slice(Program& p, const DealtSamples& samples, ValueId y, cons
 // The numbers of `rows` samples; `first` is the first one's, kNone: that of the rank.
 ValueId add_sample_index(Program& p, const DealtSamples& samples, int64_t rows, ValueId first);
 
-// By value: whether it has the samples of all ranks of the axis over which samples travel; a message
-// says so by int "gathered" = 1.
+// By value: whether it has the samples of all ranks of the axis over which samples travel; of a
+// message int "gathered" = 1 says so.
 std::vector<char> find_gathered(const Program& p);
 // What the op sample_exchange stands for: from x[ranks, dims...], part c of it for coordinate c, to
 // [dims...] with the samples of all ranks, one's after another's, along `batch_dim`; or back.

@@ -20,7 +20,7 @@ namespace {
 void check_nothing_together(const Spread& spread) {
   const bool together = spread.axes.size() > 1 || spread.sliced || !spread.sharded.empty() ||
                         !spread.reduced.empty() || !spread.exchanges.empty() ||
-                        !spread.periodic.empty() || !spread.apart.empty();
+                        !spread.periodic.empty() || !spread.apart.empty() || !spread.placed.empty();
   const Driving& d = spread.driving;
   if (together)
     fail(ORR_INVALID,

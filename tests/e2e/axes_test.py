@@ -177,7 +177,12 @@ class Axes(unittest.TestCase):
     def test_refuses_what_cannot_be(self):
         two = shares(1).replace('axis "line"', 'axis("line", 2)')
         also = shares(1).replace("shares", "also").replace("line", "other")
+        over = ('strategy.define{ name = "mine", class = "approx", transform = function(draft) for _, p in '
+                'ipairs(draft:values "param") do if #p.dims == 2 then draft:place(p, "AXIS", 1) end end end }{}')
         for stack, ranks, words, text in [
+            *((f"{{ strategy.{axis}{{}}, {over.replace('AXIS', axis)} }}", 2, ("model=mlp",),
+               f"the ranks of axis '{axis}' train apart or exchange gradients of their own, and values are cut over it")
+              for axis in ("average", "topk")),
             (shares(1, 'draft:chunk("line", 2)'), 2, (), "the ranks of axis 'line' share the work on every sample"),
             (f"{{ {two}, {also} }}", 4, (),
              "values are cut over the axes 'other*line', which both deal the batch: cut them over one of them"),

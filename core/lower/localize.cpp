@@ -227,6 +227,16 @@ class Localizer {
     return to().pointwise(ORR_FN_INPUT, {next});
   }
 
+  // Of the sum `here`, or a summand of it, by its rank alone until more is said.
+  Total& add_total(ValueId here, ValueId origin) {
+    const Value& v = from_.value(origin);
+    Total& t = local_.totals.emplace_back();
+    t.partial = here, t.origin = origin;
+    t.whole = to().new_value(v.type, v.role == Role::grad ? Role::grad : Role::activation, v.name);
+    to().mutable_value(t.whole).site = v.site;
+    return t;
+  }
+
   // The whole of a sum over the batch.
   ValueId total_of(ValueId partial, bool early = false) {
     const Op& maker = maker_of(partial);
@@ -245,15 +255,10 @@ class Localizer {
     if (fresh && apart_.count(partial)) {
       at->second = join(partial, share);
     } else if (fresh) {
-      const Value& v = from_.value(partial);
-      at->second =
-          to().new_value(v.type, v.role == Role::grad ? Role::grad : Role::activation, v.name);
-      to().mutable_value(at->second).site = v.site;
-      Total t;
-      t.partial = value(partial), t.whole = at->second, t.origin = partial;
+      Total& t = add_total(value(partial), partial);
+      at->second = t.whole;
       t.axis = share.axis, t.nodes = share.nodes(), t.gathered = share.gathered;
       t.early = early ? group_.at(partial) : kNone;
-      local_.totals.push_back(std::move(t));
     }
     return at->second;
   }
@@ -354,14 +359,7 @@ class Localizer {
   // (check_gathered in lower/apply.cpp).
   ValueId join(ValueId partial, const Share& share) {
     std::vector<ValueId> nodes;
-    for (ValueId sum : apart_.at(partial)) {
-      Total t;
-      t.partial = sum, t.origin = partial;
-      t.whole = to().new_value(from_.type(partial), Role::activation);
-      to().mutable_value(t.whole).site = from_.value(partial).site;
-      nodes.push_back(t.whole);
-      local_.totals.push_back(std::move(t));
-    }
+    for (ValueId sum : apart_.at(partial)) nodes.push_back(add_total(sum, partial).whole);
     const ValueId here = build::tree(to(), std::move(nodes));
     if (spread_.size_of(share.axis) == 1) return here;
     const auto reduced = spread_.reduced.find(partial);

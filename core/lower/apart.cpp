@@ -16,7 +16,8 @@ namespace {
 
 class Separator {
  public:
-  Separator(Program& p, const Spread& spread) : p_(p), spread_(spread) {}
+  Separator(Program& p, const Spread& spread, int64_t leaves)
+      : p_(p), spread_(spread), with_samples_(count_with_samples(leaves)) {}
 
   void run() {
     std::vector<ValueId> updated, reported;
@@ -27,11 +28,38 @@ class Separator {
                             for_report = needed(reported, false);
     moved_.assign(from_.size(), kNone);
     for (size_t i = 0; i < from_.size(); ++i) emit(i, for_update[i], for_report[i]);
-    for (auto& [state, next] : p_.mutable_updates()) next = own(next);
+    p_.set_phase(Phase::update);
+    for (auto& [state, next] : p_.mutable_updates()) {
+      p_.set_site(p_.value(state).site);
+      next = unless_empty(own(next), state);
+    }
     for (auto& [name, id] : p_.mutable_outputs()) id = mean_of_apart(id);
   }
 
  private:
+  // The coordinates that train apart and get samples, which are the first: the leaves behind the
+  // last sample of a ragged batch are others'.
+  int count_with_samples(int64_t leaves) const {
+    const std::vector<int64_t> first = deal_leaves(leaves, spread_);
+    const int ranks = spread_.size_of(spread_.apart), inner = spread_.gradient_ranks();
+    const int64_t batch = p_.batch_size(), rows = (batch + leaves - 1) / leaves;
+    int n = ranks;
+    while (n > 1 && first[static_cast<size_t>((n - 1) * inner)] * rows >= batch) --n;
+    return n;
+  }
+
+  // On a coordinate without samples, whose means are of nothing: `otherwise`.
+  ValueId unless_empty(ValueId v, Operand otherwise) {
+    if (with_samples_ == spread_.size_of(spread_.apart)) return v;
+    if (has_samples_ == kNone) {
+      const int64_t ranks = spread_.size_of(spread_.apart);
+      const ValueId me = p_.add1(
+          "coordinate", {}, {{"axis", spread_.apart}, {"ranks", ranks}, {"apart", int64_t{1}}});
+      has_samples_ = p_.pointwise(ORR_FN_LT, {me, Operand::number(with_samples_)});
+    }
+    return p_.pointwise(ORR_FN_SELECT, {has_samples_, v, otherwise});
+  }
+
   // The ops that these values are made by; what an update is made of is no report's unless asked.
   std::vector<char> needed(std::vector<ValueId> todo, bool of_updates) const {
     std::vector<char> found(from_.size());
@@ -90,10 +118,10 @@ class Separator {
 
   ValueId mean_of_apart(ValueId v) {
     if (own(v) != v || !own_.count(v)) return v;
-    p_.set_phase(Phase::update);
     p_.set_site(p_.value(v).site);
-    const ValueId sum = p_.add1("all_reduce", {v}, {{"axis", spread_.apart}, {"cause", cause()}});
-    return p_.pointwise(ORR_FN_MUL, {sum, Operand::number(1.0 / spread_.size_of(spread_.apart))});
+    const ValueId sum = p_.add1("all_reduce", {unless_empty(v, Operand::number(0))},
+                                {{"axis", spread_.apart}, {"cause", cause()}});
+    return p_.pointwise(ORR_FN_MUL, {sum, Operand::number(1.0 / with_samples_)});
   }
 
   std::string cause() const {
@@ -104,6 +132,8 @@ class Separator {
 
   Program& p_;
   const Spread& spread_;
+  int with_samples_;
+  ValueId has_samples_ = kNone;
   std::vector<Op> from_;
   std::vector<OpId> moved_;
   std::map<ValueId, ValueId> own_;
@@ -111,7 +141,9 @@ class Separator {
 
 }  // namespace
 
-void sum_apart(Program& p, const Spread& spread) { Separator(p, spread).run(); }
+void sum_apart(Program& p, const Spread& spread, int64_t leaves) {
+  Separator(p, spread, leaves).run();
+}
 
 static ValueId one_value(Program& p, ValueId v) {
   const State& s = *p.value(v).state;

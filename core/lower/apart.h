@@ -15,8 +15,9 @@ namespace orrery {
 // Completes every sum over the batch that an update is made of over `spread.gradient_axis()` alone,
 // by the text attribute "among" of the op that sums (lower/localize.h). What a step reports stays
 // the mean over all ranks; of values of the update, such as a gradient's norm, the mean of the
-// ranks' own.
-void sum_apart(Program& p, const Spread& spread);
+// ranks' own. A coordinate of `spread.apart` that gets none of the samples changes none of its
+// states, and no such mean counts it.
+void sum_apart(Program& p, const Spread& spread, int64_t leaves);
 
 // Lets a program that updates nothing read one value of every state that varies but for those that
 // are `alike` on all ranks: made of the coordinates' as State::leave says, anew each time.

@@ -237,7 +237,7 @@ void complete_step(Program& p, Spread& spread, int64_t leaves, bool training,
       if (op.phase == Phase::update) op.stage = static_cast<int32_t>(spread.chunk_at.size()) - 1;
     complete_sums(p);
   }
-  if (!spread.apart.empty()) sum_apart(p, spread);
+  if (!spread.apart.empty()) sum_apart(p, spread, leaves);
   if (spread.driving.on()) write_driven(p, spread, leaves, measured.gradients);
   if (spread.idle > 0 && spread.sliced)
     fail(ORR_INVALID,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collects the totals of a step into buckets (design sections 5 and 8): in the order in which they
-// are complete, of one dtype, up to the size that the strategy asked for. A rank with one tree node
-// computes straight into the bucket; with several, a copy puts node after node. In slices the
-// bucket is the stack of the nodes that wait (lower/slices.h): every slice computes straight into
-// its top.
+// Collects the totals of a step into buckets (docs/design.md, "Sums in canonical order"): in the
+// order in which they are complete, of one dtype, up to the size that the strategy asked for. A
+// rank with one tree node computes straight into the bucket; with several, a copy puts node after
+// node. In slices the bucket is the stack of the nodes that wait (lower/slices.h): every slice
+// computes straight into its top.
 
 #include <algorithm>
 #include <map>

@@ -129,9 +129,6 @@ class Reader {
 
 void read_copies(Program& p, const Spread& spread) {
   if (spread.sharded.empty()) return;
-  // An evaluation would look for parameters that only the update reads on other stages than the
-  // step has them on, once they are cut over other axes as well.
-  if (!spread.pipe_axis.empty() && !spread.placed.empty()) return;
   Reader(p, spread).run();
   update_copies(p);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How a value lies over the ranks of one mesh axis, and the ops that move it from one such layout
-// to another (design section 3, "placement").
+// to another (docs/design.md, "Placements and axes").
 #pragma once
 
 #include <string>

@@ -61,6 +61,7 @@ void ParamGather::hold(const Unit& unit) {
     ValueId held = to_.new_value(whole.type, whole.role, whole.name);
     Value& v = to_.mutable_value(held);
     v.state = whole.state, v.part = whole.part, v.tier = whole.tier, v.site = whole.site;
+    v.varying = whole.varying;
     cut_value(v, unit.shards[m][me], unit.shards[m][me + 1]);
     Value& gathered = to_.mutable_value(param);
     gathered.state = nullptr, gathered.part = {}, gathered.tier = Tier::device,

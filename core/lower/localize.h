@@ -87,8 +87,8 @@ bool is_awaited(const Op& op);
 LocalProgram localize(const Program& logical, const Leaves& leaves, const Spread& spread,
                       const std::vector<int64_t>& dealt, int rank);
 
-// Joins chains of pointwise ops into single ones (design section 4). Bits do not change: every
-// instruction keeps its own rounding.
+// Joins chains of pointwise ops into single ones (docs/design.md, "A program"). Bits do not change:
+// every instruction keeps its own rounding.
 void fuse_pointwise(LocalProgram& local);
 
 }  // namespace orrery

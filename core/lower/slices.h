@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rank's leaves one after another (design section 5): the order of a step in cells, and where the
-// tree nodes of sums over the batch wait for their right neighbours.
+// A rank's leaves one after another (docs/design.md, "Lowering"): the order of a step in cells, and
+// where the tree nodes of sums over the batch wait for their right neighbours.
 #pragma once
 
 #include <cstdint>

@@ -204,8 +204,11 @@ class Splitter {
   void drop_foreign() {
     std::erase_if(to_.mutable_updates(),
                   [&](auto& update) { return !homes_.homes().at(update.first).test(me_); });
-    for (auto& [v, ranks] : homes_.homes())
+    for (auto& [v, ranks] : homes_.homes()) {
       if (ranks.any() && !ranks.test(me_)) to_.mutable_value(v).part = {{}, 0, 0};  // nothing
+      if (ranks.none() && value(v).role == Role::state)
+        to_.mutable_value(v).state = nullptr;  // nobody reads it: others say where it lies
+    }
   }
 
   const Program& from_;

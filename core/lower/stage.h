@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers on ranks (design section 5): every op of a step belongs to a chunk of the model
+// Layers on ranks (docs/design.md, "Lowering"): every op of a step belongs to a chunk of the model
 // (Op::stage), every chunk to a coordinate of an axis; values that cross become messages.
 #pragma once
 

@@ -68,12 +68,23 @@ void StageHomes::find_early() {
 }
 
 // A periodic program has what the step has where that has it, a strategy's own states beside their
-// parameters.
+// parameters; an evaluation has everything where programs that are compiled already have it, which
+// may read it where it does not. Parameters lie where their compute copies do.
 void StageHomes::find_held() {
+  std::map<const State*, Ranks> copies;
   for (auto& [v, ranks] : homes_)
-    for (const std::string& name : {value(v).name, value(v).state->beside})
+    if (const State* param = value(v).state->copy_of) copies[param] = ranks;
+  for (auto& [v, ranks] : homes_) {
+    const State& s = *value(v).state;
+    if (auto copy = copies.find(&s); copy != copies.end()) ranks |= copy->second;
+    for (const std::string& name : {value(v).name, s.beside})
       if (auto at = spread_.held_at.find(name); at != spread_.held_at.end() && ranks.none())
         for (int rank : at->second) ranks.set(static_cast<size_t>(rank));
+    if (!s.bound || !from_.updates().empty()) continue;
+    for (int rank = 0; rank < spread_.world; ++rank)
+      if (s.parts.empty() || s.parts[static_cast<size_t>(rank)].type(s.type).elements() > 0)
+        ranks.set(static_cast<size_t>(spread_.coordinate(spread_.pipe_axis, rank)));
+  }
 }
 
 const ValueId* StageHomes::partial_input(const Op& op) const {

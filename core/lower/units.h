@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which piece of which parameter belongs to which rank (design section 6: flat blocks and
-// whole-tensor owners). Parameters of a unit travel together; their concatenation, in the natural
-// order of their names, is cut into pieces of about equal size. Inside a tensor a cut lies on a
-// multiple of ORR_SUM_BLOCK elements, so that block sums are the same on any number of ranks.
+// Which piece of which parameter belongs to which rank: flat pieces or whole tensors
+// (docs/design.md, "Placements and axes"). Parameters of a unit travel together; their
+// concatenation, in the natural order of their names, is cut into pieces of about equal size.
+// Inside a tensor a cut lies on a multiple of ORR_SUM_BLOCK elements, so that block sums are the
+// same on any number of ranks.
 #pragma once
 
 #include <string>

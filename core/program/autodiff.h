@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reverse-mode differentiation of a program, as ops of the same program (design section 4).
+// Reverse-mode differentiation of a program, as ops of the same program
+// (docs/design.md, "Derivatives and the update").
 #pragma once
 
 #include <vector>

@@ -4,11 +4,11 @@
 // after lowering, the local program of one rank. Ops are appended in execution order; values are
 // defined once.
 //
-// Time. The batch dim of a step is cut into microbatches, the leaves (design section 8). While ops
-// are added, every value gets its relation to that axis: `Batch::none` (the same for all leaves),
-// `sharded` (dim `batch_dim` runs over the batch), `partial` (a sum over the batch, one summand per
-// leaf) or `mean` (what is made of sums over the batch and is no such sum itself, so that it is
-// known only when all leaves are done). How ops pass relations on stands in program/relate.h.
+// Time. The batch dim of a step is cut into microbatches, the leaves (docs/design.md, "A program").
+// While ops are added, every value gets its relation to that axis: `Batch::none` (the same for all
+// leaves), `sharded` (dim `batch_dim` runs over the batch), `partial` (a sum over the batch, one
+// summand per leaf) or `mean` (what is made of sums over the batch and is no such sum itself, so
+// that it is known only when all leaves are done). How ops pass relations on: program/relate.h.
 // Samples may read such a value once it is completed within the pass (Program::completed).
 #pragma once
 
@@ -168,7 +168,7 @@ class Program {
   int64_t batch_size() const { return batch_size_; }  // 0 before the first batch_input
   // The weight of every sample: f32 [batch], 1, or 0 for padding. Made on first use.
   ValueId batch_weight();
-  // The next RNG id of this region: hash of stream, module path and ordinal (design section 4).
+  // The next RNG id of this region: hash of stream, module path and ordinal.
   int64_t next_rng_id();
   // Programs of different streams draw different numbers, variants of one program the same.
   void set_stream(const std::string& stream) { stream_ = stream; }

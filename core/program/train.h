@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A loss made into a training step: gradients, their totals over the batch, one division by the
-// summed weight, global-norm clipping, the optimizer's update (design sections 4 and 8). All L1.
+// A loss made into a training step (docs/design.md, "Derivatives and the update"): gradients, their
+// totals over the batch, one division by the summed weight, clipping, the optimizer's update. L1.
 #pragma once
 
 #include <functional>

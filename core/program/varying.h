@@ -10,7 +10,8 @@
 
 namespace orrery {
 
-// Gives the outputs of an op the axes on which they vary.
+// Gives the outputs of an op the axes on which they vary. What a step computes where ranks train
+// apart is each rank's own and not said to vary, nor is what an op with int "apart" = 1 makes.
 void relate_to_axes(Program& p, const Op& op);
 
 // Throws Error that names both lines if v varies on an axis on which `use`, such as "the loss" or

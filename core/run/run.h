@@ -89,7 +89,7 @@ class Run {
   // to save and whenever states are read.
   virtual bool in_step() const = 0;
 
-  // A directory checkpoint (design section 9): parameters, optimizer state, step count, and the
+  // A directory checkpoint (store/checkpoint.h): parameters, optimizer state, step count, and the
   // caller's `extra` (data position and the like, as text). Collective.
   virtual void save(const std::string& directory, const std::string& extra) = 0;
   virtual std::string load(const std::string& directory) = 0;  // returns `extra`

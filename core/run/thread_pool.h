@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The process's one pool of compute threads. Workers are pinned, spin for a bounded time and then
-// sleep on a futex (anchors: a futex wake costs 30-70 us, endless spinning ruins shared machines).
+// sleep on a futex (a futex wake costs 30-70 us, endless spinning ruins shared machines).
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A checkpoint is a directory (design section 9): safetensors files with parameters by name and
-// with every other state, and checkpoint.json, the manifest: step, seed, microbatches, the caller's
-// text, and the names and xxh3 of the files. A crash leaves the old one or the new one
-// (checkpoint_directory.h).
+// A checkpoint is a directory (docs/design.md, "Running and failing"): safetensors files with
+// parameters by name and with every other state, and checkpoint.json, the manifest: step, seed,
+// microbatches, the caller's text, and the names and xxh3 of the files. A crash leaves the old one
+// or the new one (checkpoint_directory.h).
 #pragma once
 
 #include <map>

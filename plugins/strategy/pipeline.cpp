@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Pipeline parallelism: the model is dealt to stages, microbatches flow through them. EXACT, in
-// every schedule: the order in time of microbatches is not the order of their sums (design section
-// 8).
+// every schedule: the order in time of microbatches is not the order of their sums
+// (docs/design.md, "Sums in canonical order").
 //
 //   gpipe        all forward, then all backward; bubble (p-1)/(m+p-1)       Huang et al. 2019
 //   1f1b         alternates once filled; the same bubble, at most p alive   Narayanan et al. 2019

@@ -32,10 +32,15 @@ class Average(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def run_stack(self, stack, ranks, *words, clip="1e9"):
+    def run_stack(self, stack, ranks, *words, clip="1e9", part=None):
         script = self.folder / "script.lua"
         template = (HERE / "strategies.lua").read_text()
-        script.write_text(template.replace("STACK", stack).replace("clip = 0.5", f"clip = {clip}"))
+        source = template.replace("STACK", stack).replace("clip = 0.5", f"clip = {clip}")
+        if part:  # (first, samples) of each batch
+            begin = "local skip = math.max(args.half - 1, 0) * rows"
+            self.assertIn(begin, source)
+            source = source.replace(begin, "local skip = %d; rows = %d" % part)
+        script.write_text(source)
         return orrery("run", "-n", ranks, script, "model=mlp", *words)
 
     def trained(self, stack, ranks, *words, name="ck"):
@@ -85,6 +90,33 @@ class Average(unittest.TestCase):
         ck, one = tensors(self.folder / "ck"), tensors(self.folder / "one")
         mean = array.array("f", ((a + b) / 2 for a, b in zip(ck["a.weight@0"], ck["a.weight@1"])))
         self.assertEqual(one["a.weight"], mean)
+
+    def test_a_rank_without_a_sample_skips_the_step(self):
+        """Of the ragged batch of step 9, 12 samples in leaves of two, the last of four ranks gets none."""
+        for optimizer, states in (("adamw", "true"), ("sgd", "false")):
+            with self.subTest(optimizer=optimizer):
+                stack, words = ALONE % (8, states), (f"optimizer={optimizer}", "batch=15", "eval=false")
+                self.trained(stack, 4, *words, "stop=8", name="before")
+                loss = self.trained(stack, 4, *words, "steps=9", name="after")[-1]
+                # All have the same weights before it: the loss is that of one process.
+                [alone] = self.trained("nil", 1, *words, "steps=9", f"load={self.folder / 'before'}", name="alone")
+                self.assertAlmostEqual(loss, alone, delta=1e-6 * alone)
+                for file in ("model", "optimizer") if optimizer == "adamw" else ("model",):
+                    before, after = (tensors(self.folder / name, file) for name in ("before", "after"))
+                    for name, values in after.items():
+                        same = values == before[name if name in before else name.split("@")[0]]
+                        self.assertEqual(same, name.endswith("@3"), name)
+
+    def test_the_norm_is_the_mean_of_those_with_samples(self):
+        def norm(stack, ranks, *words, part=None):
+            done = self.run_stack(stack, ranks, *words, "eval=false", part=part)
+            self.assertEqual(done.code, 0, done.err)
+            return float(re.findall(r"norm (\S+)$", done.out, re.MULTILINE)[-1])
+        self.run_stack(ALONE % (8, "false"), 4, "optimizer=sgd", "batch=15", "stop=8", f"save={self.folder / 'at'}")
+        words = ("optimizer=sgd", "batch=15", f"load={self.folder / 'at'}", "steps=9")
+        norms = [norm("nil", 1, *words, "microbatches=1", part=part) for part in ((0, 4), (4, 4), (8, 4))]
+        mean = sum(norms) / 3
+        self.assertAlmostEqual(norm(ALONE % (8, "false"), 4, *words), mean, delta=1e-5 * mean)
 
     def test_bad_options(self):
         done = self.run_stack("{ strategy.average{ every = 0 } }", 2)

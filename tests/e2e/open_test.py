@@ -231,6 +231,12 @@ class Open(LinearCase):
                 ("{ strategy.diloco{ size = 2, every = 3 }, strategy.data{}, strategy.zero{ stage = 3 } }", 4,
                  "{ strategy.diloco{ every = 3 } }", 2),
                 ("{ strategy.diloco{ size = 2, every = 3 }, strategy.pipeline{} }", 4, "{ strategy.diloco{ every = 3 } }", 2),
+                # The last of four gets no sample of the last two batches.
+                ("{ strategy.diloco{ size = 4, every = 3 }, strategy.data{}, strategy.zero{} }", 8,
+                 "{ strategy.diloco{ every = 3 } }", 4),
+                ("{ strategy.gossip{ size = 4 }, strategy.data{}, strategy.zero{ stage = 3 }, strategy.precision{} }", 8,
+                 "{ strategy.gossip{}, strategy.precision{} }", 4),
+                ("{ strategy.average{ size = 4, every = 3 }, strategy.pipeline{} }", 8, "{ strategy.average{ every = 3 } }", 4),
                 ("{ strategy.gossip{ size = 2, every = 3 }, strategy.pipeline{ size = 2, schedule = 'zb1' } }", 4,
                  "{ strategy.gossip{ every = 3 } }", 2),
                 ("{ strategy.easgd{ size = 2, every = 3 }, strategy.tensor{ chunks = 4 } }", 4,

@@ -17,6 +17,7 @@ LOW = "strategy.precision{}"
 F16 = 'strategy.precision{ compute = "f16", loss_scale = 1024 }'
 WIDE = 'strategy.precision{ wire = "f32" }'
 NARROW = 'strategy.precision{ compute = "f32", wire = "bf16" }'
+THREE = "strategy.tensor{ size = 2, chunks = 2 }, strategy.pipeline{ size = 2 }, strategy.data{}"
 STACKS = [
     (2, f"{{ strategy.data{{}}, {LOW} }}"),
     (3, f"{{ {LOW}, strategy.data{{}} }}"),
@@ -128,16 +129,20 @@ class Precision(unittest.TestCase):
                 with self.subTest(stage=stage, words=words):
                     stack = f"{{ strategy.data{{}}, strategy.zero{{ stage = {stage} }}, {LOW} }}"
                     self.assertEqual(lines(ranks, stack, *words), alone)
+            alone = lines(1, f"{{ strategy.tensor{{ size = 1, chunks = 2 }}, {LOW} }}", *words)
+            for stage in (1, 3):
+                with self.subTest("three axes", stage=stage, words=words):
+                    zero = f"strategy.zero{{ stage = {stage} }}"
+                    self.assertEqual(lines(8, f"{{ {THREE}, {zero}, {LOW} }}", *words), alone)
 
-    def test_an_evaluation_beside_three_axes(self):
-        """What the update alone reads stays where the step has it."""
-        script = pathlib.Path(self.folder.name) / "three.lua"
-        cuts = "strategy.tensor{ size = 2 }, strategy.pipeline{ size = 2 }, strategy.data{}, strategy.zero{}"
-        stack = f"{{ {cuts}, {LOW} }}"
-        script.write_text((HERE / "strategies.lua").read_text().replace("strategy = STACK", f"strategy = {stack}"))
-        done = orrery("run", "-n", 8, script, "steps=2")
-        self.assertEqual(done.code, 0, done.err)
-        self.assertRegex(done.out, r"(?m)^eval \d")
+    def test_copies_beside_three_axes(self):
+        """The parameters of this model that one stage reads, all but the tied one, lie in pieces."""
+        plan = self.start("plan", f"{{ {THREE}, strategy.zero{{}}, {LOW} }}", 8)
+        for name, least, most in (("parameter", 2, 3), ("compute copy", 1.5, 2)):
+            found = re.findall(rf"^  ledger .*?([\d.]+) {name} ", plan, re.MULTILINE)
+            self.assertEqual(len(found), 4)
+            for each in map(float, found):
+                self.assertTrue(least <= each <= most, f"{each} {name}")
 
     def test_gradients_travel_in_the_dtype_of_the_wire(self):
         for how, dtype, others in ((LOW, "bf16", {"f32"}), (WIDE, "f32", set()), (NARROW, "bf16", {"f32"})):

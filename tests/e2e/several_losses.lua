@@ -1,12 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- Losses and results that layers of several stages have a part in, and penalties on weights of any stage: prints
--- a digest of each.
+-- an evaluation and a digest of each.
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
-local args = orrery.args { schedule = "1f1b", stages = 0, zero = 0, precision = false }
+local args = orrery.args { schedule = "1f1b", stages = 0, zero = 0, tensor = 0, precision = false }
 
 local stack = { strategy.pipeline { schedule = args.schedule, size = args.stages }, strategy.data {} }
+if args.tensor > 0 then table.insert(stack, 1, strategy.tensor { size = args.tensor, chunks = 2 }) end
 if args.zero > 0 then stack[#stack + 1] = strategy.zero { stage = args.zero } end
 if args.precision then stack[#stack + 1] = strategy.precision {} end
 
@@ -33,17 +34,22 @@ local losses = {
     stat:update(stat * 0.9 + h[1]:mean(1) * 0.1)
     return main
   end },
+  { "a running mean of two stages", function(main, h, _, stat, last)
+    last:update(last * 0.9 + stat * h[4]:mean())
+    stat:update(stat * 0.9 + h[1]:mean(1) * 0.1)
+    return main + 0.1 * squares(h[1] * stat) + 0.1 * squares(h[4]) * last:sum()
+  end },
 }
 
 for _, case in ipairs(losses) do
   local name, loss = case[1], case[2]
   orrery.seed(1)
   local l = { nn.linear(3, 8), nn.linear(8, 8), nn.linear(8, 8), nn.linear(8, 2) }
-  local model = { layers = l, stat = orrery.buffer { 8 } }
+  local model = { layers = l, stat = orrery.buffer({ 8 }, { init = 0.1 }), last = orrery.buffer { 8 } }
   local run = orrery.compile(function(batch)
     local h = { [0] = batch.x }
     for k = 1, 4 do h[k] = l[k](h[k - 1]):tanh() end
-    return loss(squares(h[4] - batch.y), h, l, model.stat)
+    return loss(squares(h[4] - batch.y), h, l, model.stat, model.last)
   end, {
     params = model, microbatches = 6, clip = 1, optimizer = optim.adamw { lr = 0.01 },
     strategy = stack,
@@ -53,5 +59,6 @@ for _, case in ipairs(losses) do
     for _, key in ipairs(result:names()) do line[#line + 1] = ("%s %.9g"):format(key, result:get(key)) end
     orrery.log("%s: %s", name, table.concat(line, " "))
   end
+  orrery.log("%s: eval %.9g", name, run:eval { x = orrery.tensor(x, "f32"), y = orrery.tensor(y, "f32") }:mean())
   orrery.log("%s: %s", name, orrery.digest(model))
 end

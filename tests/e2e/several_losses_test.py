@@ -16,7 +16,7 @@ class SeveralLosses(unittest.TestCase):
             with self.subTest(ranks=ranks, options=options):
                 done = orrery("run", "-n", ranks, HERE / "several_losses.lua", *options)
                 self.assertEqual(done.code, 0, done.err)
-                self.assertEqual(len(done.out.splitlines()), 8 * 4)
+                self.assertEqual(len(done.out.splitlines()), 9 * 5)
                 expected = expected or done.out
                 self.assertEqual(done.out, expected)
 
@@ -27,6 +27,12 @@ class SeveralLosses(unittest.TestCase):
     def test_equal_in_mixed_precision(self):
         self.equal([(1, "precision=true"), (4, "precision=true", "stages=2", "zero=1"),
                     (4, "precision=true", "stages=2", "zero=3")])
+
+    def test_equal_beside_values_that_are_placed(self):
+        """An evaluation finds buffers, and parameters that the update alone reads, where the step has them."""
+        self.equal([(1, "tensor=1"), (4, "tensor=2", "stages=2"), (8, "tensor=2", "stages=2", "zero=3")])
+        self.equal([(1, "precision=true", "tensor=1"), (8, "precision=true", "tensor=2", "stages=2", "zero=1"),
+                    (8, "precision=true", "tensor=2", "stages=2", "zero=3")])
 
 
 if __name__ == "__main__":

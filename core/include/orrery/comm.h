@@ -34,10 +34,10 @@ enum {
   ORR_COLL_SEND = 7,       /* count to peer, tag */
   ORR_COLL_RECV = 8,       /* count from peer, tag */
   ORR_COLL_REDUCE = 9,     /* count to root */
-  /* Tree all-reduce (design section 8), optional, sums only. `send` holds this rank's maximal nodes
-   * of the leaves [leaf_first[rank], leaf_first[rank+1]) out of leaf_first[size], one after
-   * another, `count` elements each (ops.h, LEAVES); recv gets the root of the tree. A rank may own
-   * no leaf. In place: recv is the first node's place; a rank without leaves only receives. */
+  /* Tree all-reduce (ops.h, LEAVES), optional, sums only. `send` holds this rank's maximal nodes of
+   * the leaves [leaf_first[rank], leaf_first[rank+1]) out of leaf_first[size], one after another,
+   * `count` elements each; recv gets the root of the tree. A rank may own no leaf. In place: recv
+   * is the first node's place; a rank without leaves only receives. */
   ORR_COLL_TREE_ALL_REDUCE = 10,
   /* The same tree, optional, of which rank r receives the elements [recv_counts[r], recv_counts[r]
    * + counts[r]) alone; slices are disjoint and may leave elements out. In place: recv is the

@@ -166,9 +166,9 @@ enum {
   ORR_FN_SELECT    /* BOOL a ? b : c */
 };
 
-/* The uniform random number of design section 4: Philox 4x32-10 (Salmon et al., SC'11), key = seed
- * (low, high word), counter = (e/4 low, e/4 high, id, step), word e%4 of the result; the number is
- * its upper 24 bits times 2^-24. */
+/* The uniform random number of element e: Philox 4x32-10 (Salmon et al., SC'11), key = seed (low,
+ * high word), counter = (e/4 low, e/4 high, id, step), word e%4 of the result; the number is its
+ * upper 24 bits times 2^-24. */
 ORR_ANYWHERE void orr_philox_words(uint64_t seed, uint32_t id, uint32_t step, uint64_t quad,
                                    uint32_t word[4]) { /* of the elements 4*quad, ... */
   uint32_t c0 = (uint32_t)quad, c1 = (uint32_t)(quad >> 32), c2 = id, c3 = step;

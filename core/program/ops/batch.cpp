@@ -41,7 +41,7 @@ Sharding elementwise(const OpArgs& args, const std::vector<Type>& out) {
   return s;
 }
 
-// Unnormalised (design section 4): the one division by the summed weight comes at the end.
+// Unnormalised: the one division by the summed weight comes at the end (program/train.h).
 void mean_gradient(Gradient& g, const Op& op) {
   if (g.wanted(op.in[1]))
     g.p.fail_here(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The adds of host backends, and how the operands of a reduction become one: left to right in rank
-// order, or along the binary tree over the leaves (design section 8). The order is a property of
+// order, or along the binary tree over the leaves (ops.h, LEAVES). The order is a property of
 // the operation, never of the way the bytes take: every backend that folds by this gives the same
 // bits.
 //

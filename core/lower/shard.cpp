@@ -96,15 +96,21 @@ class Sharder {
 
   // Whether forward reads it: it is whole then, or gathered, and its new value travels.
   bool is_read(ValueId v) const {
-    return std::any_of(units_.begin(), units_.end(), [&](const Unit& u) {
-      return std::find(u.read.begin(), u.read.end(), v) != u.read.end();
-    });
+    return std::any_of(units_.begin(), units_.end(), [&](const Unit& u) { return reads(u, v); });
+  }
+  static bool reads(const Unit& u, ValueId v) {
+    return std::find(u.read.begin(), u.read.end(), v) != u.read.end();
+  }
+  // Whether every rank has all of what forward reads.
+  bool is_replicated(ValueId v) const {
+    return std::any_of(units_.begin(), units_.end(),
+                       [&](const Unit& u) { return u.how.what < ORR_SHARD_PARAM && reads(u, v); });
   }
 
   // -- the update
   // ------------------------------------------------------------------------------------
   bool gathers(const Op& op) const {
-    return reads_whole(from_, op) &&
+    return chains_.reads_whole(op) &&
            std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return chains_.of(v); });
   }
 
@@ -117,7 +123,8 @@ class Sharder {
       const Op& op = from_.ops()[i];
       if (op.phase != Phase::update) continue;
       for (ValueId v : op.in) round_of_[i] = std::max(round_of_[i], ready[at(v)]);
-      if (is_exchange(op.kind)) message = round_of_[i] = std::max(round_of_[i], message);
+      if (is_exchange(op.kind))
+        round_of_[i] = std::max(round_of_[i], message), message = round_of_[i] + gathers(op);
       for (ValueId v : op.out) ready[at(v)] = round_of_[i] + gathers(op);
       last_round_ = std::max(last_round_, round_of_[i]);
     }
@@ -187,8 +194,9 @@ class Sharder {
 
   // Chains of several parameters have one owner, whatever their sizes.
   Dims pieces_of(ValueId v, const Chain& c) const {
-    const Dims& cuts = unit_of(c).pieces[c.member];
-    int64_t n = from_.type(v).elements();
+    return cut_as(unit_of(c).pieces[c.member], from_.type(v).elements());
+  }
+  static Dims cut_as(const Dims& cuts, int64_t n) {
     return n == cuts.back() ? cuts : cut_alike(cuts, n);
   }
 
@@ -231,15 +239,28 @@ class Sharder {
   // This rank's piece of a tensor, flat; a view if the whole is here. REQUIRES: it has one.
   ValueId piece(ValueId v, const Chain& c) {
     if (auto found = pieces_.find(v); found != pieces_.end()) return found->second;
-    Range r = mine(c);
-    ValueId now = whole(v);
-    if (to_.value(now).state && to_.type(now) != from_.type(v)) return pieces_[v] = now;
-    ValueId flat = build::reshape(to_, now, {from_.type(v).elements()});
-    return pieces_[v] = build::slice(to_, flat, 0, r.begin, r.end);
+    const ValueId now = whole(v);
+    if (to_.value(now).state && to_.type(now) != from_.type(v)) return now;
+    return slice_of(now, c);
   }
 
-  // This rank's part of a chain's tensor, in whatever shape; kNone if it has none.
+  ValueId slice_of(ValueId all, const Chain& c) {
+    auto [at, fresh] = slices_.try_emplace({all, c.cuts}, kNone);
+    if (fresh) {
+      const ValueId flat = build::reshape(to_, all, {to_.type(all).elements()});
+      at->second = build::slice(to_, flat, 0, mine(c).begin, mine(c).end);
+    }
+    return at->second;
+  }
+
+  // This rank's part, by a chain, of any tensor, in whatever shape; kNone if it has none.
   ValueId part(ValueId v, const Chain& c) {
+    const Chain* its = chains_.of(v);
+    if (its && *its->cuts != *c.cuts) {
+      const ValueId all = gathered(v, *its);
+      if (mine(c).size() == 0) return kNone;
+      return is_all(mine(c), *c.cuts) ? all : slice_of(all, c);
+    }
     if (mine(c).size() == 0) return kNone;
     if (auto found = pieces_.find(v); found != pieces_.end()) return found->second;
     return is_all(mine(c), *c.cuts) ? whole(v) : piece(v, c);
@@ -270,7 +291,7 @@ class Sharder {
     for (auto& [key, members] : groups) reduce_together(members);
   }
 
-  // An op that reads tensors in another order than that of their pieces.
+  // An op that reads more of its tensors than pieces that lie alike.
   void read_whole(const Op& op) {
     to_.set_site(op.site);
     Op copy = op;
@@ -279,14 +300,16 @@ class Sharder {
     to_.append(std::move(copy));
   }
 
+  // All of a chain's tensor, on all ranks.
   ValueId gathered(ValueId v, const Chain& c) {
+    if (is_replicated(v)) return whole(v);
     auto [at, fresh] = gathered_.try_emplace(v, kNone);
     if (fresh) {
       const ValueId own = part(v, c);
       const Unit& unit = unit_of(c);
       at->second =
-          gather_pieces(to_, own, from_.type(v), *c.cuts, spread_.coordinate(unit.how.axis, rank_),
-                        unit.how.axis, unit.how.cause);
+          gather_pieces(to_, own, from_.type(v), cut_as(*c.cuts, from_.type(v).elements()),
+                        spread_.coordinate(unit.how.axis, rank_), unit.how.axis, unit.how.cause);
     }
     return at->second;
   }
@@ -359,7 +382,7 @@ class Sharder {
     for (auto& [state, next] : from_.updates()) {
       const Chain* c = chains_.of(state);
       if (!c) {
-        to_.update(state, next);
+        to_.update(state, chains_.of(next) ? gathered(next, *chains_.of(next)) : whole(next));
         continue;
       }
       for (size_t u = 0; u < units_.size(); ++u) {
@@ -409,7 +432,8 @@ class Sharder {
   Program to_;
   std::map<ValueId, ValueId>
       held_;  // parameter -> what of it this rank holds, where it is in pieces
-  std::map<ValueId, ValueId> pieces_;    // tensor of a chain -> this rank's piece
+  std::map<ValueId, ValueId> pieces_;  // tensor of a chain -> this rank's piece
+  std::map<std::pair<ValueId, const Dims*>, ValueId> slices_;  // of what all ranks have
   std::map<ValueId, ValueId> gathered_;  // tensor of a chain -> all of it, for the update
   std::map<std::pair<size_t, size_t>, int64_t> uses_;
   std::vector<int> round_of_;

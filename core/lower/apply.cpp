@@ -190,7 +190,6 @@ void write_rounds(const Program& step, const Spread& spread, Periodic& one) {
     update_copies(p);
     tell_states(p, "");
     group_collectives(p);
-    gather_for_rigid(p, spread);
     one.rounds.push_back(std::make_shared<const Program>(std::move(p)));
   }
   one.write = nullptr;
@@ -249,7 +248,7 @@ void complete_step(Program& p, Spread& spread, int64_t leaves, bool training,
   read_copies(p, spread);
   tell_states(p, spread.apart);
   group_collectives(p);
-  if (!spread.exchanges.empty()) keep_exchanged_whole(p, spread), gather_for_rigid(p, spread);
+  if (!spread.exchanges.empty()) keep_exchanged_whole(p, spread);
   if (!spread.pipe_axis.empty() && !spread.periodic.empty()) note_homes(p, spread);
   for (Periodic& one : spread.periodic) write_rounds(p, spread, one);
   spread.exchanges.clear();

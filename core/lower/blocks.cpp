@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lower/blocks.h"
 
+#include <orrery/ops.h>
+
+#include "program/build.h"
+
 namespace orrery {
 
 bool adds_up(const Op& reduce) { return attr_text(reduce.attrs, "fn", "").starts_with("sum"); }
 
-ValueId reduce_from(Program& p, const Op& op, ValueId x, int64_t begin, int32_t dtype) {
+static ValueId reduce_from(Program& p, const Op& op, ValueId x, int64_t begin, int32_t dtype) {
   Op r;
   r.kind = "reduce", r.phase = Phase::update, r.site = op.site;
   Dims dims = p.type(x).dims;
@@ -16,6 +20,22 @@ ValueId reduce_from(Program& p, const Op& op, ValueId x, int64_t begin, int32_t 
   ValueId out = r.out[0];
   p.append(std::move(r));
   return out;
+}
+
+std::vector<ValueId> reduce_blocks(Program& p, const Op& op, ValueId x, bool each, int32_t dtype) {
+  if (!each) return {build::reshape(p, reduce_from(p, op, x, 0, dtype), {1})};
+  const int64_t n = p.type(x).elements(), body = n / ORR_SUM_BLOCK * ORR_SUM_BLOCK;
+  std::vector<ValueId> results;
+  if (body > 0) {
+    const ValueId rows =
+        build::reshape(p, build::slice(p, x, 0, 0, body), {body / ORR_SUM_BLOCK, ORR_SUM_BLOCK});
+    results.push_back(reduce_from(p, op, rows, 1, dtype));
+  }
+  if (body < n) {
+    const ValueId rest = reduce_from(p, op, build::slice(p, x, 0, body, n), 0, dtype);
+    results.push_back(build::reshape(p, rest, {1}));
+  }
+  return results;
 }
 
 void combine_blocks(Program& p, const Op& op, ValueId blocks) {

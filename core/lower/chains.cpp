@@ -6,111 +6,158 @@
 #include <numeric>
 #include <set>
 
-#include "base/error.h"
 #include "program/state.h"
 
 namespace orrery {
-namespace {
 
-// Joins the tensors of the update that one op reads and writes.
-class Joiner {
+// Joins the tensors of the update that one op reads and writes, as far as they can lie alike.
+class Chains::Joiner {
  public:
-  explicit Joiner(const Program& p)
-      : p_(p),
-        parent_(p.values().size()),
-        member_(p.values().size()),
-        rigid_(p.values().size(), kNone) {
-    std::iota(parent_.begin(), parent_.end(), 0);
+  explicit Joiner(Chains& chains) : c_(chains), p_(chains.p_), parent_(p_.values().size()) {
+    for (size_t k = 0; k < c_.chains_.size(); ++k) {
+      const Chain& chain = c_.chains_[k];
+      by_name_[p_.value(c_.param(chain)).name] = static_cast<int>(k);
+    }
+    for (const Value& v : p_.values())
+      if (v.state && v.role == Role::param) by_name_.emplace(v.name, kNone);
+  }
+
+  // An op that turns out to work on pieces of a tensor that it needs whole is known the next time.
+  void run() {
+    do {
+      again_ = false;
+      reset();
+      for (size_t i = 0; i < p_.ops().size(); ++i)
+        if (p_.ops()[i].phase == Phase::update) visit(static_cast<OpId>(i));
+    } while (again_);
     for (size_t v = 0; v < member_.size(); ++v)
-      member_[v] = p.values()[v].state && !p.values()[v].type.dims.empty();
-    for (size_t i = 0; i < p.ops().size(); ++i)
-      if (p.ops()[i].phase == Phase::update) visit(static_cast<OpId>(i));
-    join_companions();
-  }
-
-  int root(ValueId v) {
-    while (parent_[at(v)] != v) v = parent_[at(v)] = parent_[at(parent_[at(v)])];
-    return v;
-  }
-  // States, sums over the batch, and what the update makes of them: tensors, and scalars but for
-  // those of whole tensors, which all ranks get.
-  bool member(ValueId v) const { return member_[at(v)]; }
-  OpId rigid(ValueId v) { return rigid_[at(root(v))]; }
-
-  // Whether the op, of the update, needs its tensors whole.
-  bool is_rigid(const Op& op) const {
-    static const std::set<std::string> elementwise = {"pointwise", "all_reduce", "permute",
-                                                      "broadcast", "vary"};
-    if (!elementwise.count(op.kind)) return true;
-    for (const auto* side : {&op.in, &op.out})
-      for (ValueId v : *side)
-        if (scalar(v) ? member(v) : p_.type(v).dims != p_.type(op.out[0]).dims) return true;
-    return false;
+      c_.chain_of_[v] = member_[v] ? chain_[at(root(static_cast<ValueId>(v)))] : int{kNone};
   }
 
  private:
   static size_t at(int32_t i) { return static_cast<size_t>(i); }
   bool scalar(ValueId v) const { return p_.type(v).dims.empty(); }
 
+  // Parameters that are cut, and states that lie as they do, also in programs that use them apart.
+  void reset() {
+    std::iota(parent_.begin(), parent_.end(), 0);
+    chain_.assign(parent_.size(), kNone);
+    rigid_.assign(parent_.size(), {});
+    member_.assign(parent_.size(), false);
+    for (size_t v = 0; v < member_.size(); ++v) {
+      const Value& value = p_.values()[v];
+      if (!value.state || value.type.dims.empty()) continue;
+      member_[v] = value.role != Role::param;
+      const std::string& name = value.role == Role::param ? value.name : value.state->beside;
+      settle(static_cast<ValueId>(v), name);
+    }
+  }
+
+  // Has a tensor lie as the parameter of this name does, if that is of its shape.
+  void settle(ValueId v, const std::string& name) {
+    const auto found = by_name_.find(name);
+    if (found == by_name_.end()) return;
+    if (found->second == kNone) {
+      member_[at(v)] = false;
+      return;
+    }
+    const ValueId param = c_.param(c_.chains_[at(found->second)]);
+    if (p_.type(param).dims != p_.type(v).dims) return;
+    member_[at(v)] = true, chain_[at(v)] = found->second;
+  }
+
+  ValueId root(ValueId v) {
+    while (parent_[at(v)] != v) v = parent_[at(v)] = parent_[at(parent_[at(v)])];
+    return v;
+  }
+
   void visit(OpId index) {
     const Op& op = p_.ops()[at(index)];
     if (op.kind == "total") {
+      const Value& sum = p_.value(op.in[0]);
       member_[at(op.out[0])] =
           is_exchanged_total(p_, op) && !scalar(op.out[0]) && !op.attrs.count("whole");
+      if (member_[at(op.out[0])] && sum.role == Role::grad) settle(op.out[0], sum.name);
       return;
     }
     const bool constant = op.kind == "pointwise" && op.in.empty();
-    bool tensors = std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return member(v); });
-    if (reads_whole(p_, op) || (!tensors && !constant)) return;
+    const bool tensors =
+        std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return member_[at(v)]; });
+    if (c_.reads_whole(op) || (!tensors && !constant)) return;
     for (ValueId v : op.out) member_[at(v)] = tensors || !scalar(v);
-    ValueId first = kNone;
-    for (const auto* side : {&op.in, &op.out})
-      for (ValueId v : *side) {
-        if (!member(v)) continue;
-        if (first == kNone) first = root(v);
-        join(first, v);
-      }
-    if (first != kNone && is_rigid(op) && rigid_[at(root(first))] == kNone)
-      rigid_[at(root(first))] = index;
-  }
-
-  // States lie as their parameters do, also in programs that use them apart.
-  void join_companions() {
-    std::map<std::string, ValueId> params;
-    for (size_t v = 0; v < p_.values().size(); ++v)
-      if (const Value& value = p_.values()[v]; value.state && value.role == Role::param)
-        params[value.name] = static_cast<ValueId>(v);
-    for (size_t v = 0; v < p_.values().size(); ++v) {
-      const Value& value = p_.values()[v];
-      if (!value.state || value.state->beside.empty()) continue;
-      auto param = params.find(value.state->beside);
-      if (param != params.end() && p_.type(param->second).dims == value.type.dims && member_[v])
-        join(param->second, static_cast<ValueId>(v));
+    if (const bool rigid = is_rigid(op); !join_all(op, rigid ? index : kNone)) {
+      c_.whole_[at(index)] = true;
+      for (ValueId v : op.out) member_[at(v)] = false;
     }
   }
 
-  void join(ValueId a, ValueId b) {
-    a = root(a), b = root(b);
-    if (a == b) return;
-    parent_[at(b)] = a;
-    if (rigid_[at(a)] == kNone) rigid_[at(a)] = rigid_[at(b)];
+  // Whether the op needs its tensors whole.
+  bool is_rigid(const Op& op) const {
+    static const std::set<std::string> elementwise = {"pointwise", "all_reduce", "permute",
+                                                      "broadcast", "vary"};
+    if (!elementwise.count(op.kind)) return true;
+    for (const auto* side : {&op.in, &op.out})
+      for (ValueId v : *side)
+        if (scalar(v) ? member_[at(v)] : p_.type(v).dims != p_.type(op.out[0]).dims) return true;
+    return false;
   }
 
-  const Program& p_;
-  std::vector<ValueId> parent_;
-  std::vector<char> member_;
-  std::vector<OpId> rigid_;
-};
+  // False if these tensors lie apart, or in pieces that a rigid op cannot work on.
+  bool join_all(const Op& op, OpId rigid) {
+    int chain = kNone;
+    for (const auto* side : {&op.in, &op.out})
+      for (ValueId v : *side) {
+        if (!member_[at(v)]) continue;
+        const int its = chain_[at(root(v))];
+        if (its == kNone) continue;
+        if (chain == kNone) chain = its;
+        if (!alike(chain, its)) return false;
+      }
+    if (rigid != kNone && chain != kNone && cut_inside(*c_.chains_[at(chain)].cuts)) return false;
+    ValueId first = kNone;
+    for (const auto* side : {&op.in, &op.out})
+      for (ValueId v : *side)
+        if (member_[at(v)]) first = first == kNone ? root(v) : join(first, v);
+    if (rigid != kNone && first != kNone) rigid_[at(first)].push_back(rigid);
+    return true;
+  }
 
-}  // namespace
+  // One owner has all of both, whatever their sizes.
+  bool alike(int a, int b) const {
+    if (a == b) return true;
+    const Dims &one = *c_.chains_[at(a)].cuts, &other = *c_.chains_[at(b)].cuts;
+    const auto owner = [](const Dims& cuts) {
+      return std::find(cuts.begin(), cuts.end(), cuts.back()) - cuts.begin();
+    };
+    return !cut_inside(one) && !cut_inside(other) && owner(one) == owner(other);
+  }
+
+  ValueId join(ValueId a, ValueId b) {
+    a = root(a), b = root(b);
+    if (a == b) return a;
+    parent_[at(b)] = a;
+    if (chain_[at(a)] == kNone) chain_[at(a)] = chain_[at(b)];
+    rigid_[at(a)].insert(rigid_[at(a)].end(), rigid_[at(b)].begin(), rigid_[at(b)].end());
+    if (chain_[at(a)] != kNone && cut_inside(*c_.chains_[at(chain_[at(a)])].cuts))
+      for (OpId op : std::exchange(rigid_[at(a)], {})) c_.whole_[at(op)] = again_ = true;
+    return a;
+  }
+
+  Chains& c_;
+  const Program& p_;
+  std::map<std::string, int> by_name_;  // of parameters: their chains, kNone if they are not cut
+  std::vector<ValueId> parent_;
+  std::vector<int> chain_;                // by root
+  std::vector<std::vector<OpId>> rigid_;  // by root: ops that it has joined
+  // States, sums over the batch, and what the update makes of them: tensors, and scalars but for
+  // those of whole tensors, which all ranks get.
+  std::vector<char> member_;
+  bool again_ = false;
+};
 
 bool is_whole_reduce(const Program& p, const Op& op) {
   return op.kind == "reduce" && op.phase == Phase::update && !p.type(op.in[0]).dims.empty() &&
          p.type(op.out[0]).dims.empty();
-}
-
-bool reads_whole(const Program& p, const Op& op) {
-  return is_whole_reduce(p, op) || op.attrs.count("whole");
 }
 
 bool is_exchanged_total(const Program& p, const Op& op) {
@@ -132,60 +179,18 @@ void keep_exchanged_whole(Program& p, const Spread& spread) {
   }
 }
 
-void gather_for_rigid(Program& p, const Spread& spread) {
-  Joiner joined(p);
-  std::set<ValueId> cut;
-  for (const Unit& unit : find_units(p, spread))
-    for (size_t m = 0; m < unit.params.size(); ++m)
-      if (cut_inside(unit.shards[m])) cut.insert(joined.root(unit.params[m]));
-  for (Op& op : p.mutable_ops()) {
-    const bool reads = std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) {
-      return joined.member(v) && cut.count(joined.root(v));
-    });
-    if (reads && !is_whole_reduce(p, op) && joined.is_rigid(op)) op.attrs["whole"] = int64_t{1};
-  }
+Chains::Chains(const Program& p, const std::vector<Unit>& units)
+    : p_(p), units_(units), chain_of_(p.values().size(), kNone) {
+  for (size_t u = 0; u < units.size(); ++u)
+    for (size_t m = 0; m < units[u].params.size(); ++m)
+      chains_.push_back({u, m, &units[u].shards[m]});
+  for (const Op& op : p.ops())
+    whole_.push_back(is_whole_reduce(p, op) ||
+                     (op.phase == Phase::update && op.attrs.count("whole") > 0));
+  Joiner(*this).run();
 }
 
-Chains::Chains(const Program& p, const std::vector<Unit>& units)
-    : p_(p), chain_of_(p.values().size(), kNone) {
-  Joiner joined(p);
-  std::vector<int> by_root(p.values().size(), kNone);
-  for (size_t u = 0; u < units.size(); ++u)
-    for (size_t m = 0; m < units[u].params.size(); ++m) {
-      ValueId param = units[u].params[m];
-      int& known = by_root[static_cast<size_t>(joined.root(param))];
-      const Dims& cuts = units[u].shards[m];
-      OpId rigid = joined.rigid(param);
-      const std::string who = p.value(param).state->site.prefix() + "'" + p.value(param).name + "'";
-      if (rigid != kNone && cut_inside(cuts))
-        fail(ORR_INVALID,
-             "{} cannot be updated in pieces: '{}' of its update ({}) is not elementwise; have "
-             "strategy.{} deal whole tensors, so that one rank updates all of it",
-             who, p.ops()[static_cast<size_t>(rigid)].kind,
-             p.ops()[static_cast<size_t>(rigid)].site.line, units[u].how.cause);
-      if (known != kNone) {
-        const Dims& other = *chains_[static_cast<size_t>(known)].cuts;
-        auto owner = [](const Dims& c) {
-          return std::find(c.begin(), c.end(), c.back()) - c.begin();
-        };
-        if (cut_inside(cuts) || cut_inside(other) || owner(cuts) != owner(other))
-          fail(ORR_INVALID,
-               "{} is updated together with '{}', but another rank owns that: strategy.{} cannot "
-               "cut an optimizer whose parameters use each other's tensors",
-               who,
-               p.value(units[chains_[static_cast<size_t>(known)].unit]
-                           .params[chains_[static_cast<size_t>(known)].member])
-                   .name,
-               units[u].how.cause);
-        continue;
-      }
-      known = static_cast<int>(chains_.size());
-      chains_.push_back({u, m, &cuts, rigid});
-    }
-  for (size_t v = 0; v < p.values().size(); ++v)
-    if (joined.member(static_cast<ValueId>(v)))
-      chain_of_[v] = by_root[static_cast<size_t>(joined.root(static_cast<ValueId>(v)))];
-}
+ValueId Chains::param(const Chain& c) const { return units_[c.unit].params[c.member]; }
 
 const Chain* Chains::of(ValueId v) const {
   int found = chain_of_[static_cast<size_t>(v)];
@@ -193,7 +198,7 @@ const Chain* Chains::of(ValueId v) const {
 }
 
 const Chain* Chains::of(const Op& op) const {
-  if (op.phase != Phase::update || reads_whole(p_, op)) return nullptr;
+  if (op.phase != Phase::update || reads_whole(op)) return nullptr;
   for (const auto* side : {&op.out, &op.in})
     for (ValueId v : *side)
       if (const Chain* c = of(v)) return c;

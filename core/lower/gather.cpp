@@ -4,37 +4,38 @@
 #include <orrery/strategy.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "program/build.h"
 #include "program/state.h"
 
 namespace orrery {
 
-ValueId add_gather(Program& p, const std::vector<ValueId>& own, int32_t dtype, const Dims& counts,
-                   int me, const std::string& axis, const std::string& cause) {
+std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tensors, int32_t dtype,
+                                     const Among& among, const std::string& home) {
+  Dims counts(tensors[0].cuts.size() - 1, 0), sizes;
+  std::vector<ValueId> own;
+  for (const Pieces& t : tensors) {
+    for (size_t r = 0; r < counts.size(); ++r) counts[r] += t.cuts[r + 1] - t.cuts[r];
+    sizes.push_back(t.cuts.back() - t.cuts.front());
+    for (ValueId v : t.own)
+      if (const int64_t n = v == kNone ? 0 : p.type(v).elements(); n > 0)
+        own.push_back(build::reshape(p, v, {n}));
+  }
   Op op;
   op.kind = "all_gather", op.phase = p.phase(), op.site = p.site();
-  op.attrs = {{"axis", axis},
-              {"cause", cause},
+  op.attrs = {{"axis", among.axis},
+              {"cause", among.cause},
               {"counts", counts},
-              {"me", int64_t{me}},
+              {"me", int64_t{among.me}},
               {"always", int64_t{1}}};
-  if (counts[static_cast<size_t>(me)] > 0) op.in = {build::concat(p, own, 0)};
-  int64_t all = 0;
-  for (int64_t n : counts) all += n;
-  op.out = {p.new_value({dtype, {all}}, Role::activation)};
-  ValueId out = op.out[0];
+  if (!home.empty()) op.attrs["home"] = home;
+  if (!own.empty()) op.in = {build::concat(p, own, 0)};
+  const ValueId all = p.new_value(
+      {dtype, {std::accumulate(sizes.begin(), sizes.end(), int64_t{0})}}, Role::activation);
+  op.out = {all};
   p.append(std::move(op));
-  return out;
-}
-
-ValueId gather_pieces(Program& p, ValueId own, const Type& type, const Dims& cuts, int me,
-                      const std::string& axis, const std::string& cause) {
-  Dims counts;
-  for (size_t r = 0; r + 1 < cuts.size(); ++r) counts.push_back(cuts[r + 1] - cuts[r]);
-  std::vector<ValueId> piece;
-  if (own != kNone) piece.push_back(build::reshape(p, own, {p.type(own).elements()}));
-  return build::reshape(p, add_gather(p, piece, type.dtype, counts, me, axis, cause), type.dims);
+  return sizes.size() == 1 ? std::vector{all} : build::split(p, all, 0, sizes);
 }
 
 void cut_value(Value& state, int64_t begin, int64_t end) {
@@ -121,19 +122,11 @@ void ParamGather::emit_early() {
 void ParamGather::gather(const Unit& unit, Phase phase) {
   const Value& first = from_.value(unit.read[0]);
   to_.set_phase(phase), to_.set_site(first.site);
-  Dims counts(static_cast<size_t>(spread_.size_of(unit.how.axis)), 0), sizes;
-  std::vector<ValueId> own;
-  for (size_t m = 0; m < unit.read.size(); ++m) {
-    for (size_t s = 0; s < counts.size(); ++s)
-      counts[s] += unit.shards[m][s + 1] - unit.shards[m][s];
-    sizes.push_back(unit.shards[m].back());
-    ValueId held = held_.at(unit.read[m]);
-    if (int64_t n = to_.type(held).elements(); n > 0) own.push_back(build::reshape(to_, held, {n}));
-  }
-  ValueId all = add_gather(to_, own, first.type.dtype, counts,
-                           spread_.coordinate(unit.how.axis, rank_), unit.how.axis, unit.how.cause);
-  std::vector<ValueId> wholes =
-      sizes.size() == 1 ? std::vector{all} : build::split(to_, all, 0, sizes);
+  std::vector<Pieces> pieces;
+  for (size_t m = 0; m < unit.read.size(); ++m)
+    pieces.push_back({{held_.at(unit.read[m])}, unit.shards[m]});
+  const std::vector<ValueId> wholes =
+      gather_together(to_, pieces, first.type.dtype, among(unit.how, spread_, rank_));
   for (size_t m = 0; m < unit.read.size(); ++m) {
     ValueId param = unit.read[m];
     Op view;

@@ -13,16 +13,26 @@
 
 namespace orrery {
 
-// The concatenation of all ranks' flat tensors, in rank order: rank i of the axis gives counts[i]
-// elements, this rank, at coordinate `me`, those of `own` one after another. Carried out on every
-// rank, also where nobody needs the result (int "always").
-ValueId add_gather(Program& p, const std::vector<ValueId>& own, int32_t dtype, const Dims& counts,
-                   int me, const std::string& axis, const std::string& cause);
+// A tensor that lies in pieces: the elements [cuts[r], cuts[r + 1]) at coordinate r of an axis.
+struct Pieces {
+  std::vector<ValueId> own;  // this rank's, one after another, in any shapes; kNone is none
+  Dims cuts;
+};
 
-// A tensor of `type` of which rank r of the axis has the elements [cuts[r], cuts[r+1]), on all of
-// them; `own` is this rank's piece, kNone if it has none.
-ValueId gather_pieces(Program& p, ValueId own, const Type& type, const Dims& cuts, int me,
-                      const std::string& axis, const std::string& cause);
+// The ranks that have the pieces.
+struct Among {
+  std::string axis, cause;
+  int me = 0;  // this rank's coordinate
+};
+inline Among among(const Sharded& how, const Spread& spread, int rank) {
+  return {how.axis, how.cause, spread.coordinate(how.axis, rank)};
+}
+
+// All of each tensor, flat, on all of these ranks, by one message in which every rank's pieces
+// follow one another. Carried out on every rank, also where nobody needs the result (int "always").
+// `home`: the name of the first of the states that the wholes are to lie in (lower/homes.h).
+std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tensors, int32_t dtype,
+                                     const Among& among, const std::string& home = "");
 
 // Makes a state's value hold its elements [begin, end) alone.
 void cut_value(Value& state, int64_t begin, int64_t end);

@@ -115,17 +115,15 @@ class RowGatherer {
 
   // All ranks' rows, in the order of the leaves.
   ValueId gathered(ValueId v, const Sum& sum) {
-    Dims dims = p_.type(v).dims, counts;
-    int ranks = spread_.batch_ranks();
-    int64_t leaf = p_.type(v).elements() / local_.leaves.in_shapes();
-    std::vector<int64_t> first = deal_leaves(local_.leaves.total, spread_);
-    for (int r = 0; r < ranks; ++r)
-      counts.push_back((first[static_cast<size_t>(r) + 1] - first[static_cast<size_t>(r)]) * leaf);
-    std::vector<ValueId> own;
-    if (local_.leaves.count() > 0) own.push_back(build::reshape(p_, v, {p_.type(v).elements()}));
-    ValueId all =
-        add_gather(p_, own, p_.type(v).dtype, counts, spread_.coordinate(spread_.batch_axis, rank_),
-                   spread_.batch_axis, sum.cause);
+    Dims dims = p_.type(v).dims;
+    const int64_t leaf = p_.type(v).elements() / local_.leaves.in_shapes();
+    Pieces rows;
+    for (int64_t first : deal_leaves(local_.leaves.total, spread_))
+      rows.cuts.push_back(first * leaf);
+    if (local_.leaves.count() > 0) rows.own = {v};
+    const std::string& axis = spread_.batch_axis;
+    const ValueId all = gather_together(p_, {rows}, p_.type(v).dtype,
+                                        {axis, sum.cause, spread_.coordinate(axis, rank_)})[0];
     dims[0] = dims[0] / local_.leaves.in_shapes() * local_.leaves.total;
     return build::reshape(p_, all, dims);
   }

@@ -31,7 +31,10 @@ struct Range {
 class Sharder {
  public:
   Sharder(const Program& p, const Spread& spread, int rank)
-      : from_(p), spread_(spread), rank_(rank), units_(find_units(p, spread)), chains_(p, units_) {}
+      : from_(p), spread_(spread), rank_(rank), units_(find_units(p, spread)), chains_(p, units_) {
+    for (size_t u = 0; u < units_.size(); ++u)
+      for (size_t m = 0; m < units_[u].read.size(); ++m) read_[units_[u].read[m]] = {u, m};
+  }
 
   Program run() {
     to_ = from_;
@@ -52,20 +55,13 @@ class Sharder {
   void keep_together(const Unit& unit) {
     Program::Together row{{}, unit.how.axis};
     for (ValueId v : unit.read) row.states.push_back(whole(v));
-    for (int s = 0; s < spread_.size_of(unit.how.axis); ++s) {
-      uint64_t bytes = 0;
-      for (size_t m = 0; m < unit.params.size(); ++m) {
-        int64_t n = unit.how.what >= ORR_SHARD_PARAM ? held_by(unit.shards[m], s).size()
-                                                     : unit.shards[m].back();
-        bytes += static_cast<uint64_t>(n * orr_dtype_bytes(from_.type(unit.read[m]).dtype));
-      }
-      row.room = std::max(row.room, bytes);
-    }
+    row.room = most_held(from_, unit);
     to_.keep_together(std::move(row));
   }
 
   static size_t at(int32_t i) { return static_cast<size_t>(i); }
   const Unit& unit_of(const Chain& c) const { return units_[c.unit]; }
+  Among among(const Chain& c) const { return orrery::among(unit_of(c).how, spread_, rank_); }
 
   // What shard `s` holds of a chain's tensors, and what this rank does.
   static Range held_by(const Dims& cuts, int s) { return {cuts[at(s)], cuts[at(s + 1)]}; }
@@ -95,16 +91,14 @@ class Sharder {
   }
 
   // Whether forward reads it: it is whole then, or gathered, and its new value travels.
-  bool is_read(ValueId v) const {
-    return std::any_of(units_.begin(), units_.end(), [&](const Unit& u) {
-      return std::find(u.read.begin(), u.read.end(), v) != u.read.end();
-    });
+  bool is_read(ValueId v) const { return read_.count(v) > 0; }
+  // Whether every rank has all of what forward reads.
+  bool is_replicated(ValueId v) const {
+    return is_read(v) && units_[read_.at(v).first].how.what < ORR_SHARD_PARAM;
   }
 
-  // -- the update
-  // ------------------------------------------------------------------------------------
   bool gathers(const Op& op) const {
-    return reads_whole(from_, op) &&
+    return chains_.reads_whole(op) &&
            std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return chains_.of(v); });
   }
 
@@ -117,7 +111,8 @@ class Sharder {
       const Op& op = from_.ops()[i];
       if (op.phase != Phase::update) continue;
       for (ValueId v : op.in) round_of_[i] = std::max(round_of_[i], ready[at(v)]);
-      if (is_exchange(op.kind)) message = round_of_[i] = std::max(round_of_[i], message);
+      if (is_exchange(op.kind))
+        round_of_[i] = std::max(round_of_[i], message), message = round_of_[i] + gathers(op);
       for (ValueId v : op.out) ready[at(v)] = round_of_[i] + gathers(op);
       last_round_ = std::max(last_round_, round_of_[i]);
     }
@@ -187,8 +182,9 @@ class Sharder {
 
   // Chains of several parameters have one owner, whatever their sizes.
   Dims pieces_of(ValueId v, const Chain& c) const {
-    const Dims& cuts = unit_of(c).pieces[c.member];
-    int64_t n = from_.type(v).elements();
+    return cut_as(unit_of(c).pieces[c.member], from_.type(v).elements());
+  }
+  static Dims cut_as(const Dims& cuts, int64_t n) {
     return n == cuts.back() ? cuts : cut_alike(cuts, n);
   }
 
@@ -201,12 +197,9 @@ class Sharder {
     int per = pieces_per_shard(spread_, unit.how),
         first = spread_.coordinate(unit.how.axis, rank_) * per;
     const Dims cuts = pieces_of(original, c);
-    Dims counts;
-    for (int i = 0; i < per; ++i) counts.push_back(held_by(cuts, first + i).size());
-    ValueId flat =
-        to_.type(own).dims.size() == 1 ? own : build::reshape(to_, own, {to_.type(own).elements()});
-    ValueId all = add_gather(to_, {flat}, to_.type(flat).dtype, counts,
-                             spread_.coordinate(outer, rank_), outer, unit.how.cause);
+    const Pieces pieces{{own}, {cuts.begin() + first, cuts.begin() + first + per + 1}};
+    ValueId all = gather_together(to_, {pieces}, to_.type(own).dtype,
+                                  {outer, unit.how.cause, spread_.coordinate(outer, rank_)})[0];
     if (is_all(shard, *c.cuts)) all = build::reshape(to_, all, from_.type(original).dims);
     pieces_[original] = all;
   }
@@ -231,22 +224,32 @@ class Sharder {
   // This rank's piece of a tensor, flat; a view if the whole is here. REQUIRES: it has one.
   ValueId piece(ValueId v, const Chain& c) {
     if (auto found = pieces_.find(v); found != pieces_.end()) return found->second;
-    Range r = mine(c);
-    ValueId now = whole(v);
-    if (to_.value(now).state && to_.type(now) != from_.type(v)) return pieces_[v] = now;
-    ValueId flat = build::reshape(to_, now, {from_.type(v).elements()});
-    return pieces_[v] = build::slice(to_, flat, 0, r.begin, r.end);
+    const ValueId now = whole(v);
+    const bool cut = to_.value(now).state && to_.type(now) != from_.type(v);
+    return cut ? now : slice_of(now, c);
   }
 
-  // This rank's part of a chain's tensor, in whatever shape; kNone if it has none.
+  ValueId slice_of(ValueId all, const Chain& c) {
+    auto [at, fresh] = slices_.try_emplace({all, c.cuts}, kNone);
+    if (fresh) {
+      const ValueId flat = build::reshape(to_, all, {to_.type(all).elements()});
+      at->second = build::slice(to_, flat, 0, mine(c).begin, mine(c).end);
+    }
+    return at->second;
+  }
+
+  // This rank's part, by a chain, of any tensor, in whatever shape; kNone if it has none.
   ValueId part(ValueId v, const Chain& c) {
+    const Chain* its = chains_.of(v);
+    if (its && *its->cuts != *c.cuts) {
+      const ValueId all = gathered(v, *its);
+      if (mine(c).size() == 0) return kNone;
+      return is_all(mine(c), *c.cuts) ? all : slice_of(all, c);
+    }
     if (mine(c).size() == 0) return kNone;
-    if (auto found = pieces_.find(v); found != pieces_.end()) return found->second;
     return is_all(mine(c), *c.cuts) ? whole(v) : piece(v, c);
   }
 
-  // -- scalars of whole tensors
-  // ----------------------------------------------------------------------
   struct Reduction {
     const Op* op;
     const Chain* chain;
@@ -270,7 +273,7 @@ class Sharder {
     for (auto& [key, members] : groups) reduce_together(members);
   }
 
-  // An op that reads tensors in another order than that of their pieces.
+  // An op that reads more of its tensors than pieces that lie alike.
   void read_whole(const Op& op) {
     to_.set_site(op.site);
     Op copy = op;
@@ -279,14 +282,15 @@ class Sharder {
     to_.append(std::move(copy));
   }
 
+  // All of a chain's tensor, on all ranks.
   ValueId gathered(ValueId v, const Chain& c) {
+    if (is_replicated(v)) return whole(v);
     auto [at, fresh] = gathered_.try_emplace(v, kNone);
     if (fresh) {
-      const ValueId own = part(v, c);
-      const Unit& unit = unit_of(c);
-      at->second =
-          gather_pieces(to_, own, from_.type(v), *c.cuts, spread_.coordinate(unit.how.axis, rank_),
-                        unit.how.axis, unit.how.cause);
+      const Type& type = from_.type(v);
+      const Pieces pieces{{part(v, c)}, cut_as(*c.cuts, type.elements())};
+      const ValueId all = gather_together(to_, {pieces}, type.dtype, among(c))[0];
+      at->second = build::reshape(to_, all, type.dims);
     }
     return at->second;
   }
@@ -305,25 +309,21 @@ class Sharder {
   }
 
   void reduce_together(const std::map<size_t, Reduction>& members) {
-    const Unit& unit = unit_of(*members.begin()->second.chain);
-    Dims counts(at(spread_.size_of(unit.how.axis)), 0), sizes;
-    std::vector<ValueId> own;
+    const Reduction& first = members.begin()->second;
+    std::vector<Pieces> pieces;
     for (auto& [member, r] : members) {
       to_.set_site(r.op->site);
-      int64_t all = 0;
-      for (int s = 0; s < spread_.size_of(unit.how.axis); ++s) {
-        int64_t n = partials_in(*r.chain, held_by(*r.chain->cuts, s));
-        counts[at(s)] += n, all += n;
-      }
-      sizes.push_back(all);
-      if (mine(*r.chain).size() > 0) partials(*r.op, *r.chain, own);
+      Pieces sums{{}, {0}};
+      for (size_t s = 0; s + 1 < r.chain->cuts->size(); ++s)
+        sums.cuts.push_back(sums.cuts.back() +
+                            partials_in(*r.chain, held_by(*r.chain->cuts, static_cast<int>(s))));
+      if (const ValueId x = part(r.op->in[0], *r.chain); x != kNone)
+        sums.own = reduce_blocks(to_, *r.op, x, cut_inside(*r.chain->cuts),
+                                 partial_dtype(*r.op, *r.chain));
+      pieces.push_back(std::move(sums));
     }
-    const Op& first = *members.begin()->second.op;
-    int32_t dtype = partial_dtype(first, *members.begin()->second.chain);
-    ValueId gathered = add_gather(to_, own, dtype, counts, spread_.coordinate(unit.how.axis, rank_),
-                                  unit.how.axis, unit.how.cause);
-    std::vector<ValueId> each =
-        sizes.size() == 1 ? std::vector{gathered} : build::split(to_, gathered, 0, sizes);
+    const std::vector<ValueId> each =
+        gather_together(to_, pieces, partial_dtype(*first.op, *first.chain), among(*first.chain));
     size_t i = 0;
     for (auto& [member, r] : members) {
       to_.set_site(r.op->site);
@@ -331,44 +331,20 @@ class Sharder {
     }
   }
 
-  // One result for each block of this rank's piece; one in all if the tensor is not cut.
-  void partials(const Op& op, const Chain& c, std::vector<ValueId>& into) {
-    ValueId x = part(op.in[0], c);
-    int32_t dtype = partial_dtype(op, c);
-    if (!cut_inside(*c.cuts)) {
-      into.push_back(build::reshape(to_, reduce_from(to_, op, x, 0, dtype), {1}));
-      return;
-    }
-    int64_t n = to_.type(x).elements(), body = n / ORR_SUM_BLOCK * ORR_SUM_BLOCK;
-    if (body > 0) {
-      ValueId rows = build::reshape(to_, build::slice(to_, x, 0, 0, body),
-                                    {body / ORR_SUM_BLOCK, ORR_SUM_BLOCK});
-      into.push_back(reduce_from(to_, op, rows, 1, dtype));
-    }
-    if (body < n)
-      into.push_back(build::reshape(
-          to_, reduce_from(to_, op, build::slice(to_, x, 0, body, n), 0, dtype), {1}));
-  }
-
-  // -- what the step leaves
-  // --------------------------------------------------------------------------
   void emit_updates() {
     to_.mutable_updates().clear();
-    std::map<size_t, std::map<size_t, ValueId>>
-        fresh;  // unit -> member -> this rank's part, kNone if none
+    std::map<size_t, std::map<size_t, ValueId>> fresh;  // unit -> member -> own part
     for (auto& [state, next] : from_.updates()) {
       const Chain* c = chains_.of(state);
       if (!c) {
-        to_.update(state, next);
+        to_.update(state, chains_.of(next) ? gathered(next, *chains_.of(next)) : whole(next));
         continue;
       }
-      for (size_t u = 0; u < units_.size(); ++u) {
-        auto& read = units_[u].read;
-        auto found = std::find(read.begin(), read.end(), state);
-        if (found != read.end())
-          fresh[u][static_cast<size_t>(found - read.begin())] = part(next, *c);
-      }
-      if (!is_read(state) && mine(*c).size() > 0) to_.update(state, part(next, *c));
+      const ValueId own = part(next, *c);
+      if (const auto read = read_.find(state); read != read_.end())
+        fresh[read->second.first][read->second.second] = own;
+      else if (own != kNone)
+        to_.update(state, own);
     }
     for (auto& [u, members] : fresh) update_params(units_[u], members);
   }
@@ -379,26 +355,16 @@ class Sharder {
         if (own != kNone) to_.update(whole(unit.read[m]), own);
       return;
     }
-    std::vector<ValueId> own, wholes;
-    Dims counts(at(spread_.size_of(unit.how.axis)), 0), sizes;
+    std::vector<Pieces> pieces;
     to_.set_site(from_.value(unit.read[members.begin()->first]).site);
-    for (auto& [m, mine] : members) {
-      if (mine != kNone) own.push_back(build::reshape(to_, mine, {to_.type(mine).elements()}));
-      for (size_t s = 0; s < counts.size(); ++s)
-        counts[s] += held_by(unit.shards[m], static_cast<int>(s)).size();
-      sizes.push_back(unit.shards[m].back());
-    }
-    ValueId all =
-        add_gather(to_, own, from_.type(unit.read[0]).dtype, counts,
-                   spread_.coordinate(unit.how.axis, rank_), unit.how.axis, unit.how.cause);
-    if (members.size() == unit.read.size())
-      to_.mutable_ops().back().attrs["home"] = from_.value(unit.read[0]).state->name;
-    wholes = sizes.size() == 1 ? std::vector{all} : build::split(to_, all, 0, sizes);
+    for (auto& [m, own] : members) pieces.push_back({{own}, unit.shards[m]});
+    const bool all = members.size() == unit.read.size();
+    const std::vector<ValueId> wholes = gather_together(
+        to_, pieces, from_.type(unit.read[0]).dtype, orrery::among(unit.how, spread_, rank_),
+        all ? from_.value(unit.read[0]).state->name : "");
     size_t i = 0;
-    for (auto& [m, mine] : members) {
-      ValueId param = unit.read[m];
-      to_.update(param, build::reshape(to_, wholes[i++], from_.type(param).dims));
-    }
+    for (auto& [m, own] : members)
+      to_.update(unit.read[m], build::reshape(to_, wholes[i++], from_.type(unit.read[m]).dims));
   }
 
   const Program& from_;
@@ -406,10 +372,11 @@ class Sharder {
   int rank_;
   std::vector<Unit> units_;
   Chains chains_;
+  std::map<ValueId, std::pair<size_t, size_t>> read_;  // by forward: of which unit and member
   Program to_;
-  std::map<ValueId, ValueId>
-      held_;  // parameter -> what of it this rank holds, where it is in pieces
-  std::map<ValueId, ValueId> pieces_;    // tensor of a chain -> this rank's piece
+  std::map<ValueId, ValueId> held_;    // parameter in pieces -> what of it this rank holds
+  std::map<ValueId, ValueId> pieces_;  // tensor of a chain -> this rank's piece
+  std::map<std::pair<ValueId, const Dims*>, ValueId> slices_;  // of what all ranks have
   std::map<ValueId, ValueId> gathered_;  // tensor of a chain -> all of it, for the update
   std::map<std::pair<size_t, size_t>, int64_t> uses_;
   std::vector<int> round_of_;

@@ -79,6 +79,20 @@ std::vector<Unit> find_units(const Program& p, const Spread& spread) {
   return units;
 }
 
+uint64_t most_held(const Program& p, const Unit& unit) {
+  uint64_t most = 0;
+  for (size_t s = 0; s + 1 < unit.shards[0].size(); ++s) {
+    uint64_t bytes = 0;
+    for (size_t m = 0; m < unit.read.size(); ++m) {
+      const Dims& cuts = unit.shards[m];
+      const int64_t n = unit.how.what >= ORR_SHARD_PARAM ? cuts[s + 1] - cuts[s] : cuts.back();
+      bytes += static_cast<uint64_t>(n * orr_dtype_bytes(p.type(unit.read[m]).dtype));
+    }
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
 bool cut_inside(const Dims& cuts) {
   return std::any_of(cuts.begin(), cuts.end(), [&](int64_t c) { return c > 0 && c < cuts.back(); });
 }

@@ -36,6 +36,9 @@ std::vector<Dims> cut_evenly(const Dims& sizes, int pieces);
 // scalars. Equal on all ranks that share the batch, and in every program that names the parameters.
 std::vector<Unit> find_units(const Program& p, const Spread& spread);
 
+// The most bytes that a rank keeps of what forward reads of a unit.
+uint64_t most_held(const Program& p, const Unit& unit);
+
 // The piece of the ranks with this coordinate on the axis that gradients are summed over.
 int piece_of(const Spread& spread, const Sharded& how, int coordinate);
 // The axes over which gradients are summed, but that of the shards: who differs there alone holds

@@ -6,7 +6,7 @@
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 local args = orrery.args { model = "gpt", optimizer = "adamw", steps = 10, batch = 12, microbatches = 8,
-  stop = 0, load = "", save = "", eval = true, half = 0, vocab = 96, tie = true, drop = 0.1 }
+  stop = 0, load = "", save = "", eval = true, half = 0, vocab = 96, tie = true, drop = 0.1, penalty = false }
 orrery.seed(3)
 
 local Block = nn.module("Block", function(m, dim)
@@ -79,7 +79,15 @@ local optimizers = {
 
 local gpt = args.model == "gpt"
 local model = gpt and GPT() or MLP()
-local run = orrery.compile(function(b) return nn.cross_entropy(model(b.x), b.y) end, {
+-- On what is made of several parameters of the MLP.
+local function penalty()
+  local made = model.d.weight:matmul(model.c.weight):matmul(model.b.weight)
+  return made:sumsq() * 1e-3 + (model.a.bias * model.b.weight:sum(1)):sum() * 1e-2
+end
+local run = orrery.compile(function(b)
+  local loss = nn.cross_entropy(model(b.x), b.y)
+  return args.penalty and loss + penalty() or loss
+end, {
   params = model, optimizer = optimizers[args.optimizer](), clip = 0.5, microbatches = args.microbatches,
   strategy = STACK,
 })

@@ -51,6 +51,7 @@ for zero in ("stage = 1, bucket = 5000", "stage = 2, bucket = 5000", "stage = 2,
              "stage = 3, bucket = 5000, cut = \"tensor\""):
     ROWS += [(f"{{ strategy.data{{}}, strategy.zero{{ {zero} }} }}", (3,), ("gpt",))]
 ZERO3 = "strategy.zero{ stage = 3 }"
+WHOLE = ('strategy.zero{ cut = "tensor" }', 'strategy.zero{ stage = 3, cut = "tensor" }')
 ROWS += [
     ("{ strategy.data{}, strategy.fsdp{ units = \"blocks.*,head\" } }", (3,), ("gpt",)),
     ("{ strategy.data{}, strategy.fsdp{ group = 3, reshard = false } }", (6,), ("gpt",)),
@@ -222,17 +223,26 @@ class Equality(unittest.TestCase):
             for tie in ("true", "false") for stack, ranks in sampled(stacks)])
 
     def test_optimizers_that_are_not_elementwise(self):
-        whole = ('strategy.zero{ cut = "tensor" }', 'strategy.zero{ stage = 3, cut = "tensor" }')
         self.assert_as_one_process([
             Training(f"{{ strategy.data{{}}, {stack} }}", 3, ("model=mlp", f"optimizer={optimizer}"))
-            for optimizer, stacks in (("rows", whole), ("lars", (*whole, "strategy.zero{}", ZERO3)))
-            for stack in stacks])
+            for optimizer in ("rows", "lars") for stack in (*WHOLE, "strategy.zero{}", ZERO3)])
 
-    def test_pieces_refuse_an_optimizer_of_rows(self):
-        done = self.orrery("run", "{ strategy.data{}, strategy.zero{} }", 2, "model=mlp", "optimizer=rows")
-        self.assertEqual(done.code, 1)
-        self.assertRegex(done.err, r"strategies.lua:\d+: '\w+.weight' cannot be updated in pieces: 'reduce' of its "
-                                   r"update \(.*strategies.lua:\d+\) is not elementwise; have strategy.zero deal whole tensors")
+    def test_penalties_on_what_is_made_of_several_parameters(self):
+        self.assert_as_one_process([
+            Training(f"{{ strategy.data{{}}, {stack} }}", ranks, ("model=mlp", "optimizer=adamw", "penalty=true"))
+            for stack, ranks in ((WHOLE[0], 3), (WHOLE[1], 2), ("strategy.zero{}", 3), (ZERO3, 2), (ZERO3, 4),
+                                 ("strategy.zero{ stage = 2, group = 2 }", 4))])
+        self.assert_as_one_process([
+            Training(f"{{ strategy.pipeline{{ size = 2 }}, strategy.data{{}}, {stack} }}", 4,
+                     ("model=mlp", "optimizer=adamw", "penalty=true"))
+            for stack in ("strategy.zero{}", ZERO3)])
+
+    def test_whole_tensors_at_one_owner_stay_there(self):
+        """What cannot work on pieces gathers nothing where one rank has all."""
+        def gathers(zero, *words):
+            return self.plan(f"{{ strategy.data{{}}, {zero} }}", 2, "model=mlp", *words).count("all_gather")
+        self.assertEqual(gathers(WHOLE[0], "optimizer=rows"), gathers(WHOLE[0], "optimizer=sgd"))
+        self.assertGreater(gathers("strategy.zero{}", "optimizer=rows"), gathers("strategy.zero{}", "optimizer=sgd"))
 
     def test_saved_under_one_continued_under_another(self):
         stacks = [(2, "{ strategy.data{} }"), (3, "{ strategy.data{}, strategy.zero{} }"),

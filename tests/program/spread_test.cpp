@@ -2,8 +2,8 @@
 //
 // The property that everything else rests on: a step that is accepted has the same bits on 1, 2, 3
 // and 4 ranks, whatever it is made of and however it is spread, and another number of microbatches
-// changes it by rounding alone. A step that is refused says its line. ORRERY_RANDOM_PROGRAMS is how
-// many steps are tried, ORRERY_RANDOM_SEED the first one's seed.
+// changes it by rounding alone. A step that is refused says its line; `zero` refuses none.
+// ORRERY_RANDOM_PROGRAMS is how many steps are tried, ORRERY_RANDOM_SEED the first one's seed.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -138,6 +138,7 @@ void check(uint32_t seed, Tally& tally) {
         wrong = difference(alone, spread_over(*t, way, ranks, m), 0);
       } catch (const Error& e) {  // one that has no line is the model's, or the plan's
         refused(e.what());
+        EXPECT_NE(way.name.rfind("zero", 0), 0u) << "seed " << seed << ": " << e.what();
       }
       EXPECT_EQ(wrong, "") << "seed " << seed << ", " << way.name << " on " << ranks << " ranks, "
                            << m << " microbatches of " << t->batch();

@@ -85,11 +85,10 @@ class Axes(unittest.TestCase):
         for words in (("model=mlp", "optimizer=adamw"), ("model=mlp", "optimizer=lars"), ("model=mlp", "optimizer=rows"),
                       ("model=gpt", "drop=0")):
             one = self.lines("nil", 1, *words)
-            for rows, columns in ((2, 2), (4, 2)):
-                for dims in ((1, 2), (2, 1)):
-                    with self.subTest(words=words, rows=rows, columns=columns, dims=dims):
-                        stack = grid(rows, columns, "mlp.*weight" if "model=gpt" in words else "weight", dims)
-                        self.assert_close(self.lines(stack, rows * columns, *words), one)
+            for rows, columns, dims in ((2, 2, (1, 2)), (2, 2, (2, 1)), (4, 2, (1, 2))):
+                with self.subTest(words=words, rows=rows, columns=columns, dims=dims):
+                    stack = grid(rows, columns, "mlp.*weight" if "model=gpt" in words else "weight", dims)
+                    self.assert_close(self.lines(stack, rows * columns, *words), one)
 
     def test_beside_other_strategies(self):
         words = ("model=mlp",)
@@ -139,11 +138,10 @@ class Axes(unittest.TestCase):
     def test_shares_of_the_batch_have_the_bits_of_one_process(self):
         for words in (("model=mlp", "optimizer=lars"), ("model=gpt", "optimizer=adamw")):
             one = self.lines("nil", 1, *words)
-            for dim in (0, 1, 2):
-                for ranks in (2, 4):
-                    for stack in (shares(dim), f"{{ {shares(dim)}, strategy.accumulate{{}} }}"):
-                        with self.subTest(words=words, stack=stack, ranks=ranks):
-                            self.assertEqual(self.lines(stack, ranks, *words), one)
+            for dim, ranks in ((0, 2), (1, 2), (2, 2), (0, 4)):
+                for stack in (shares(dim), f"{{ {shares(dim)}, strategy.accumulate{{}} }}"):
+                    with self.subTest(words=words, stack=stack, ranks=ranks):
+                        self.assertEqual(self.lines(stack, ranks, *words), one)
 
     def test_shares_on_stages(self):
         """Samples of all ranks go from stage to stage, and scalars of what is cut."""

@@ -20,8 +20,9 @@ namespace {
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   execv(judge.c_str(), argv.data());
-  fail(ORR_UNAVAILABLE, "check: cannot start the judge of plugins, {} ({})", judge.string(),
-       std::strerror(errno));
+  fail(ORR_UNAVAILABLE,
+       "check: cannot start the judge of plugins, {} ({}): install or build it with orrery",
+       judge.string(), std::strerror(errno));
 }
 
 }  // namespace

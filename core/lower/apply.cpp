@@ -113,8 +113,9 @@ void order_placings(const Program& p, Spread& spread) {
   for (Placing& placing : spread.placed) placing.segments = cut.segments[placing.axis];
 }
 
-// The ranks of an axis over which samples travel take turns leaf by leaf. Leaves that run one after
-// another make one node of the tree on each rank, and one on all of these ranks.
+// Ranks that exchange samples run the same number of microbatches, and all of them train together.
+// Where microbatches run one after another, each rank's have to make one node of the tree of sums,
+// and those of all these ranks one more: both numbers are powers of two, or there is no other rank.
 void check_gathered(const Spread& spread, int64_t leaves) {
   const std::string axis = spread.gathered_axis();
   const int64_t ranks = spread.size_of(axis), all = spread.batch_ranks(), each = leaves / all;

@@ -16,7 +16,8 @@ const Placing* find_placing(const Spread& spread, const std::string& axis_name) 
   return nullptr;
 }
 
-// Ranks that hold one another's samples have leaves that follow one another.
+// Ranks that exchange samples get consecutive microbatches: their axis is the innermost of those
+// that deal the batch.
 void order_batch_axes(Spread& spread) {
   const std::string inner = spread.gathered_axis();
   spread.batch_axis = with_axis(without_axis(spread.batch_axis, inner), inner);

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import unittest
 
+from close import assert_close
 from program import HERE, orrery
 from sweep import Sweep, Training
 
@@ -32,10 +33,6 @@ def shares(dim, before=""):
             f'for _, gradient in ipairs(draft:values "grad") do draft:reduce(gradient, "line") end '
             f'for i, p in ipairs(draft:values "param") do if {which} then '
             f'draft:place(p, "line", {dim or "i % #p.dims + 1"}) end end end }}{{}}')
-
-
-def numbers(line):
-    return [float(x) for x in re.findall(r"(?:loss|norm|eval) (\S+)", line)]
 
 
 # A parameter whose indices are read one by one.
@@ -75,12 +72,6 @@ class Axes(unittest.TestCase):
         lines = self.sweep.lines(Training(stack, ranks, words))
         return [line for line in lines if not line.startswith("outside ")]
 
-    def assert_close(self, lines, expected):
-        self.assertEqual(len(lines), len(expected))
-        for got, want in zip(lines[:-1], expected[:-1], strict=True):  # the digest is the last
-            for x, y in zip(numbers(got), numbers(want), strict=True):
-                self.assertLess(abs(x - y), 1e-5 * abs(y), f"{got}: one process has {want}")
-
     def test_trains_as_one_process(self):
         for words in (("model=mlp", "optimizer=adamw"), ("model=mlp", "optimizer=lars"), ("model=mlp", "optimizer=rows"),
                       ("model=gpt", "drop=0")):
@@ -88,7 +79,7 @@ class Axes(unittest.TestCase):
             for rows, columns, dims in ((2, 2, (1, 2)), (2, 2, (2, 1)), (4, 2, (1, 2))):
                 with self.subTest(words=words, rows=rows, columns=columns, dims=dims):
                     stack = grid(rows, columns, "mlp.*weight" if "model=gpt" in words else "weight", dims)
-                    self.assert_close(self.lines(stack, rows * columns, *words), one)
+                    assert_close(self, self.lines(stack, rows * columns, *words), one)
 
     def test_beside_other_strategies(self):
         words = ("model=mlp",)
@@ -98,7 +89,7 @@ class Axes(unittest.TestCase):
                       f"{{ strategy.data{{ size = 2 }}, strategy.zero{{ stage = 3 }}, {grid(2, 2)}, strategy.accumulate{{}} }}",
                       f"{{ strategy.pipeline{{ size = 2 }}, {grid(2, 2)} }}"):
             with self.subTest(stack=stack):
-                self.assert_close(self.lines(stack, 8, *words), one)
+                assert_close(self, self.lines(stack, 8, *words), one)
 
     def test_tensor_on_one_axis_and_rows_on_another(self):
         more = ('strategy.define{ name = "mine", class = "approx", transform = function(draft) draft:axis("line") '
@@ -107,7 +98,7 @@ class Axes(unittest.TestCase):
         for dim in (1, 2):
             with self.subTest(dim=dim):
                 stack = f"{{ strategy.tensor{{ size = 2 }}, {more.replace('DIM', str(dim))} }}"
-                self.assert_close(self.lines(stack, 4, "drop=0"), self.lines("nil", 1, "drop=0"))
+                assert_close(self, self.lines(stack, 4, "drop=0"), self.lines("nil", 1, "drop=0"))
 
     def test_saved_under_one_continued_under_another(self):
         saved = pathlib.Path(self.folder.name) / "checkpoint"
@@ -117,7 +108,7 @@ class Axes(unittest.TestCase):
         self.assertEqual(self.lines(grid(2, 2), 4, *words, f"load={saved}"), whole[4:])
         for stack, ranks in (("nil", 1), (grid(4, 2), 8), ("{ strategy.data{}, strategy.zero{} }", 3)):
             with self.subTest(stack=stack):
-                self.assert_close(self.lines(stack, ranks, *words, f"load={saved}"), whole[4:])
+                assert_close(self, self.lines(stack, ranks, *words, f"load={saved}"), whole[4:])
 
     def plan(self, stack, ranks, *words):
         script = pathlib.Path(self.folder.name) / "strategies.lua"

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import unittest
 
+from close import assert_close, numbers
 from program import HERE, orrery
 from sweep import Sweep, Training
 
@@ -40,10 +41,6 @@ def training(stack, ranks, *words):
     return Training(stack, ranks, words, "switch.lua")
 
 
-def numbers(line):
-    return [float(x) for x in re.findall(r"(?:loss|norm|dropped) (\S+)", line)]
-
-
 class Expert(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -56,10 +53,8 @@ class Expert(unittest.TestCase):
             lines = self.sweep.lines(training(stack, ranks, *words))
             expected = self.sweep.lines(training("nil", 1, *words))
             self.assertEqual(len(lines), 6)
-            for got, want in zip(lines[:-1], expected[:-1], strict=True):
-                self.assertEqual(len(numbers(want)), 3)
-                for x, y in zip(numbers(got), numbers(want), strict=True):
-                    self.assertLessEqual(abs(x - y), 1e-5 * abs(y), f"{got}: one process has {want}")
+            self.assertEqual([len(numbers(line)) for line in expected[:-1]], [3] * 5)
+            assert_close(self, lines, expected)
 
     def test_trains_as_one_process(self):
         for words in ((), ("top=2",), ("capacity=0.5",), ("group=2", "top=2")):

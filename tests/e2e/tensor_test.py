@@ -6,11 +6,11 @@ any number of tensor ranks has them.
 Arguments: the build tree.
 """
 import pathlib
-import re
 import sys
 import tempfile
 import unittest
 
+from close import assert_close
 from program import HERE, orrery, sampled
 from sweep import Sweep, Training
 
@@ -41,11 +41,6 @@ CHUNKED_STACKS = [
 ]
 
 
-def numbers(line):
-    """The loss and the norm of a step's line, or the loss of an evaluation's."""
-    return [float(x) for x in re.findall(r"(?:loss|norm|eval) (\S+)", line)]
-
-
 class Tensor(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -74,25 +69,19 @@ class Tensor(unittest.TestCase):
                 self.assertGreater(len(self.sweep.lines(other)), 3)
                 self.assertEqual(self.sweep.lines(training), self.sweep.lines(other))
 
-    def assert_close(self, lines, expected):
-        self.assertEqual(len(lines), len(expected))
-        for got, want in zip(lines[:-1], expected[:-1]):  # the digest is the last
-            for x, y in zip(numbers(got), numbers(want), strict=True):
-                self.assertLess(abs(x - y), 1e-5 * abs(y), f"{got}: one process has {want}")
-
     def test_trains_as_one_process(self):
         words = ("model=gpt", "optimizer=adamw")
         cases = sampled([(2, kind) for kind in KINDS] + [(4, kind) for kind in KINDS[:2]])
         self.sweep.run(Training(f"strategy.tensor{{ size = {size}{kind} }}", size, words) for size, kind in cases)
         for size, kind in cases:
             with self.subTest(kind=kind, size=size):
-                self.assert_close(self.run_stack(f"strategy.tensor{{ size = {size}{kind} }}", size, *words),
+                assert_close(self, self.run_stack(f"strategy.tensor{{ size = {size}{kind} }}", size, *words),
                                   self.one_process(*words))
 
     def test_other_models_and_optimizers(self):
         for words in (("model=mlp", "optimizer=sgd"), ("model=gpt", "optimizer=lua")):
             with self.subTest(words=words):
-                self.assert_close(self.run_stack("strategy.tensor{}", 2, *words), self.one_process(*words))
+                assert_close(self, self.run_stack("strategy.tensor{}", 2, *words), self.one_process(*words))
 
     def test_gates_and_rotations(self):
         alone = self.run_stack("nil", 1, name="gated.lua")
@@ -100,7 +89,7 @@ class Tensor(unittest.TestCase):
         for kind, size in (("", 2), (", sequence = true", 4)):
             tensor = f"strategy.tensor{{ size = {size}{kind} }}"
             with self.subTest(tensor=tensor):
-                self.assert_close(self.run_stack(tensor, size, name="gated.lua"), alone)
+                assert_close(self, self.run_stack(tensor, size, name="gated.lua"), alone)
                 for stack in (tensor, f"{{ {tensor}, strategy.precision{{}}, strategy.recompute{{}} }}"):
                     plan = self.start("plan", stack, size, name="gated.lua")
                     self.assertEqual((plan.code, plan.err), (0, ""))
@@ -133,10 +122,7 @@ class Tensor(unittest.TestCase):
         self.assertEqual(self.run_stack("strategy.tensor{}", 2, f"load={saved}"), whole[4:])
         for stack, ranks in (("strategy.tensor{ sequence = true }", 4), ("strategy.data{}", 2)):
             with self.subTest(stack=stack):
-                lines = self.run_stack(stack, ranks, f"load={saved}")
-                for got, want in zip(lines[:-1], whole[4:-1]):
-                    for x, y in zip(numbers(got), numbers(want), strict=True):
-                        self.assertLess(abs(x - y), 1e-5 * y)
+                assert_close(self, self.run_stack(stack, ranks, f"load={saved}"), whole[4:])
 
     def test_refuses_what_cannot_be_cut(self):
         for stack, ranks, texts, *words in [

@@ -47,8 +47,8 @@ struct Format {
 };
 constexpr Format kBf16{7, -126, 0x7f80}, kF16{10, -14, 0x7c00};
 
-// To nearest even, by arithmetic in f64: x in units of its last place, an integer, and as many
-// patterns below as there are in lower binades.
+// To nearest even, by arithmetic in f64. In units of its last place |x| rounds to an integer; its
+// pattern is that integer plus 2^bits for each exponent between the least one and its own.
 uint16_t nearest_16(double x, const Format& f) {
   const uint16_t sign = std::signbit(x) ? 0x8000 : 0;
   if (std::isnan(x)) return uint16_t(f.infinity | 1 | sign) | 0x40;

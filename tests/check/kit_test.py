@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plugins of third parties, made against an installed prefix: every template in both languages, and the
-commands of docs/plugins.md word by word.
+commands of docs/plugins.md and docs/extend word by word.
 
 Arguments: the build tree.
 """
@@ -16,7 +16,7 @@ import unittest
 from installed import Installed, words_of
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-DOCS = SOURCE / "docs/plugins.md"
+PAGES = [SOURCE / "docs/plugins.md", *sorted((SOURCE / "docs/extend").glob("*.md"))]
 
 
 class Kit(Installed):
@@ -76,14 +76,17 @@ class Kit(Installed):
                 self.assertEqual(self.call([*start, *horovod], folder, **place), by_local)
                 shutil.rmtree(pathlib.Path(folder) / "build")
 
-    def test_the_guide_word_by_word(self):
-        blocks = re.findall(r"^```sh\n(.*?)^```$", DOCS.read_text(), re.MULTILINE | re.DOTALL)
-        self.assertGreater(len(blocks), 4)
-        with tempfile.TemporaryDirectory() as folder:
-            done = words_of(["bash", "-e", "-c", "".join(blocks)], cwd=folder, env=self.environment)
-            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            self.assertIn("kernel    swift", done.stdout)
-            self.assertIn("0 failed", done.stdout)
+    def test_the_guides_word_by_word(self):
+        shown = {"plugins": "kernel    swift", "op": "swish(1) = 0.8808\n", "layer": "plan: 2 ranks",
+                 "strategy": "plan: 2 ranks", "backend": "rank 2: the sum is 6\n", "observer": "steps: 5 steps in "}
+        self.assertEqual(sorted(shown), sorted(page.stem for page in PAGES))
+        for page in PAGES:
+            blocks = re.findall(r"^```sh\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+            with self.subTest(page=page.name), tempfile.TemporaryDirectory() as folder:
+                done = words_of(["bash", "-e", "-c", "".join(blocks)], cwd=folder, env=self.environment)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertIn(shown[page.stem], done.stdout + done.stderr)
+                self.assertLessEqual(len(set(re.findall(r"^digest (\w+)", done.stdout + done.stderr, re.MULTILINE))), 1)
 
 
 if __name__ == "__main__":

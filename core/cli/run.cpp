@@ -15,6 +15,7 @@
 #include "job/launch_hosts.h"
 #include "job/share.h"
 #include "lua/script.h"
+#include "plan/text.h"
 #include "plugin/registry.h"
 #include "run/profile.h"
 #include "run/run.h"
@@ -69,10 +70,10 @@ void tell_unused() {
 }
 
 void check_plan(const CLI::App& command, int ranks) {
-  const RuntimeOptions& options = runtime_options();
-  if (options.plan_rank < 0 || options.plan_rank >= ranks)
-    fail(ORR_INVALID, "--rank {}: there are ranks 0 to {}", options.plan_rank, ranks - 1);
-  if (command.count("--fit") && options.plan_fit == 0)
+  const PlanOptions& options = plan_options();
+  if (options.rank < 0 || options.rank >= ranks)
+    fail(ORR_INVALID, "--rank {}: there are ranks 0 to {}", options.rank, ranks - 1);
+  if (command.count("--fit") && options.fit == 0)
     fail(ORR_INVALID, "--fit 0: a rank needs some memory");
 }
 
@@ -219,20 +220,20 @@ Examples:
   orrery plan -n 4 --diff --rank 1 examples/pipeline.lua
   orrery plan -n 8 --fit 16GiB examples/gpt-3d.lua)");
   add_common(command, *choice);
-  command->add_option("--svg", runtime_options().plan_svg,
+  command->add_option("--svg", plan_options().svg,
                       "Draw the order of work of the model's stages into this file");
-  command->add_option("--machine", runtime_options().plan_machine,
+  command->add_option("--machine", plan_options().machine,
                       "File with the machine's speed in JSON, as examples/machine.lua measures it");
-  command->add_option("--ops", runtime_options().plan_ops)
+  command->add_option("--ops", plan_options().ops)
       ->group("");  // how `orrery check --script` learns a script's ops
   CLI::Option* diff =
-      command->add_flag("--diff", runtime_options().plan_diff,
+      command->add_flag("--diff", plan_options().diff,
                         "Print what each strategy of the stack changes in the program of a rank");
-  command->add_option("--rank", runtime_options().plan_rank, "The rank that --diff shows")
+  command->add_option("--rank", plan_options().rank, "The rank that --diff shows")
       ->needs(diff)
       ->capture_default_str();
   command
-      ->add_option("--fit", runtime_options().plan_fit,
+      ->add_option("--fit", plan_options().fit,
                    "Memory of a rank, as 16GiB: plan with the fewest microbatches that fit, "
                    "whatever the script asks for")
       ->transform(CLI::AsSizeValue(true))

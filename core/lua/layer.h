@@ -38,6 +38,9 @@ int message_handler(lua_State* L);
 // lua_pcall with the message handler; a Lua error becomes Error.
 void protected_call(lua_State* L, int n_args, int n_results);
 
+// Thrown by the first step under `orrery plan`, after the plan has been printed.
+struct PlanDone {};
+
 // Runs `body(L)`; what it throws becomes a Lua error. Only std::exception and PlanDone are caught:
 // Lua's own errors pass through.
 template <class F>

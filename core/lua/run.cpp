@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Compiled steps in Lua: a Run from a loss function, its steps and their results.
+#include <cstdio>
 #include <cstring>
 
 #include "base/text.h"
@@ -11,6 +12,7 @@
 #include "lua/stack.h"
 #include "lua/stopping.h"
 #include "lua/traced.h"
+#include "plan/text.h"
 #include "store/digest.h"
 
 namespace orrery::lua {
@@ -242,6 +244,10 @@ RunRef& run_here(lua_State* L) {
 
 int step(lua_State* L) {
   RunRef& self = run_here(L);
+  if (runtime_options().plan_only) {
+    std::fputs(plan_text(self.run->plan_source(batch_at(L, 2))).c_str(), stdout);
+    throw PlanDone{};
+  }
   push(L, Result{self.run->step(batch_at(L, 2))});
   if (!self.alone) stop_if_told(*self.run, self.saved, user_line(L));
   return 1;
@@ -253,7 +259,7 @@ int evaluate(lua_State* L) {
 }
 
 int plan(lua_State* L) {
-  push_text(L, run_here(L).run->plan(batch_at(L, 2)));
+  push_text(L, plan_text(run_here(L).run->plan_source(batch_at(L, 2))));
   return 1;
 }
 

@@ -68,7 +68,7 @@ int run_script(const std::string& path, const std::vector<std::string>& args) {
       Runtime::get().comm().drain();  // async words that nobody waited for
     Runtime::get().close();
     return 0;
-  } catch (const PlanDone&) {
+  } catch (const lua::PlanDone&) {
     return 0;
   } catch (const Error& error) {
     return report(error.code(), error.what());

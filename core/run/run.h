@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "lower/edit.h"
+#include "lower/blueprint.h"
 #include "program/program.h"
 #include "program/state.h"
 
@@ -96,8 +96,8 @@ class Run {
 
   virtual Counters counters() = 0;
 
-  // What `orrery plan` prints for the shapes of this batch; runs and allocates nothing.
-  virtual std::string plan(const BatchFields& batch) = 0;
+  // A step on a batch of these shapes, for core/plan to look at; runs and allocates nothing.
+  virtual PlanSource plan_source(const BatchFields& batch) = 0;
 };
 
 class Function {
@@ -122,21 +122,12 @@ struct RuntimeOptions {
   std::vector<std::string> kernels;        // empty: every host plugin that works here
   std::string comm = ORRERY_DEFAULT_COMM;  // overridden by orrery.init{comm=}
   uint64_t link_speed = 0;  // bytes a second of the links that are pretended; 0: none are
-  bool plan_only = false;   // stop with PlanDone at the first step
+  bool plan_only = false;   // no step is taken: the script is run for its plan
   int plan_ranks = 1;
-  bool plan_diff = false;  // of the strategies, for plan_rank
-  int plan_rank = 0;
-  uint64_t plan_fit = 0;     // bytes that a rank has, 0: microbatches stay as they are
-  std::string plan_machine;  // file that describes the machine to plan for, "" assumes one
-  std::string plan_ops;      // file that gets the ops of rank 0 instead (plan_ops.h), "" none
-  std::string plan_svg;      // where the picture of a pipeline's schedule goes, "" nowhere
   uint64_t seed = 1;
   std::string run_directory;  // "" keeps none
 };
 RuntimeOptions& runtime_options();
-
-// Thrown by the first Run::step under plan_only, after the plan has been printed.
-struct PlanDone {};
 
 // States: allocation and access. `materialize` gives a state memory and its initial value if it has
 // none yet; reading and writing copy whole tensors. Reading is collective where ranks hold parts; a

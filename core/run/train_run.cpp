@@ -10,12 +10,11 @@
 #include "base/work.h"
 #include "lower/apart.h"
 #include "lower/lower.h"
+#include "lower/predict.h"
 #include "run/agree.h"
 #include "run/drawing.h"
 #include "run/driven.h"
 #include "run/finite.h"
-#include "run/plan_text.h"
-#include "run/predict.h"
 #include "run/profile.h"
 #include "run/replicas.h"
 #include "run/run_states.h"
@@ -80,10 +79,6 @@ class TrainRun : public Run {
   }
 
   std::shared_ptr<StepResult> step(const BatchFields& batch) override {
-    if (runtime_options().plan_only) {
-      std::fputs(plan(batch).c_str(), stdout);
-      throw PlanDone{};
-    }
     if (!spec_.local) runtime_.begin_run();
     runtime_.settle(driven_.get());
     auto begin = Clock::now();
@@ -134,13 +129,13 @@ class TrainRun : public Run {
     return facts.extra;
   }
 
-  std::string plan(const BatchFields& batch) override {
+  PlanSource plan_source(const BatchFields& batch) override {
     int world =
         runtime_options().plan_only && !spec_.local ? runtime_options().plan_ranks : ranks();
-    auto drawn = [&](const std::vector<StrategyUse>& stack, int ranks) {
+    auto drawn = [this, batch](const std::vector<StrategyUse>& stack, int ranks) {
       return draw(batch, true, ranks, stack);
     };
-    return plan_text({drawn, strategies(), runtime_.kernels(), world});
+    return {drawn, strategies(), runtime_.kernels(), world};
   }
 
  private:

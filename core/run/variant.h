@@ -11,18 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "lower/mesh.h"
+#include "lower/blueprint.h"
 #include "program/state.h"
 #include "run/executor.h"
 
 namespace orrery {
-
-// What is decided before memory is touched; enough for `orrery plan`.
-struct Blueprint {
-  Program program;  // logical; what works by a clock of its own is in `spread`
-  Spread spread;
-  int64_t microbatches = 1;
-};
 
 class Variant {
  public:

@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/text_file.h"
 #include "job/hosts_file.h"
-#include "run/machine_model.h"
+#include "plan/machine_model.h"
 #include "strategy/server/arrivals.h"
 
 namespace orrery {

@@ -6,9 +6,9 @@
 #include "base/error.h"
 #include "lower/edit.h"
 #include "lower/lower.h"
+#include "plan/fit.h"
 #include "program/build.h"
 #include "program/train.h"
-#include "run/plan_fit.h"
 #include "stack.h"
 
 namespace program_test {

@@ -6,7 +6,7 @@
 #include "gpt.h"
 #include "lower/edit.h"
 #include "lower/lower.h"
-#include "run/rank_kinds.h"
+#include "plan/rank_kinds.h"
 #include "stack.h"
 
 namespace program_test {

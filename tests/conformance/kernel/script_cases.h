@@ -14,7 +14,7 @@ struct ScriptCase {
   double flops = 0;
 };
 
-// From what `orrery plan --ops` writes (run/plan_ops.h). Throws Error for an op that the table has
+// From what `orrery plan --ops` writes (plan/ops.h). Throws Error for an op that the table has
 // no case of.
 std::vector<ScriptCase> script_cases(const std::string& json);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/plan_memory.h"
+#include "plan/memory.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/plan_fit.h"
+#include "plan/fit.h"
 
 #include <algorithm>
 #include <optional>
@@ -8,7 +8,7 @@
 #include "base/in_parallel.h"
 #include "base/text.h"
 #include "lower/lower.h"
-#include "run/rank_kinds.h"
+#include "plan/rank_kinds.h"
 
 namespace orrery {
 namespace {

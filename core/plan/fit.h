@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "run/variant.h"
+#include "lower/blueprint.h"
 
 namespace orrery {
 

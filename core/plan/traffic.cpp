@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/plan_traffic.h"
+#include "plan/traffic.h"
 
 #include <fmt/format.h>
 

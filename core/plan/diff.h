@@ -5,22 +5,13 @@
 // of the whole stack.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "run/variant.h"
+#include "lower/blueprint.h"
+#include "lower/rank_plan.h"
 
 namespace orrery {
-
-// What plans are drawn from: a step under a stack, spread over so many ranks. Traces anew. [main
-// thread]
-struct PlanSource {
-  std::function<Blueprint(const std::vector<StrategyUse>& stack, int world)> draw;
-  std::vector<StrategyUse> stack;
-  std::vector<std::string> kernels;
-  int world = 1;
-};
 
 // REQUIRES: 0 <= rank < source.world.
 std::string plan_diff(const PlanSource& source, int rank);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/plan_ops.h"
+#include "plan/ops.h"
 
 #include <nlohmann/json.hpp>
 #include <set>

@@ -3,7 +3,7 @@
 // Diffs of ops against texts written by hand.
 #include <gtest/gtest.h>
 
-#include "run/plan_diff.h"
+#include "plan/diff.h"
 
 namespace orrery {
 namespace {

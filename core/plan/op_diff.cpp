@@ -5,8 +5,8 @@
 #include <dtl/dtl.hpp>
 #include <set>
 
-#include "run/plan_diff.h"
-#include "run/plan_traffic.h"
+#include "plan/diff.h"
+#include "plan/traffic.h"
 
 namespace orrery {
 namespace {

@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "run/timeline.h"
+#include "plan/timeline.h"
 
 namespace orrery {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "lower/blueprint.h"
 #include "lower/lower.h"
-#include "run/variant.h"
 
 namespace orrery {
 

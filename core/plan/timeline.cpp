@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/timeline.h"
+#include "plan/timeline.h"
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/plan_text.h"
+#include "plan/text.h"
 
 #include <algorithm>
 #include <fstream>
@@ -12,13 +12,14 @@
 #include "base/text.h"
 #include "lower/kernel_choice.h"
 #include "lower/lower.h"
-#include "run/ledger.h"
-#include "run/plan_fit.h"
-#include "run/plan_memory.h"
-#include "run/plan_ops.h"
-#include "run/plan_time.h"
-#include "run/plan_traffic.h"
-#include "run/schedule_picture.h"
+#include "plan/diff.h"
+#include "plan/fit.h"
+#include "plan/ledger.h"
+#include "plan/memory.h"
+#include "plan/ops.h"
+#include "plan/schedule_picture.h"
+#include "plan/time.h"
+#include "plan/traffic.h"
 
 namespace orrery {
 namespace {
@@ -29,7 +30,7 @@ std::string pipeline_text(const Blueprint& b, const std::vector<int64_t>& first)
   for (size_t r = 0; r + 1 < first.size(); ++r) most = std::max(most, first[r + 1] - first[r]);
   const std::shared_ptr<const Timetable> timetable =
       b.spread.make_timetable(static_cast<int>(most));
-  if (const std::string& path = runtime_options().plan_svg; !path.empty()) {
+  if (const std::string& path = plan_options().svg; !path.empty()) {
     std::ofstream file(path);
     file << schedule_svg(*timetable);
     if (!file.flush())
@@ -100,7 +101,7 @@ std::string periodic_text(const Blueprint& b, const std::vector<int>& who,
 std::string step_plan(const Blueprint& b, const std::vector<StrategyUse>& stack,
                       const std::vector<std::string>& kernels) {
   const RankKinds kinds(b);
-  const Machine machine = machine_of(runtime_options().plan_machine);
+  const Machine machine = machine_of(plan_options().machine);
   struct Planned {
     std::string text;
     Timeline time;
@@ -144,13 +145,18 @@ std::string write_ops(const Blueprint& b, const std::vector<std::string>& kernel
 
 }  // namespace
 
+PlanOptions& plan_options() {
+  static PlanOptions options;
+  return options;
+}
+
 std::string plan_text(const PlanSource& source) {
-  const RuntimeOptions& options = runtime_options();
-  if (options.plan_diff) return plan_diff(source, options.plan_rank);
+  const PlanOptions& options = plan_options();
+  if (options.diff) return plan_diff(source, options.rank);
   Blueprint b = source.draw(source.stack, source.world);
-  if (!options.plan_ops.empty()) return write_ops(b, source.kernels, options.plan_ops);
+  if (!options.ops.empty()) return write_ops(b, source.kernels, options.ops);
   std::string text;
-  if (options.plan_fit) text = fit_microbatches(b, source.kernels, options.plan_fit);
+  if (options.fit) text = fit_microbatches(b, source.kernels, options.fit);
   return text + step_plan(b, source.stack, source.kernels);
 }
 

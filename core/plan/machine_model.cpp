@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/machine_model.h"
+#include "plan/machine_model.h"
 
 #include <orrery/sdk/traffic.hpp>
 

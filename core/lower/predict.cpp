@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/predict.h"
+#include "lower/predict.h"
 
 #include <orrery/sdk/traffic.hpp>
 

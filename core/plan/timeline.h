@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "run/machine_model.h"
-#include "run/rank_kinds.h"
+#include "plan/machine_model.h"
+#include "plan/rank_kinds.h"
 
 namespace orrery {
 

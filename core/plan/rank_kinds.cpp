@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/rank_kinds.h"
+#include "plan/rank_kinds.h"
 
 #include <orrery/ops.h>
 

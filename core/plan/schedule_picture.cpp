@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/schedule_picture.h"
+#include "plan/schedule_picture.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/plan_diff.h"
+#include "plan/diff.h"
 
 #include <fmt/format.h>
 

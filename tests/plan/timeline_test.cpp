@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The event simulation against cases worked out by hand, the machine model against its formulas.
-#include "run/timeline.h"
+#include "plan/timeline.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/ledger.h"
+#include "plan/ledger.h"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/text_file.h"
-#include "run/machine_model.h"
+#include "plan/machine_model.h"
 
 namespace orrery {
 namespace {

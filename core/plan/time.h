@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "plan/timeline.h"
 #include "program/program.h"
-#include "run/timeline.h"
 
 namespace orrery {
 

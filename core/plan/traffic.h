@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "run/predict.h"
+#include "lower/predict.h"
 
 namespace orrery {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/plan_time.h"
+#include "plan/time.h"
 
 #include <fmt/format.h>
 

@@ -142,6 +142,10 @@ class Assigner {
       Cost c = op_def(op.kind).cost(args_of(p_, op), out_types(p_, op));
       cost[static_cast<size_t>(at - units.begin())] += c.flops + c.bytes;
     }
+    if (units.empty())
+      fail(ORR_INVALID,
+           "the model has no modules to divide: it takes those inside of one that holds them all; "
+           "make the model one by nn.sequential or nn.module");
     if (static_cast<int>(units.size()) < chunks_)
       fail(ORR_INVALID, "the model has {} modules ({}), too few for {} chunks", units.size(),
            join(units, ", "), chunks_);

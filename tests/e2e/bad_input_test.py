@@ -84,6 +84,7 @@ STACKS = [
     stack("left_out", "module 'd' belongs to no chunk"),
     stack("twice", "module 'b' is named in chunks 1 and 2"),
     stack("order", "needs what chunk 2 computes", "in the order of their use"),
+    stack("plain", "no modules to divide", "make the model one by nn.sequential or nn.module"),
     stack("too_many", "4 modules (a, b, c, d), too few for 6 chunks", ranks=6),
     stack("size", "axis 'pipe' of size 3 does not fit: 2 of 2 ranks are left"),
     stack("schedule", "there is no schedule '1f2b'", "1f1b"),

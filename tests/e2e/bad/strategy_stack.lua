@@ -36,6 +36,7 @@ local stacks = {
   left_out = function() return { strategy.pipeline { stages = "a,b;c" } } end,
   twice = function() return { strategy.pipeline { stages = "a,b;b,c,d" } } end,
   order = function() return { strategy.pipeline { stages = "c,d;a,b" } } end,
+  plain = function() return { strategy.pipeline {} } end,
   too_many = function() return { strategy.pipeline { size = 6 } } end,
   size = function() return { strategy.pipeline { size = 3 } } end,
   schedule = function() return { strategy.pipeline { schedule = "1f2b" } } end,
@@ -58,6 +59,10 @@ local M = nn.module("M", function(m)
   return function(x) return m.d(m.c(m.b(m.a(x)))) end
 end)
 local model = M()
+if args.case == "plain" then
+  local layers = { a = nn.linear(4, 4), b = nn.linear(4, 1) }
+  model = setmetatable(layers, { __call = function(m, x) return m.b(m.a(x)) end })
+end
 local run = orrery.compile(function(b) return nn.mse(model(b.x), b.y) end, {
   params = model, optimizer = optim.sgd { lr = 0.1 }, microbatches = args.microbatches,
   strategy = stacks[args.case](),

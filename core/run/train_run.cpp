@@ -18,39 +18,13 @@
 #include "run/profile.h"
 #include "run/replicas.h"
 #include "run/run_states.h"
+#include "run/step_result.h"
 #include "run/variant.h"
 
 namespace orrery {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-class Result : public StepResult {
- public:
-  explicit Result(std::map<std::string, double> values) : values_(std::move(values)) {}
-
-  double get(const std::string& name) override {
-    auto at = values_.find(name);
-    if (at != values_.end()) return at->second;
-    std::string known;
-    for (auto& [each, value] : values_) known += (known.empty() ? "" : ", ") + each;
-    fail(ORR_INVALID, "step {} has no value '{}'; it has {}{}", step, name, known,
-         name == "grad_norm" ? "; compile with grad_norm = true" : "");
-  }
-  std::vector<std::string> names() const override {
-    std::vector<std::string> found;
-    for (auto& [name, value] : values_) found.push_back(name);
-    return found;
-  }
-
- private:
-  std::map<std::string, double> values_;
-};
-
-constexpr int kMostSkipped = 50;  // one after another
-// The result of steps that change nothing where the loss or the gradients are not finite: how many
-// did so far (orr_edit.output).
-constexpr const char* kSkipped = "skipped_steps";
 
 // Parameters by their names, each with its gradient.
 void in_order_of_names(RunSpec& spec) {
@@ -123,7 +97,7 @@ class TrainRun : public Run {
     runtime_.settle();
     const CheckpointFacts facts = states_->load(directory);
     steps_ = facts.step, saved_microbatches_ = facts.microbatches;
-    skipped_ = HUGE_VAL;  // the next step tells
+    loss_check_.forget();
     spoilt_.clear(), compared_ = false;
     runtime_options().seed = facts.seed;
     return facts.extra;
@@ -237,15 +211,10 @@ class TrainRun : public Run {
     return result;
   }
 
-  static bool has(const StepResult& result, const std::string& name) {
-    const std::vector<std::string> names = result.names();
-    return std::count(names.begin(), names.end(), name) > 0;
-  }
-
   // Of all gradients: then each is finite. A step that is taken back if not has looked itself.
   static bool has_finite_norm(StepResult& result) {
-    if (has(result, kSkipped)) return true;
-    return has(result, "grad_norm") && std::isfinite(result.get("grad_norm"));
+    if (has_value(result, kSkippedSteps)) return true;
+    return has_value(result, "grad_norm") && std::isfinite(result.get("grad_norm"));
   }
 
   void check_parameters(Variant& variant, int64_t step) {
@@ -261,36 +230,9 @@ class TrainRun : public Run {
 
   std::shared_ptr<StepResult> result_of(std::map<std::string, double> values, int64_t step,
                                         bool evaluation) {
-    auto result = std::make_shared<Result>(std::move(values));
-    result->step = step;
-    double loss = result->get("loss");
-    if (has(*result, kSkipped) && !evaluation)
-      count_skipped(*result);
-    else if (!std::isfinite(loss) && !evaluation)
-      fail(ORR_FAILED,
-           "{}the loss of step {} is {}: lower the learning rate, clip gradients, or look "
-           "for a division by zero or a logarithm of zero in the model",
-           spec_.line.empty() ? "" : spec_.line + ": ", step, loss);
+    auto result = step_result(std::move(values), step);
+    if (!evaluation) loss_check_.expect_good(*result, spec_.line);
     return result;
-  }
-
-  // A step that was taken back is no failure, but a run of nothing else is.
-  void count_skipped(Result& result) {
-    const double skipped = result.get(kSkipped);
-    in_a_row_ = skipped > skipped_ ? in_a_row_ + 1 : 0;
-    skipped_ = skipped;
-    if (in_a_row_ < kMostSkipped) return;
-    std::string told;
-    for (const std::string& name : result.names())
-      if (name != kSkipped)
-        told += fmt::format("{}{} {}", told.empty() ? "" : ", ", name, result.get(name));
-    fail(
-        ORR_FAILED,
-        "{}the loss or the gradients of the last {} steps up to {} are not finite, so that none "
-        "has "
-        "changed anything ({}): lower the learning rate, keep the module that overflows in f32, or "
-        "look for a division by zero in the model",
-        spec_.line.empty() ? "" : spec_.line + ": ", kMostSkipped, result.step, told);
   }
 
   std::vector<StrategyUse> strategies() const {
@@ -415,8 +357,7 @@ class TrainRun : public Run {
   std::shared_ptr<Driven> driven_;
   std::optional<RunStates> states_;
   int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;
-  double skipped_ = 0;  // steps that changed nothing, in all
-  int in_a_row_ = 0;
+  LossCheck loss_check_;
   std::string spoilt_;     // why the states are not what steps have made of them
   bool compared_ = false;  // the ranks' states, since they began or were loaded
   std::map<const Variant*, std::unique_ptr<FiniteCheck>> checks_;

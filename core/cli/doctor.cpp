@@ -14,8 +14,8 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/plugin_survey.h"
-#include "job/share.h"
-#include "job/wire.h"
+#include "launch/affinity.h"
+#include "launch/wire.h"
 
 namespace orrery {
 namespace {

@@ -2,7 +2,7 @@
 #include "lua/stopping.h"
 
 #include "base/error.h"
-#include "job/stop_signal.h"
+#include "launch/stop_signal.h"
 
 namespace orrery::lua {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A job that is told to stop (job/stop_signal.h) saves after the step under way and ends with 75.
-// It can where there is a place to save to: where the script has saved this run before, else in the
-// run directory. Without one, signals end it as they end any program.
+// A job that is told to stop (launch/stop_signal.h) saves after the step under way and ends with
+// code 75. It can where there is a place to save to: where the script has saved this run before,
+// else in the run directory. Without one, signals end it as they end any program.
 #pragma once
 
 #include <string>

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "job/words.h"
+#include "comm/collectives.h"
 #include "lua/api.h"
 #include "lua/layer.h"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "job/words.h"
+#include "comm/collectives.h"
 #include "program/state.h"
 #include "run/runtime.h"
 #include "store/digest.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "job/world_comm.h"
+#include "comm/world_comm.h"
 #include "lower/rank_plan.h"
 #include "store/spill_file.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "job/environment.h"
+#include "launch/environment.h"
 #include "plugin/host.h"
 #include "run/host_device.h"
 #include "run/thread_pool.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "job/host_buffer.h"
+#include "comm/host_buffer.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
 

@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "job/environment.h"
+#include "launch/environment.h"
 
 namespace orrery {
 

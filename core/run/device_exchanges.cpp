@@ -5,7 +5,7 @@
 #include <orrery/sdk/traffic.hpp>
 
 #include "base/error.h"
-#include "job/emulation.h"
+#include "comm/emulation.h"
 #include "run/profile.h"
 
 namespace orrery {

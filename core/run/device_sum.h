@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "job/composition.h"
+#include "comm/composition.h"
 
 namespace orrery {
 

@@ -141,7 +141,7 @@ HostTensor read_of(State& state, int32_t coordinate);
 void write_each(State& state, const std::vector<HostTensor>& values);
 
 // The world, and collectives that the core itself posts in equal order on all ranks: size 1 is the
-// identity, `line` names the call. What scripts say is in job/words.h.
+// identity, `line` names the call. What scripts say is in comm/collectives.h.
 struct WorldInfo {
   int rank = 0, size = 1, local_rank = 0, local_size = 1;
 };

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "job/world_comm.h"
+#include "comm/world_comm.h"
 #include "lower/mesh.h"
 #include "run/copy_lane.h"
 #include "run/device.h"

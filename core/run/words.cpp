@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The few words that the core itself needs, where it knows that all ranks post them.
-#include "job/words.h"
+#include "comm/collectives.h"
 
 #include "run/runtime.h"
 

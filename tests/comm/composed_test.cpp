@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Backends that have nothing but messages: the core composes all else of them
-// (core/job/emulation.h), with the results that the scalar model wants of every backend.
+// (core/comm/emulation.h), with the results that the scalar model wants of every backend.
 #include <gtest/gtest.h>
 
 #include "settings.h"

@@ -15,7 +15,7 @@
 #include "conformance/comm/peer.h"
 #include "conformance/loaded.h"
 #include "conformance/process.h"
-#include "job/launch.h"
+#include "launch/launch.h"
 
 namespace orrery::judge {
 namespace {

@@ -72,7 +72,7 @@ class MpiHosts(TwoHostsAlone, unittest.TestCase):
         job = self.start(launcher, "--threads", 1, "tests/e2e/bad/forever.lua", ORRERY_DEADLINE=str(DEADLINE))
         pid, _ = wait_for(lambda: guarded(variable).get(victim), 20)
         os.kill(pid, blow)
-        # Three deadlines while nobody can ask the others (core/job/forming.h), and what starting takes.
+        # Three deadlines while nobody can ask the others (core/launch/forming.h), and what starting takes.
         wait_for(lambda: not set(guarded(variable)) - {victim}, 3 * DEADLINE + 10)
         end_all(1), end_all(2)
         self.finish(job)

@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "base/text_file.h"
-#include "job/hosts_file.h"
+#include "launch/hosts_file.h"
 #include "plan/machine_model.h"
 #include "strategy/server/arrivals.h"
 

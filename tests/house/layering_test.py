@@ -14,7 +14,7 @@ VIOLATIONS = [
     ("core/program/a.cpp", '#include "run/pool.h"', "room program may not include room run"),
     ("core/plugin/a.cpp", '#include "run/pool.h"', "room plugin may not include room run"),
     ("core/store/a.cpp", '#include "lua/api.h"', "room store may not include room lua"),
-    ("core/job/a.cpp", '#include "run/run.h"', "room job may not include room run"),
+    ("core/launch/a.cpp", '#include "comm/world_comm.h"', "room launch may not include room comm"),
     ("core/base/a.h", '#include "nearby.h"', "does not begin with a room"),
     ("core/run/a.cpp", "#include <lua.h>", "only core/lua/ may include lua.h"),
     ("core/run/a.cpp", "#include <boost/dll/import.hpp>", "only core/plugin/loader.cpp"),

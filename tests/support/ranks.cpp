@@ -12,8 +12,8 @@
 #include <map>
 
 #include "base/error.h"
-#include "job/launch.h"
-#include "job/store.h"
+#include "launch/launch.h"
+#include "launch/store.h"
 
 namespace ranks {
 namespace {

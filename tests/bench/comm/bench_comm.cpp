@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "job/environment.h"
-#include "job/launch.h"
-#include "job/store.h"
+#include "launch/environment.h"
+#include "launch/launch.h"
+#include "launch/store.h"
 #include "pages.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"

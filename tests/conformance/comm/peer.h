@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "job/emulation.h"
-#include "job/environment.h"
-#include "job/store.h"
+#include "comm/emulation.h"
+#include "launch/environment.h"
+#include "launch/store.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
 

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/agreement.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "comm/host_buffer.h"
+
+namespace orrery {
+namespace {
+
+// A Saying that travels, cut to fit.
+struct Spoken {
+  char text[200];
+  char line[104];
+};
+
+uint64_t hash(const std::string& text) {
+  uint64_t h = 0xcbf29ce484222325;
+  for (unsigned char c : text) h = (h ^ c) * 0x100000001b3;
+  return h;
+}
+
+template <class T>
+std::vector<T> gather(const WorldComm::Post& post, T mine, int size, const std::string& where) {
+  std::vector<T> all(static_cast<size_t>(size));
+  const std::vector<int64_t> counts(all.size(), sizeof(T));
+  const HostBuffer from(&mine, sizeof mine), to(all.data(), all.size() * sizeof(T));
+  orr_coll c = collective(ORR_COLL_ALL_GATHER, ORR_U8, "agreement", where);
+  c.counts = counts.data(), c.send = from.all(), c.recv = to.all();
+  post({c});
+  return all;
+}
+
+std::string said(int rank, const Spoken& s) {
+  return fmt::format("rank {} {}{}", rank, s.text, *s.line ? fmt::format(" ({})", s.line) : "");
+}
+
+[[noreturn]] void fail_apart(const WorldComm::Post& post, const Saying& saying,
+                             const std::vector<Notice>& all, int one, int other) {
+  Spoken mine{};
+  saying.text.copy(mine.text, sizeof mine.text - 1);
+  saying.line.copy(mine.line, sizeof mine.line - 1);
+  const std::vector<Spoken> texts =
+      gather(post, mine, static_cast<int>(all.size()), where_of(saying));
+  const Spoken &a = texts[static_cast<size_t>(one)], &b = texts[static_cast<size_t>(other)];
+  std::string text = "ranks post different operations: " + said(one, a) + "; " + said(other, b);
+  if (std::strcmp(a.text, b.text) == 0) text += "; tensors after those named differ";
+  if (all[static_cast<size_t>(other)].joined)
+    text +=
+        "; after a rank has joined only allreduce, with op sum or mean, and barrier go on without "
+        "it";
+  throw Error(ORR_FAILED, text);
+}
+
+}  // namespace
+
+std::string where_of(const Saying& saying) {
+  return saying.line.empty() ? saying.text : saying.line + ", " + saying.text;
+}
+
+// All ranks see the same notices, so that all come to the same end.
+std::vector<Notice> agree(const WorldComm::Post& post, int size, Notice mine,
+                          const Saying& saying) {
+  if (!mine.joined) mine.what = hash(saying.text);
+  std::vector<Notice> all = gather(post, mine, size, where_of(saying));
+  int active = -1, joined = -1;
+  for (int r = 0; r < size; ++r) {
+    const Notice& n = all[static_cast<size_t>(r)];
+    if (n.joined)
+      joined = r;
+    else if (active < 0)
+      active = r;
+    else if (n.what != all[static_cast<size_t>(active)].what)
+      fail_apart(post, saying, all, active, r);
+  }
+  if (joined >= 0 && active >= 0 && !all[static_cast<size_t>(active)].stands_in)
+    fail_apart(post, saying, all, active, joined);
+  return all;
+}
+
+}  // namespace orrery

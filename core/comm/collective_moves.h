@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How words move their bytes, once the ranks have agreed on them: each is one posting, or two where
+// the sizes of parts must be told first. [communication thread]
+#pragma once
+
+#include <string>
+
+#include "comm/collectives.h"
+
+namespace orrery::moves {
+
+// One word on the lane.
+struct Job {
+  const WordCall& call;
+  WordAnswer& answer;
+  int rank, size;
+  const WorldComm::Post& post;
+  std::string where;
+
+  orr_coll make(int32_t op, int32_t dtype) const;
+};
+
+void allreduce(Job& job);
+void broadcast(Job& job);
+void allgather(Job& job);
+void reduce_scatter(Job& job);  // rows that do not divide evenly: the first ranks get one more
+void alltoall(Job& job);
+
+// The reduction of "sum" or "mean", "min", "max", "prod"; throws for any other word.
+int32_t redop(const std::string& op);
+
+}  // namespace orrery::moves

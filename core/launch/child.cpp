@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/child.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace orrery {
+namespace {
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (const std::string& t : texts) out.push_back(const_cast<char*>(t.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+void write_all(int fd, const char* data, size_t n) {
+  while (n > 0) {
+    const ssize_t k = write(fd, data, n);
+    if (k < 0 && errno == EINTR) continue;
+    if (k <= 0) return;
+    data += k;
+    n -= static_cast<size_t>(k);
+  }
+}
+
+struct Prepared {
+  std::vector<char*> argv, env;
+  cpu_set_t cpus;
+  int out, err, null;
+  pid_t parent;
+};
+
+// Between fork and exec: async-signal-safe calls only.
+[[noreturn]] void become(const ChildSpec& spec, const Prepared& p) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != p.parent) _exit(1);
+  // A terminal's Ctrl-C reaches the launcher, which passes it on once. Who would ask there, as ssh
+  // does for passwords, would be stopped in the background: without a terminal it fails.
+  spec.input >= 0 ? setsid() : setpgid(0, 0);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (!spec.cpus.empty()) sched_setaffinity(0, sizeof p.cpus, &p.cpus);
+  if (!spec.owns_terminal) {
+    dup2(spec.input >= 0 ? spec.input : p.null, 0);
+    dup2(p.out, 1);
+    dup2(p.err, 2);
+  }
+  for (int fd : spec.inherit) fcntl(fd, F_SETFD, 0);
+  execvpe(spec.program.c_str(), p.argv.data(), p.env.data());
+  dprintf(2, "orrery: cannot execute %s: %s\n", spec.program.c_str(), std::strerror(errno));
+  _exit(127);
+}
+
+}  // namespace
+
+void LinePrefixer::pump() {
+  char buffer[4096];
+  ssize_t n;
+  while ((n = read(from_, buffer, sizeof buffer)) > 0) {
+    pending_.append(buffer, static_cast<size_t>(n));
+    write_lines(false);
+  }
+  at_end_ = n == 0;
+}
+
+void LinePrefixer::write_lines(bool all) {
+  size_t begin = 0;
+  std::string out;
+  for (size_t end; (end = pending_.find('\n', begin)) != std::string::npos; begin = end + 1)
+    out += line_out(pending_.substr(begin, end - begin));
+  pending_.erase(0, begin);
+  if (all && !pending_.empty()) out += line_out(pending_);
+  if (all) pending_.clear();
+  write_all(to_, out.data(), out.size());
+}
+
+std::string LinePrefixer::line_out(std::string line) {
+  if (!mark_) return prefix_ + line + "\n";
+  if (const size_t at = line.find(mark_); at != std::string::npos) {
+    kept_ = line.substr(at + 1);
+    line.erase(at);
+    if (line.empty()) return "";
+  }
+  if (const size_t end = line.find_last_not_of(" \t\r"); end != std::string::npos)
+    last_words_ = line.substr(0, end + 1);
+  return prefix_ + line + "\n";
+}
+
+void LinePrefixer::finish() {
+  pump();
+  write_lines(true);
+  close(from_);
+}
+
+Child start_child(const ChildSpec& spec) {
+  Prepared p{pointers(spec.argv), pointers(spec.env), {}, -1, -1, -1, getpid()};
+  CPU_ZERO(&p.cpus);
+  for (int cpu : spec.cpus) CPU_SET(cpu, &p.cpus);
+  int out[2] = {-1, -1}, err[2] = {-1, -1};
+  Child child{spec.rank, 0, {}};
+  if (!spec.owns_terminal) {
+    p.null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (p.null < 0 || pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC))
+      fail(ORR_FAILED, "launcher: no pipe for rank {}: {} (see ulimit -n)", spec.rank,
+           std::strerror(errno));
+    p.out = out[1];
+    p.err = err[1];
+    for (int fd : {out[0], err[0]}) {
+      fcntl(fd, F_SETFL, O_NONBLOCK);
+      const bool errors = fd == err[0];
+      child.output.emplace_back(fd, errors ? 2 : 1, spec.prefix, errors ? spec.mark : '\0');
+    }
+  }
+  child.pid = fork();
+  if (child.pid == 0) become(spec, p);
+  const int error = errno;
+  for (int fd : {p.null, p.out, p.err})
+    if (fd >= 0) close(fd);
+  if (child.pid < 0)
+    fail(ORR_FAILED, "launcher: cannot start rank {}: {}", spec.rank, std::strerror(error));
+  return child;
+}
+
+}  // namespace orrery

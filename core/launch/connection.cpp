@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/connection.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+namespace orrery {
+namespace {
+
+bool is_patient(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+
+}  // namespace
+
+Connection::Connection(int socket) : socket_(socket) {
+  int type = 0;
+  socklen_t bytes = sizeof type;
+  getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &bytes);
+  is_stream_ = type == SOCK_STREAM;
+}
+
+Connection::~Connection() { close(socket_); }
+
+// Takes the first message off what has been received. A packet must be one message, no more, no
+// less.
+bool Connection::cut(Message& message) {
+  if (received_.size() < sizeof(wire::Frame)) {
+    at_end_ |= !is_stream_ && !received_.empty();
+    return false;
+  }
+  wire::Frame frame;
+  std::memcpy(&frame, received_.data(), sizeof frame);
+  const uint64_t whole = sizeof frame + uint64_t{frame.key_bytes} + frame.value_bytes;
+  if (whole > most_ || (!is_stream_ && whole != received_.size())) at_end_ = true;
+  if (at_end_ || received_.size() < whole) return false;
+  message.frame = frame;
+  message.key = received_.substr(sizeof frame, frame.key_bytes);
+  message.value = received_.substr(sizeof frame + frame.key_bytes, frame.value_bytes);
+  received_.erase(0, whole);
+  return true;
+}
+
+bool Connection::receive(Message& message) {
+  thread_local std::vector<char> buffer(wire::max_message);
+  while (!at_end_) {
+    if (cut(message)) return true;
+    if (at_end_) break;
+    const ssize_t n = recv(socket_, buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (n < 0 && is_patient(errno)) return false;
+    if (n <= 0)
+      at_end_ = true;
+    else
+      received_.append(buffer.data(), static_cast<size_t>(n));
+  }
+  return false;
+}
+
+void Connection::send(wire::Kind kind, uint32_t id, const std::string& key,
+                      const std::string& value) {
+  const wire::Frame frame{kind, id, static_cast<uint32_t>(key.size()),
+                          static_cast<uint32_t>(value.size())};
+  std::string packet(reinterpret_cast<const char*>(&frame), sizeof frame);
+  unsent_.push_back(packet + key + value);
+  flush();
+}
+
+// What cannot be sent to one who has gone is dropped; what he has sent before can still be read.
+void Connection::flush() {
+  while (!unsent_.empty()) {
+    std::string& first = unsent_.front();
+    const ssize_t n = ::send(socket_, first.data(), first.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && is_patient(errno)) return;
+    if (n < 0) {
+      broken_ = true;
+      return unsent_.clear();
+    }
+    first.erase(0, static_cast<size_t>(n));
+    if (first.empty()) unsent_.pop_front();
+  }
+}
+
+}  // namespace orrery

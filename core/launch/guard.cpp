@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/guard.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "base/error.h"
+#include "launch/supervisor.h"
+
+namespace orrery {
+namespace {
+
+constexpr char guarded[] = "ORRERY_GUARDED";  // in the environment of the rank itself
+
+std::vector<std::string> own_words() {
+  std::ifstream line("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(line, word, '\0');) words.push_back(word);
+  return words;
+}
+
+class Guard : public Supervisor {
+ public:
+  explicit Guard(const World& world) : world_(world) {}
+
+ protected:
+  void start() override {
+    ChildSpec spec{world_.rank, own_program(), own_words(), {}, {}, {}, true};
+    for (char** e = environ; *e; ++e) spec.env.emplace_back(*e);
+    spec.env.push_back(fmt::format("{}=1", guarded));
+    children_.push_back(start_child(spec));
+  }
+  void add_to(std::vector<pollfd>&) const override {}
+  void look() override {}
+  void pass_on(const Child& child, int signal) override { kill(child.pid, signal); }
+
+  // What the rank has to say of its own errors it says itself.
+  int tell(size_t child) const override {
+    const Child& c = children_[child];
+    if (!c.stopped.empty())
+      say(fmt::format("orrery: rank {} was stopped by {} for longer than the deadline", c.rank,
+                      c.stopped));
+    if (c.signal)
+      say(fmt::format("orrery: rank {} was killed by signal {} ({}){}", c.rank, c.signal,
+                      strsignal(c.signal), after_signal()));
+    return c.code;
+  }
+
+ private:
+  const World& world_;
+};
+
+}  // namespace
+
+bool is_guard(const World& world) {
+  return world.size > 1 && world.launcher_is_mute && !std::getenv(guarded);
+}
+
+int guard(const World& world) { return Guard(world).run(); }
+
+}  // namespace orrery

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+#include "launch/launch.h"
+
+#include <signal.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <regex>
+
+#include "base/error.h"
+#include "base/machine.h"
+#include "launch/affinity.h"
+#include "launch/store_server.h"
+#include "launch/supervisor.h"
+
+namespace orrery {
+namespace {
+
+// What launchers leave in the environment; the ranks are ours and see our variables only.
+constexpr std::string_view foreign[] = {"OMPI_COMM_WORLD_",
+                                        "PMIX_",
+                                        "PMI_",
+                                        "MPI_LOCALRANKID=",
+                                        "MPI_LOCALNRANKS=",
+                                        "SLURM_PROCID=",
+                                        "SLURM_NTASKS=",
+                                        "SLURM_STEP_ID=",
+                                        "RANK=",
+                                        "WORLD_SIZE=",
+                                        "LOCAL_RANK=",
+                                        "LOCAL_WORLD_SIZE=",
+                                        "ORRERY_RANK=",
+                                        "ORRERY_WORLD_SIZE=",
+                                        "ORRERY_LOCAL_",
+                                        "ORRERY_STORE_FD=",
+                                        "ORRERY_BOARD_FD=",
+                                        "ORRERY_JOB=",
+                                        "ORRERY_THREADS="};
+
+class Launcher : public Supervisor {
+ public:
+  Launcher(const LaunchOptions& options, const std::string& job)
+      : options_(options), job_(job), server_(options.ranks) {
+    for (int r = 0; r < options.ranks; ++r) server_.invite(r);
+  }
+
+ protected:
+  void start() override;
+  void add_to(std::vector<pollfd>& fds) const override;
+  void look() override;
+  void pass_on(const Child& child, int signal) override { kill(child.pid, signal); }
+  bool ended_badly(size_t child) override {
+    server_.mark_ended(static_cast<int>(child));
+    return Supervisor::ended_badly(child);
+  }
+  int tell(size_t child) const override;
+
+ private:
+  std::vector<std::string> environment(int index, int threads) const;
+  void obey();
+  int rank_of(int index) const { return index + (options_.part ? options_.part->first_rank : 0); }
+
+  const LaunchOptions& options_;
+  const std::string& job_;
+  StoreServer server_;  // of this host's ranks, by their index on it
+  std::vector<bool> talks_;
+  std::string orders_;  // that have come only in part
+};
+
+std::vector<std::string> Launcher::environment(int index, int threads) const {
+  std::vector<std::string> env;
+  for (char** e = environ; *e; ++e)
+    if (!is_foreign(*e)) env.emplace_back(*e);
+  const int world_size = options_.part ? options_.part->world_size : options_.ranks;
+  for (const char* prefix : {"ORRERY_", ""}) {
+    env.push_back(fmt::format("{}RANK={}", prefix, rank_of(index)));
+    env.push_back(fmt::format("{}WORLD_SIZE={}", prefix, world_size));
+    env.push_back(fmt::format("{}LOCAL_RANK={}", prefix, index));
+    env.push_back(fmt::format("{}LOCAL_WORLD_SIZE={}", prefix, options_.ranks));
+  }
+  env.push_back(fmt::format("{}={}", wire::store_variable, server_.rank_end(index)));
+  env.push_back(fmt::format("{}={}", wire::board_variable, server_.board()));
+  env.push_back(fmt::format("ORRERY_THREADS={}", threads));
+  if (!std::getenv("OMP_NUM_THREADS")) env.push_back(fmt::format("OMP_NUM_THREADS={}", threads));
+  return env;
+}
+
+void Launcher::start() {
+  const std::vector<int> cpus = allowed_cpus();
+  const int n = options_.ranks;
+  for (int i = 0; i < n; ++i) {
+    const int rank = rank_of(i);
+    ChildSpec spec{rank,
+                   options_.program.empty() ? own_program() : options_.program,
+                   options_.argv,
+                   {},
+                   {},
+                   {server_.rank_end(i), server_.board()},
+                   rank == 0 && !options_.part};
+    if (rank != 0) spec.prefix = fmt::format("[rank {}] ", rank);
+    if (n > 1) spec.cpus = cpu_share(cpus, i, n);
+    const int share = thread_share(cpus, i, n);
+    spec.env = environment(i, options_.threads > 0 ? options_.threads : share);
+    spec.env.push_back(fmt::format("{}={}", wire::job_variable, job_));
+    children_.push_back(start_child(spec));
+  }
+  talks_.assign(n, true);
+  server_.started();
+}
+
+void Launcher::add_to(std::vector<pollfd>& fds) const {
+  for (int i = 0; i < options_.ranks; ++i)
+    if (talks_[i]) fds.push_back({server_.server_end(i), POLLIN, 0});
+  if (options_.part) fds.push_back({options_.part->control, POLLIN, 0});
+}
+
+void Launcher::look() {
+  for (int i = 0; i < options_.ranks; ++i)
+    if (talks_[i]) talks_[i] = server_.serve(i);
+  if (options_.part) obey();
+}
+
+// Whoever has started this launcher has gone when nothing more can come from it.
+void Launcher::obey() {
+  char text[256];
+  pollfd ready{options_.part->control, POLLIN, 0};
+  if (poll(&ready, 1, 0) <= 0) return;
+  const ssize_t n = read(options_.part->control, text, sizeof text);
+  if (n <= 0) return kill_all();
+  orders_.append(text, static_cast<size_t>(n));
+  for (size_t end; (end = orders_.find('\n')) != std::string::npos; orders_.erase(0, end + 1)) {
+    int signal = 0;
+    std::from_chars(orders_.data(), orders_.data() + end, signal);
+    if (signal > 0) take(signal);
+  }
+}
+
+int Launcher::tell(size_t child) const {
+  const Child& c = children_[child];
+  const std::string& words = server_.last_words(static_cast<int>(child));
+  std::string text = fmt::format("orrery: rank {} ", c.rank);
+  if (options_.part) text = fmt::format("{}{}on {} ", verdict_mark, text, options_.part->host);
+  if (!c.stopped.empty())
+    text += fmt::format("was stopped by {} for longer than the deadline", c.stopped);
+  else if (c.signal)
+    text += fmt::format("was killed by signal {} ({})", c.signal, strsignal(c.signal));
+  else
+    text += fmt::format("failed with exit code {}", c.code);
+  text += after_signal();
+  if (!words.empty()) text += ": " + words;
+  say(text);
+  return c.code;
+}
+
+bool is_job_name(const std::string& name) {
+  return std::regex_match(name, std::regex("job-[0-9]+-[0-9a-f]{16}"));
+}
+
+// Ranks that were killed have left in shared memory what bears the name of their job.
+// REQUIRES: is_job_name(job).
+void remove_leavings(const std::string& job) {
+  std::error_code ignored;  // what is not ours to remove stays
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", ignored))
+    if (entry.path().filename().string().find(job) != std::string::npos)
+      std::filesystem::remove_all(entry.path(), ignored);
+}
+
+}  // namespace
+
+bool is_foreign(std::string_view entry) {
+  return std::any_of(std::begin(foreign), std::end(foreign),
+                     [&](std::string_view f) { return entry.starts_with(f); });
+}
+
+std::string new_job_name() {
+  uint64_t word = 0;
+  if (getrandom(&word, sizeof word, 0) != sizeof word) word = static_cast<uint64_t>(getpid());
+  return fmt::format("job-{}-{:016x}", getpid(), word);
+}
+
+int launch(const LaunchOptions& options) {
+  if (options.ranks < 1 || options.ranks > wire::max_ranks)
+    fail(ORR_INVALID, "-n {}: a job has 1 to {} ranks", options.ranks, wire::max_ranks);
+  const std::string job = options.part ? options.part->job : new_job_name();
+  if (!is_job_name(job))
+    fail(ORR_INVALID, "the orders name the job '{}': not a name that orrery gives", job);
+  const int code = Launcher(options, job).run();
+  remove_leavings(job);
+  return code;
+}
+
+}  // namespace orrery

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/launch_hosts.h"
+
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/error.h"
+#include "launch/affinity.h"
+#include "launch/environment.h"
+#include "launch/supervisor.h"
+#include "launch/token.h"
+
+namespace orrery {
+namespace {
+
+// In one pair of quotes for a shell.
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+// A port below those that systems give away by themselves.
+std::string choose_port() {
+  if (const char* port = std::getenv("MASTER_PORT")) return port;
+  uint32_t word = 0;
+  if (getrandom(&word, sizeof word, 0) != sizeof word) word = static_cast<uint32_t>(getpid());
+  return std::to_string(20000 + word % 12000);
+}
+
+// What goes with the ranks: our own settings and those of threads. The other variables are the
+// hosts' own.
+std::vector<std::string> variables_for(const JobHost& first) {
+  std::vector<std::string> out;
+  for (char** e = environ; *e; ++e) {
+    const std::string_view entry(*e);
+    const bool ours =
+        entry.starts_with("ORRERY_") || entry.starts_with("OMP_") || entry.starts_with("NO_COLOR=");
+    if (ours && !is_foreign(entry) && !entry.starts_with(token_variable)) out.emplace_back(entry);
+  }
+  out.push_back("MASTER_ADDR=" + first.name.substr(first.name.find('@') + 1));
+  out.push_back("MASTER_PORT=" + choose_port());
+  out.push_back(std::string(token_variable) + "=" + new_token());
+  return out;
+}
+
+class HostsLauncher : public Supervisor {
+ public:
+  explicit HostsLauncher(const HostsOptions& options) : options_(options) {}
+  ~HostsLauncher() override {
+    for (int fd : controls_) close(fd);
+  }
+
+ protected:
+  void start() override;
+  void add_to(std::vector<pollfd>&) const override {}
+  void look() override {}
+  void pass_on(const Child& child, int signal) override;
+  bool ended_badly(size_t child) override;
+  int tell(size_t child) const override;
+
+ private:
+  void start_host(const JobHost& host, const std::string& orders);
+  std::string remedy(const Child& child) const;
+
+  const HostsOptions& options_;
+  std::vector<int> controls_;  // by host: what its launcher reads
+};
+
+void HostsLauncher::start() {
+  int ranks = 0, first = 0;
+  for (const JobHost& h : options_.hosts) ranks += h.slots;
+  nlohmann::json orders = {{"directory", std::filesystem::current_path().string()},
+                           {"world_size", ranks},
+                           {"job", new_job_name()},
+                           {"argv", options_.argv},
+                           {"threads", options_.threads},
+                           {"pin", {pinning().on, pinning().asked}},
+                           {"variables", variables_for(options_.hosts.front())}};
+  for (const JobHost& host : options_.hosts) {
+    orders["host"] = host.name;
+    orders["ranks"] = host.slots;
+    orders["first_rank"] = first;
+    start_host(host, orders.dump() + "\n");
+    first += host.slots;
+  }
+}
+
+void HostsLauncher::start_host(const JobHost& host, const std::string& orders) {
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+    fail(ORR_FAILED, "launcher: no socket for {}: {} (see ulimit -n)", host.name,
+         std::strerror(errno));
+  controls_.push_back(pair[0]);
+  ChildSpec spec{
+      static_cast<int>(controls_.size()) - 1, "", {}, {}, {}, {}, false, "", verdict_mark, pair[1]};
+  std::istringstream words(options_.remote_shell);
+  for (std::string word; words >> word;) spec.argv.push_back(word);
+  spec.program = spec.argv.front();
+  spec.argv.insert(spec.argv.end(),
+                   {host.name, fmt::format("exec {} run --as-host {}", quoted(own_program()),
+                                           quoted(options_.title))});
+  for (char** e = environ; *e; ++e) spec.env.emplace_back(*e);
+  children_.push_back(start_child(spec));
+  close(pair[1]);
+  const timeval patience{10, 0};
+  setsockopt(pair[0], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  send(pair[0], orders.data(), orders.size(),
+       MSG_NOSIGNAL);  // a shell that has gone is seen to end
+}
+
+void HostsLauncher::pass_on(const Child& child, int signal) {
+  const std::string line = std::to_string(signal) + "\n";
+  send(controls_[static_cast<size_t>(child.rank)], line.data(), line.size(),
+       MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+// The others would wait for ranks that nobody has started, even where a host has run a command of
+// its own choice instead and calls that a success.
+bool HostsLauncher::ended_badly(size_t child) {
+  Child& c = children_[child];
+  for (LinePrefixer& o : c.output) o.pump();
+  if (c.output.back().kept()) return c.code != 0;
+  kill_all();
+  return true;
+}
+
+// Exit codes of ssh and of shells; whoever ends with another one has said what is wrong.
+std::string HostsLauncher::remedy(const Child& child) const {
+  const std::string& shell = options_.remote_shell;
+  const std::string& host = options_.hosts[static_cast<size_t>(child.rank)].name;
+  if (child.code == 255)
+    return fmt::format(
+        ": '{0} {1} true' must work and ask nothing; for ssh, accept the host's key once by hand "
+        "(ssh {1}), and leave yours there (ssh-copy-id {1})",
+        shell, host);
+  if (child.code == 126 || child.code == 127)
+    return fmt::format(": it takes '{}' here and {} there", shell, own_program());
+  if (child.code == 0)
+    return ": what ran there was not Orrery: does the host allow this key one command only?";
+  return "";
+}
+
+// The host's launcher has said what happened; where it could not, the remote shell may have.
+int HostsLauncher::tell(size_t child) const {
+  const Child& c = children_[child];
+  const LinePrefixer& errors = c.output.back();
+  const bool begun = errors.kept().has_value(), lost = begun && c.code == 255;
+  if (begun && !errors.kept()->empty()) {
+    say(*errors.kept());
+    return c.code;
+  }
+  const JobHost& host = options_.hosts[child];
+  const std::string& words = errors.last_words();
+  say(fmt::format(
+      "orrery: {}: host {}: {}{} ({}{}){}", host.where, host.name, lost ? "lost: " : "",
+      words.empty() ? "no word from there" : words,
+      c.signal ? fmt::format("killed by signal {}", c.signal) : fmt::format("exit code {}", c.code),
+      after_signal(), begun ? "" : remedy(c)));
+  if (c.signal || (begun && !lost)) return c.code;
+  return lost ? ORR_RETRY : ORR_UNAVAILABLE;
+}
+
+// One line, read byte by byte: what follows is for whoever obeys. A terminal (ssh -tt) would have
+// shown the token.
+std::string read_orders() {
+  std::string line;
+  for (char c; line.empty() || line.back() != '\n'; line += c) {
+    pollfd ready{0, POLLIN, 0};
+    if (isatty(0) || poll(&ready, 1, static_cast<int>(deadline_ns() / 1000000)) <= 0 ||
+        read(0, &c, 1) != 1)
+      fail(ORR_INVALID,
+           "run --as-host is started by 'orrery run --hosts FILE', which tells it what to do on "
+           "its stdin, which is no terminal (ssh -T)");
+  }
+  return line;
+}
+
+}  // namespace
+
+std::string default_remote_shell() {
+  const int64_t seconds = deadline_ns() / 1000000000;
+  return fmt::format("ssh -T -o BatchMode=yes -o ConnectTimeout={} -o ServerAliveInterval={}",
+                     std::max<int64_t>(seconds, 1), std::max<int64_t>(seconds / 3, 1));
+}
+
+int launch_hosts(const HostsOptions& options) {
+  if (options.remote_shell.find_first_not_of(' ') == std::string::npos)
+    fail(ORR_INVALID,
+         "--remote-shell '': name a command that takes a host and a command, such as ssh");
+  return HostsLauncher(options).run();
+}
+
+int launch_as_host() {
+  const nlohmann::json orders = nlohmann::json::parse(read_orders());
+  LaunchOptions options;
+  HostPart part;
+  orders.at("argv").get_to(options.argv);
+  orders.at("ranks").get_to(options.ranks);
+  orders.at("threads").get_to(options.threads);
+  orders.at("host").get_to(part.host);
+  pinning() = {orders.at("pin").at(0), orders.at("pin").at(1)};
+  orders.at("job").get_to(part.job);
+  orders.at("first_rank").get_to(part.first_rank);
+  orders.at("world_size").get_to(part.world_size);
+  // Over what the host's own profile says of them.
+  for (const std::string entry : orders.at("variables")) {
+    const size_t sign = entry.find('=');
+    setenv(entry.substr(0, sign).c_str(), entry.c_str() + sign + 1, 1);
+  }
+  part.control = 0;
+  const std::string directory = orders.at("directory");
+  if (chdir(directory.c_str()) != 0)
+    fail(ORR_INVALID, "there is no directory {} ({}): run where all hosts have the same files",
+         directory, std::strerror(errno));
+  options.part = std::move(part);
+  fmt::print(stderr, "{}\n", verdict_mark);
+  return launch(options);
+}
+
+}  // namespace orrery

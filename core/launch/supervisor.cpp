@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/supervisor.h"
+
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+
+#include "base/error.h"
+#include "launch/environment.h"
+
+namespace orrery {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+// Children end by their own error, by the loss of a peer (75) or by a silent peer (124): the first
+// kind is the cause, the others follow from it.
+int follows(int code) { return code == ORR_RETRY ? 2 : code == ORR_DEADLINE ? 1 : 0; }
+
+}  // namespace
+
+Supervisor::~Supervisor() {
+  send_all(SIGKILL);
+  for (Child& c : children_)
+    if (c.running) waitpid(c.pid, nullptr, 0);
+  if (signal_fd_ < 0) return;
+  // What came after the last child, such as for its last words, is too late to end us.
+  signalfd_siginfo late;
+  while (read(signal_fd_, &late, sizeof late) == sizeof late) {
+  }
+  close(signal_fd_);
+  sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
+}
+
+void Supervisor::take_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int s : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE}) sigaddset(&set, s);
+  sigprocmask(SIG_BLOCK, &set, &old_mask_);
+  signal_fd_ = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+  if (signal_fd_ < 0) fail(ORR_FAILED, "launcher: no signalfd: {}", std::strerror(errno));
+}
+
+int Supervisor::run() {
+  take_signals();
+  start();
+  while (any_running()) step();
+  look();
+  for (Child& c : children_)
+    for (LinePrefixer& o : c.output) o.finish();
+  if (failures_.empty()) return 0;
+  const size_t first = *std::min_element(
+      failures_.begin(), failures_.end(),
+      [&](size_t a, size_t b) { return follows(children_[a].code) < follows(children_[b].code); });
+  return tell(first);
+}
+
+bool Supervisor::any_running() const {
+  return std::any_of(children_.begin(), children_.end(), [](const Child& c) { return c.running; });
+}
+
+void Supervisor::step() {
+  std::vector<pollfd> fds{{signal_fd_, POLLIN, 0}};
+  add_to(fds);
+  for (Child& c : children_)
+    for (LinePrefixer& o : c.output)
+      if (c.running && !o.at_end()) fds.push_back({o.fd(), POLLIN, 0});
+  poll(fds.data(), fds.size(), next_look());
+  look();
+  for (Child& c : children_)
+    for (LinePrefixer& o : c.output) o.pump();
+  read_signals();
+  enforce();
+  end_stopped();
+}
+
+// Milliseconds until something is to be done though nobody says so; -1: nothing is.
+int Supervisor::next_look() const {
+  for (const Child& c : children_)
+    if (c.running && !c.stopped.empty()) return 200;
+  if (!deadline_) return -1;
+  const auto left = std::chrono::duration_cast<milliseconds>(*deadline_ - Clock::now()).count();
+  return static_cast<int>(std::clamp<int64_t>(left + 1, 0, 1000));
+}
+
+void Supervisor::read_signals() {
+  signalfd_siginfo info;
+  while (read(signal_fd_, &info, sizeof info) == sizeof info)
+    if (info.ssi_signo != SIGCHLD) take(static_cast<int>(info.ssi_signo));
+  reap();
+}
+
+void Supervisor::take(int signal) {
+  if (signal != SIGUSR1) stop_signal_ = signal;
+  const bool again = signal != SIGUSR1 && ++stops_ > 1;
+  send_all(again && signal != SIGHUP ? SIGKILL : signal);
+}
+
+void Supervisor::reap() {
+  for (size_t i = 0; i < children_.size(); ++i) {
+    Child& c = children_[i];
+    int status = 0;
+    while (c.running && waitpid(c.pid, &status, WNOHANG | WUNTRACED | WCONTINUED) == c.pid) {
+      if (WIFSTOPPED(status)) {
+        c.stopped = fmt::format("signal {} ({})", WSTOPSIG(status), strsignal(WSTOPSIG(status)));
+        c.stopped_at = Clock::now();
+      } else if (WIFCONTINUED(status)) {
+        c.stopped.clear();
+      } else {
+        ended(i, status);
+      }
+    }
+  }
+}
+
+void Supervisor::end_stopped() {
+  const auto patience = nanoseconds(deadline_ns()) + milliseconds(1200);
+  for (Child& c : children_)
+    if (c.running && !c.stopped.empty() && Clock::now() - c.stopped_at > patience && !pressure_)
+      kill(c.pid, SIGKILL);
+}
+
+// Peers learn of it at once; they get the deadline and 2 s to say their own error.
+void Supervisor::ended(size_t child, int status) {
+  Child& c = children_[child];
+  c.running = false;
+  c.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  if (Clock::now() - c.stopped_at < nanoseconds(deadline_ns())) c.stopped.clear();
+  if (!c.stopped.empty()) c.signal = 0;  // it was killed for that
+  c.code = !c.stopped.empty() ? int{ORR_DEADLINE} : c.signal ? 128 + c.signal : WEXITSTATUS(status);
+  if (!ended_badly(child) || pressure_ > 0) return;
+  failures_.push_back(child);
+  if (!deadline_) deadline_ = Clock::now() + nanoseconds(deadline_ns()) + milliseconds(2000);
+}
+
+void Supervisor::enforce() {
+  if (!deadline_ || Clock::now() < *deadline_ || pressure_ == 2) return;
+  send_all(pressure_ == 0 ? SIGTERM : SIGKILL);
+  ++pressure_;
+  deadline_ = Clock::now() + milliseconds(1000);
+}
+
+void Supervisor::send_all(int signal) {
+  if (signal == SIGKILL) return kill_all();
+  for (const Child& c : children_)
+    if (c.running) pass_on(c, signal);
+}
+
+void Supervisor::kill_all() {
+  for (const Child& c : children_)
+    if (c.running) kill(c.pid, SIGKILL);
+}
+
+std::string Supervisor::after_signal() const {
+  return stop_signal_ ? fmt::format(" after signal {} to the launcher", stop_signal_) : "";
+}
+
+void Supervisor::say(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
+
+std::string own_program() {
+  char path[PATH_MAX];
+  const ssize_t n = readlink("/proc/self/exe", path, sizeof path);
+  if (n <= 0) fail(ORR_FAILED, "launcher: cannot find its own program in /proc/self/exe");
+  return std::string(path, static_cast<size_t>(n));
+}
+
+}  // namespace orrery

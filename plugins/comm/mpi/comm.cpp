@@ -54,8 +54,8 @@ bool Comm::test(MPI_Request* requests, size_t n) {
   return done != 0;
 }
 
-// About once a millisecond of waiting: has somebody ended the world, is a peer gone, is it too late?
-// Who waits answers at once when it is asked. Who does not is frozen, or computes.
+// Looks around once a millisecond: has the world ended, is a peer gone, is it too late? Who waits
+// answers at once when it is asked; who does not is frozen, or computes.
 void Comm::await(int64_t bytes, const std::function<bool()>& done) {
   shared::Patience patience;
   int64_t asked_at = 0;

@@ -32,7 +32,7 @@ std::string start_command(int ranks);
 
 // library.cpp. Ranks that are killed while MPICH starts would leave names of the library in
 // /dev/shm: chooses, where the user has not, ways of the library that need no name, or none for
-// long. REQUIRES: before MPI_Init, and the same on all ranks. `one_host`: all ranks are on this one.
+// long. REQUIRES: before MPI_Init, and the same on all ranks. `one_host`: all are on this one.
 void spare_names(bool one_host);
 // Ends MPI together with the peers. REQUIRES: all ranks have agreed to end, nothing is under way.
 void finalize(bool several_hosts);

@@ -3,6 +3,7 @@
 // Several communicators in progress at once, each driven by a thread of its own. Neighbours begin
 // with them in opposite orders: where one communicator's operation holds up another's, they wait
 // for each other until the deadline.
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <memory>
@@ -15,6 +16,7 @@ namespace comm_suite {
 namespace {
 
 constexpr int64_t most = 300000;  // elements
+constexpr int64_t deadline_ns = 10'000'000'000;
 constexpr uint64_t bytes_of(int64_t n) { return static_cast<uint64_t>(n) * sizeof(int32_t); }
 
 // One communicator's operations: sums, gathers, broadcasts and messages of numbers that no other
@@ -57,7 +59,8 @@ class Driver {
   void sum(int64_t n) {
     fill(n);
     orr_coll c = Peer::make(ORR_COLL_ALL_REDUCE, ORR_I32);
-    c.count = n, c.send = part(0, n), c.recv = part(most, n), c.name = "sum";
+    c.count = n, c.send = part(0, n), c.recv = part(most, n), c.name = "sum",
+    c.deadline_ns = deadline_ns;
     peer_.post(c);
     for (int64_t i = 0; i < n; ++i) {
       int64_t want = 0;
@@ -70,7 +73,7 @@ class Driver {
     const std::vector<int64_t> counts(static_cast<size_t>(peer_.size()), n);
     fill(n);
     orr_coll c = Peer::make(ORR_COLL_ALL_GATHER, ORR_I32);
-    c.counts = counts.data(), c.send = part(0, n), c.name = "gather";
+    c.counts = counts.data(), c.send = part(0, n), c.name = "gather", c.deadline_ns = deadline_ns;
     c.recv = part(most, n * peer_.size());
     peer_.post(c);
     for (int64_t i = 0; i < n * peer_.size(); ++i)
@@ -82,6 +85,7 @@ class Driver {
     fill(n);
     orr_coll c = Peer::make(ORR_COLL_BROADCAST, ORR_I32);
     c.count = n, c.root_or_peer = root, c.send = c.recv = part(0, n), c.name = "broadcast";
+    c.deadline_ns = deadline_ns;
     peer_.post(c);
     for (int64_t i = 0; i < n; ++i) expect("broadcast", i, at(0)[i], value(root, i));
   }
@@ -92,6 +96,7 @@ class Driver {
     fill(n);
     orr_coll send = Peer::make(ORR_COLL_SEND, ORR_I32), recv = Peer::make(ORR_COLL_RECV, ORR_I32);
     send.count = recv.count = n, send.tag = recv.tag = 3, send.name = recv.name = "message";
+    send.deadline_ns = recv.deadline_ns = deadline_ns;
     send.root_or_peer = (me + 1) % P, recv.root_or_peer = left;
     send.send = part(0, n), recv.recv = part(most, n);
     peer_.post({send, recv});
@@ -104,7 +109,7 @@ class Driver {
   int salt_ = 0;
 };
 
-// A rank begins with one communicator every tenth of a second.
+// A rank begins with one communicator every tenth of a second. The first to fail ends all.
 int several_at_once(const std::string& backend, const std::string&) {
   Peer world(backend);
   if (!world.has(ORR_COMM_CONCURRENT)) return 0;
@@ -112,7 +117,8 @@ int several_at_once(const std::string& backend, const std::string&) {
   std::vector<std::unique_ptr<Driver>> drivers;
   for (int i = 0; i < communicators; ++i) drivers.push_back(std::make_unique<Driver>(world, i));
   world.barrier();
-  std::vector<std::exception_ptr> errors(communicators);
+  std::atomic<bool> failed = false;
+  std::exception_ptr first;
   std::vector<std::thread> threads;
   for (int i = 0; i < communicators; ++i)
     threads.emplace_back([&, driver = drivers[static_cast<size_t>(i)].get(), i] {
@@ -121,12 +127,13 @@ int several_at_once(const std::string& backend, const std::string&) {
       try {
         driver->run();
       } catch (...) {
-        errors[static_cast<size_t>(i)] = std::current_exception();
+        if (failed.exchange(true)) return;
+        first = std::current_exception();
+        world.api.abort(world.comm, "another communicator has failed");
       }
     });
   for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& error : errors)
-    if (error) std::rethrow_exception(error);
+  if (first) std::rethrow_exception(first);
   world.barrier();
   return 0;
 }

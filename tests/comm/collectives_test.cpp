@@ -14,6 +14,13 @@ TEST_P(BesidesTheJudge, SiblingsStayApart) {
   EXPECT_EQ(outcome.code, 0) << outcome.output;
 }
 
+TEST_P(BesidesTheJudge, SeveralCommunicatorsAreInProgressAtOnce) {
+  for (int n : {2, 3, 4}) {
+    const auto outcome = run(GetParam(), n, "several at once", "", {"ORRERY_DEADLINE=60"});
+    EXPECT_EQ(outcome.code, 0) << n << " ranks: " << outcome.output;
+  }
+}
+
 TEST_P(BesidesTheJudge, CollectivesEqualTheScalarModel) {
   for (int n : sizes(GetParam())) {
     const auto outcome = run(GetParam(), n, "collectives", "", {"ORRERY_DEADLINE=60"});

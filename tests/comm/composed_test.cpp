@@ -30,6 +30,11 @@ TEST_P(Composed, SplitsWork) {
   EXPECT_EQ(outcome.code, 0) << outcome.output;
 }
 
+TEST_P(Composed, SeveralCommunicatorsAreInProgressAtOnce) {
+  const auto outcome = run(GetParam(), 3, "several at once", "", {"ORRERY_DEADLINE=60"});
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+}
+
 TEST_P(Composed, ADeadPeerIsNamed) {
   const auto outcome = run(GetParam(), 3, "falls", "9 100000", {"ORRERY_DEADLINE=20"});
   if (GetParam().launcher == "orrery") {

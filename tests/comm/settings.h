@@ -29,7 +29,7 @@ struct Setting {
 };
 std::ostream& operator<<(std::ostream& out, const Setting& s);
 
-// All pairs, and `local` and `mpi` between pretended hosts. `null` is left out: it moves nothing,
+// All pairs, and `local` between pretended hosts. `null` is left out: it moves nothing,
 // by design. A backend over a fake of its library is one more, and named so.
 std::vector<Setting> settings();
 // "" if the backend works under the launcher here, else why not. Asks one rank, once.
@@ -41,10 +41,6 @@ bool is_main(const Setting& s);
 // Runs a body, made with Body below, on n ranks of the setting.
 ranks::Outcome run(const Setting& s, int n, const std::string& body,
                    const std::string& argument = "", const std::vector<std::string>& env = {});
-
-// From here on the kernel lets no thread of this process read or write another one's memory, as
-// kernels do that restrict ptrace.
-void forbid_reaching_peers();
 
 // A body gets the backend, then its argument.
 struct Body {

@@ -8,6 +8,12 @@
  * ORR_RETRY with the culprit's rank in the text ("rank 2 died", "rank 1 has not answered for 30 s
  * in all_reduce 'bucket 3'"), the communicator is poisoned, and every later call on it fails at
  * once.
+ *
+ * Several at once. With ORR_COMM_CONCURRENT, operations of different communicators of one world may
+ * be in progress at the same time, each communicator driven by a thread of its own, in its own
+ * order. Ranks agree on no order between communicators, so that no operation may wait for one of
+ * another communicator. `world`, `split`, `allocate`, `free` and `destroy` are called while no
+ * operation of the world is in progress. Without it, one thread drives all communicators.
  */
 #ifndef ORRERY_COMM_H
 #define ORRERY_COMM_H
@@ -57,7 +63,8 @@ enum {
   ORR_COMM_PEER_DEATH = 16,    /* notices a dead peer before the deadline */
   ORR_COMM_PAIR_ORDER = 32,    /* messages of a pair match in order; tags must agree, not select */
   ORR_COMM_DEVICE_MEMORY = 64, /* `allocate` gives memory of tier DEVICE, without host address */
-  ORR_COMM_SHARED = 128        /* ranks of one host have `allocate_shared` */
+  ORR_COMM_SHARED = 128,       /* ranks of one host have `allocate_shared` */
+  ORR_COMM_CONCURRENT = 256    /* several communicators may be in progress at once */
 };
 
 typedef struct orr_comm_caps {

@@ -33,6 +33,8 @@
 
 namespace local {
 
+struct Question;
+
 // Ranks a wait is for: the first rank >= from that is still awaited, or -1.
 using Missing = std::function<int(int from)>;
 
@@ -59,7 +61,7 @@ class Comm : public Group {
   bool all_far(const Missing& missing, int first) const;
   void await_slowly(const Missing& missing);
   void blame_dead(const Missing& missing, int first);
-  void look_beyond(const Missing& missing, int who, int64_t waited, int64_t& asked_at);
+  void look_beyond(const Missing& missing, int who, int64_t waited, Question& question);
   void blame_silent(int first, int64_t deadline_ns, int64_t waited);
   void sleep(const Missing& missing, int64_t ns);
   void ring_bells();

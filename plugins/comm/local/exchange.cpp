@@ -46,11 +46,9 @@ void Comm::tell_apart(const orr_coll& c) {
   segment_.member(rank_).posts[(step_ + 1) & 1].card = shared::card_of(c, size_);
   publish();
   await_step();
-  const shared::Card& first = post_of(0).card;
-  int other = 1;
-  while (other + 1 < size_ && shared::agree(first, post_of(other).card)) ++other;
-  const std::string text =
-      shared::disagreement(first, world_of_[0], post_of(other).card, world_of_[other]);
+  std::vector<shared::Card> cards;
+  for (int r = 0; r < size_; ++r) cards.push_back(post_of(r).card);
+  const std::string text = shared::disagreement(cards, world_of_);
   poison(ORR_FAILED, text);
   family_->check_alive();
   throw orr::Error(ORR_FAILED, text);

@@ -9,7 +9,6 @@
 #include <orrery/sdk/plugin.hpp>
 #include <utility>
 
-#include "../shared/blame.h"
 #include "../shared/operation.h"
 #include "family.h"
 
@@ -36,7 +35,8 @@ Mesh::Mesh(Family& family, const std::vector<Line>& lines)
     : family_(family),
       notes_(family.boot.rank, notes_of(lines)),
       channels_(lines.size()),
-      inbound_(lines.size()) {
+      inbound_(lines.size()),
+      writer_(lines.size(), nullptr) {
   const int me = family.boot.rank;
   int neighbours = 0, own = 0;
   std::vector<int> place(lines.size(), -1);  // on this host
@@ -58,33 +58,32 @@ void Mesh::listen() {
   if (news.code != 0) family_.kill(news.code, news.text);
 }
 
-int Mesh::look_around(int who, const orr_coll* current, int64_t waited, int64_t& asked_at) {
+int Mesh::look_around(int who, const orr_coll* current, int64_t waited, Question& question) {
   const Notes::News news = notes_.listen(true);
   if (news.code != 0) family_.kill(news.code, news.text);
   family_.check_alive();
   if (news.dead >= 0) lost_ = news.dead;
   if (lost_ >= 0) return lost_;
   if (family_.boot.dead(family_.boot.store, who)) return who;
-  const int64_t deadline = family_.deadline_of(current);
-  if (asked_at < 0) {
-    if (waited < std::max(deadline, -asked_at)) return -1;
-    asked_at = waited;
+  const auto step = question.patience.step(waited, family_.deadline_of(current));
+  if (step == shared::Patience::ask) {
+    question.asked_ns = shared::now_ns();
     notes_.ask_all();
-  } else if (waited - asked_at > shared::time_to_answer_ns) {
-    blame(who, current, asked_at / deadline * deadline);
-    asked_at = -(waited + deadline);
+  } else if (step == shared::Patience::judge) {
+    blame(who, current, question);
   }
   return -1;
 }
 
 // Who waits answers at once. Who does not is frozen, or computes. Returns if it is to be waited
 // for.
-void Mesh::blame(int who, const orr_coll* current, int64_t waited) {
+void Mesh::blame(int who, const orr_coll* current, const Question& question) {
   const std::string where = shared::in_operation(current);
+  const int64_t waited = question.patience.waited_ns();
   std::vector<int> silent;
-  if (notes_.silent(who)) silent.push_back(who);
+  if (notes_.silent(who, question.asked_ns)) silent.push_back(who);
   for (int r = 0; r < family_.boot.world_size; ++r)
-    if (r != who && notes_.silent(r)) silent.push_back(r);
+    if (r != who && notes_.silent(r, question.asked_ns)) silent.push_back(r);
   if (!silent.empty()) {
     const std::string verdict = shared::judge(family_.boot, silent, waited, where);
     if (verdict.empty()) return;
@@ -95,23 +94,42 @@ void Mesh::blame(int who, const orr_coll* current, int64_t waited) {
                                 shared::seconds(waited) + where);
 }
 
+// Who throws leaves parcels behind that others may not write to any more.
 void Mesh::run(std::vector<Parcel>& all, const std::function<void()>& check) {
+  ++running_;
+  try {
+    move(all, check);
+  } catch (...) {
+    std::lock_guard lock(mutex_);
+    failed_ = true;
+    throw;
+  }
+  --running_;
+}
+
+void Mesh::move(std::vector<Parcel>& all, const std::function<void()>& check) {
   constexpr int64_t at_most = 50 * ms;  // a pause of this very process is no sign against its peers
   const int patience = family_.spin ? 200 : 20;
   int idle = 0;
-  int64_t last = 0, waited = 0, asked_at = -1;
-  const auto undone = [&] {
-    return std::find_if(all.begin(), all.end(), [](const Parcel& p) { return !p.done; });
+  int64_t last = 0, waited = 0;
+  Question question;
+  const Parcel* next = nullptr;  // the first that is not done
+  const auto advance = [&] {
+    std::lock_guard lock(mutex_);
+    const bool own = progress(all);
+    const auto undone = std::find_if(all.begin(), all.end(), [](auto& p) { return !p.done; });
+    const Parcel* const before = std::exchange(next, undone == all.end() ? nullptr : &*undone);
+    const bool moved = own || next != before;  // maybe by another thread
+    if (moved) check();
+    return moved;
   };
   for (;;) {
-    const bool moved = progress(all);
-    if (moved) check();
-    const auto next = undone();
-    if (next == all.end()) return;
+    const bool moved = advance();
+    if (!next) return;
     if (moved) {
       idle = 0;
       waited = 0;
-      asked_at = -1;
+      question = {};
       continue;
     }
     if (++idle < patience) {
@@ -122,20 +140,20 @@ void Mesh::run(std::vector<Parcel>& all, const std::function<void()>& check) {
     const int64_t now = shared::now_ns();
     waited += std::min(now - last, at_most);
     last = now;
-    const int dead = look_around(next->peer, next->coll, waited, asked_at);
+    const int dead = look_around(next->peer, next->coll, waited, question);
     if (dead < 0)
       sleep(all);
-    else if (!progress(all))
+    else if (!advance())
       family_.die_of(dead, next->coll);
-    else
-      check();
   }
 }
 
-// Rings ring no bell here: who waits for one looks again soon.
+// Rings ring no bell here, nor does a thread that takes what comes for another: who waits for these
+// looks again soon.
 void Mesh::sleep(const std::vector<Parcel>& all) {
   std::vector<pollfd> fds;
   bool has_ring = false;
+  std::unique_lock lock(mutex_);
   for (const Parcel& p : all) {
     if (p.done) continue;
     const int fd = channels_[p.peer]->socket();
@@ -144,13 +162,16 @@ void Mesh::sleep(const std::vector<Parcel>& all) {
     else
       fds.push_back({fd, static_cast<short>(p.sends ? POLLOUT : POLLIN), 0});
   }
+  lock.unlock();
   notes_.add_to(fds);
-  const timespec time{0, has_ring ? ms / 5 : 8 * ms};
+  const timespec time{0, has_ring || running_ > 1 ? ms / 5 : 8 * ms};
   ppoll(fds.data(), fds.size(), &time, nullptr);
 }
 
+// Says whether any of them has moved.
 bool Mesh::progress(std::vector<Parcel>& all) {
   bool moved = false;
+  if (failed_) return false;
   for (size_t i = 0; i < all.size(); ++i) {
     const Parcel& p = all[i];
     if (p.done) continue;
@@ -162,8 +183,9 @@ bool Mesh::progress(std::vector<Parcel>& all) {
   return moved;
 }
 
-// Messages to one peer leave in order, as many at once as fit.
+// Messages to one peer leave in order, as many at once as fit, each as a whole.
 bool Mesh::push(int peer, std::vector<Parcel>& all) {
+  if (writer_[peer] && writer_[peer] != &all) return false;
   iovec parts[most_parts];
   int n = 0;
   const auto add = [&](void* from, uint64_t bytes) {
@@ -184,6 +206,7 @@ bool Mesh::push(int peer, std::vector<Parcel>& all) {
     p.moved += part;
     left -= part;
     p.done = p.moved == sizeof(Head) + p.head.bytes;
+    writer_[peer] = p.done ? nullptr : &all;
     if (left == 0) break;
   }
   return true;

@@ -6,12 +6,15 @@
 
 #include <orrery/comm.h>
 
+#include <atomic>
 #include <functional>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "../shared/blame.h"
 #include "channel.h"
 #include "doors.h"
 #include "notes.h"
@@ -40,6 +43,14 @@ struct Parcel {
   uint64_t moved = 0;  // bytes; when sending, of the head too
 };
 
+// What a wait has asked the other ranks.
+struct Question {
+  shared::Patience patience;
+  int64_t asked_ns = 0;
+};
+
+// Several communicators may be under way at once, each on a thread of its own: one at a time looks
+// after the channels, and takes what comes for the others.
 class Mesh {
  public:
   // Takes over the lines.
@@ -51,9 +62,9 @@ class Mesh {
 
   // What every wait does now and then: `who` is waited for since `waited` ns, and nothing has
   // moved. Throws when the world is dead or when it is time to blame a rank. Returns one that has
-  // died, or -1: what it sent before may still be on its way. `asked_at` is the wait's own, -1 at
-  // its begin: when all were asked; negative: they are to be asked at -asked_at.
-  int look_around(int who, const orr_coll* current, int64_t waited, int64_t& asked_at);
+  // died, or -1: what it sent before may still be on its way. `question` is the wait's own. [any
+  // thread]
+  int look_around(int who, const orr_coll* current, int64_t waited, Question& question);
   // Takes what others have told. [any thread]
   void listen();
   void tell_end(int32_t code, const std::string& text) { notes_.tell_end(code, text); }
@@ -77,6 +88,7 @@ class Mesh {
     size_t begin = 0, end = 0;
   };
 
+  void move(std::vector<Parcel>& all, const std::function<void()>& check);
   bool progress(std::vector<Parcel>& all);
   bool push(int peer, std::vector<Parcel>& all);
   bool pull(int peer, std::vector<Parcel>& all);
@@ -85,13 +97,17 @@ class Mesh {
   bool fetch(int peer);
   bool fill(int peer);
   void sleep(const std::vector<Parcel>& all);
-  void blame(int who, const orr_coll* current, int64_t waited);
+  void blame(int who, const orr_coll* current, const Question& question);
 
   Family& family_;
   Notes notes_;
   std::vector<std::unique_ptr<Channel>> channels_;  // by world rank
+  std::atomic<int> lost_{-1};                       // a rank that has died
+  std::atomic<int> running_{0};                     // communicators under way
+  std::mutex mutex_;                                // for what follows, and all parcels under way
   std::vector<Inbound> inbound_;
-  int lost_ = -1;  // a rank that has died
+  std::vector<const std::vector<Parcel>*> writer_;  // whose message to a peer has left in part
+  bool failed_ = false;                             // parcels under way may be gone
 };
 
 }  // namespace local

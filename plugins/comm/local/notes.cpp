@@ -8,6 +8,8 @@
 #include <cstring>
 #include <orrery/sdk/plugin.hpp>
 
+#include "../shared/operation.h"
+
 namespace local {
 namespace {
 
@@ -50,16 +52,14 @@ void Notes::tell_end(int32_t code, const std::string& text) {
 
 void Notes::ask_all() {
   std::lock_guard lock(mutex_);
-  for (Line& line : lines_) {
-    line.answered = false;
+  for (Line& line : lines_)
     if (line.socket >= 0) tell(line, question, 0, "");
-  }
 }
 
-bool Notes::silent(int rank) const {
+bool Notes::silent(int rank, int64_t since_ns) const {
   std::lock_guard lock(mutex_);
   const Line& line = lines_[rank];
-  return line.socket >= 0 && !line.left && !line.answered;
+  return line.socket >= 0 && !line.left && line.answered_ns < since_ns;
 }
 
 // Reads what there is; false when there will be no more.
@@ -79,7 +79,7 @@ void Notes::handle(Line& line, bool waits, News& news) {
     std::memcpy(&note, line.incoming.data(), sizeof note);
     line.incoming.erase(0, sizeof note);
     if (note.kind == question) line.asked = true;
-    if (note.kind == answer) line.answered = true;
+    if (note.kind == answer) line.answered_ns = shared::now_ns();
     if (note.kind == farewell) line.left = true;
     if (note.kind != the_end || news.code != 0) continue;
     news.code = note.code;

@@ -31,9 +31,9 @@ class Notes {
   News listen(bool waits);
   // Tells all that the world is dead. [any thread]
   void tell_end(int32_t code, const std::string& text);
-  // Asks all whether they wait, too; silent says of a rank that it has not answered since.
+  // Asks all whether they wait, too; silent says of a rank that it has not answered since then.
   void ask_all();
-  bool silent(int rank) const;
+  bool silent(int rank, int64_t since_ns) const;
   // What to poll for news.
   void add_to(std::vector<pollfd>& fds) const;
 
@@ -45,7 +45,8 @@ class Notes {
   struct Line {
     int socket = -1;
     std::string incoming, unsent;
-    bool left = false, asked = false, answered = false;
+    bool left = false, asked = false;
+    int64_t answered_ns = 0;
   };
   void tell(Line& line, int32_t kind, int32_t code, const std::string& text);
   void flush(Line& line);

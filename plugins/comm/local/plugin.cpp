@@ -17,7 +17,7 @@ using local::Group;
 int32_t probe(void*, orr_comm_caps* out, char* reason, uint32_t reason_bytes) {
   const char* pretended = std::getenv(shared::test_hosts);
   *out = orr::host_caps(ORR_COMM_DETERMINISTIC | ORR_COMM_REGISTERED | ORR_COMM_PEER_DEATH |
-                        (pretended ? 0u : unsigned{ORR_COMM_SHARED}));
+                        ORR_COMM_CONCURRENT | (pretended ? 0u : unsigned{ORR_COMM_SHARED}));
   out->tiers |= 1u << ORR_TIER_COMM;
   out->max_ranks = local::max_ranks;
   if (reason_bytes > 0) reason[0] = 0;

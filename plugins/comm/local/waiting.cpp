@@ -119,8 +119,8 @@ void Comm::blame_silent(int first, int64_t deadline_ns, int64_t waited) {
 }
 
 // A neighbour may wait for a rank of another host: then all are asked before one is blamed.
-void Comm::look_beyond(const Missing& missing, int who, int64_t waited, int64_t& asked_at) {
-  const int dead = family_->mesh->look_around(world_of_[who], current_, waited, asked_at);
+void Comm::look_beyond(const Missing& missing, int who, int64_t waited, Question& question) {
+  const int dead = family_->mesh->look_around(world_of_[who], current_, waited, question);
   if (dead >= 0 && missing(0) >= 0) family_->die_of(dead, current_);
 }
 
@@ -132,12 +132,13 @@ void Comm::await_slowly(const Missing& missing) {
   }
   Member& me = segment_.member(rank_);
   const int64_t deadline = family_->deadline_of(current_);
-  int64_t last = now_ns(), waited = 0, allowed = deadline, asked_at = -1, nap = ms / 2;
+  int64_t last = now_ns(), waited = 0, allowed = deadline, nap = ms / 2;
+  Question question;
   int who = -1;
   uint64_t pulse = 0;
   for (int next; (next = missing(0)) >= 0;) {
     const uint64_t beat = segment_.member(next).pulse.load(std::memory_order_relaxed);
-    if (next != who || beat != pulse) waited = 0, allowed = deadline, asked_at = -1;
+    if (next != who || beat != pulse) waited = 0, allowed = deadline, question = {};
     who = next;
     pulse = beat;
     me.looked_ns.store(last);
@@ -145,7 +146,7 @@ void Comm::await_slowly(const Missing& missing) {
     family_->check_alive();
     blame_dead(missing, who);
     if (family_->mesh)
-      look_beyond(missing, who, waited, asked_at);
+      look_beyond(missing, who, waited, question);
     else if (waited > allowed)
       blame_silent(who, deadline, std::exchange(allowed, allowed + deadline));
     sleep(missing, nap);

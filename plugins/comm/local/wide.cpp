@@ -36,9 +36,8 @@ void Wide::add_cards(std::vector<Parcel>& all) {
 bool Wide::verify_agreement(const std::vector<Parcel>& all) {
   for (const Parcel& p : all)
     if (p.head.kind == card && !p.sends && !p.done) return false;
-  for (int r = 1; r < size_; ++r)
-    if (!agree(cards_[0], cards_[r]))
-      family_->die(ORR_FAILED, disagreement(cards_[0], world_of_[0], cards_[r], world_of_[r]));
+  const std::string apart = shared::disagreement(cards_, world_of_);
+  if (!apart.empty()) family_->die(ORR_FAILED, apart);
   return true;
 }
 

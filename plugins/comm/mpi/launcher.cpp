@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launcher.h"
-
-#include "mpi_header.h"
-
 #include <cstdlib>
+
+#include "library.h"
 
 namespace mpi {
 namespace {
 
-#ifdef OPEN_MPI
-constexpr const char *own = "Open MPI", *other = "MPICH";
-constexpr const char *own_start = "mpirun.openmpi", *other_start = "mpiexec.mpich";
-#else
-constexpr const char *own = "MPICH", *other = "Open MPI";
-constexpr const char *own_start = "mpiexec.mpich", *other_start = "mpirun.openmpi";
-#endif
+constexpr const char *names[] = {"MPICH", "Open MPI"},
+                     *starts[] = {"mpiexec.mpich", "mpirun.openmpi"};
 
 // PMIx is what Open MPI asks for its world (mpirun, srun --mpi=pmix), PMI what MPICH asks (mpiexec,
 // srun --mpi=pmi2).
@@ -31,23 +24,21 @@ const char* by_another() {
 }  // namespace
 
 std::string why_not_here() {
-#ifdef OPEN_MPI
-  const bool own_launcher = by_open_mpi(), other_launcher = by_mpich();
-#else
-  const bool own_launcher = by_mpich(), other_launcher = by_open_mpi();
-#endif
-  if (own_launcher) return "";
-  if (other_launcher)
-    return std::string("the launcher is ") + other + "'s and this build speaks " + own +
-           ": start the ranks with " + own_start + ", or install the build for " + other;
+  const bool own = is_open_mpi ? by_open_mpi() : by_mpich();
+  const bool other = is_open_mpi ? by_mpich() : by_open_mpi();
+  if (own) return "";
+  if (other)
+    return std::string("the launcher is ") + names[!is_open_mpi] + "'s and this build speaks " +
+           names[is_open_mpi] + ": start the ranks with " + starts[is_open_mpi] +
+           ", or install the build for " + names[!is_open_mpi];
   if (const char* variable = by_another())
     return std::string("the ranks were started without MPI (") + variable +
-           " is set): start them with " + own_start + " or " + other_start;
+           " is set): start them with " + starts[is_open_mpi] + " or " + starts[!is_open_mpi];
   return "";
 }
 
 std::string start_command(int ranks) {
-  return std::string(own_start) + " -n " + std::to_string(ranks);
+  return std::string(starts[is_open_mpi]) + " -n " + std::to_string(ranks);
 }
 
 }  // namespace mpi

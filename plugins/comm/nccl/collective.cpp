@@ -105,10 +105,7 @@ void Comm::agree(const orr_coll& c) {
   if (words[0] == ~words[1]) return;
   std::vector<shared::Card> cards(static_cast<size_t>(size_), card);
   gather(&card, sizeof card, cards.data());
-  for (int r = 1; r < size_; ++r)
-    if (!shared::agree(cards[0], cards[r]))
-      family_->die(ORR_FAILED,
-                   shared::disagreement(cards[0], world_of_[0], cards[r], world_of_[r]));
+  family_->fail(ORR_FAILED, shared::disagreement(cards, world_of_));
 }
 
 // The same number of bytes from each rank, in rank order.

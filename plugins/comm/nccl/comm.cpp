@@ -139,17 +139,12 @@ void Comm::settle(ncclResult_t code, const char* what) {
   check_nccl(code, what);
 }
 
-int64_t Comm::deadline() const {
-  return current_ && current_->deadline_ns > 0 ? current_->deadline_ns
-                                               : family_->boot().deadline_ns;
-}
-
 void Comm::look_for_dead() {
   const int dead = shared::first_dead(family_->boot(), world_of_);
   if (dead < 0) return;
   family_->listen();  // it may have ended because of another
-  family_->die(ORR_RETRY,
-               "rank " + std::to_string(dead) + " died" + shared::in_operation(current_));
+  family_->fail(ORR_RETRY,
+                "rank " + std::to_string(dead) + " died" + shared::in_operation(current_));
 }
 
 // Once a millisecond of waiting: has somebody ended the world, is a peer gone, is it too late?
@@ -164,35 +159,24 @@ void Comm::look_around(int64_t waited) {
     family_->beat(own_beat());
     family_->listen();
   }
-  if (asked_at_ < 0) {
-    if (waited < std::max(deadline(), -asked_at_)) return;
-    asked_at_ = waited;
-    asked_ = family_->beats();
-  } else if (waited - asked_at_ > shared::time_to_answer_ns) {
-    blame(asked_at_ / deadline() * deadline());
-    asked_at_ = -(waited + deadline());
-  }
+  using shared::Patience;
+  const Patience::Step step =
+      patience_.step(waited, shared::deadline_of(current_, family_->boot()));
+  if (step == Patience::ask) asked_ = family_->beats();
+  if (step == Patience::judge) blame(patience_.waited_ns());
 }
 
 // Who waits has beaten since. Who has not is frozen, or computes. Returns if it is to be waited
 // for.
 void Comm::blame(int64_t waited) {
   const std::vector<Beat> now = family_->beats();
-  const std::string where = shared::in_operation(current_);
   std::vector<int> silent;
   for (int r = 0; r < family_->size(); ++r)
     if (r != family_->rank() && now[r].number == asked_[r].number) silent.push_back(r);
-  if (!silent.empty()) {
-    const std::string verdict = shared::judge(family_->boot(), silent, waited, where);
-    if (verdict.empty()) return;
-    family_->die(ORR_DEADLINE, verdict);
-  }
-  compare_waits(now);
-  const int other = current_ && shared::paired(*current_) ? world_of_[current_->root_or_peer]
-                                                          : world_of_[rank_ == 0 ? size_ - 1 : 0];
-  family_->die(ORR_DEADLINE, "ranks " + std::to_string(other) + " and " +
-                                 std::to_string(family_->rank()) + " wait for each other since " +
-                                 shared::seconds(waited) + where);
+  if (silent.empty()) compare_waits(now);
+  const std::string verdict =
+      shared::judge_wait(family_->boot(), silent, waited, current_, world_of_);
+  if (!verdict.empty()) family_->fail(ORR_DEADLINE, verdict);
 }
 
 Beat Comm::own_beat() const {
@@ -214,7 +198,7 @@ void Comm::explain(int32_t code, const std::string& text) {
       look_for_dead();
       return false;
     });
-    family_->die(code, text + where);
+    family_->fail(code, text + where);
   } catch (const orr::Error&) {
     current_ = nullptr;
     halt();

@@ -24,6 +24,7 @@
 #include <orrery/sdk/exchange.hpp>
 #include <orrery/sdk/plugin.hpp>
 
+#include "../shared/blame.h"
 #include "../shared/operation.h"
 #include "../shared/waiting.h"
 #include "family.h"
@@ -72,7 +73,6 @@ class Comm : public orr::exchange::Messenger {
   void blame(int64_t waited);
   void compare_waits(const std::vector<Beat>& beats);
   Beat own_beat() const;
-  int64_t deadline() const;
   // Runs `body`; what it throws kills the world, and what is under way with it.
   template <class F>
   void guarded(F&& body);
@@ -118,8 +118,9 @@ class Comm : public orr::exchange::Messenger {
   std::atomic<uint64_t> bytes_sent_{0};
 
   const orr_coll* current_ = nullptr;
-  int64_t beat_at_ = 0;    // in the time waited, of the wait under way
-  int64_t asked_at_ = -1;  // the same; negative: beats are to be looked at at -asked_at_
+  // Of the wait under way.
+  int64_t beat_at_ = 0;  // in the time waited
+  shared::Patience patience_;
   std::vector<Beat> asked_;
 };
 
@@ -128,7 +129,7 @@ ncclRedOp_t operation_of(int32_t redop);
 
 template <class F>
 void Comm::await(int64_t bytes, F&& done) {
-  asked_at_ = -1, beat_at_ = 0;
+  patience_ = {}, beat_at_ = 0;
   shared::wait_until(family_->has_own_cpu(), bytes, done,
                      [&](int64_t waited) { look_around(waited); });
 }

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 
 #include <orrery/sdk/plugin.hpp>
 
@@ -22,9 +22,6 @@ int count_worlds() {
   return ++worlds;
 }
 
-// Set once the process runs its exit handlers: whoever wanted to part in order has done so before.
-std::atomic<bool> exiting{false};
-
 }  // namespace
 
 Family::Family(const orr_comm_boot& boot)
@@ -32,8 +29,6 @@ Family::Family(const orr_comm_boot& boot)
       world_(count_worlds()),
       has_own_cpu_(boot.local_size <= sysconf(_SC_NPROCESSORS_ONLN)),
       device_(boot.local_rank) {
-  static const int registered = std::atexit([] { exiting = true; });
-  static_cast<void>(registered);
   const Beat none{};
   put(key("beat", rank()), &none, sizeof none);
   if (rank() == 0) put(key("poison"), "", 0);
@@ -97,19 +92,7 @@ ncclUniqueId Family::meet() {
   return id;
 }
 
-bool Family::failing() const { return poisoned_ || exiting || std::uncaught_exceptions() > 0; }
-
-bool Family::set_poison(int32_t code, const std::string& text) {
-  std::lock_guard lock(mutex_);
-  if (poisoned_) return false;
-  code_ = code;
-  text_ = text;
-  poisoned_ = true;
-  return true;
-}
-
-void Family::poison(int32_t code, const std::string& text) {
-  if (!set_poison(code, text)) return;
+void Family::tell_peers(int32_t code, const std::string& text) {
   try {
     const std::string value = std::to_string(code) + " " + text;
     put(key("poison"), value.data(), std::min<uint64_t>(value.size(), most_value));
@@ -118,24 +101,12 @@ void Family::poison(int32_t code, const std::string& text) {
   }
 }
 
-void Family::check_alive() const {
-  if (!poisoned_) return;
-  std::lock_guard lock(mutex_);
-  throw orr::Error(code_, text_);
-}
-
-void Family::die(int32_t code, const std::string& text) {
-  poison(code, text);
-  check_alive();
-  throw orr::Error(code, text);
-}
-
 void Family::listen() {
   check_alive();
   const std::string value = get(key("poison"), store_keeper);
   if (value.empty()) return;
   const size_t blank = value.find(' ');
-  set_poison(std::atoi(value.c_str()), value.substr(blank + 1));
+  end(std::atoi(value.c_str()), value.substr(blank + 1));
   check_alive();
 }
 

@@ -13,11 +13,10 @@
 
 #include <orrery/comm.h>
 
-#include <atomic>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "../shared/ending.h"
 #include "../shared/operation.h"
 #include "device.h"
 
@@ -31,11 +30,10 @@ struct Beat {
   shared::Card card;
 };
 
-class Family {
+class Family : public shared::Ending {
  public:
   // Opens the GPU and sees that no two ranks share one. Collective. Throws orr::Error.
   explicit Family(const orr_comm_boot& boot);
-  Family(const Family&) = delete;
 
   const orr_comm_boot& boot() const { return boot_; }
   int rank() const { return boot_.rank; }
@@ -45,14 +43,7 @@ class Family {
   Staging& staging() { return staging_; }
   ncclUniqueId meet();
 
-  // Whether the world is dead or this process is about to end for another reason.
-  bool failing() const;
-  // Kills the world with this reason, here and on the peers, unless it is dead already. [any
-  // thread]
-  void poison(int32_t code, const std::string& text);
-  void check_alive() const;  // throws when the world is dead [any thread]
-  [[noreturn]] void die(int32_t code, const std::string& text);
-  // Dies by what a peer has put, if it has.
+  // Fails by what a peer has put, if it has.
   void listen();
 
   // The time between beats: several within a deadline, few in a second.
@@ -61,12 +52,12 @@ class Family {
   std::vector<Beat> beats() const;
 
  private:
+  void tell_peers(int32_t code, const std::string& text) override;
   std::string key(const char* name, int rank = -1) const;
   void put(const std::string& key, const void* value, uint64_t bytes) const;
   std::string get(const std::string& key, const std::string& culprit) const;
   std::string get_first(const char* name, int rank) const;
   void refuse_shared_devices() const;
-  bool set_poison(int32_t code, const std::string& text);
 
   orr_comm_boot boot_;
   int world_;  // the how manieth of this process
@@ -74,11 +65,6 @@ class Family {
   Device device_;
   Staging staging_;
   uint64_t beats_ = 0;
-
-  mutable std::mutex mutex_;
-  std::atomic<bool> poisoned_{false};
-  int32_t code_ = 0;
-  std::string text_;
 };
 
 }  // namespace nccl

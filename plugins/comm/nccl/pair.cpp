@@ -170,8 +170,8 @@ void Comm::transfer(const std::vector<orr_coll>& ops) {
     const Head &came = heads[i], wanted = head_of(c);
     if (c.op == ORR_COLL_SEND) continue;
     if (came.count != wanted.count || came.dtype != wanted.dtype || came.tag != wanted.tag)
-      family_->die(ORR_FAILED, shared::unequal_ends(world_of_[c.root_or_peer], end_of(came),
-                                                    family_->rank(), end_of(wanted)));
+      family_->fail(ORR_FAILED, shared::unequal_ends(world_of_[c.root_or_peer], end_of(came),
+                                                     family_->rank(), end_of(wanted)));
     const int64_t bytes = bytes_of(c);
     if (bytes > 0 && bytes <= inline_bytes)
       std::memcpy(orr::data<char>(c.recv), came.data, static_cast<size_t>(bytes));
@@ -189,11 +189,11 @@ void Comm::compare_waits(const std::vector<Beat>& beats) {
     const bool out = mine.card.op == ORR_COLL_SEND, messages = mine.message && b.message;
     const bool ends = messages && mine.peer == r && b.peer == me && mine.card.op != b.card.op;
     if (ends && end_of(mine) != end_of(b))
-      family_->die(ORR_FAILED, shared::unequal_ends(out ? me : r, end_of(out ? mine : b),
-                                                    out ? r : me, end_of(out ? b : mine)));
+      family_->fail(ORR_FAILED, shared::unequal_ends(out ? me : r, end_of(out ? mine : b),
+                                                     out ? r : me, end_of(out ? b : mine)));
     if (!messages && !shared::agree(mine.card, b.card))
-      family_->die(ORR_FAILED, me < r ? shared::disagreement(mine.card, me, b.card, r)
-                                      : shared::disagreement(b.card, r, mine.card, me));
+      family_->fail(ORR_FAILED, me < r ? shared::disagreement(mine.card, me, b.card, r)
+                                       : shared::disagreement(b.card, r, mine.card, me));
   }
 }
 

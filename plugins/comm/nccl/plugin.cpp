@@ -42,7 +42,7 @@ constexpr orr_comm_api table() {
   };
   t.abort = [](orr_comm* comm, const char* reason) {
     nccl::Family& family = of(comm).family();
-    family.poison(ORR_RETRY, "rank " + std::to_string(family.rank()) + " aborted: " + reason);
+    family.abort(ORR_RETRY, "rank " + std::to_string(family.rank()) + " aborted: " + reason);
   };
   t.async_error = [](orr_comm* comm) {
     return orr::guard([&] { of(comm).family().check_alive(); });

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "blame.h"
 
+#include <algorithm>
+
 #include "operation.h"
 
 namespace shared {
@@ -44,6 +46,35 @@ std::string judge(const orr_comm_boot& boot, const std::vector<int>& absent, int
   if (!silent.empty()) what.clear();
   return names_of(silent.empty() ? late : silent) + " not answered for " + seconds(waited_ns) +
          rest + (what.empty() ? "" : "; it is " + what);
+}
+
+std::string judge_wait(const orr_comm_boot& boot, const std::vector<int>& silent, int64_t waited_ns,
+                       const orr_coll* current, const std::vector<int>& world_of) {
+  const std::string where = in_operation(current);
+  if (!silent.empty()) return judge(boot, silent, waited_ns, where);
+  const bool named = current && paired(*current) && current->root_or_peer >= 0;
+  const int first = world_of.front() == boot.rank ? world_of.back() : world_of.front();
+  const int other = named ? world_of[static_cast<size_t>(current->root_or_peer)] : first;
+  return "ranks " + std::to_string(other) + " and " + std::to_string(boot.rank) +
+         " wait for each other since " + seconds(waited_ns) + where;
+}
+
+Patience::Step Patience::step(int64_t waited_ns, int64_t deadline_ns) {
+  if (!asked_) {
+    if (waited_ns < std::max(deadline_ns, at_ns_)) return wait;
+    asked_ = true;
+    at_ns_ = waited_ns;
+    waited_ns_ = waited_ns / deadline_ns * deadline_ns;
+    return ask;
+  }
+  if (waited_ns - at_ns_ <= time_to_answer_ns) return wait;
+  asked_ = false;
+  at_ns_ = waited_ns + deadline_ns;
+  return judge;
+}
+
+int64_t deadline_of(const orr_coll* current, const orr_comm_boot& boot) {
+  return current && current->deadline_ns > 0 ? current->deadline_ns : boot.deadline_ns;
 }
 
 bool lives(const orr_comm_boot& boot, int rank) {

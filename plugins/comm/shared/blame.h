@@ -18,6 +18,29 @@ namespace shared {
 std::string judge(const orr_comm_boot& boot, const std::vector<int>& absent, int64_t waited_ns,
                   const std::string& rest);
 
+// The same for all who may be absent in the operation under way (null: while communicators form) of
+// a communicator whose ranks are `world_of`: `silent` have not said that they wait, too. Where all
+// have, two of them wait for each other.
+std::string judge_wait(const orr_comm_boot& boot, const std::vector<int>& silent, int64_t waited_ns,
+                       const orr_coll* current, const std::vector<int>& world_of);
+
+// When a rank that waits asks the others whether they wait, too, and when it judges by their
+// answers: at each deadline, and some time later.
+class Patience {
+ public:
+  enum Step { wait, ask, judge };
+  Step step(int64_t waited_ns, int64_t deadline_ns);
+  // How long it had waited when it last asked, in whole deadlines.
+  int64_t waited_ns() const { return waited_ns_; }
+
+ private:
+  bool asked_ = false;
+  int64_t at_ns_ = 0;  // when it has asked, or before which it does not ask again
+  int64_t waited_ns_ = 0;
+};
+// The operation's own, or the communicator's.
+int64_t deadline_of(const orr_coll* current, const orr_comm_boot& boot);
+
 // Whether the rank's process answers.
 bool lives(const orr_comm_boot& boot, int rank);
 

@@ -96,6 +96,13 @@ std::string disagreement(const Card& a, int rank_of_a, const Card& b, int rank_o
   return text;
 }
 
+std::string disagreement(const std::vector<Card>& cards, const std::vector<int>& world_of) {
+  for (size_t r = 1; r < cards.size(); ++r)
+    if (!agree(cards[0], cards[r]))
+      return disagreement(cards[0], world_of[0], cards[r], world_of[r]);
+  return "";
+}
+
 void check(const orr_coll& c, int rank, int ranks, bool any_source, bool device) {
   if (c.op < ORR_COLL_BARRIER || c.op > ORR_COLL_TREE_REDUCE_SCATTER)
     throw orr::Error(ORR_UNIMPLEMENTED, "there is no operation " + std::to_string(c.op));

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace shared {
 
@@ -36,6 +37,9 @@ uint64_t fingerprint(const orr_coll& c, int ranks);
 // "ranks post different operations: rank 0 all_reduce 'w' (train.lua:12) of 8 f32, operation 3;
 // ..."
 std::string disagreement(const Card& a, int rank_of_a, const Card& b, int rank_of_b);
+// The first disagreement among all ranks' cards, by rank, as each of them says it; "" if there is
+// none. `world_of`: the ranks' names.
+std::string disagreement(const std::vector<Card>& cards, const std::vector<int>& world_of);
 
 // Throws orr::Error, ORR_INVALID or ORR_UNIMPLEMENTED, if the descriptor cannot be run by this
 // rank. `any_source`: a receive may name peer -1. `device`: buffers may lie in device memory.

@@ -4,7 +4,7 @@
 // sizes.
 //
 //   mpirun -n RANKS bench_mpi_<library> PIPES MOST
-#include "../../../plugins/comm/mpi/mpi_header.h"
+#include "../../../plugins/comm/mpi/library.h"
 
 #include <vector>
 

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <mutex>
 #include <optional>
 
 namespace {
@@ -34,6 +35,8 @@ void spoil(const orr_coll& c) {
     }
 }
 
+std::mutex one_at_a_time;
+
 std::optional<orr_coll> put_off;  // a SEND whose buffer is read when its work is long done
 
 orr_status* bad_post(orr_comm* comm, const orr_coll* ops, int32_t n, orr_work** out) {
@@ -55,6 +58,8 @@ orr_status* bad_post(orr_comm* comm, const orr_coll* ops, int32_t n, orr_work** 
   orr_coll one = *ops;
   if (fault("ignores_deadlines") || fault("hangs_when_a_peer_dies"))
     one.deadline_ns = int64_t{3600} * 1000000000;
+  std::unique_lock turn(one_at_a_time, std::defer_lock);
+  if (fault("holds_up_other_communicators")) turn.lock();
   orr_status* status = n == 1 ? whole_post(comm, &one, 1, out) : whole_post(comm, ops, n, out);
   for (int32_t i = 0; i < n && !status; ++i) spoil(ops[i]);
   return status;
@@ -76,6 +81,7 @@ int32_t bad_probe(void* self, orr_comm_caps* out, char* reason, uint32_t bytes) 
   const int32_t score = whole_probe(self, out, reason, bytes);
   if (fault("forgets_an_operation")) out->ops &= ~(uint64_t{1} << ORR_COLL_RECV);
   if (fault("shares_copies")) out->flags |= ORR_COMM_SHARED;
+  if (fault("holds_up_other_communicators")) out->flags |= ORR_COMM_CONCURRENT;
   if (fault("writes_beyond_caps")) reinterpret_cast<volatile char*>(out)[sizeof *out] = 0;
   return score;
 }

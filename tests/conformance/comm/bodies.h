@@ -16,11 +16,12 @@ struct NamedBody {
 
 std::vector<NamedBody> collective_bodies();
 std::vector<NamedBody> pair_bodies();
+std::vector<NamedBody> concurrent_bodies();
 std::vector<NamedBody> failure_bodies();
 
 inline std::vector<NamedBody> all_bodies() {
   std::vector<NamedBody> all;
-  for (auto family : {collective_bodies, pair_bodies, failure_bodies})
+  for (auto family : {collective_bodies, pair_bodies, concurrent_bodies, failure_bodies})
     for (const NamedBody& body : family()) all.push_back(body);
   return all;
 }

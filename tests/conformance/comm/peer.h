@@ -31,18 +31,19 @@ struct Peer {
         api(orrery::Registry::get().comm(backend)) {
     const orr_comm_boot boot = store->boot(world);
     check(api.world(api.self, &boot, &comm));
+    known.size = sizeof known;
+    char reason[256];
+    api.probe(api.self, &known, reason, sizeof reason);
   }
-  Peer(const Peer& parent, int color, int key) : world(parent.world), api(parent.api) {
+  Peer(const Peer& parent, int color, int key)
+      : world(parent.world), api(parent.api), known(parent.known) {
     check(api.split(parent.comm, color, key, &comm));
   }
   ~Peer() {
     if (comm) api.destroy(comm);
   }
   orr_comm_caps caps() const {
-    orr_comm_caps caps{};
-    caps.size = sizeof caps;
-    char reason[256];
-    api.probe(api.self, &caps, reason, sizeof reason);
+    orr_comm_caps caps = known;
     if (only_messages) caps.ops = uint64_t{1} << ORR_COLL_SEND | uint64_t{1} << ORR_COLL_RECV;
     return caps;
   }
@@ -91,6 +92,7 @@ struct Peer {
   orrery::World world;
   std::unique_ptr<orrery::Store> store;
   const orr_comm_api& api;
+  orr_comm_caps known{};
   orr_comm* comm = nullptr;
 };
 

@@ -52,12 +52,10 @@ bool CutPass::by_blocks(const Op& op) {
       whole.elements() % (me_.ranks * ORR_SUM_BLOCK))
     return false;
   const ValueId x = build::reshape(to_, known(op.in[0]), {-1});
-  const bool half = whole.dtype == ORR_F16 || whole.dtype == ORR_BF16;
-  const int32_t dtype = half && adds_up(op) ? int32_t{ORR_F32} : from_.type(op.out[0]).dtype;
-  const ValueId mine = reduce_blocks(to_, op, x, true, dtype).front();
+  const ValueId mine = reduce_blocks(to_, op, x, true, block_dtype(to_, op)).front();
   const Dims blocks = {whole.elements() / ORR_SUM_BLOCK};
-  combine_blocks(to_, op, move(to_, mine, blocks, Cut::of(0, blocks), Cut{}, me_));
-  become(op.out[0], op.out[0], Cut{});
+  const ValueId all = move(to_, mine, blocks, Cut::of(0, blocks), Cut{}, me_);
+  become(op.out[0], combine_blocks(to_, op, all), Cut{});
   return true;
 }
 

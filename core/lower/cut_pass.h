@@ -104,17 +104,16 @@ class CutPass {
   bool attention(const Op& op);
   void attend(const Op& op, const Cut& rows);
   void attend_grad(const Op& op, const Cut& rows);
-  std::vector<ValueId> attention_inputs(const Op& op, const Cut& rows, const Member& part);
-  Attrs attention_part(const Op& op, const Member& part) const;
+  std::vector<ValueId> attend_part(const Op& op, const Cut& rows, const Member& part);
 
-  // -- values that vary over the axis (cut_varying.cpp)
+  // -- values that vary over the axis (cut_rename.cpp)
   bool varying(const Op& op);
-  bool is_coordinate(ValueId v) const;
   bool take_own(const Op& op);
   bool gather_own(const Op& op);
 
   // -- values of one rank alone (cut_owned.cpp)
   bool owned(const Op& op);
+  int owner_of(size_t i, size_t n) const;
   bool split_to_owners(const Op& op);
   bool concat_owned(const Op& op);
   void run_at_owner(const Op& op, int owner);
@@ -134,8 +133,7 @@ class CutPass {
   std::vector<Cut> at_;                     // by ValueId of the logical program
   std::vector<ValueId> here_;               // its value in the new program, which lies as at_ says
   std::vector<std::vector<OpId>> readers_;  // forward ops, by ValueId
-  std::map<ValueId, Dims> segments_;        // of cut parameters
-  std::map<ValueId, ValueId> like_;         // state -> the parameter that it goes with
+  std::map<std::string, ValueId> params_;
   using Moved = std::tuple<ValueId, int, int, Dims, int>;  // value, kind, dim, segments, phase
   Moved move_of(ValueId v, const Cut& to) const;
   std::map<Moved, ValueId> moved_;

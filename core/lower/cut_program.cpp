@@ -35,29 +35,6 @@ CutPass::CutPass(const Program& from, const Spread& spread, const Placing& placi
         readers_[static_cast<size_t>(v)].push_back(static_cast<OpId>(i));
 }
 
-namespace {
-
-// Cut parameters, and the states of their shape that lie beside them, such as moments: with the
-// parameter.
-std::map<ValueId, ValueId> cut_alike(const Program& p,
-                                     const std::map<std::string, PartsAsked>& cuts) {
-  std::map<std::string, ValueId> params;
-  for (size_t v = 0; v < p.values().size(); ++v)
-    if (const Value& value = p.values()[v]; value.role == Role::param && cuts.count(value.name))
-      params[value.name] = static_cast<ValueId>(v);
-  std::map<ValueId, ValueId> found;
-  for (size_t v = 0; v < p.values().size(); ++v) {
-    const Value& value = p.values()[v];
-    if (!value.state) continue;
-    auto param = params.find(value.role == Role::param ? value.name : value.state->beside);
-    if (param != params.end() && p.type(param->second).dims == value.type.dims)
-      found[static_cast<ValueId>(v)] = param->second;
-  }
-  return found;
-}
-
-}  // namespace
-
 // Whether x, which the op reads with `dim` as its width, leaves it with the same width.
 bool CutPass::keeps_width(const Op& op, ValueId x, int dim) const {
   if (op.kind != "matmul" && op.kind != "pointwise") return false;
@@ -91,18 +68,22 @@ Dims CutPass::segments_of(ValueId param, int dim) const {
   return {whole[static_cast<size_t>(dim)]};
 }
 
+// Cut parameters, and the states of their shape that lie beside them, such as moments: with the
+// parameter.
 void CutPass::declare_state(ValueId v) {
   const Value& value = from_.value(v);
-  auto param = like_.find(v);
-  if (param == like_.end()) return;
-  const std::string& name = from_.value(param->second).name;
-  const int dim = ask_.cuts.at(name).dim;
-  auto [segments, fresh] = segments_.try_emplace(param->second);
+  const std::string& name = value.role == Role::param ? value.name : value.state->beside;
+  const auto asked = ask_.cuts.find(name);
+  const auto param = params_.find(name);
+  if (asked == ask_.cuts.end() || param == params_.end() ||
+      from_.type(param->second).dims != value.type.dims)
+    return;
+  const int dim = asked->second.dim;
+  auto [segments, fresh] = out_.segments[me_.axis].try_emplace(name);
   if (fresh) {
     const auto known = ask_.segments.find(name);
     segments->second =
         known == ask_.segments.end() ? segments_of(param->second, dim) : known->second;
-    out_.segments[me_.axis][name] = segments->second;
   }
   Cut cut = Cut::of(dim, segments->second);
   at_[static_cast<size_t>(v)] = cut;
@@ -111,7 +92,9 @@ void CutPass::declare_state(ValueId v) {
 }
 
 void CutPass::declare_values() {
-  like_ = cut_alike(from_, ask_.cuts);
+  for (size_t v = 0; v < from_.values().size(); ++v)
+    if (from_.values()[v].role == Role::param)
+      params_[from_.values()[v].name] = static_cast<ValueId>(v);
   for (size_t i = 0; i < from_.values().size(); ++i) {
     const ValueId v = static_cast<ValueId>(i);
     const Value& value = from_.value(v);

@@ -2,6 +2,7 @@
 #include "lower/chains.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "program/state.h"
@@ -62,44 +63,40 @@ Chains::Chains(const Program& p, const std::vector<Unit>& units)
 
 // Parameters that are cut, and the states of their shape beside them.
 void Chains::find_states(const std::vector<Unit>& units) {
+  std::map<std::string, std::pair<int, Dims>> by_name;  // of parameters: chain, dims
   for (size_t u = 0; u < units.size(); ++u)
     for (size_t m = 0; m < units[u].params.size(); ++m) {
-      by_name_[p_.value(units[u].params[m]).name] = static_cast<int>(chains_.size());
-      chains_.push_back({u, m, &units[u].shards[m], p_.type(units[u].params[m]).dims});
+      const Value& param = p_.value(units[u].params[m]);
+      by_name[param.name] = {static_cast<int>(chains_.size()), param.type.dims};
+      chains_.push_back({u, m, &units[u].shards[m]});
     }
-  for (size_t v = 0; v < chain_of_.size(); ++v)
-    if (const Value& value = p_.values()[v]; value.state)
-      chain_of_[v] = named(value.role == Role::param ? value.name : value.state->beside, value);
+  for (size_t v = 0; v < chain_of_.size(); ++v) {
+    const Value& value = p_.values()[v];
+    if (!value.state) continue;
+    const auto at = by_name.find(value.role == Role::param ? value.name : value.state->beside);
+    if (at != by_name.end() && at->second.second == value.type.dims)
+      chain_of_[v] = at->second.first;
+  }
 }
 
-// The chain of a parameter, for a tensor of its shape.
-int Chains::named(const std::string& parameter, const Value& tensor) const {
-  const auto found = by_name_.find(parameter);
-  const bool fits = found != by_name_.end() && chains_[at(found->second)].dims == tensor.type.dims;
-  return fits ? found->second : int{kNone};
-}
-
-// Sums over the batch that are gradients or become such states through elementwise ops, and
-// constants that do; of several ops where one rank has all.
+// Sums over the batch, and constants, that become such states through elementwise ops; where one
+// rank has all, through any.
 void Chains::find_sources() {
   std::vector<int> becomes(chain_of_.size(), kNone);
   for (auto& [state, next] : p_.updates()) becomes[at(next)] = chain_of_[at(state)];
   for (size_t i = p_.ops().size(); i-- > 0;) {
     const Op& op = p_.ops()[i];
-    if (op.phase != Phase::update || op.out.empty()) continue;
-    const bool sum = is_exchanged_total(p_, op);
+    if (op.phase != Phase::update) continue;
     int chain = kNone;
-    if (sum && p_.value(op.in[0]).role == Role::grad)
-      chain = named(p_.value(op.in[0]).name, p_.value(op.out[0]));
-    for (ValueId v : op.out)
-      if (chain == kNone) chain = becomes[at(v)];
-    if (op.in.empty() || (sum && !op.attrs.count("whole"))) chain_of_[at(op.out[0])] = chain;
+    for (ValueId v : op.out) chain = std::max(chain, becomes[at(v)]);
     if (chain == kNone) continue;
+    if (op.in.empty() || (is_exchanged_total(p_, op) && !op.attrs.count("whole")))
+      chain_of_[at(op.out[0])] = chain;
     const bool apart = cut_inside(*chains_[at(chain)].cuts);
     for (ValueId v : op.in)
-      if (!p_.type(v).dims.empty() &&
+      if (!p_.type(v).dims.empty() && becomes[at(v)] == kNone &&
           (!apart || (is_elementwise(op) && p_.type(v).dims == p_.type(op.out[0]).dims)))
-        becomes[at(v)] = std::max(becomes[at(v)], chain);
+        becomes[at(v)] = chain;
   }
 }
 

@@ -5,8 +5,6 @@
 // which all ranks have, and in ops that read what they need gathered.
 #pragma once
 
-#include <map>
-#include <string>
 #include <vector>
 
 #include "lower/units.h"
@@ -17,7 +15,6 @@ namespace orrery {
 struct Chain {
   size_t unit = 0, member = 0;  // which parameter: units[unit].params[member]
   const Dims* cuts = nullptr;   // its shards
-  Dims dims;                    // its shape
 };
 
 class Chains {
@@ -36,15 +33,13 @@ class Chains {
 
  private:
   void find_states(const std::vector<Unit>& units);
-  int named(const std::string& parameter, const Value& tensor) const;
   void find_sources();
   bool follow(const Op& op);
 
   const Program& p_;
   std::vector<Chain> chains_;
-  std::map<std::string, int> by_name_;  // of parameters: their chains
-  std::vector<int> chain_of_;           // by value
-  std::vector<char> gathers_;           // by op
+  std::vector<int> chain_of_;  // by value
+  std::vector<char> gathers_;  // by op
 };
 
 // Whether this op of the update turns a whole tensor into a scalar.

@@ -18,6 +18,9 @@ struct Way {
   double cost = 0;  // bytes sent
 };
 
+// The dim of a tensor that runs over a factor (Sharding); kNone if none does.
+int dim_of(const std::vector<int>& factors, int factor);
+
 // Once all axes are done: keys that a part of the queries does not see are left out
 // (cut_attention.cpp).
 void leave_out_keys(Program& p);
@@ -35,7 +38,6 @@ class CutPass {
   void declare_state(ValueId v);
   void place_given();
   void place_asked(ValueId v);
-  bool keeps_width(const Op& op, ValueId x, int dim) const;
   Dims segments_of(ValueId param, int dim) const;
   void translate(const Op& op);
   void emit(const Op& op, const Way& way);

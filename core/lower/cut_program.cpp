@@ -35,37 +35,25 @@ CutPass::CutPass(const Program& from, const Spread& spread, const Placing& placi
         readers_[static_cast<size_t>(v)].push_back(static_cast<OpId>(i));
 }
 
-// Whether x, which the op reads with `dim` as its width, leaves it with the same width.
-bool CutPass::keeps_width(const Op& op, ValueId x, int dim) const {
-  if (op.kind != "matmul" && op.kind != "pointwise") return false;
-  Sharding s = op_def(op.kind).sharding(args_of(from_, op), out_types(from_, op));
-  auto& mine = s.in[static_cast<size_t>(std::find(op.in.begin(), op.in.end(), x) - op.in.begin())];
-  int factor = mine[static_cast<size_t>(dim)];
-  return factor != kNone && !s.out[0].empty() && s.out[0].back() == factor;
-}
-
 // How a fused output is taken apart: the sizes of the split that follows, the whole if none does.
 Dims CutPass::segments_of(ValueId param, int dim) const {
-  const Dims whole = from_.type(param).dims;
-  std::vector<std::pair<ValueId, int>> todo = {
-      {param, dim}};  // values with their dim of that extent
+  std::vector<std::pair<ValueId, int>> todo = {{param, dim}};  // values with their dim of that extent
   std::set<ValueId> seen = {param};
   for (size_t i = 0; i < todo.size(); ++i) {
-    auto [x, at] = todo[i];
-    const int last = static_cast<int>(from_.type(x).dims.size()) - 1;
+    const auto [x, at] = todo[i];
     for (OpId reader : readers_[static_cast<size_t>(x)]) {
       const Op& op = from_.ops()[static_cast<size_t>(reader)];
-      if (op.kind == "split" && at == last && attr_int(op.attrs, "dim", 0) == last)
+      if (op.kind == "split" && attr_int(op.attrs, "dim", 0) == at)
         return attr_ints(op.attrs, "sizes");
-      bool cast = op.kind == "pointwise" && op.in.size() == 1 &&
-                  from_.type(op.out[0]).dims == from_.type(x).dims;
-      bool passes = cast || keeps_width(op, x, at);
-      if (!passes || !seen.insert(op.out[0]).second) continue;
-      todo.emplace_back(op.out[0],
-                        cast ? at : static_cast<int>(from_.type(op.out[0]).dims.size()) - 1);
+      if (op.kind != "matmul" && op.kind != "pointwise") continue;
+      const Sharding s = op_def(op.kind).sharding(args_of(from_, op), out_types(from_, op));
+      const auto which = std::find(op.in.begin(), op.in.end(), x) - op.in.begin();
+      const int factor = s.in[static_cast<size_t>(which)][static_cast<size_t>(at)];
+      const int to = factor == kNone ? int{kNone} : dim_of(s.out[0], factor);
+      if (to != kNone && seen.insert(op.out[0]).second) todo.emplace_back(op.out[0], to);
     }
   }
-  return {whole[static_cast<size_t>(dim)]};
+  return {from_.type(param).dims[static_cast<size_t>(dim)]};
 }
 
 // Cut parameters, and the states of their shape that lie beside them, such as moments: with the

@@ -23,12 +23,12 @@ bool draws(const Op& op) {
                      [](const orr_instr& i) { return i.fn == ORR_FN_RAND; });
 }
 
+}  // namespace
+
 int dim_of(const std::vector<int>& factors, int factor) {
   auto at = std::find(factors.begin(), factors.end(), factor);
   return at == factors.end() ? kNone : static_cast<int>(at - factors.begin());
 }
-
-}  // namespace
 
 double CutPass::bytes(ValueId v) const {
   const Value& value = from_.value(v);

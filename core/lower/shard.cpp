@@ -31,10 +31,7 @@ struct Range {
 class Sharder {
  public:
   Sharder(const Program& p, const Spread& spread, int rank)
-      : from_(p), spread_(spread), rank_(rank), units_(find_units(p, spread)), chains_(p, units_) {
-    for (size_t u = 0; u < units_.size(); ++u)
-      for (size_t m = 0; m < units_[u].read.size(); ++m) read_[units_[u].read[m]] = {u, m};
-  }
+      : from_(p), spread_(spread), rank_(rank), units_(find_units(p, spread)), chains_(p, units_) {}
 
   Program run() {
     to_ = from_.without_ops();
@@ -64,8 +61,8 @@ class Sharder {
 
   // Whether every rank has all of it, since forward reads it.
   bool is_replicated(ValueId v) const {
-    const auto read = read_.find(v);
-    return read != read_.end() && !units_[read->second.first].in_pieces();
+    const Chain* c = chains_.of(v);
+    return c && !unit_of(*c).in_pieces() && unit_of(*c).read[c->member] == v;
   }
 
   void cut_state(ValueId state) {
@@ -109,16 +106,18 @@ class Sharder {
       else
         emit(op);
     }
-    std::map<std::tuple<size_t, int32_t, int>, std::map<size_t, Reduction>> groups;
+    std::map<std::tuple<size_t, int32_t, int>, Reductions> groups;
     std::map<std::pair<size_t, size_t>, int> nth;
     for (const Op* op : last) {
       if (!is_whole_reduce(from_, *op)) {
         append(*op);
         continue;
       }
-      const Chain* c = chains_.of(op->in[0]);
-      const int n = nth[{c->unit, c->member}]++;
-      groups[{c->unit, partial_dtype(*op, *c), n}][c->member] = {op, c};
+      const Chain& c = *chains_.of(op->in[0]);
+      const int n = nth[{c.unit, c.member}]++;
+      const int32_t dtype =  // a tensor in one place is reduced there
+          cut_inside(*c.cuts) ? block_dtype(from_, *op) : from_.type(op->out[0]).dtype;
+      groups[{c.unit, dtype, n}][c.member] = op;
     }
     for (auto& [key, members] : groups) reduce_together(members, std::get<1>(key));
   }
@@ -241,39 +240,30 @@ class Sharder {
   }
   Among among(const Chain& c) const { return orrery::among(unit_of(c).how, spread_, rank_); }
 
-  struct Reduction {
-    const Op* op;
-    const Chain* chain;
-  };
+  using Reductions = std::map<size_t, const Op*>;  // by member of their unit
 
-  // A tensor in one place is reduced there.
-  int32_t partial_dtype(const Op& op, const Chain& c) const {
-    return cut_inside(*c.cuts) ? block_dtype(from_, op) : from_.type(op.out[0]).dtype;
-  }
-
-  static int64_t partials_in(const Chain& c, const Range& r) {
-    if (!cut_inside(*c.cuts)) return r.size() > 0;
-    return (r.size() + ORR_SUM_BLOCK - 1) / ORR_SUM_BLOCK;
-  }
-
-  void reduce_together(const std::map<size_t, Reduction>& members, int32_t dtype) {
+  void reduce_together(const Reductions& members, int32_t dtype) {
     std::vector<Pieces> pieces;
-    for (auto& [member, r] : members) {
-      to_.set_site(r.op->site);
+    for (auto& [member, op] : members) {
+      to_.set_site(op->site);
+      const Chain& c = *chains_.of(op->in[0]);
+      const bool each = cut_inside(*c.cuts);
       Pieces sums{{}, {0}};
-      for (size_t s = 0; s + 1 < r.chain->cuts->size(); ++s)
-        sums.cuts.push_back(sums.cuts.back() +
-                            partials_in(*r.chain, held_by(*r.chain->cuts, static_cast<int>(s))));
-      if (const ValueId x = part(r.op->in[0], *r.chain); x != kNone)
-        sums.own = reduce_blocks(to_, *r.op, x, cut_inside(*r.chain->cuts), dtype);
+      for (size_t s = 0; s + 1 < c.cuts->size(); ++s) {
+        const int64_t n = held_by(*c.cuts, static_cast<int>(s)).size();
+        const int64_t blocks = (n + ORR_SUM_BLOCK - 1) / ORR_SUM_BLOCK;
+        sums.cuts.push_back(sums.cuts.back() + (each ? blocks : n > 0));
+      }
+      if (const ValueId x = part(op->in[0], c); x != kNone)
+        sums.own = reduce_blocks(to_, *op, x, each, dtype);
       pieces.push_back(std::move(sums));
     }
-    const std::vector<ValueId> each =
-        gather_together(to_, pieces, dtype, among(*members.begin()->second.chain));
+    const Chain& first = *chains_.of(members.begin()->second->in[0]);
+    const std::vector<ValueId> sums = gather_together(to_, pieces, dtype, among(first));
     size_t i = 0;
-    for (auto& [member, r] : members) {
-      to_.set_site(r.op->site);
-      now_[r.op->out[0]] = combine_blocks(to_, *r.op, each[i++]);
+    for (auto& [member, op] : members) {
+      to_.set_site(op->site);
+      now_[op->out[0]] = combine_blocks(to_, *op, sums[i++]);
     }
   }
 
@@ -284,7 +274,7 @@ class Sharder {
       const Chain* c = chains_.of(state);
       const ValueId own = c ? part(next, *c) : everywhere(next);
       if (is_replicated(state))
-        travelling[read_.at(state).first][read_.at(state).second] = own;
+        travelling[c->unit][c->member] = own;
       else if (own != kNone)
         to_.update(state, own);
     }
@@ -309,7 +299,6 @@ class Sharder {
   int rank_;
   std::vector<Unit> units_;
   Chains chains_;
-  std::map<ValueId, std::pair<size_t, size_t>> read_;  // by forward: of which unit and member
   Program to_;
   std::map<ValueId, ValueId> now_;
   std::map<std::pair<ValueId, const Dims*>, ValueId> slices_;  // of what all ranks have

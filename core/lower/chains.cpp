@@ -12,13 +12,15 @@ namespace {
 
 size_t at(int32_t i) { return static_cast<size_t>(i); }
 
-// Whether this op is a sum over the batch that ranks must add up.
-bool is_exchanged_total(const Program& p, const Op& op) {
+// Whether this op is a sum over the batch that the ranks of the axis must add up, and no hook
+// exchanges it over some of them: that stays whole on the others.
+bool is_exchanged_total(const Program& p, const Op& op, const std::string& axis) {
   if (op.kind != "total" || p.value(op.in[0]).batch != Batch::partial) return false;
-  OpId maker = p.value(op.in[0]).producer;
+  const OpId maker = p.value(op.in[0]).producer;
   if (maker == kNone) return false;
-  const std::vector<ValueId>& in = p.ops()[static_cast<size_t>(maker)].in;
-  return std::any_of(in.begin(), in.end(),
+  const Op& sum = p.ops()[at(maker)];
+  return attr_text(sum.attrs, "among", axis) == axis &&
+         std::any_of(sum.in.begin(), sum.in.end(),
                      [&](ValueId v) { return p.value(v).batch == Batch::sharded; });
 }
 
@@ -43,20 +45,10 @@ bool is_whole_reduce(const Program& p, const Op& op) {
          p.type(op.out[0]).dims.empty();
 }
 
-void keep_exchanged_whole(Program& p, const Spread& spread) {
-  for (Op& op : p.mutable_ops()) {
-    const OpId maker = op.kind == "total" ? p.value(op.in[0]).producer : kNone;
-    if (maker == kNone) continue;
-    const std::string all = spread.gradient_axis();
-    if (attr_text(p.ops()[static_cast<size_t>(maker)].attrs, "among", all) != all)
-      op.attrs["whole"] = int64_t{1};
-  }
-}
-
-Chains::Chains(const Program& p, const std::vector<Unit>& units)
+Chains::Chains(const Program& p, const std::vector<Unit>& units, const std::string& axis)
     : p_(p), chain_of_(p.values().size(), kNone) {
   find_states(units);
-  find_sources();
+  find_sources(axis);
   for (const Op& op : p.ops())
     gathers_.push_back(op.phase == Phase::update && op.kind != "total" && follow(op));
 }
@@ -81,7 +73,7 @@ void Chains::find_states(const std::vector<Unit>& units) {
 
 // Sums over the batch, and constants, that become such states through elementwise ops; where one
 // rank has all, through any.
-void Chains::find_sources() {
+void Chains::find_sources(const std::string& axis) {
   std::vector<int> becomes(chain_of_.size(), kNone);
   for (auto& [state, next] : p_.updates()) becomes[at(next)] = chain_of_[at(state)];
   for (size_t i = p_.ops().size(); i-- > 0;) {
@@ -90,8 +82,7 @@ void Chains::find_sources() {
     int chain = kNone;
     for (ValueId v : op.out) chain = std::max(chain, becomes[at(v)]);
     if (chain == kNone) continue;
-    if (op.in.empty() || (is_exchanged_total(p_, op) && !op.attrs.count("whole")))
-      chain_of_[at(op.out[0])] = chain;
+    if (op.in.empty() || is_exchanged_total(p_, op, axis)) chain_of_[at(op.out[0])] = chain;
     const bool apart = cut_inside(*chains_[at(chain)].cuts);
     for (ValueId v : op.in)
       if (!p_.type(v).dims.empty() && becomes[at(v)] == kNone &&

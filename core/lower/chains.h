@@ -5,6 +5,7 @@
 // which all ranks have, and in ops that read what they need gathered.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "lower/units.h"
@@ -19,8 +20,8 @@ struct Chain {
 
 class Chains {
  public:
-  // REQUIRES: both outlive this.
-  Chains(const Program& p, const std::vector<Unit>& units);
+  // `axis`: whose ranks gradients are summed over. REQUIRES: program and units outlive this.
+  Chains(const Program& p, const std::vector<Unit>& units, const std::string& axis);
 
   // The chain that a tensor belongs to; null for scalars and everything else.
   const Chain* of(ValueId v) const;
@@ -33,7 +34,7 @@ class Chains {
 
  private:
   void find_states(const std::vector<Unit>& units);
-  void find_sources();
+  void find_sources(const std::string& axis);
   bool follow(const Op& op);
 
   const Program& p_;
@@ -44,7 +45,5 @@ class Chains {
 
 // Whether this op of the update turns a whole tensor into a scalar.
 bool is_whole_reduce(const Program& p, const Op& op);
-// Has sums that a hook exchanges over some of the axes stay whole on the others.
-void keep_exchanged_whole(Program& p, const Spread& spread);
 
 }  // namespace orrery

@@ -37,7 +37,8 @@ CutPass::CutPass(const Program& from, const Spread& spread, const Placing& placi
 
 // How a fused output is taken apart: the sizes of the split that follows, the whole if none does.
 Dims CutPass::segments_of(ValueId param, int dim) const {
-  std::vector<std::pair<ValueId, int>> todo = {{param, dim}};  // values with their dim of that extent
+  std::vector<std::pair<ValueId, int>> todo = {
+      {param, dim}};  // values with their dim of that extent
   std::set<ValueId> seen = {param};
   for (size_t i = 0; i < todo.size(); ++i) {
     const auto [x, at] = todo[i];
@@ -80,23 +81,16 @@ void CutPass::declare_state(ValueId v) {
 }
 
 void CutPass::declare_values() {
-  for (size_t v = 0; v < from_.values().size(); ++v)
-    if (from_.values()[v].role == Role::param)
-      params_[from_.values()[v].name] = static_cast<ValueId>(v);
-  for (size_t i = 0; i < from_.values().size(); ++i) {
+  to_ = from_.without_ops();
+  to_.mutable_updates().clear(), to_.mutable_outputs().clear();
+  for (size_t i = 0; i < at_.size(); ++i)
+    if (const Value& value = from_.values()[i]; value.role == Role::param)
+      params_[value.name] = static_cast<ValueId>(i);
+  for (size_t i = 0; i < at_.size(); ++i) {
     const ValueId v = static_cast<ValueId>(i);
-    const Value& value = from_.value(v);
-    to_.set_site(value.site);
-    if (value.role == Role::batch)
-      to_.batch_input(value.name, value.type);
-    else
-      to_.new_value(value.type, value.role, value.name);
-    Value& copy = to_.mutable_value(v);
-    copy.batch = value.batch, copy.batch_dim = value.batch_dim, copy.state = value.state;
-    copy.part = value.part, copy.varying = value.varying;
     at_[i] = usual(v);
-    if (value.producer == kNone) here_[i] = v;
-    if (value.state) declare_state(v);
+    if (from_.value(v).producer == kNone) here_[i] = v;
+    if (from_.value(v).state) declare_state(v);
   }
   place_given();
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pieces into wholes: the gathering of concatenated tensors, and of parameters that live in pieces
-// before the layers that use them (Zhao et al., "PyTorch FSDP", VLDB 2023).
+// Pieces into wholes, several tensors together.
 #pragma once
 
 #include <string>
@@ -32,11 +31,5 @@ inline Among among(const Sharded& how, const Spread& spread, int rank) {
 // `home`: the name of the first of the states that the wholes are to lie in (lower/row_places.h).
 std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tensors, int32_t dtype,
                                      const Among& among, const std::string& home = "");
-
-// Appends forward and backward of `from` to `to`, a program of the same values in which what these
-// phases read of units lies in pieces where units say so. Each such unit is gathered as many units
-// ahead of its first use as it says, in each phase unless it is kept.
-void gather_where_used(const Program& from, Program& to, const std::vector<Unit>& units,
-                       const Spread& spread, int rank);
 
 }  // namespace orrery

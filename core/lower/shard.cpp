@@ -31,7 +31,11 @@ struct Range {
 class Sharder {
  public:
   Sharder(const Program& p, const Spread& spread, int rank)
-      : from_(p), spread_(spread), rank_(rank), units_(find_units(p, spread)), chains_(p, units_) {}
+      : from_(p),
+        spread_(spread),
+        rank_(rank),
+        units_(find_units(p, spread)),
+        chains_(p, units_, spread.gradient_axis()) {}
 
   Program run() {
     to_ = from_.without_ops();
@@ -39,8 +43,8 @@ class Sharder {
       if (from_.values()[v].state) cut_state(static_cast<ValueId>(v));
     for (const Unit& unit : units_)
       to_.keep_together({unit.read, unit.how.axis, most_held(from_, unit)});
-    gather_where_used(from_, to_, units_, spread_, rank_);
-    to_.set_phase(Phase::update);
+    find_uses();
+    emit_early();
     find_rounds();
     for (int round = 0; round <= last_round_; ++round) emit_round(round);
     emit_updates();
@@ -75,6 +79,69 @@ class Sharder {
       v.part.begin = r.begin, v.part.end = r.end;
     else
       v.part = {{}, 0, 0};
+  }
+
+  // Units that forward reads in pieces are gathered in each phase, unless they are kept: as many
+  // units ahead of the first op that reads one as it says.
+  void find_uses() {
+    std::map<ValueId, size_t> unit_of;
+    for (size_t u = 0; u < units_.size(); ++u)
+      for (ValueId v : units_[u].read)
+        if (units_[u].in_pieces()) unit_of[v] = u;
+    std::map<Phase, std::vector<size_t>> used;  // units, in order
+    std::map<Phase, std::vector<OpId>> first;   // the ops that use them first
+    for (size_t i = 0; i < from_.ops().size(); ++i) {
+      const Op& op = from_.ops()[i];
+      for (ValueId v : op.in) {
+        const auto unit = unit_of.find(v);
+        if (unit == unit_of.end() || op.phase == Phase::update) continue;
+        const auto has = [&](const std::vector<size_t>& units) {
+          return std::count(units.begin(), units.end(), unit->second) > 0;
+        };
+        if (has(used[op.phase])) continue;
+        const Sharded& how = units_[unit->second].how;
+        const bool kept = how.keep && op.phase == Phase::backward && has(used[Phase::forward]);
+        used[op.phase].push_back(unit->second), first[op.phase].push_back(static_cast<OpId>(i));
+        const auto ahead = std::min(first[op.phase].size() - 1, static_cast<size_t>(how.ahead));
+        if (!kept)
+          gathered_before_[*(first[op.phase].end() - 1 - static_cast<long>(ahead))].push_back(
+              unit->second);
+      }
+    }
+  }
+
+  // Forward and backward.
+  void emit_early() {
+    std::vector<OpId> moved(from_.ops().size(), kNone);
+    for (size_t i = 0; i < moved.size(); ++i) {
+      Op op = from_.ops()[i];
+      if (op.phase == Phase::update) continue;
+      to_.set_phase(op.phase);
+      for (size_t unit : gathered_before_[static_cast<OpId>(i)]) gather(units_[unit]);
+      if (op.twin != kNone) op.twin = moved[at(op.twin)];
+      for (ValueId& v : op.in) v = now(v);
+      moved[i] = static_cast<OpId>(to_.ops().size());
+      to_.append(std::move(op));
+    }
+    now_.clear();  // the update works on pieces
+    to_.set_phase(Phase::update);
+  }
+
+  void gather(const Unit& unit) {
+    to_.set_site(from_.value(unit.read[0]).site);
+    std::vector<Pieces> pieces;
+    for (size_t m = 0; m < unit.read.size(); ++m)
+      pieces.push_back({{unit.read[m]}, unit.shards[m]});
+    const std::vector<ValueId> wholes = gathered(unit, pieces);
+    for (size_t m = 0; m < unit.read.size(); ++m)
+      now_[unit.read[m]] = build::reshape(to_, wholes[m], from_.type(unit.read[m]).dims);
+  }
+
+  // All of what lies as what forward reads of the unit does.
+  std::vector<ValueId> gathered(const Unit& unit, const std::vector<Pieces>& pieces,
+                                const std::string& home = "") {
+    return gather_together(to_, pieces, from_.type(unit.read[0]).dtype,
+                           among(unit.how, spread_, rank_), home);
   }
 
   // Ops wait for the round in which their gathers are done; messages keep their order.
@@ -147,7 +214,8 @@ class Sharder {
     return n == cuts.back() ? cuts : cut_alike(cuts, n);
   }
 
-  // What stands for a value on this rank: its piece of what lies in pieces.
+  // What stands for a value on this rank: a whole gathered before, in the update its piece of what
+  // lies in pieces.
   ValueId now(ValueId v) const {
     const auto found = now_.find(v);
     return found == now_.end() ? v : found->second;
@@ -233,12 +301,12 @@ class Sharder {
     if (fresh) {
       const Type& type = from_.type(v);
       const Pieces pieces{{part(v, *c)}, cut_as(*c->cuts, type.elements())};
-      const ValueId all = gather_together(to_, {pieces}, type.dtype, among(*c))[0];
+      const ValueId all =
+          gather_together(to_, {pieces}, type.dtype, among(unit_of(*c).how, spread_, rank_))[0];
       at->second = build::reshape(to_, all, type.dims);
     }
     return at->second;
   }
-  Among among(const Chain& c) const { return orrery::among(unit_of(c).how, spread_, rank_); }
 
   using Reductions = std::map<size_t, const Op*>;  // by member of their unit
 
@@ -259,7 +327,8 @@ class Sharder {
       pieces.push_back(std::move(sums));
     }
     const Chain& first = *chains_.of(members.begin()->second->in[0]);
-    const std::vector<ValueId> sums = gather_together(to_, pieces, dtype, among(first));
+    const std::vector<ValueId> sums =
+        gather_together(to_, pieces, dtype, among(unit_of(first).how, spread_, rank_));
     size_t i = 0;
     for (auto& [member, op] : members) {
       to_.set_site(op->site);
@@ -286,9 +355,8 @@ class Sharder {
     to_.set_site(from_.value(unit.read[members.begin()->first]).site);
     for (auto& [m, own] : members) pieces.push_back({{own}, unit.shards[m]});
     const bool all = members.size() == unit.read.size();
-    const std::vector<ValueId> wholes = gather_together(
-        to_, pieces, from_.type(unit.read[0]).dtype, orrery::among(unit.how, spread_, rank_),
-        all ? from_.value(unit.read[0]).state->name : "");
+    const std::vector<ValueId> wholes =
+        gathered(unit, pieces, all ? from_.value(unit.read[0]).state->name : "");
     size_t i = 0;
     for (auto& [m, own] : members)
       to_.update(unit.read[m], build::reshape(to_, wholes[i++], from_.type(unit.read[m]).dims));
@@ -300,6 +368,7 @@ class Sharder {
   std::vector<Unit> units_;
   Chains chains_;
   Program to_;
+  std::map<OpId, std::vector<size_t>> gathered_before_;  // units, by op
   std::map<ValueId, ValueId> now_;
   std::map<std::pair<ValueId, const Dims*>, ValueId> slices_;  // of what all ranks have
   std::map<ValueId, ValueId> everywhere_;  // tensor of a chain -> all of it, for the update

@@ -97,8 +97,7 @@ std::vector<ValueId> CutPass::attend_part(const Op& op, const Cut& rows, const M
   for (size_t i = 0; i < op.in.size(); ++i) {
     const bool key = i == k || i == k + 1, lse = i == 5;
     const Cut mine = key ? Cut{} : lse ? Cut::of(2, rows.segments) : rows;
-    const ValueId x = read(op.in[i], mine);
-    in.push_back(key || part.ranks == me_.ranks ? x : share(to_, x, mine, me_, part));
+    in.push_back(read_part(op.in[i], mine, part));
   }
   Attrs attrs = op.attrs;
   if (is_causal(op)) {
@@ -119,7 +118,7 @@ void CutPass::attend(const Op& op, const Cut& rows) {
 void CutPass::attend_grad(const Op& op, const Cut& rows) {
   std::vector<ValueId> dq, dk, dv;
   for (int i = 0; i < chunks_; ++i) {
-    const std::vector<ValueId> d = attend_part(op, rows, chunks_ == 1 ? me_ : chunk(i));
+    const std::vector<ValueId> d = attend_part(op, rows, chunk(i));
     dq.push_back(d[0]), dk.push_back(d[1]), dv.push_back(d[2]);
   }
   become(op.out[0], dq.size() == 1 ? dq[0] : build::concat(to_, dq, 1), rows);

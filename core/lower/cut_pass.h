@@ -67,9 +67,8 @@ class CutPass {
 
   // -- sums, of one summand for each chunk that this rank has (cut_sums.cpp)
   Member chunk(int i) const;  // what the chunk would be if it were a rank
-  void emit_sum(const Op& op, const Way& way);
   bool by_blocks(const Op& op);
-  ValueId chunk_input(const Op& op, size_t input, const Cut& to, int chunk);
+  ValueId read_part(ValueId v, const Cut& to, const Member& part);
   std::vector<ValueId> summands(ValueId v);
   void become_sum(ValueId v, std::vector<ValueId> summands);
 
@@ -141,7 +140,6 @@ class CutPass {
   std::map<Moved, ValueId> moved_;
   std::map<ValueId, std::vector<ValueId>> summands_;  // of values that are sums
   std::vector<OpId> ops_;  // by OpId of the logical program: its op in the new one
-  Phase phase_ = Phase::forward;
 };
 
 }  // namespace orrery

@@ -136,7 +136,7 @@ void CutPass::become(ValueId v, ValueId x, Cut cut) {
 CutPass::Moved CutPass::move_of(ValueId v, const Cut& to) const {
   bool again = (ask_.scatter != kNone || !asked_.empty()) && to.kind == Cut::whole &&
                from_.value(v).batch == Batch::sharded;
-  return {v, to.kind, to.dim, to.segments, again ? static_cast<int>(phase_) : 0};
+  return {v, to.kind, to.dim, to.segments, again ? static_cast<int>(to_.phase()) : 0};
 }
 
 ValueId CutPass::read(ValueId v, const Cut& to) {
@@ -177,14 +177,30 @@ void CutPass::fit_attributes(const Op& op, const Way& way, Op& copy) {
   }
 }
 
+// Carries out an op in one way; what becomes a sum, on each chunk.
 void CutPass::emit(const Op& op, const Way& way) {
-  Op copy = op;
-  for (size_t i = 0; i < op.in.size(); ++i) copy.in[i] = read(op.in[i], way.in[i]);
-  for (size_t j = 0; j < op.out.size(); ++j) {
-    to_.mutable_value(op.out[j]).type = held(from_.type(op.out[j]), way.out[j], me_);
-    become(op.out[j], op.out[j], way.out[j]);
+  const bool sums =
+      std::any_of(way.out.begin(), way.out.end(), [](const Cut& c) { return c.kind == Cut::sum; });
+  std::vector<std::vector<ValueId>> out(op.out.size());
+  for (int i = 0; i < (sums ? chunks_ : 1); ++i) {
+    Op copy = op;
+    for (size_t k = 0; k < op.in.size(); ++k)
+      copy.in[k] = way.in[k].kind == Cut::sum
+                       ? summands(op.in[k])[static_cast<size_t>(i)]
+                       : read_part(op.in[k], way.in[k], sums ? chunk(i) : me_);
+    for (size_t j = 0; j < op.out.size(); ++j) {
+      const Value& whole = from_.value(op.out[j]);
+      if (sums && chunks_ > 1)
+        copy.out[j] = to_.new_value(whole.type, Role::activation, whole.name);
+      Value& v = to_.mutable_value(copy.out[j]);
+      v.type = held(whole.type, way.out[j], me_);
+      v.batch = whole.batch, v.batch_dim = whole.batch_dim;
+      out[j].push_back(copy.out[j]);
+    }
+    append_fitted(op, way, std::move(copy));
   }
-  append_fitted(op, way, std::move(copy));
+  for (size_t j = 0; j < op.out.size(); ++j)
+    sums ? become_sum(op.out[j], std::move(out[j])) : become(op.out[j], out[j][0], way.out[j]);
 }
 
 void CutPass::append_fitted(const Op& op, const Way& way, Op copy) {
@@ -210,9 +226,7 @@ void CutPass::remark(const Op& op, const Way& way) {
 }
 
 void CutPass::translate(const Op& op) {
-  phase_ = op.phase;
-  to_.set_site(op.site), to_.set_phase(op.phase), to_.set_twin(op.twin);
-  const size_t begin = to_.ops().size();
+  to_.set_site(op.site), to_.set_phase(op.phase), to_.set_twin(op.twin), to_.set_stage(op.stage);
   if (op.kind == "user_gradient") {
     if (cut(op.in[0]).kind == Cut::sum)
       become_sum(op.out[0], summands(op.in[0]));
@@ -220,25 +234,20 @@ void CutPass::translate(const Op& op) {
       become(op.out[0], known(op.in[0]), cut(op.in[0]));
   } else if (!varying(op) && !owned(op) && !by_blocks(op) &&
              (deals_ || (!vocabulary(op) && !attention(op)))) {
-    Way way = choose(op);
+    const Way way = choose(op);
     remark(op, way);
-    const bool sums = std::any_of(way.out.begin(), way.out.end(),
-                                  [](const Cut& c) { return c.kind == Cut::sum; });
-    sums ? emit_sum(op, way) : emit(op, way);
+    emit(op, way);
   }
   for (ValueId v : op.out) place_asked(v);
-  for (size_t i = begin; i < to_.ops().size(); ++i) to_.mutable_ops()[i].stage = op.stage;
 }
 
 void CutPass::finish() {
-  to_.set_twin(kNone), to_.set_phase(Phase::update);
-  phase_ = Phase::update;
+  to_.set_twin(kNone), to_.set_phase(Phase::update), to_.set_stage(0);
   for (auto& [state, next] : from_.updates()) {
     to_.set_site(from_.value(next).site);
     to_.update(state, read(next, cut(state)));
   }
   to_.set_phase(Phase::forward);
-  phase_ = Phase::forward;
   for (auto& [name, id] : from_.outputs()) {
     to_.set_site(from_.value(id).site);
     to_.output(name, read(id, usual(id)));

@@ -91,7 +91,7 @@ void CutPass::cross_entropy(const Op& op) {
   const int64_t extent = from_.type(op.in[0]).dims.back();
   std::vector<ValueId> tops, logits, parts;
   for (int i = 0; i < chunks_; ++i) {
-    ValueId x = share(p, known(op.in[0]), cut(op.in[0]), me_, chunk(i));
+    ValueId x = read_part(op.in[0], cut(op.in[0]), chunk(i));
     Rows mine = rows_of(labels, extent, chunk(i), chunk(i).begin(extent));
     ValueId hit = p.pointwise(ORR_FN_AND, {counts, mine.inside});
     auto local = p.add("cross_entropy", {x, mine.index, p.cast(hit, real)});

@@ -75,55 +75,27 @@ void leave_out_keys(Program& p) {
   p.set_site(site), p.set_phase(phase);
 }
 
-bool CutPass::attention(const Op& op) {
-  if ((op.kind != "attention" && op.kind != "attention_grad") || op.attrs.count("rng_id"))
-    return false;
+// The gradients of keys and values are summands, one of each part.
+std::optional<Way> CutPass::by_queries(const Op& op) const {
+  if ((op.kind != "attention" && op.kind != "attention_grad") || deals_ || op.attrs.count("rng_id"))
+    return std::nullopt;
   const size_t k = first_key(op);
   const Cut& rows = cut(op.in[k - 1]);
   const int64_t queries = attr_int(op.attrs, "queries", from_.type(op.in[k - 1]).dims[1]);
   const bool blind = is_causal(op) && from_.type(op.in[k]).dims[1] < queries;
-  if (rows.kind != Cut::parts || rows.dim != 1 || rows.segments.size() != 1 || blind) return false;
-  if (k == 1)
-    attend(op, rows);
-  else
-    attend_grad(op, rows);
-  return true;
+  if (rows.kind != Cut::parts || rows.dim != 1 || rows.segments.size() != 1 || blind)
+    return std::nullopt;
+  const Cut lse = Cut::of(2, rows.segments);
+  if (k == 1) return Way{{rows, Cut{}, Cut{}}, {rows, lse}};
+  return Way{{rows, rows, Cut{}, Cut{}, rows, lse}, {rows, Cut::summand(), Cut::summand()}};
 }
 
-// The op on one part of the queries.
-std::vector<ValueId> CutPass::attend_part(const Op& op, const Cut& rows, const Member& part) {
-  const size_t k = first_key(op);
-  std::vector<ValueId> in;
-  for (size_t i = 0; i < op.in.size(); ++i) {
-    const bool key = i == k || i == k + 1, lse = i == 5;
-    const Cut mine = key ? Cut{} : lse ? Cut::of(2, rows.segments) : rows;
-    in.push_back(read_part(op.in[i], mine, part));
-  }
-  Attrs attrs = op.attrs;
-  if (is_causal(op)) {
-    const int64_t queries = from_.type(op.in[k - 1]).dims[1];
-    attrs["queries"] = attr_int(attrs, "queries", queries);
-    attrs["first_query"] = attr_int(attrs, "first_query", 0) + part.begin(queries);
-  }
-  return to_.add(op.kind, in, std::move(attrs));
-}
-
-void CutPass::attend(const Op& op, const Cut& rows) {
-  const std::vector<ValueId> out = attend_part(op, rows, me_);
-  become(op.out[0], out[0], rows);
-  become(op.out[1], out[1], Cut::of(2, rows.segments));
-}
-
-// The gradients of keys and values are summands, one of each part.
-void CutPass::attend_grad(const Op& op, const Cut& rows) {
-  std::vector<ValueId> dq, dk, dv;
-  for (int i = 0; i < chunks_; ++i) {
-    const std::vector<ValueId> d = attend_part(op, rows, chunk(i));
-    dq.push_back(d[0]), dk.push_back(d[1]), dv.push_back(d[2]);
-  }
-  become(op.out[0], dq.size() == 1 ? dq[0] : build::concat(to_, dq, 1), rows);
-  become_sum(op.out[1], std::move(dk));
-  become_sum(op.out[2], std::move(dv));
+// Which queries a part of a causal op has.
+void CutPass::tell_queries(const Op& op, const Member& part, Op& copy) const {
+  if (op.kind.rfind("attention", 0) != 0 || !is_causal(op)) return;
+  const int64_t queries = from_.type(op.in[first_key(op) - 1]).dims[1];
+  copy.attrs["queries"] = attr_int(op.attrs, "queries", queries);
+  copy.attrs["first_query"] = attr_int(op.attrs, "first_query", 0) + part.begin(queries);
 }
 
 }  // namespace orrery

@@ -41,8 +41,8 @@ class CutPass {
   Dims segments_of(ValueId param, int dim) const;
   void translate(const Op& op);
   void emit(const Op& op, const Way& way);
-  void append_fitted(const Op& op, const Way& way, Op copy);
-  void fit_attributes(const Op& op, const Way& way, Op& copy);
+  void append_fitted(const Op& op, const Way& way, const Member& part, Op copy);
+  void fit_attributes(const Op& op, const Way& way, const Member& part, Op& copy);
   void remark(const Op& op, const Way& way);
   void finish();
 
@@ -102,10 +102,8 @@ class CutPass {
   Rows rows_of(ValueId index, int64_t extent, const Member& owner, int64_t first);
 
   // -- attention on a part of the queries (cut_attention.cpp)
-  bool attention(const Op& op);
-  void attend(const Op& op, const Cut& rows);
-  void attend_grad(const Op& op, const Cut& rows);
-  std::vector<ValueId> attend_part(const Op& op, const Cut& rows, const Member& part);
+  std::optional<Way> by_queries(const Op& op) const;
+  void tell_queries(const Op& op, const Member& part, Op& copy) const;
 
   // -- values that vary over the axis (cut_rename.cpp)
   bool varying(const Op& op);

@@ -157,7 +157,7 @@ ValueId CutPass::read(ValueId v, const Cut& to) {
 }
 
 // Attributes that say extents follow the shares.
-void CutPass::fit_attributes(const Op& op, const Way& way, Op& copy) {
+void CutPass::fit_attributes(const Op& op, const Way& way, const Member& part, Op& copy) {
   auto out = [&](size_t j) { return to_.type(copy.out[j]).dims; };
   if (copy.attrs.count("dims")) copy.attrs["dims"] = out(0);
   if (copy.attrs.count("rows")) copy.attrs["rows"] = out(0)[0];
@@ -167,7 +167,9 @@ void CutPass::fit_attributes(const Op& op, const Way& way, Op& copy) {
       sizes.push_back(out(j)[static_cast<size_t>(attr_int(op.attrs, "dim", 0))]);
     copy.attrs["sizes"] = sizes;
   }
-  if (copy.attrs.count("heads") && way.in[0].kind == Cut::parts && way.in[0].dim == 2) {
+  if (!copy.attrs.count("heads") || way.in[0].kind != Cut::parts) return;
+  if (way.in[0].dim == 1) tell_queries(op, part, copy);
+  if (way.in[0].dim == 2) {
     const int64_t all = attr_int(op.attrs, "heads", 1), share = all / me_.ranks;
     copy.attrs["heads"] = share;
     if (copy.attrs.count("rng_id")) {
@@ -184,27 +186,32 @@ void CutPass::emit(const Op& op, const Way& way) {
   std::vector<std::vector<ValueId>> out(op.out.size());
   for (int i = 0; i < (sums ? chunks_ : 1); ++i) {
     Op copy = op;
+    const Member part = sums ? chunk(i) : me_;
     for (size_t k = 0; k < op.in.size(); ++k)
-      copy.in[k] = way.in[k].kind == Cut::sum
-                       ? summands(op.in[k])[static_cast<size_t>(i)]
-                       : read_part(op.in[k], way.in[k], sums ? chunk(i) : me_);
+      copy.in[k] = way.in[k].kind == Cut::sum ? summands(op.in[k])[static_cast<size_t>(i)]
+                                              : read_part(op.in[k], way.in[k], part);
     for (size_t j = 0; j < op.out.size(); ++j) {
       const Value& whole = from_.value(op.out[j]);
       if (sums && chunks_ > 1)
         copy.out[j] = to_.new_value(whole.type, Role::activation, whole.name);
       Value& v = to_.mutable_value(copy.out[j]);
-      v.type = held(whole.type, way.out[j], me_);
+      v.type = held(whole.type, way.out[j], part);
       v.batch = whole.batch, v.batch_dim = whole.batch_dim;
       out[j].push_back(copy.out[j]);
     }
-    append_fitted(op, way, std::move(copy));
+    append_fitted(op, way, part, std::move(copy));
   }
-  for (size_t j = 0; j < op.out.size(); ++j)
-    sums ? become_sum(op.out[j], std::move(out[j])) : become(op.out[j], out[j][0], way.out[j]);
+  for (size_t j = 0; j < op.out.size(); ++j) {
+    const Cut& to = way.out[j];
+    if (to.kind == Cut::sum)
+      become_sum(op.out[j], std::move(out[j]));
+    else
+      become(op.out[j], out[j].size() == 1 ? out[j][0] : build::concat(to_, out[j], to.dim), to);
+  }
 }
 
-void CutPass::append_fitted(const Op& op, const Way& way, Op copy) {
-  fit_attributes(op, way, copy);
+void CutPass::append_fitted(const Op& op, const Way& way, const Member& part, Op copy) {
+  fit_attributes(op, way, part, copy);
   const std::vector<Type> types = op_def(op.kind).infer(args_of(to_, copy));
   if (types != out_types(to_, copy))
     fail(ORR_FAILED,
@@ -232,8 +239,7 @@ void CutPass::translate(const Op& op) {
       become_sum(op.out[0], summands(op.in[0]));
     else
       become(op.out[0], known(op.in[0]), cut(op.in[0]));
-  } else if (!varying(op) && !owned(op) && !by_blocks(op) &&
-             (deals_ || (!vocabulary(op) && !attention(op)))) {
+  } else if (!varying(op) && !owned(op) && !by_blocks(op) && (deals_ || !vocabulary(op))) {
     const Way way = choose(op);
     remark(op, way);
     emit(op, way);

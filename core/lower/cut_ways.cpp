@@ -228,6 +228,7 @@ Way CutPass::choose(const Op& op) const {
   bool cut_any =
       std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return cut(v) != usual(v); });
   if (!cut_any) return best;
+  if (auto queries = by_queries(op)) return *queries;
   consider(op, summing(op), best);
   consider(op, renaming(op), best);
   if (auto heads = by_heads(op)) return *heads;

@@ -6,9 +6,8 @@
 
 #include "base/error.h"
 #include "base/in_parallel.h"
-#include "lower/copy_part.h"
 #include "lower/cut_pass.h"
-#include "lower/localize.h"
+#include "lower/turns.h"
 #include "program/build.h"
 
 namespace orrery {
@@ -265,24 +264,11 @@ void CutPass::finish() {
   }
 }
 
-namespace {
-
 // Ops that nothing reads, such as those that a strategy has replaced, must not ask for layouts of
 // their own.
-std::vector<bool> needed_ops(const Program& p) {
-  std::vector<ValueId> wanted;
-  for (auto& [name, id] : p.outputs()) wanted.push_back(id);
-  for (auto& [state, next] : p.updates()) wanted.push_back(next);
-  for (const Op& op : p.ops())
-    if (is_awaited(op)) wanted.insert(wanted.end(), op.out.begin(), op.out.end());
-  return ops_behind(p, wanted);
-}
-
-}  // namespace
-
 CutProgram CutPass::run() {
   declare_values();
-  const std::vector<bool> needed = needed_ops(from_);
+  const std::vector<bool> needed = live_ops(from_);
   for (size_t i = 0; i < from_.ops().size(); ++i) {
     if (needed[i]) translate(from_.ops()[i]);
     ops_[i] = static_cast<OpId>(to_.ops().size()) - 1;
@@ -322,7 +308,7 @@ CutProgram cut_program(const Program& logical, const Spread& spread, int rank) {
   done.here.resize(logical.values().size());
   std::iota(done.here.begin(), done.here.end(), 0);
   const Program* from = &logical;
-  const std::vector<bool> needed = needed_ops(logical);
+  const std::vector<bool> needed = live_ops(logical);
   for (const Placing& placing : spread.placed) {
     if (spread.size_of(placing.axis) == 1 && placing.chunks <= 1) continue;
     auto asked = asked_here(logical, needed, placing, done);

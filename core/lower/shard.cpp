@@ -88,24 +88,21 @@ class Sharder {
     for (size_t u = 0; u < units_.size(); ++u)
       for (ValueId v : units_[u].read)
         if (units_[u].in_pieces()) unit_of[v] = u;
-    std::map<Phase, std::vector<size_t>> used;  // units, in order
-    std::map<Phase, std::vector<OpId>> first;   // the ops that use them first
+    std::set<std::pair<Phase, size_t>> seen;
+    std::map<Phase, std::vector<OpId>> first;  // the ops that use a unit first
     for (size_t i = 0; i < from_.ops().size(); ++i) {
       const Op& op = from_.ops()[i];
-      for (ValueId v : op.in) {
-        const auto unit = unit_of.find(v);
-        if (unit == unit_of.end() || op.phase == Phase::update) continue;
-        const auto has = [&](const std::vector<size_t>& units) {
-          return std::count(units.begin(), units.end(), unit->second) > 0;
-        };
-        if (has(used[op.phase])) continue;
-        const Sharded& how = units_[unit->second].how;
-        const bool kept = how.keep && op.phase == Phase::backward && has(used[Phase::forward]);
-        used[op.phase].push_back(unit->second), first[op.phase].push_back(static_cast<OpId>(i));
-        const auto ahead = std::min(first[op.phase].size() - 1, static_cast<size_t>(how.ahead));
-        if (!kept)
-          gathered_before_[*(first[op.phase].end() - 1 - static_cast<long>(ahead))].push_back(
-              unit->second);
+      std::set<size_t> read;
+      for (ValueId v : op.in)
+        if (const auto unit = unit_of.find(v); unit != unit_of.end()) read.insert(unit->second);
+      for (size_t unit : read) {
+        if (op.phase == Phase::update || !seen.insert({op.phase, unit}).second) continue;
+        std::vector<OpId>& uses = first[op.phase];
+        uses.push_back(static_cast<OpId>(i));
+        const Sharded& how = units_[unit].how;
+        const size_t ahead = std::min(uses.size() - 1, static_cast<size_t>(how.ahead));
+        if (op.phase == Phase::forward || !how.keep || !seen.count({Phase::forward, unit}))
+          gathered_before_[uses[uses.size() - 1 - ahead]].push_back(unit);
       }
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random numbers are keyed by the element's index in the whole tensor (docs/design.md, "A program"):
-// what a rank's op draws for its samples begins at the first of them.
+// Random numbers are keyed by the element's index in the whole tensor (docs/design.md, "A
+// program"): what a rank's op draws for its samples begins at the first of them.
 #pragma once
 
 #include <map>

@@ -71,8 +71,8 @@ void Chains::find_states(const std::vector<Unit>& units) {
   }
 }
 
-// Sums over the batch, and constants, that become such states through elementwise ops; where one
-// rank has all, through any.
+// Sums over the batch, constants and other states that become such states through elementwise ops;
+// where one rank has all, through any.
 void Chains::find_sources(const std::string& axis) {
   std::vector<int> becomes(chain_of_.size(), kNone);
   for (auto& [state, next] : p_.updates()) becomes[at(next)] = chain_of_[at(state)];
@@ -89,6 +89,10 @@ void Chains::find_sources(const std::string& axis) {
           (!apart || (is_elementwise(op) && p_.type(v).dims == p_.type(op.out[0]).dims)))
         becomes[at(v)] = chain;
   }
+  for (size_t v = 0; v < becomes.size(); ++v)
+    if (const Value& value = p_.values()[v];
+        value.state && value.role != Role::param && chain_of_[v] == kNone)
+      chain_of_[v] = becomes[v];
 }
 
 // Has what an op makes lie as what it reads does; returns whether it needs that whole instead.

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "lower/apart.h"
-#include "lower/chains.h"
 #include "lower/coalesce.h"
 #include "lower/contract.h"
 #include "lower/copies.h"
@@ -249,7 +248,6 @@ void complete_step(Program& p, Spread& spread, int64_t leaves, bool training,
   read_copies(p, spread);
   tell_states(p, spread.apart);
   group_collectives(p);
-  if (!spread.exchanges.empty()) keep_exchanged_whole(p, spread);
   if (!spread.pipe_axis.empty() && !spread.periodic.empty()) note_homes(p, spread);
   for (Periodic& one : spread.periodic) write_rounds(p, spread, one);
   spread.exchanges.clear();

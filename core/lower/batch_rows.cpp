@@ -160,4 +160,29 @@ std::vector<ValueId> split_samples(Program& p, ValueId x, int32_t batch_dim, int
   return parts;
 }
 
+static ValueId repeated(Program& p, ValueId x, const Dims& dims) {
+  Op op;
+  op.kind = "pointwise", op.in = {x}, op.attrs["dims"] = dims;
+  op.expr.outputs = {op.expr.push(ORR_FN_INPUT, ORR_F32, 0)};
+  return of_samples(p, append_op(p, std::move(op), {ORR_F32, dims}));
+}
+
+ValueId add_weighed(Program& p, ValueId x, int32_t batch_dim, int64_t rows, ValueId weights) {
+  const Type type = p.type(x);
+  const size_t dim = static_cast<size_t>(batch_dim);
+  const int64_t per_sample = type.dims[dim] / rows;
+  Dims shape(type.dims.size(), 1);
+  shape[dim] = type.dims[dim];
+  if (per_sample > 1)
+    weights = repeated(p, of_samples(p, add_reshape(p, weights, {rows, 1})), {rows, per_sample});
+  const ValueId w = of_samples(p, add_reshape(p, weights, shape), batch_dim);
+  Op times;
+  times.kind = "pointwise", times.in = {x, w};
+  int32_t a = times.expr.push(ORR_FN_INPUT, type.dtype, 0),
+          b = times.expr.push(ORR_FN_INPUT, ORR_F32, 1);
+  if (type.dtype != ORR_F32) b = times.expr.push(ORR_FN_CAST, type.dtype, b);
+  times.expr.outputs = {times.expr.push(ORR_FN_MUL, type.dtype, a, b)};
+  return of_samples(p, append_op(p, std::move(times), type), batch_dim);
+}
+
 }  // namespace orrery

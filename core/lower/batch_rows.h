@@ -46,6 +46,9 @@ ValueId add_sample_exchange(Program& p, const Op& op, ValueId x, const Dims& tog
 // Samples of several ranks, rank by rank.
 std::vector<ValueId> split_samples(Program& p, ValueId x, int32_t batch_dim, int ranks);
 
+// x, of `rows` samples along `batch_dim`, times their weights.
+ValueId add_weighed(Program& p, ValueId x, int32_t batch_dim, int64_t rows, ValueId weights);
+
 // x in other dims.
 ValueId add_reshape(Program& p, ValueId x, const Dims& dims);
 // Elements [begin, begin + n) of a flat value; itself if these are all.

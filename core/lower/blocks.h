@@ -9,14 +9,14 @@
 
 namespace orrery {
 
-// Whether a reduce is a sum, of values or of squares.
-bool adds_up(const Op& reduce);
+// What `op`, a reduce of a whole tensor, makes of a block: sums keep the accumulator's width.
+int32_t block_dtype(const Program& p, const Op& op);
 
-// What `op`, a reduce of a whole tensor, makes of each block of x, which is flat and begins with
-// one, or of all of x at once, in any shape; in `dtype`, one result after another.
+// What `op` makes of each block of x, which is flat and begins with one, or of all of x at once, in
+// any shape; in `dtype`, one result after another.
 std::vector<ValueId> reduce_blocks(Program& p, const Op& op, ValueId x, bool each, int32_t dtype);
 
-// Appends what makes op's result of all blocks' results: sums in the tree over the block index.
-void combine_blocks(Program& p, const Op& op, ValueId blocks);
+// op's result of all blocks' results: sums in the tree over the block index.
+ValueId combine_blocks(Program& p, const Op& op, ValueId blocks);
 
 }  // namespace orrery

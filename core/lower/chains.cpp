@@ -3,206 +3,122 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 
 #include "program/state.h"
 
 namespace orrery {
+namespace {
 
-// Joins the tensors of the update that one op reads and writes, as far as they can lie alike.
-class Chains::Joiner {
- public:
-  explicit Joiner(Chains& chains) : c_(chains), p_(chains.p_), parent_(p_.values().size()) {
-    for (size_t k = 0; k < c_.chains_.size(); ++k) {
-      const Chain& chain = c_.chains_[k];
-      by_name_[p_.value(c_.param(chain)).name] = static_cast<int>(k);
-    }
-    for (const Value& v : p_.values())
-      if (v.state && v.role == Role::param) by_name_.emplace(v.name, kNone);
-  }
+size_t at(int32_t i) { return static_cast<size_t>(i); }
 
-  // An op that turns out to work on pieces of a tensor that it needs whole is known the next time.
-  void run() {
-    do {
-      again_ = false;
-      reset();
-      for (size_t i = 0; i < p_.ops().size(); ++i)
-        if (p_.ops()[i].phase == Phase::update) visit(static_cast<OpId>(i));
-    } while (again_);
-    for (size_t v = 0; v < member_.size(); ++v)
-      c_.chain_of_[v] = member_[v] ? chain_[at(root(static_cast<ValueId>(v)))] : int{kNone};
-  }
+// Whether this op is a sum over the batch that the ranks of the axis must add up, and no hook
+// exchanges it over some of them: that stays whole on the others.
+bool is_exchanged_total(const Program& p, const Op& op, const std::string& axis) {
+  if (op.kind != "total" || p.value(op.in[0]).batch != Batch::partial) return false;
+  const OpId maker = p.value(op.in[0]).producer;
+  if (maker == kNone) return false;
+  const Op& sum = p.ops()[at(maker)];
+  return attr_text(sum.attrs, "among", axis) == axis &&
+         std::any_of(sum.in.begin(), sum.in.end(),
+                     [&](ValueId v) { return p.value(v).batch == Batch::sharded; });
+}
 
- private:
-  static size_t at(int32_t i) { return static_cast<size_t>(i); }
-  bool scalar(ValueId v) const { return p_.type(v).dims.empty(); }
+bool is_elementwise(const Op& op) {
+  static const std::set<std::string> kinds = {"pointwise", "all_reduce", "permute", "broadcast",
+                                              "vary"};
+  return kinds.count(op.kind) > 0;
+}
 
-  // Parameters that are cut, and states that lie as they do, also in programs that use them apart.
-  void reset() {
-    std::iota(parent_.begin(), parent_.end(), 0);
-    chain_.assign(parent_.size(), kNone);
-    rigid_.assign(parent_.size(), {});
-    member_.assign(parent_.size(), false);
-    for (size_t v = 0; v < member_.size(); ++v) {
-      const Value& value = p_.values()[v];
-      if (!value.state || value.type.dims.empty()) continue;
-      member_[v] = value.role != Role::param;
-      const std::string& name = value.role == Role::param ? value.name : value.state->beside;
-      settle(static_cast<ValueId>(v), name);
-    }
-  }
+// The ranks of one owner have all of both, whatever their sizes.
+bool alike(const Dims& one, const Dims& other) {
+  const auto owner = [](const Dims& cuts) {
+    return std::find(cuts.begin(), cuts.end(), cuts.back()) - cuts.begin();
+  };
+  return &one == &other || (!cut_inside(one) && !cut_inside(other) && owner(one) == owner(other));
+}
 
-  // Has a tensor lie as the parameter of this name does, if that is of its shape.
-  void settle(ValueId v, const std::string& name) {
-    const auto found = by_name_.find(name);
-    if (found == by_name_.end()) return;
-    if (found->second == kNone) {
-      member_[at(v)] = false;
-      return;
-    }
-    const ValueId param = c_.param(c_.chains_[at(found->second)]);
-    if (p_.type(param).dims != p_.type(v).dims) return;
-    member_[at(v)] = true, chain_[at(v)] = found->second;
-  }
-
-  ValueId root(ValueId v) {
-    while (parent_[at(v)] != v) v = parent_[at(v)] = parent_[at(parent_[at(v)])];
-    return v;
-  }
-
-  void visit(OpId index) {
-    const Op& op = p_.ops()[at(index)];
-    if (op.kind == "total") {
-      const Value& sum = p_.value(op.in[0]);
-      member_[at(op.out[0])] =
-          is_exchanged_total(p_, op) && !scalar(op.out[0]) && !op.attrs.count("whole");
-      if (member_[at(op.out[0])] && sum.role == Role::grad) settle(op.out[0], sum.name);
-      return;
-    }
-    const bool constant = op.kind == "pointwise" && op.in.empty();
-    const bool tensors =
-        std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return member_[at(v)]; });
-    if (c_.reads_whole(op) || (!tensors && !constant)) return;
-    for (ValueId v : op.out) member_[at(v)] = tensors || !scalar(v);
-    if (const bool rigid = is_rigid(op); !join_all(op, rigid ? index : kNone)) {
-      c_.whole_[at(index)] = true;
-      for (ValueId v : op.out) member_[at(v)] = false;
-    }
-  }
-
-  // Whether the op needs its tensors whole.
-  bool is_rigid(const Op& op) const {
-    static const std::set<std::string> elementwise = {"pointwise", "all_reduce", "permute",
-                                                      "broadcast", "vary"};
-    if (!elementwise.count(op.kind)) return true;
-    for (const auto* side : {&op.in, &op.out})
-      for (ValueId v : *side)
-        if (scalar(v) ? member_[at(v)] : p_.type(v).dims != p_.type(op.out[0]).dims) return true;
-    return false;
-  }
-
-  // False if these tensors lie apart, or in pieces that a rigid op cannot work on.
-  bool join_all(const Op& op, OpId rigid) {
-    int chain = kNone;
-    for (const auto* side : {&op.in, &op.out})
-      for (ValueId v : *side) {
-        if (!member_[at(v)]) continue;
-        const int its = chain_[at(root(v))];
-        if (its == kNone) continue;
-        if (chain == kNone) chain = its;
-        if (!alike(chain, its)) return false;
-      }
-    if (rigid != kNone && chain != kNone && cut_inside(*c_.chains_[at(chain)].cuts)) return false;
-    ValueId first = kNone;
-    for (const auto* side : {&op.in, &op.out})
-      for (ValueId v : *side)
-        if (member_[at(v)]) first = first == kNone ? root(v) : join(first, v);
-    if (rigid != kNone && first != kNone) rigid_[at(first)].push_back(rigid);
-    return true;
-  }
-
-  // One owner has all of both, whatever their sizes.
-  bool alike(int a, int b) const {
-    if (a == b) return true;
-    const Dims &one = *c_.chains_[at(a)].cuts, &other = *c_.chains_[at(b)].cuts;
-    const auto owner = [](const Dims& cuts) {
-      return std::find(cuts.begin(), cuts.end(), cuts.back()) - cuts.begin();
-    };
-    return !cut_inside(one) && !cut_inside(other) && owner(one) == owner(other);
-  }
-
-  ValueId join(ValueId a, ValueId b) {
-    a = root(a), b = root(b);
-    if (a == b) return a;
-    parent_[at(b)] = a;
-    if (chain_[at(a)] == kNone) chain_[at(a)] = chain_[at(b)];
-    rigid_[at(a)].insert(rigid_[at(a)].end(), rigid_[at(b)].begin(), rigid_[at(b)].end());
-    if (chain_[at(a)] != kNone && cut_inside(*c_.chains_[at(chain_[at(a)])].cuts))
-      for (OpId op : std::exchange(rigid_[at(a)], {})) c_.whole_[at(op)] = again_ = true;
-    return a;
-  }
-
-  Chains& c_;
-  const Program& p_;
-  std::map<std::string, int> by_name_;  // of parameters: their chains, kNone if they are not cut
-  std::vector<ValueId> parent_;
-  std::vector<int> chain_;                // by root
-  std::vector<std::vector<OpId>> rigid_;  // by root: ops that it has joined
-  // States, sums over the batch, and what the update makes of them: tensors, and scalars but for
-  // those of whole tensors, which all ranks get.
-  std::vector<char> member_;
-  bool again_ = false;
-};
+}  // namespace
 
 bool is_whole_reduce(const Program& p, const Op& op) {
   return op.kind == "reduce" && op.phase == Phase::update && !p.type(op.in[0]).dims.empty() &&
          p.type(op.out[0]).dims.empty();
 }
 
-bool is_exchanged_total(const Program& p, const Op& op) {
-  if (op.kind != "total" || p.value(op.in[0]).batch != Batch::partial) return false;
-  OpId maker = p.value(op.in[0]).producer;
-  if (maker == kNone) return false;
-  const std::vector<ValueId>& in = p.ops()[static_cast<size_t>(maker)].in;
-  return std::any_of(in.begin(), in.end(),
-                     [&](ValueId v) { return p.value(v).batch == Batch::sharded; });
+Chains::Chains(const Program& p, const std::vector<Unit>& units, const std::string& axis)
+    : p_(p), chain_of_(p.values().size(), kNone) {
+  find_states(units);
+  find_sources(axis);
+  for (const Op& op : p.ops())
+    gathers_.push_back(op.phase == Phase::update && op.kind != "total" && follow(op));
 }
 
-void keep_exchanged_whole(Program& p, const Spread& spread) {
-  for (Op& op : p.mutable_ops()) {
-    const OpId maker = op.kind == "total" ? p.value(op.in[0]).producer : kNone;
-    if (maker == kNone) continue;
-    const std::string all = spread.gradient_axis();
-    if (attr_text(p.ops()[static_cast<size_t>(maker)].attrs, "among", all) != all)
-      op.attrs["whole"] = int64_t{1};
+// Parameters that are cut, and the states of their shape beside them.
+void Chains::find_states(const std::vector<Unit>& units) {
+  std::map<std::string, std::pair<int, Dims>> by_name;  // of parameters: chain, dims
+  for (size_t u = 0; u < units.size(); ++u)
+    for (size_t m = 0; m < units[u].params.size(); ++m) {
+      const Value& param = p_.value(units[u].params[m]);
+      by_name[param.name] = {static_cast<int>(chains_.size()), param.type.dims};
+      chains_.push_back({u, m, &units[u].shards[m]});
+    }
+  for (size_t v = 0; v < chain_of_.size(); ++v) {
+    const Value& value = p_.values()[v];
+    if (!value.state) continue;
+    const auto at = by_name.find(value.role == Role::param ? value.name : value.state->beside);
+    if (at != by_name.end() && at->second.second == value.type.dims)
+      chain_of_[v] = at->second.first;
   }
 }
 
-Chains::Chains(const Program& p, const std::vector<Unit>& units)
-    : p_(p), units_(units), chain_of_(p.values().size(), kNone) {
-  for (size_t u = 0; u < units.size(); ++u)
-    for (size_t m = 0; m < units[u].params.size(); ++m)
-      chains_.push_back({u, m, &units[u].shards[m]});
-  for (const Op& op : p.ops())
-    whole_.push_back(is_whole_reduce(p, op) ||
-                     (op.phase == Phase::update && op.attrs.count("whole") > 0));
-  Joiner(*this).run();
+// Sums over the batch, constants and other states that become such states through elementwise ops;
+// where one rank has all, through any.
+void Chains::find_sources(const std::string& axis) {
+  std::vector<int> becomes(chain_of_.size(), kNone);
+  for (auto& [state, next] : p_.updates()) becomes[at(next)] = chain_of_[at(state)];
+  for (size_t i = p_.ops().size(); i-- > 0;) {
+    const Op& op = p_.ops()[i];
+    if (op.phase != Phase::update) continue;
+    int chain = kNone;
+    for (ValueId v : op.out) chain = std::max(chain, becomes[at(v)]);
+    if (chain == kNone) continue;
+    if (op.in.empty() || is_exchanged_total(p_, op, axis)) chain_of_[at(op.out[0])] = chain;
+    const bool apart = cut_inside(*chains_[at(chain)].cuts);
+    for (ValueId v : op.in)
+      if (!p_.type(v).dims.empty() && becomes[at(v)] == kNone &&
+          (!apart || (is_elementwise(op) && p_.type(v).dims == p_.type(op.out[0]).dims)))
+        becomes[at(v)] = chain;
+  }
+  for (size_t v = 0; v < becomes.size(); ++v)
+    if (const Value& value = p_.values()[v];
+        value.state && value.role != Role::param && chain_of_[v] == kNone)
+      chain_of_[v] = becomes[v];
 }
 
-ValueId Chains::param(const Chain& c) const { return units_[c.unit].params[c.member]; }
+// Has what an op makes lie as what it reads does; returns whether it needs that whole instead.
+bool Chains::follow(const Op& op) {
+  int chain = kNone;
+  bool whole = is_whole_reduce(p_, op) || op.attrs.count("whole");
+  bool pieces = is_elementwise(op);
+  for (ValueId v : op.in) {
+    const int its = chain_of_[at(v)];
+    const bool scalar = p_.type(v).dims.empty();
+    pieces = pieces && (scalar ? its == kNone : p_.type(v).dims == p_.type(op.out[0]).dims);
+    if (its == kNone) continue;
+    if (chain == kNone) chain = its;
+    whole = whole || !alike(*chains_[at(chain)].cuts, *chains_[at(its)].cuts);
+  }
+  if (chain == kNone) return false;
+  pieces = pieces && std::none_of(op.out.begin(), op.out.end(),
+                                  [&](ValueId v) { return p_.type(v).dims.empty(); });
+  if (whole || (!pieces && cut_inside(*chains_[at(chain)].cuts))) return true;
+  for (ValueId v : op.out) chain_of_[at(v)] = chain;
+  return false;
+}
 
 const Chain* Chains::of(ValueId v) const {
-  int found = chain_of_[static_cast<size_t>(v)];
-  return found == kNone ? nullptr : &chains_[static_cast<size_t>(found)];
-}
-
-const Chain* Chains::of(const Op& op) const {
-  if (op.phase != Phase::update || reads_whole(op)) return nullptr;
-  for (const auto* side : {&op.out, &op.in})
-    for (ValueId v : *side)
-      if (const Chain* c = of(v)) return c;
-  return nullptr;
+  int found = chain_of_[at(v)];
+  return found == kNone ? nullptr : &chains_[at(found)];
 }
 
 }  // namespace orrery

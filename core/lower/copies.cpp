@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -24,10 +25,9 @@ bool is_cast(const Op& op) {
 
 // How forward and backward read a parameter.
 struct Reads {
-  std::vector<ValueId> casts;  // to one narrower dtype, their results
-  std::set<int> coordinates;   // of the axis that deals the stages
-  Site other;                  // of what reads it otherwise
-  bool otherwise = false;
+  std::vector<ValueId> casts;     // to one narrower dtype, their results
+  std::set<int> coordinates;      // of the axis that deals the stages
+  std::optional<Site> otherwise;  // what reads it in another way
 };
 
 class Reader {
@@ -41,15 +41,17 @@ class Reader {
         for (ValueId v : op.in)
           if (auto found = reads_.find(v); found != reads_.end()) read(op, v, found->second);
     for (auto& [name, v] : p.outputs())
-      if (auto found = reads_.find(v); found != reads_.end()) found->second.otherwise = true;
+      if (auto found = reads_.find(v); found != reads_.end()) found->second.otherwise = Site{};
   }
 
   void run() {
     const Site site = p_.site();
     for (auto& [param, reads] : reads_) {
       State& s = *p_.value(param).state;
-      if (!s.copy && (s.bound || !can_have_copy(reads))) continue;
-      if (reads.otherwise) refuse(s, reads);
+      // What several stages read is whole on all of them.
+      const bool can = !reads.casts.empty() && !reads.otherwise && reads.coordinates.size() <= 1;
+      if (!s.copy && (s.bound || !can)) continue;
+      if (reads.otherwise) refuse(s, *reads.otherwise);
       const ValueId copy = copy_of(param, reads);
       for (ValueId cast : reads.casts) now_[at(cast)] = copy;
     }
@@ -69,7 +71,7 @@ class Reader {
     if (is_cast(op) && fits(*p_.value(param).state, reads, p_.type(op.out[0]).dtype))
       reads.casts.push_back(op.out[0]);
     else
-      reads.otherwise = true, reads.other = op.site;
+      reads.otherwise = op.site;
   }
 
   bool fits(const State& param, const Reads& reads, int32_t dtype) const {
@@ -78,16 +80,11 @@ class Reader {
            (reads.casts.empty() || p_.type(reads.casts[0]).dtype == dtype);
   }
 
-  // What several stages read is whole on all of them.
-  static bool can_have_copy(const Reads& reads) {
-    return !reads.casts.empty() && !reads.otherwise && reads.coordinates.size() <= 1;
-  }
-
-  [[noreturn]] static void refuse(const State& param, const Reads& reads) {
+  [[noreturn]] static void refuse(const State& param, const Site& reader) {
     fail(ORR_INVALID,
          "{}'{}' is read in {} here, but a program that was compiled before reads it in {} alone "
          "and keeps it in pieces: compile the training step first",
-         reads.other.prefix(), param.name, dtype_name(param.type.dtype),
+         reader.prefix(), param.name, dtype_name(param.type.dtype),
          dtype_name(param.copy->type.dtype));
   }
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "lower/gather.h"
 #include "program/build.h"
 #include "program/op.h"
 
@@ -82,22 +83,19 @@ ValueId gather_uneven(Program& p, ValueId x, const Dims& dims, const Cut& cut, c
   if (cut.segments.size() != 1)
     fail(ORR_UNIMPLEMENTED, "{}uneven shares of {} segments cannot be gathered over axis '{}'",
          p.site().prefix(), cut.segments.size(), me.axis);
-  ValueId first = transpose_to(p, x, dim, 0);
-  Dims turned = dims, counts;
-  turned.erase(turned.begin() + cut.dim), turned.insert(turned.begin(), dims[dim]);
-  for (int r = 0; r < me.ranks; ++r) {
-    Member other{r, me.ranks, {}, {}};
-    counts.push_back((other.end(dims[dim]) - other.begin(dims[dim])) *
-                     (Type{ORR_F32, dims}.elements() / dims[dim]));
-  }
   if (p.value(x).batch != Batch::none)
     fail(ORR_UNIMPLEMENTED,
          "{}a value of the batch in uneven shares of {} cannot be gathered over axis '{}': "
          "choose a number of ranks that divides {}",
          p.site().prefix(), to_string(dims), me.axis, dims[dim]);
-  ValueId flat = build::reshape(p, first, {-1});
-  ValueId all =
-      exchange(p, "all_gather", flat, {{"counts", counts}, {"me", int64_t{me.rank}}}, me, 0);
+  Dims turned = dims, cuts = {0};
+  turned.erase(turned.begin() + cut.dim), turned.insert(turned.begin(), dims[dim]);
+  for (int r = 0; r < me.ranks; ++r)
+    cuts.push_back(Member{r, me.ranks, {}, {}}.end(dims[dim]) *
+                   (Type{ORR_F32, dims}.elements() / dims[dim]));
+  const Pieces pieces{{transpose_to(p, x, dim, 0)}, cuts};
+  const ValueId all =
+      gather_together(p, {pieces}, p.type(x).dtype, {me.axis, me.cause, me.rank})[0];
   return transpose_to(p, build::reshape(p, all, turned), 0, dim);
 }
 

@@ -18,23 +18,21 @@ bool is_causal(const Op& op) { return attr_int(op.attrs, "causal", 0) != 0; }
 // The same op and outputs on the keys [0, n); the gradients of the others are 0.
 void without_keys(Program& p, Op op, int64_t n) {
   const size_t k = first_key(op);
-  std::vector<ValueId> rest, full(op.out);
-  for (size_t i = k; i < k + 2; ++i) {
-    rest.push_back(build::slice(p, op.in[i], 1, n, p.type(op.in[i]).dims[1]));
-    op.in[i] = build::slice(p, op.in[i], 1, 0, n);
-  }
+  const std::vector<ValueId> in = op.in, out = op.out;
+  for (size_t i = k; i < k + 2; ++i) op.in[i] = build::slice(p, in[i], 1, 0, n);
   for (size_t j = 1; j < 3 && k == 2; ++j) {
-    const Value whole = p.value(op.out[j]);
+    const Value whole = p.value(out[j]);
     op.out[j] = p.new_value(p.type(op.in[k + j - 1]), whole.role);
     p.mutable_value(op.out[j]).batch = whole.batch;
     p.mutable_value(op.out[j]).batch_dim = whole.batch_dim;
   }
   p.append(op);
   for (size_t j = 1; j < 3 && k == 2; ++j) {
+    const ValueId key = in[k + j - 1];
     Op join;
     join.kind = "concat", join.attrs["dim"] = int64_t{1}, join.phase = op.phase;
-    join.site = op.site, join.out = {full[j]};
-    join.in = {op.out[j], build::zeros_like(p, rest[j - 1])};
+    join.site = op.site, join.out = {out[j]};
+    join.in = {op.out[j], build::zeros_like(p, build::slice(p, key, 1, n, p.type(key).dims[1]))};
     p.append(std::move(join));
   }
 }
@@ -77,66 +75,27 @@ void leave_out_keys(Program& p) {
   p.set_site(site), p.set_phase(phase);
 }
 
-bool CutPass::attention(const Op& op) {
-  if ((op.kind != "attention" && op.kind != "attention_grad") || op.attrs.count("rng_id"))
-    return false;
+// The gradients of keys and values are summands, one of each part.
+std::optional<Way> CutPass::by_queries(const Op& op) const {
+  if ((op.kind != "attention" && op.kind != "attention_grad") || deals_ || op.attrs.count("rng_id"))
+    return std::nullopt;
   const size_t k = first_key(op);
   const Cut& rows = cut(op.in[k - 1]);
   const int64_t queries = attr_int(op.attrs, "queries", from_.type(op.in[k - 1]).dims[1]);
   const bool blind = is_causal(op) && from_.type(op.in[k]).dims[1] < queries;
-  if (rows.kind != Cut::parts || rows.dim != 1 || rows.segments.size() != 1 || blind) return false;
-  if (k == 1)
-    attend(op, rows);
-  else
-    attend_grad(op, rows);
-  return true;
+  if (rows.kind != Cut::parts || rows.dim != 1 || rows.segments.size() != 1 || blind)
+    return std::nullopt;
+  const Cut lse = Cut::of(2, rows.segments);
+  if (k == 1) return Way{{rows, Cut{}, Cut{}}, {rows, lse}};
+  return Way{{rows, rows, Cut{}, Cut{}, rows, lse}, {rows, Cut::summand(), Cut::summand()}};
 }
 
-Attrs CutPass::attention_part(const Op& op, const Member& part) const {
-  Attrs attrs = op.attrs;
-  if (!is_causal(op)) return attrs;
-  const int64_t rows = from_.type(op.in[first_key(op) - 1]).dims[1];
-  attrs["queries"] = attr_int(attrs, "queries", rows);
-  attrs["first_query"] = attr_int(attrs, "first_query", 0) + part.begin(rows);
-  return attrs;
-}
-
-// What the op on one part of the queries reads.
-std::vector<ValueId> CutPass::attention_inputs(const Op& op, const Cut& rows, const Member& part) {
-  const size_t k = first_key(op);
-  std::vector<ValueId> in;
-  for (size_t i = 0; i < op.in.size(); ++i) {
-    const bool key = i == k || i == k + 1, lse = i == 5;
-    if (key) {
-      in.push_back(read(op.in[i], Cut{}));
-      continue;
-    }
-    const Cut mine = lse ? Cut::of(2, rows.segments) : rows;
-    const ValueId x = read(op.in[i], mine);
-    in.push_back(part.ranks == me_.ranks ? x : share(to_, x, mine, me_, part));
-  }
-  return in;
-}
-
-void CutPass::attend(const Op& op, const Cut& rows) {
-  const std::vector<ValueId> out =
-      to_.add("attention", attention_inputs(op, rows, me_), attention_part(op, me_));
-  become(op.out[0], out[0], rows);
-  become(op.out[1], out[1], Cut::of(2, rows.segments));
-}
-
-// The gradients of keys and values are summands, one of each part.
-void CutPass::attend_grad(const Op& op, const Cut& rows) {
-  std::vector<ValueId> dq, dk, dv;
-  for (int i = 0; i < chunks_; ++i) {
-    const Member part = chunks_ == 1 ? me_ : chunk(i);
-    const std::vector<ValueId> d =
-        to_.add("attention_grad", attention_inputs(op, rows, part), attention_part(op, part));
-    dq.push_back(d[0]), dk.push_back(d[1]), dv.push_back(d[2]);
-  }
-  become(op.out[0], dq.size() == 1 ? dq[0] : build::concat(to_, dq, 1), rows);
-  become_sum(op.out[1], std::move(dk));
-  become_sum(op.out[2], std::move(dv));
+// Which queries a part of a causal op has.
+void CutPass::tell_queries(const Op& op, const Member& part, Op& copy) const {
+  if (op.kind.rfind("attention", 0) != 0 || !is_causal(op)) return;
+  const int64_t queries = from_.type(op.in[first_key(op) - 1]).dims[1];
+  copy.attrs["queries"] = attr_int(op.attrs, "queries", queries);
+  copy.attrs["first_query"] = attr_int(op.attrs, "first_query", 0) + part.begin(queries);
 }
 
 }  // namespace orrery

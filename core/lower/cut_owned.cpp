@@ -9,33 +9,14 @@
 #include "program/build.h"
 
 namespace orrery {
-namespace {
 
-int64_t attr_dim(const Op& op) { return attr_int(op.attrs, "dim", 0); }
-
-// The coordinate that holds the indices [begin, end) of n; kNone if several do.
-int owner_of(int64_t begin, int64_t end, int64_t n, int ranks) {
-  for (int r = 0; r < ranks; ++r) {
-    const Member rank{r, ranks, {}, {}};
-    if (begin >= rank.begin(n) && end <= rank.end(n) && begin < end) return r;
-  }
-  return kNone;
+// The coordinate that holds index i of n, the same whatever the number of ranks that chunks are
+// dealt to.
+int CutPass::owner_of(size_t i, size_t n) const {
+  Member part{0, parts_, {}, {}};
+  while (static_cast<int64_t>(i) >= part.end(static_cast<int64_t>(n))) ++part.rank;
+  return part.rank / chunks_;
 }
-
-// The owners of pieces of these sizes that make up a dim; nothing if a piece has several.
-std::optional<std::vector<int>> owners_of(const Dims& sizes, int ranks) {
-  int64_t n = 0, at = 0;
-  for (int64_t size : sizes) n += size;
-  std::vector<int> owners;
-  for (int64_t size : sizes) {
-    owners.push_back(owner_of(at, at + size, n, ranks));
-    if (owners.back() == kNone) return std::nullopt;
-    at += size;
-  }
-  return owners;
-}
-
-}  // namespace
 
 bool CutPass::owned(const Op& op) {
   if (op.kind == "split") return split_to_owners(op);
@@ -56,36 +37,30 @@ bool CutPass::split_to_owners(const Op& op) {
   const bool each = std::all_of(sizes.begin(), sizes.end(), [](int64_t n) { return n == 1; });
   const bool met = from_.value(op.in[0]).batch == Batch::none && op.phase != Phase::update;
   if (deals_ && met) return false;  // by samples that stay on their ranks
-  if (whole.kind != Cut::parts || whole.dim != 0 || attr_dim(op) != 0 || !each ||
+  if (whole.kind != Cut::parts || whole.dim != 0 || attr_int(op.attrs, "dim", 0) != 0 || !each ||
       whole.segments.size() != 1)
     return false;
-  const auto owners = owners_of(sizes, parts_);  // the same pieces whatever the number of ranks
-  if (!owners) return false;
-  Dims mine;
-  std::vector<size_t> which;
-  for (size_t j = 0; j < sizes.size(); ++j)
-    if ((*owners)[j] / chunks_ == me_.rank) mine.push_back(sizes[j]), which.push_back(j);
-  const std::vector<ValueId> pieces = build::split(to_, known(op.in[0]), whole.dim, mine);
-  for (size_t j = 0; j < sizes.size(); ++j)
-    become(op.out[j], kNone, Cut::of_one((*owners)[j] / chunks_));
-  for (size_t i = 0; i < which.size(); ++i)
-    become(op.out[which[i]], pieces[i], Cut::of_one(me_.rank));
+  const ValueId x = known(op.in[0]);
+  const std::vector<ValueId> mine =
+      build::split(to_, x, 0, Dims(static_cast<size_t>(to_.type(x).dims[0]), 1));
+  size_t next = 0;
+  for (size_t j = 0; j < sizes.size(); ++j) {
+    const int owner = owner_of(j, sizes.size());
+    become(op.out[j], owner == me_.rank ? mine[next++] : kNone, Cut::of_one(owner));
+  }
   return true;
 }
 
 bool CutPass::concat_owned(const Op& op) {
-  const int dim = static_cast<int>(attr_dim(op));
-  Dims sizes;
-  for (ValueId v : op.in) sizes.push_back(from_.type(v).dims[static_cast<size_t>(dim)]);
-  const auto owners = owners_of(sizes, parts_);
-  if (!owners) return false;
+  const int dim = static_cast<int>(attr_int(op.attrs, "dim", 0));
   std::vector<ValueId> mine;
   for (size_t i = 0; i < op.in.size(); ++i) {
-    if (cut(op.in[i]).dim != (*owners)[i] / chunks_) return false;
+    const bool one = from_.type(op.in[i]).dims[static_cast<size_t>(dim)] == 1;
+    if (!one || cut(op.in[i]).dim != owner_of(i, op.in.size())) return false;
     if (cut(op.in[i]).dim == me_.rank) mine.push_back(known(op.in[i]));
   }
-  const int64_t extent = from_.type(op.out[0]).dims[static_cast<size_t>(dim)];
-  become(op.out[0], build::concat(to_, mine, dim), Cut::of(dim, {extent}));
+  become(op.out[0], build::concat(to_, mine, dim),
+         Cut::of(dim, {static_cast<int64_t>(op.in.size())}));
   return true;
 }
 

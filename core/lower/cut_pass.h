@@ -18,6 +18,9 @@ struct Way {
   double cost = 0;  // bytes sent
 };
 
+// The dim of a tensor that runs over a factor (Sharding); kNone if none does.
+int dim_of(const std::vector<int>& factors, int factor);
+
 // Once all axes are done: keys that a part of the queries does not see are left out
 // (cut_attention.cpp).
 void leave_out_keys(Program& p);
@@ -35,12 +38,11 @@ class CutPass {
   void declare_state(ValueId v);
   void place_given();
   void place_asked(ValueId v);
-  bool keeps_width(const Op& op, ValueId x, int dim) const;
   Dims segments_of(ValueId param, int dim) const;
   void translate(const Op& op);
   void emit(const Op& op, const Way& way);
-  void append_fitted(const Op& op, const Way& way, Op copy);
-  void fit_attributes(const Op& op, const Way& way, Op& copy);
+  void append_fitted(const Op& op, const Way& way, const Member& part, Op copy);
+  void fit_attributes(const Op& op, const Way& way, const Member& part, Op& copy);
   void remark(const Op& op, const Way& way);
   void finish();
 
@@ -65,9 +67,8 @@ class CutPass {
 
   // -- sums, of one summand for each chunk that this rank has (cut_sums.cpp)
   Member chunk(int i) const;  // what the chunk would be if it were a rank
-  void emit_sum(const Op& op, const Way& way);
   bool by_blocks(const Op& op);
-  ValueId chunk_input(const Op& op, size_t input, const Cut& to, int chunk);
+  ValueId read_part(ValueId v, const Cut& to, const Member& part);
   std::vector<ValueId> summands(ValueId v);
   void become_sum(ValueId v, std::vector<ValueId> summands);
 
@@ -101,20 +102,17 @@ class CutPass {
   Rows rows_of(ValueId index, int64_t extent, const Member& owner, int64_t first);
 
   // -- attention on a part of the queries (cut_attention.cpp)
-  bool attention(const Op& op);
-  void attend(const Op& op, const Cut& rows);
-  void attend_grad(const Op& op, const Cut& rows);
-  std::vector<ValueId> attention_inputs(const Op& op, const Cut& rows, const Member& part);
-  Attrs attention_part(const Op& op, const Member& part) const;
+  std::optional<Way> by_queries(const Op& op) const;
+  void tell_queries(const Op& op, const Member& part, Op& copy) const;
 
-  // -- values that vary over the axis (cut_varying.cpp)
+  // -- values that vary over the axis (cut_rename.cpp)
   bool varying(const Op& op);
-  bool is_coordinate(ValueId v) const;
   bool take_own(const Op& op);
   bool gather_own(const Op& op);
 
   // -- values of one rank alone (cut_owned.cpp)
   bool owned(const Op& op);
+  int owner_of(size_t i, size_t n) const;
   bool split_to_owners(const Op& op);
   bool concat_owned(const Op& op);
   void run_at_owner(const Op& op, int owner);
@@ -134,14 +132,12 @@ class CutPass {
   std::vector<Cut> at_;                     // by ValueId of the logical program
   std::vector<ValueId> here_;               // its value in the new program, which lies as at_ says
   std::vector<std::vector<OpId>> readers_;  // forward ops, by ValueId
-  std::map<ValueId, Dims> segments_;        // of cut parameters
-  std::map<ValueId, ValueId> like_;         // state -> the parameter that it goes with
+  std::map<std::string, ValueId> params_;
   using Moved = std::tuple<ValueId, int, int, Dims, int>;  // value, kind, dim, segments, phase
   Moved move_of(ValueId v, const Cut& to) const;
   std::map<Moved, ValueId> moved_;
   std::map<ValueId, std::vector<ValueId>> summands_;  // of values that are sums
   std::vector<OpId> ops_;  // by OpId of the logical program: its op in the new one
-  Phase phase_ = Phase::forward;
 };
 
 }  // namespace orrery

@@ -6,9 +6,8 @@
 
 #include "base/error.h"
 #include "base/in_parallel.h"
-#include "lower/copy_part.h"
 #include "lower/cut_pass.h"
-#include "lower/localize.h"
+#include "lower/turns.h"
 #include "program/build.h"
 
 namespace orrery {
@@ -35,74 +34,44 @@ CutPass::CutPass(const Program& from, const Spread& spread, const Placing& placi
         readers_[static_cast<size_t>(v)].push_back(static_cast<OpId>(i));
 }
 
-namespace {
-
-// Cut parameters, and the states of their shape that lie beside them, such as moments: with the
-// parameter.
-std::map<ValueId, ValueId> cut_alike(const Program& p,
-                                     const std::map<std::string, PartsAsked>& cuts) {
-  std::map<std::string, ValueId> params;
-  for (size_t v = 0; v < p.values().size(); ++v)
-    if (const Value& value = p.values()[v]; value.role == Role::param && cuts.count(value.name))
-      params[value.name] = static_cast<ValueId>(v);
-  std::map<ValueId, ValueId> found;
-  for (size_t v = 0; v < p.values().size(); ++v) {
-    const Value& value = p.values()[v];
-    if (!value.state) continue;
-    auto param = params.find(value.role == Role::param ? value.name : value.state->beside);
-    if (param != params.end() && p.type(param->second).dims == value.type.dims)
-      found[static_cast<ValueId>(v)] = param->second;
-  }
-  return found;
-}
-
-}  // namespace
-
-// Whether x, which the op reads with `dim` as its width, leaves it with the same width.
-bool CutPass::keeps_width(const Op& op, ValueId x, int dim) const {
-  if (op.kind != "matmul" && op.kind != "pointwise") return false;
-  Sharding s = op_def(op.kind).sharding(args_of(from_, op), out_types(from_, op));
-  auto& mine = s.in[static_cast<size_t>(std::find(op.in.begin(), op.in.end(), x) - op.in.begin())];
-  int factor = mine[static_cast<size_t>(dim)];
-  return factor != kNone && !s.out[0].empty() && s.out[0].back() == factor;
-}
-
 // How a fused output is taken apart: the sizes of the split that follows, the whole if none does.
 Dims CutPass::segments_of(ValueId param, int dim) const {
-  const Dims whole = from_.type(param).dims;
   std::vector<std::pair<ValueId, int>> todo = {
       {param, dim}};  // values with their dim of that extent
   std::set<ValueId> seen = {param};
   for (size_t i = 0; i < todo.size(); ++i) {
-    auto [x, at] = todo[i];
-    const int last = static_cast<int>(from_.type(x).dims.size()) - 1;
+    const auto [x, at] = todo[i];
     for (OpId reader : readers_[static_cast<size_t>(x)]) {
       const Op& op = from_.ops()[static_cast<size_t>(reader)];
-      if (op.kind == "split" && at == last && attr_int(op.attrs, "dim", 0) == last)
+      if (op.kind == "split" && attr_int(op.attrs, "dim", 0) == at)
         return attr_ints(op.attrs, "sizes");
-      bool cast = op.kind == "pointwise" && op.in.size() == 1 &&
-                  from_.type(op.out[0]).dims == from_.type(x).dims;
-      bool passes = cast || keeps_width(op, x, at);
-      if (!passes || !seen.insert(op.out[0]).second) continue;
-      todo.emplace_back(op.out[0],
-                        cast ? at : static_cast<int>(from_.type(op.out[0]).dims.size()) - 1);
+      if (op.kind != "matmul" && op.kind != "pointwise") continue;
+      const Sharding s = op_def(op.kind).sharding(args_of(from_, op), out_types(from_, op));
+      const auto which = std::find(op.in.begin(), op.in.end(), x) - op.in.begin();
+      const int factor = s.in[static_cast<size_t>(which)][static_cast<size_t>(at)];
+      const int to = factor == kNone ? int{kNone} : dim_of(s.out[0], factor);
+      if (to != kNone && seen.insert(op.out[0]).second) todo.emplace_back(op.out[0], to);
     }
   }
-  return {whole[static_cast<size_t>(dim)]};
+  return {from_.type(param).dims[static_cast<size_t>(dim)]};
 }
 
+// Cut parameters, and the states of their shape that lie beside them, such as moments: with the
+// parameter.
 void CutPass::declare_state(ValueId v) {
   const Value& value = from_.value(v);
-  auto param = like_.find(v);
-  if (param == like_.end()) return;
-  const std::string& name = from_.value(param->second).name;
-  const int dim = ask_.cuts.at(name).dim;
-  auto [segments, fresh] = segments_.try_emplace(param->second);
+  const std::string& name = value.role == Role::param ? value.name : value.state->beside;
+  const auto asked = ask_.cuts.find(name);
+  const auto param = params_.find(name);
+  if (asked == ask_.cuts.end() || param == params_.end() ||
+      from_.type(param->second).dims != value.type.dims)
+    return;
+  const int dim = asked->second.dim;
+  auto [segments, fresh] = out_.segments[me_.axis].try_emplace(name);
   if (fresh) {
     const auto known = ask_.segments.find(name);
     segments->second =
         known == ask_.segments.end() ? segments_of(param->second, dim) : known->second;
-    out_.segments[me_.axis][name] = segments->second;
   }
   Cut cut = Cut::of(dim, segments->second);
   at_[static_cast<size_t>(v)] = cut;
@@ -111,21 +80,16 @@ void CutPass::declare_state(ValueId v) {
 }
 
 void CutPass::declare_values() {
-  like_ = cut_alike(from_, ask_.cuts);
-  for (size_t i = 0; i < from_.values().size(); ++i) {
+  to_ = from_.without_ops();
+  to_.mutable_updates().clear(), to_.mutable_outputs().clear();
+  for (size_t i = 0; i < at_.size(); ++i)
+    if (const Value& value = from_.values()[i]; value.role == Role::param)
+      params_[value.name] = static_cast<ValueId>(i);
+  for (size_t i = 0; i < at_.size(); ++i) {
     const ValueId v = static_cast<ValueId>(i);
-    const Value& value = from_.value(v);
-    to_.set_site(value.site);
-    if (value.role == Role::batch)
-      to_.batch_input(value.name, value.type);
-    else
-      to_.new_value(value.type, value.role, value.name);
-    Value& copy = to_.mutable_value(v);
-    copy.batch = value.batch, copy.batch_dim = value.batch_dim, copy.state = value.state;
-    copy.part = value.part, copy.varying = value.varying;
     at_[i] = usual(v);
-    if (value.producer == kNone) here_[i] = v;
-    if (value.state) declare_state(v);
+    if (from_.value(v).producer == kNone) here_[i] = v;
+    if (from_.value(v).state) declare_state(v);
   }
   place_given();
 }
@@ -171,7 +135,7 @@ void CutPass::become(ValueId v, ValueId x, Cut cut) {
 CutPass::Moved CutPass::move_of(ValueId v, const Cut& to) const {
   bool again = (ask_.scatter != kNone || !asked_.empty()) && to.kind == Cut::whole &&
                from_.value(v).batch == Batch::sharded;
-  return {v, to.kind, to.dim, to.segments, again ? static_cast<int>(phase_) : 0};
+  return {v, to.kind, to.dim, to.segments, again ? static_cast<int>(to_.phase()) : 0};
 }
 
 ValueId CutPass::read(ValueId v, const Cut& to) {
@@ -192,7 +156,7 @@ ValueId CutPass::read(ValueId v, const Cut& to) {
 }
 
 // Attributes that say extents follow the shares.
-void CutPass::fit_attributes(const Op& op, const Way& way, Op& copy) {
+void CutPass::fit_attributes(const Op& op, const Way& way, const Member& part, Op& copy) {
   auto out = [&](size_t j) { return to_.type(copy.out[j]).dims; };
   if (copy.attrs.count("dims")) copy.attrs["dims"] = out(0);
   if (copy.attrs.count("rows")) copy.attrs["rows"] = out(0)[0];
@@ -202,7 +166,9 @@ void CutPass::fit_attributes(const Op& op, const Way& way, Op& copy) {
       sizes.push_back(out(j)[static_cast<size_t>(attr_int(op.attrs, "dim", 0))]);
     copy.attrs["sizes"] = sizes;
   }
-  if (copy.attrs.count("heads") && way.in[0].kind == Cut::parts && way.in[0].dim == 2) {
+  if (!copy.attrs.count("heads") || way.in[0].kind != Cut::parts) return;
+  if (way.in[0].dim == 1) tell_queries(op, part, copy);
+  if (way.in[0].dim == 2) {
     const int64_t all = attr_int(op.attrs, "heads", 1), share = all / me_.ranks;
     copy.attrs["heads"] = share;
     if (copy.attrs.count("rng_id")) {
@@ -212,18 +178,39 @@ void CutPass::fit_attributes(const Op& op, const Way& way, Op& copy) {
   }
 }
 
+// Carries out an op in one way; what becomes a sum, on each chunk.
 void CutPass::emit(const Op& op, const Way& way) {
-  Op copy = op;
-  for (size_t i = 0; i < op.in.size(); ++i) copy.in[i] = read(op.in[i], way.in[i]);
-  for (size_t j = 0; j < op.out.size(); ++j) {
-    to_.mutable_value(op.out[j]).type = held(from_.type(op.out[j]), way.out[j], me_);
-    become(op.out[j], op.out[j], way.out[j]);
+  const bool sums =
+      std::any_of(way.out.begin(), way.out.end(), [](const Cut& c) { return c.kind == Cut::sum; });
+  std::vector<std::vector<ValueId>> out(op.out.size());
+  for (int i = 0; i < (sums ? chunks_ : 1); ++i) {
+    Op copy = op;
+    const Member part = sums ? chunk(i) : me_;
+    for (size_t k = 0; k < op.in.size(); ++k)
+      copy.in[k] = way.in[k].kind == Cut::sum ? summands(op.in[k])[static_cast<size_t>(i)]
+                                              : read_part(op.in[k], way.in[k], part);
+    for (size_t j = 0; j < op.out.size(); ++j) {
+      const Value& whole = from_.value(op.out[j]);
+      if (sums && chunks_ > 1)
+        copy.out[j] = to_.new_value(whole.type, Role::activation, whole.name);
+      Value& v = to_.mutable_value(copy.out[j]);
+      v.type = held(whole.type, way.out[j], part);
+      v.batch = whole.batch, v.batch_dim = whole.batch_dim;
+      out[j].push_back(copy.out[j]);
+    }
+    append_fitted(op, way, part, std::move(copy));
   }
-  append_fitted(op, way, std::move(copy));
+  for (size_t j = 0; j < op.out.size(); ++j) {
+    const Cut& to = way.out[j];
+    if (to.kind == Cut::sum)
+      become_sum(op.out[j], std::move(out[j]));
+    else
+      become(op.out[j], out[j].size() == 1 ? out[j][0] : build::concat(to_, out[j], to.dim), to);
+  }
 }
 
-void CutPass::append_fitted(const Op& op, const Way& way, Op copy) {
-  fit_attributes(op, way, copy);
+void CutPass::append_fitted(const Op& op, const Way& way, const Member& part, Op copy) {
+  fit_attributes(op, way, part, copy);
   const std::vector<Type> types = op_def(op.kind).infer(args_of(to_, copy));
   if (types != out_types(to_, copy))
     fail(ORR_FAILED,
@@ -245,35 +232,27 @@ void CutPass::remark(const Op& op, const Way& way) {
 }
 
 void CutPass::translate(const Op& op) {
-  phase_ = op.phase;
-  to_.set_site(op.site), to_.set_phase(op.phase), to_.set_twin(op.twin);
-  const size_t begin = to_.ops().size();
+  to_.set_site(op.site), to_.set_phase(op.phase), to_.set_twin(op.twin), to_.set_stage(op.stage);
   if (op.kind == "user_gradient") {
     if (cut(op.in[0]).kind == Cut::sum)
       become_sum(op.out[0], summands(op.in[0]));
     else
       become(op.out[0], known(op.in[0]), cut(op.in[0]));
-  } else if (!varying(op) && !owned(op) && !by_blocks(op) &&
-             (deals_ || (!vocabulary(op) && !attention(op)))) {
-    Way way = choose(op);
+  } else if (!varying(op) && !owned(op) && !by_blocks(op) && (deals_ || !vocabulary(op))) {
+    const Way way = choose(op);
     remark(op, way);
-    const bool sums = std::any_of(way.out.begin(), way.out.end(),
-                                  [](const Cut& c) { return c.kind == Cut::sum; });
-    sums ? emit_sum(op, way) : emit(op, way);
+    emit(op, way);
   }
   for (ValueId v : op.out) place_asked(v);
-  for (size_t i = begin; i < to_.ops().size(); ++i) to_.mutable_ops()[i].stage = op.stage;
 }
 
 void CutPass::finish() {
-  to_.set_twin(kNone), to_.set_phase(Phase::update);
-  phase_ = Phase::update;
+  to_.set_twin(kNone), to_.set_phase(Phase::update), to_.set_stage(0);
   for (auto& [state, next] : from_.updates()) {
     to_.set_site(from_.value(next).site);
     to_.update(state, read(next, cut(state)));
   }
   to_.set_phase(Phase::forward);
-  phase_ = Phase::forward;
   for (auto& [name, id] : from_.outputs()) {
     to_.set_site(from_.value(id).site);
     to_.output(name, read(id, usual(id)));
@@ -285,24 +264,11 @@ void CutPass::finish() {
   }
 }
 
-namespace {
-
 // Ops that nothing reads, such as those that a strategy has replaced, must not ask for layouts of
 // their own.
-std::vector<bool> needed_ops(const Program& p) {
-  std::vector<ValueId> wanted;
-  for (auto& [name, id] : p.outputs()) wanted.push_back(id);
-  for (auto& [state, next] : p.updates()) wanted.push_back(next);
-  for (const Op& op : p.ops())
-    if (is_awaited(op)) wanted.insert(wanted.end(), op.out.begin(), op.out.end());
-  return ops_behind(p, wanted);
-}
-
-}  // namespace
-
 CutProgram CutPass::run() {
   declare_values();
-  const std::vector<bool> needed = needed_ops(from_);
+  const std::vector<bool> needed = live_ops(from_);
   for (size_t i = 0; i < from_.ops().size(); ++i) {
     if (needed[i]) translate(from_.ops()[i]);
     ops_[i] = static_cast<OpId>(to_.ops().size()) - 1;
@@ -342,7 +308,7 @@ CutProgram cut_program(const Program& logical, const Spread& spread, int rank) {
   done.here.resize(logical.values().size());
   std::iota(done.here.begin(), done.here.end(), 0);
   const Program* from = &logical;
-  const std::vector<bool> needed = needed_ops(logical);
+  const std::vector<bool> needed = live_ops(logical);
   for (const Placing& placing : spread.placed) {
     if (spread.size_of(placing.axis) == 1 && placing.chunks <= 1) continue;
     auto asked = asked_here(logical, needed, placing, done);

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that only rename elements, along the dim that is cut: where the shares of the result are the
-// shares of what came in, no byte moves.
+// Where no byte moves: ops that only rename elements, along the dim that is cut, if the shares of
+// the result are the shares of what came in; a rank that takes its own part of a value that is cut;
+// and the ranks' own values, gathered into one, which can lie in parts.
 #include <algorithm>
 #include <numeric>
 
 #include "lower/cut_pass.h"
+#include "program/axes.h"
+#include "program/build.h"
+#include "program/relate.h"
 
 namespace orrery {
 namespace {
@@ -26,38 +30,15 @@ std::optional<std::vector<Dims>> apart(const Dims& segments, const Dims& sizes) 
   return parts;
 }
 
-struct Group {  // dims [a0, a1) of what came in and [b0, b1) of the result hold the same elements
-  size_t a0, a1, b0, b1;
-};
-
-std::vector<Group> groups(const Dims& a, const Dims& b) {
-  std::vector<Group> found;
-  for (size_t i = 0, j = 0; i < a.size() || j < b.size();) {
-    Group g{i, i, j, j};
-    int64_t pa = i < a.size() ? a[i++] : 1, pb = j < b.size() ? b[j++] : 1;
-    while (pa != pb) {
-      if (pa < pb && i < a.size())
-        pa *= a[i++];
-      else if (j < b.size())
-        pb *= b[j++];
-      else
-        break;
-    }
-    g.a1 = i, g.b1 = j;
-    found.push_back(g);
-  }
-  return found;
-}
-
 int64_t product(const Dims& dims, size_t begin, size_t end) {
   return std::accumulate(dims.begin() + static_cast<long>(begin),
                          dims.begin() + static_cast<long>(end), int64_t{1}, std::multiplies<>());
 }
 
 // `flat` segments of neighbouring elements as segments of dim j of [b0, b1), if they are any.
-std::optional<Dims> along_dim(const Dims& flat, const Dims& b, const Group& g, size_t j,
+std::optional<Dims> along_dim(const Dims& flat, const Dims& b, const SameElements& g, size_t j,
                               int ranks) {
-  const int64_t repeats = product(b, g.b0, j), inner = product(b, j + 1, g.b1);
+  const int64_t repeats = product(b, g.out[0], j), inner = product(b, j + 1, g.out[1]);
   if (flat.size() == 1 && flat[0] == b[j] && repeats == 1 && inner == 1)
     return flat;  // shares may be uneven
   const size_t n = flat.size() / static_cast<size_t>(repeats);
@@ -75,13 +56,13 @@ std::optional<Dims> along_dim(const Dims& flat, const Dims& b, const Group& g, s
 
 std::optional<Cut> reshaped(const Cut& cut, const Dims& a, const Dims& b, int ranks) {
   const size_t dim = static_cast<size_t>(cut.dim);
-  for (const Group& g : groups(a, b)) {
-    if (dim < g.a0 || dim >= g.a1) continue;
-    const int64_t inner = product(a, dim + 1, g.a1);
+  for (const SameElements& g : same_elements(a, b)) {
+    if (dim < g.in[0] || dim >= g.in[1]) continue;
+    const int64_t inner = product(a, dim + 1, g.in[1]);
     Dims flat;
-    for (int64_t r = product(a, g.a0, dim); r > 0; --r)
+    for (int64_t r = product(a, g.in[0], dim); r > 0; --r)
       for (int64_t s : cut.segments) flat.push_back(s * inner);
-    for (size_t j = g.b0; j < g.b1; ++j)
+    for (size_t j = g.out[0]; j < g.out[1]; ++j)
       if (auto segments = along_dim(flat, b, g, j, ranks))
         return Cut::of(static_cast<int>(j), *segments);
   }
@@ -134,6 +115,40 @@ std::optional<Way> CutPass::renaming(const Op& op) const {
   }
   way.out = {Cut::of(dim, joined)};
   return way;
+}
+
+// slice_at this rank's coordinate on the axis.
+bool CutPass::take_own(const Op& op) {
+  const OpId maker = op.kind == "slice_at" ? from_.value(op.in[1]).producer : kNone;
+  if (maker == kNone) return false;
+  const Op& at = from_.ops()[static_cast<size_t>(maker)];
+  const int dim = static_cast<int>(attr_int(op.attrs, "dim", 0));
+  const int64_t extent = from_.type(op.in[0]).dims[static_cast<size_t>(dim)];
+  if (at.kind != "coordinate" || attr_text(at.attrs, "axis", "") != me_.axis ||
+      attr_int(op.attrs, "size", 1) != 1 || extent != me_.ranks)
+    return false;
+  become(op.out[0], read(op.in[0], Cut::of(dim, {extent})), Cut{});
+  return true;
+}
+
+bool CutPass::gather_own(const Op& op) {
+  if (op.kind != "all_gather" || attr_text(op.attrs, "axis", "") != me_.axis) return false;
+  if (op.attrs.count("counts") || parts_ != me_.ranks) return false;
+  const ValueId x = read(op.in[0], Cut{});
+  Dims dims = to_.type(x).dims;
+  dims.insert(dims.begin(), 1);
+  become(op.out[0], build::reshape(to_, x, dims), Cut::of(0, {me_.ranks}));
+  return true;
+}
+
+// Of values that vary over the axis itself (program/varying.h) each rank has all of its own.
+bool CutPass::varying(const Op& op) {
+  if (gather_own(op)) return true;
+  const bool varies = std::any_of(op.out.begin(), op.out.end(), [&](ValueId v) {
+    return has_axis(from_.value(v).varying, me_.axis);
+  });
+  if (varies && !take_own(op)) emit(op, whole(op));
+  return varies;
 }
 
 }  // namespace orrery

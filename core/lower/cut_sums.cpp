@@ -30,15 +30,13 @@ std::vector<ValueId> CutPass::summands(ValueId v) {
   return found;
 }
 
-// What an op on one chunk reads of one of its inputs.
-ValueId CutPass::chunk_input(const Op& op, size_t input, const Cut& to, int i) {
-  const ValueId v = op.in[input];
-  if (to.kind == Cut::sum) return summands(v)[static_cast<size_t>(i)];
+// What an op on one part reads of what lies as `to`.
+ValueId CutPass::read_part(ValueId v, const Cut& to, const Member& part) {
   ValueId x = read(v, to);
-  if (to.kind != Cut::parts || chunks_ == 1) return x;
+  if (to.kind != Cut::parts || part.ranks == me_.ranks) return x;
   const size_t first = to_.ops().size();
-  x = share(to_, x, to, me_, chunk(i));
-  if (phase_ == Phase::update) to_.mutable_ops()[first].attrs["whole"] = int64_t{1};
+  x = share(to_, x, to, me_, part);
+  if (to_.phase() == Phase::update) to_.mutable_ops()[first].attrs["whole"] = int64_t{1};
   return x;
 }
 
@@ -52,32 +50,11 @@ bool CutPass::by_blocks(const Op& op) {
       whole.elements() % (me_.ranks * ORR_SUM_BLOCK))
     return false;
   const ValueId x = build::reshape(to_, known(op.in[0]), {-1});
-  const bool half = whole.dtype == ORR_F16 || whole.dtype == ORR_BF16;
-  const int32_t dtype = half && adds_up(op) ? int32_t{ORR_F32} : from_.type(op.out[0]).dtype;
-  const ValueId mine = reduce_blocks(to_, op, x, true, dtype).front();
+  const ValueId mine = reduce_blocks(to_, op, x, true, block_dtype(to_, op)).front();
   const Dims blocks = {whole.elements() / ORR_SUM_BLOCK};
-  combine_blocks(to_, op, move(to_, mine, blocks, Cut::of(0, blocks), Cut{}, me_));
-  become(op.out[0], op.out[0], Cut{});
+  const ValueId all = move(to_, mine, blocks, Cut::of(0, blocks), Cut{}, me_);
+  become(op.out[0], combine_blocks(to_, op, all), Cut{});
   return true;
-}
-
-void CutPass::emit_sum(const Op& op, const Way& way) {
-  std::vector<std::vector<ValueId>> out(op.out.size());
-  for (int i = 0; i < chunks_; ++i) {
-    Op copy = op;
-    for (size_t k = 0; k < op.in.size(); ++k) copy.in[k] = chunk_input(op, k, way.in[k], i);
-    for (size_t j = 0; j < op.out.size(); ++j) {
-      const Value& whole = from_.value(op.out[j]);
-      if (chunks_ > 1) {
-        copy.out[j] = to_.new_value(whole.type, Role::activation, whole.name);
-        Value& v = to_.mutable_value(copy.out[j]);
-        v.batch = whole.batch, v.batch_dim = whole.batch_dim;
-      }
-      out[j].push_back(copy.out[j]);
-    }
-    append_fitted(op, way, std::move(copy));
-  }
-  for (size_t j = 0; j < op.out.size(); ++j) become_sum(op.out[j], std::move(out[j]));
 }
 
 }  // namespace orrery

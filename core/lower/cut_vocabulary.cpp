@@ -9,8 +9,9 @@
 namespace orrery {
 namespace {
 
-// Rows [..] as [.., 1].
+// Rows [..] as [.., 1]; no mask is none.
 ValueId column(Program& p, ValueId rows) {
+  if (rows == kNone) return kNone;
   Dims dims = p.type(rows).dims;
   dims.push_back(1);
   return build::reshape(p, rows, dims);
@@ -70,14 +71,13 @@ void CutPass::scatter_rows(const Op& op) {
   const int64_t extent = from_.type(op.out[0]).dims[0];
   Rows ids = rows_of(read(op.in[0], Cut{}), extent, me_, me_.begin(extent));
   Op copy = op;
-  copy.in = {ids.index, read(op.in[1], Cut{})};
-  if (ids.inside != kNone)
-    copy.in = {otherwise_zero(to_, ids.inside, copy.in[0]),
-               otherwise_zero(to_, column(to_, ids.inside), copy.in[1])};
-  Cut rows = Cut::of(0, {extent});
-  to_.mutable_value(op.out[0]).type = held(from_.type(op.out[0]), rows, me_);
+  const ValueId rows = read(op.in[1], Cut{});
+  copy.in = {otherwise_zero(to_, ids.inside, ids.index),
+             otherwise_zero(to_, column(to_, ids.inside), rows)};
+  const Cut table = Cut::of(0, {extent});
+  to_.mutable_value(op.out[0]).type = held(from_.type(op.out[0]), table, me_);
   copy.attrs["rows"] = to_.type(op.out[0]).dims[0];
-  become(op.out[0], op.out[0], rows);
+  become(op.out[0], op.out[0], table);
   to_.append(std::move(copy));
 }
 
@@ -91,7 +91,7 @@ void CutPass::cross_entropy(const Op& op) {
   const int64_t extent = from_.type(op.in[0]).dims.back();
   std::vector<ValueId> tops, logits, parts;
   for (int i = 0; i < chunks_; ++i) {
-    ValueId x = share(p, known(op.in[0]), cut(op.in[0]), me_, chunk(i));
+    ValueId x = read_part(op.in[0], cut(op.in[0]), chunk(i));
     Rows mine = rows_of(labels, extent, chunk(i), chunk(i).begin(extent));
     ValueId hit = p.pointwise(ORR_FN_AND, {counts, mine.inside});
     auto local = p.add("cross_entropy", {x, mine.index, p.cast(hit, real)});

@@ -23,12 +23,12 @@ bool draws(const Op& op) {
                      [](const orr_instr& i) { return i.fn == ORR_FN_RAND; });
 }
 
+}  // namespace
+
 int dim_of(const std::vector<int>& factors, int factor) {
   auto at = std::find(factors.begin(), factors.end(), factor);
   return at == factors.end() ? kNone : static_cast<int>(at - factors.begin());
 }
-
-}  // namespace
 
 double CutPass::bytes(ValueId v) const {
   const Value& value = from_.value(v);
@@ -172,9 +172,9 @@ void CutPass::try_factors(const Op& op, Way& best) const {
 std::optional<Way> CutPass::summing(const Op& op) const {
   std::vector<bool> sums;
   for (ValueId v : op.in) sums.push_back(cut(v).kind == Cut::sum);
-  const bool all = std::all_of(sums.begin(), sums.end(), [](bool b) { return b; });
-  const bool any = std::any_of(sums.begin(), sums.end(), [](bool b) { return b; });
-  if (!any) return std::nullopt;
+  const auto count = std::count(sums.begin(), sums.end(), true);
+  const bool all = count == static_cast<long>(sums.size());
+  if (count == 0) return std::nullopt;
   Way way{std::vector<Cut>(op.in.size()), std::vector<Cut>(op.out.size(), Cut::summand()), 0};
   auto in_all = [&] { way.in.assign(op.in.size(), Cut::summand()); };
   const bool exchanged = is_exchange(op.kind) && attr_text(op.attrs, "fn", "sum") == "sum";
@@ -192,7 +192,6 @@ std::optional<Way> CutPass::summing(const Op& op) const {
     in_all();
     return way;
   }
-  const auto count = std::count(sums.begin(), sums.end(), true);
   if (last.fn != ORR_FN_MUL || !scalar || count != 1 || last.a == last.b) return std::nullopt;
   for (size_t i = 0; i < sums.size(); ++i)
     if (sums[i]) way.in[i] = Cut::summand();
@@ -229,6 +228,7 @@ Way CutPass::choose(const Op& op) const {
   bool cut_any =
       std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return cut(v) != usual(v); });
   if (!cut_any) return best;
+  if (auto queries = by_queries(op)) return *queries;
   consider(op, summing(op), best);
   consider(op, renaming(op), best);
   if (auto heads = by_heads(op)) return *heads;

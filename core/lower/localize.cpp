@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "lower/batch_rows.h"
+#include "lower/random_keys.h"
+#include "lower/turns.h"
 #include "program/build.h"
 #include "program/op.h"
 #include "program/state.h"
@@ -18,7 +20,13 @@ class Localizer {
  public:
   Localizer(const Program& logical, const Leaves& leaves, const Spread& spread,
             const std::vector<int64_t>& dealt, int rank)
-      : from_(logical), leaves_(leaves), spread_(spread), dealt_(dealt), rank_(rank) {
+      : from_(logical),
+        leaves_(leaves),
+        spread_(spread),
+        dealt_(dealt),
+        rank_(rank),
+        turns_(find_turns(logical)),
+        keys_(logical, leaves, local_.program) {
     local_.leaves = leaves;
     rows_ = leaves.rows_per_call();
     padded_ = (leaves.before + leaves.total) * leaves.rows > logical.batch_size();
@@ -30,11 +38,9 @@ class Localizer {
   }
 
   LocalProgram run() {
-    mark_live();
-    mark_late();
     for (size_t pass = 0; pass < 2; ++pass)  // the update comes after everything per sample
       for (size_t i = 0; i < from_.ops().size(); ++i)
-        if (live_[i] && late_[i] == (pass == 1)) translate(from_.ops()[i], pass == 1);
+        if (turns_.live[i] && turns_.late[i] == (pass == 1)) translate(from_.ops()[i], pass == 1);
     for (auto& [state, next] : from_.updates())
       to().mutable_updates().emplace_back(value(state), own(value(next)));
     for (auto& [name, id] : from_.outputs()) to().output(name, own(value(id)));
@@ -60,84 +66,6 @@ class Localizer {
     bool bound =
         std::any_of(row.states.begin(), row.states.end(), [](auto& s) { return s->bound; });
     if (!bound || row.seated()) local_.neighbours.push_back(std::move(row));
-  }
-
-  void mark_live() {
-    live_.assign(from_.ops().size(), false);
-    std::vector<ValueId> todo;
-    for (auto& [name, id] : from_.outputs()) todo.push_back(id);
-    for (auto& [state, next] : from_.updates()) todo.push_back(next);
-    for (size_t i = 0; i < from_.ops().size(); ++i)
-      if (is_awaited(from_.ops()[i])) {
-        live_[i] = true;
-        todo.insert(todo.end(), from_.ops()[i].in.begin(), from_.ops()[i].in.end());
-      }
-    while (!todo.empty()) {
-      OpId op = from_.value(todo.back()).producer;
-      todo.pop_back();
-      if (op == kNone || live_[static_cast<size_t>(op)]) continue;
-      live_[static_cast<size_t>(op)] = true;
-      for (ValueId v : from_.ops()[static_cast<size_t>(op)].in) todo.push_back(v);
-    }
-  }
-
-  bool in_any(const Op& op, Batch batch) const {
-    return std::any_of(op.in.begin(), op.in.end(),
-                       [&](ValueId v) { return from_.value(v).batch == batch; });
-  }
-
-  // The ops that lead from sums over the batch to what samples read of them run in their place.
-  void mark_early() {
-    early_.assign(from_.ops().size(), false);
-    std::vector<ValueId> todo;
-    for (size_t i = 0; i < from_.ops().size(); ++i)
-      if (from_.ops()[i].kind == "batch_sum" && live_[i])
-        early_[i] = true, todo.push_back(from_.ops()[i].in[0]);
-    while (!todo.empty()) {
-      const ValueId v = todo.back();
-      todo.pop_back();
-      if (from_.value(v).batch != Batch::partial || in_any(maker_of(v), Batch::sharded)) continue;
-      early_[static_cast<size_t>(from_.value(v).producer)] = true;
-      todo.insert(todo.end(), maker_of(v).in.begin(), maker_of(v).in.end());
-    }
-    group_early();
-  }
-
-  // Sums that samples read travel together until one of them is read: the same ones on all ranks,
-  // whatever of the program a rank leaves out.
-  void group_early() {
-    std::set<ValueId> open;
-    int64_t group = 0;
-    for (size_t i = 0; i < from_.ops().size(); ++i) {
-      const Op& op = from_.ops()[i];
-      if (op.kind != "batch_sum" &&
-          std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return open.count(v) > 0; }))
-        open.clear(), ++group;
-      if (!early_[i]) continue;
-      for (ValueId v : op.in)
-        if (from_.value(v).batch == Batch::partial && group_.emplace(v, group).second)
-          open.insert(v);
-      if (op.kind == "batch_sum")
-        open.insert(op.out[0]);
-      else
-        open.clear(), ++group;
-    }
-  }
-
-  // Ops that need a total run after the batch, whatever phase wrote them. So do linear ops on sums
-  // over the batch: applied to each rank's tree nodes they would round differently on other ranks.
-  void mark_late() {
-    mark_early();
-    late_.assign(from_.ops().size(), false);
-    for (size_t i = 0; i < from_.ops().size(); ++i) {
-      const Op& op = from_.ops()[i];
-      late_[i] = !early_[i] && (op.phase == Phase::update || op.kind == "total" ||
-                                op.kind == "batch_mean" || in_any(op, Batch::partial) ||
-                                std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) {
-                                  OpId producer = from_.value(v).producer;
-                                  return producer != kNone && late_[static_cast<size_t>(producer)];
-                                }));
-    }
   }
 
   Type local_type(ValueId id) const {
@@ -240,7 +168,7 @@ class Localizer {
   // The whole of a sum over the batch.
   ValueId total_of(ValueId partial, bool early = false) {
     const Op& maker = maker_of(partial);
-    if (!in_any(maker, Batch::sharded)) return value(partial);
+    if (!reads_any(from_, maker, Batch::sharded)) return value(partial);
     if (early && maker.attrs.count("among"))
       throw Error(
           ORR_INVALID,
@@ -258,7 +186,7 @@ class Localizer {
       Total& t = add_total(value(partial), partial);
       at->second = t.whole;
       t.axis = share.axis, t.nodes = share.nodes(), t.gathered = share.gathered;
-      t.early = early ? group_.at(partial) : kNone;
+      t.early = early ? turns_.group.at(partial) : kNone;
     }
     return at->second;
   }
@@ -307,7 +235,7 @@ class Localizer {
     if (leaves_.sliced && reads_gathered(op) && sums_samples(op)) return emit_apart(op);
     Op copy = op;
     copy.phase = to().phase();
-    const bool early = early_[static_cast<size_t>(&op - from_.ops().data())];
+    const bool early = turns_.early[static_cast<size_t>(&op - from_.ops().data())];
     for (ValueId& v : copy.in)
       v = from_.value(v).batch == Batch::partial ? total_of(v, early) : value(v);
     if (padded_ && op.phase == Phase::forward && sums_samples(op)) leave_padding_out(op, copy);
@@ -380,13 +308,13 @@ class Localizer {
       return add_batch_slice(to(), samples, value(op.in[0]), local_type(op.out[0]));
     if (op.kind == "sample_index")
       return add_sample_index(to(), samples, rows_,
-                              leaves_.sliced ? first_element(1, op) : ValueId{kNone});
+                              leaves_.sliced ? keys_.first_element(1, op) : ValueId{kNone});
     return kNone;
   }
 
   bool sums_samples(const Op& op) const {
     return !op.out.empty() && from_.value(op.out[0]).batch == Batch::partial &&
-           in_any(op, Batch::sharded);
+           reads_any(from_, op, Batch::sharded);
   }
 
   // A sum over the batch that the script wrote counts samples alone: what the rows behind the last
@@ -396,25 +324,8 @@ class Localizer {
   void leave_padding_out(const Op& op, Op& copy) {
     size_t last = op.kind == "norm_param_grad" ? 0 : op.in.size() - 1;
     while (from_.value(op.in[last]).batch != Batch::sharded) --last;
-    const Value& x = from_.value(op.in[last]);
-    const Type type = to().type(copy.in[last]);
-    const size_t dim = static_cast<size_t>(x.batch_dim);
-    const int64_t per_sample = type.dims[dim] / rows_;
-    Dims shape(type.dims.size(), 1);
-    shape[dim] = type.dims[dim];
-    ValueId w = weight();
-    if (per_sample > 1) {
-      w = of_samples(to(), add_reshape(to(), w, {rows_, 1}));
-      w = repeat(w, {rows_, per_sample});
-    }
-    w = of_samples(to(), add_reshape(to(), w, shape), x.batch_dim);
-    Op times;
-    times.kind = "pointwise", times.in = {copy.in[last], w};
-    int32_t a = times.expr.push(ORR_FN_INPUT, type.dtype, 0),
-            b = times.expr.push(ORR_FN_INPUT, ORR_F32, 1);
-    if (type.dtype != ORR_F32) b = times.expr.push(ORR_FN_CAST, type.dtype, b);
-    times.expr.outputs = {times.expr.push(ORR_FN_MUL, type.dtype, a, b)};
-    copy.in[last] = of_samples(to(), append_op(to(), std::move(times), type), x.batch_dim);
+    copy.in[last] =
+        add_weighed(to(), copy.in[last], from_.value(op.in[last]).batch_dim, rows_, weight());
   }
 
   // Of the samples here; one that the program may not have asked for.
@@ -427,18 +338,11 @@ class Localizer {
     return weight_;
   }
 
-  ValueId repeat(ValueId x, const Dims& dims) {
-    Op op;
-    op.kind = "pointwise", op.in = {x}, op.attrs["dims"] = dims;
-    op.expr.outputs = {op.expr.push(ORR_FN_INPUT, ORR_F32, 0)};
-    return of_samples(to(), append_op(to(), std::move(op), {ORR_F32, dims}));
-  }
-
   void fit_attributes(const Op& op, Op& copy) {
     if (op.out.empty()) return;
     const Value& out = from_.value(op.out[0]);
     if (copy.attrs.count("dims")) copy.attrs["dims"] = to().type(copy.out[0]).dims;
-    if (out.batch == Batch::partial && in_any(op, Batch::sharded) && !leaves_.sliced) {
+    if (out.batch == Batch::partial && reads_any(from_, op, Batch::sharded) && !leaves_.sliced) {
       const Share share = share_of(op);
       copy.attrs["leaf_lo"] = share.lo;
       copy.attrs["leaf_n"] = leaves_.idle() ? 1 : share.n;
@@ -446,65 +350,7 @@ class Localizer {
     }
     copy.attrs.erase("among");
     if (out.batch != Batch::sharded) return;
-    for (const orr_instr& i : op.expr.instrs)
-      if (i.fn == ORR_FN_RAND)
-        key_random(copy, copy.expr.instrs[static_cast<size_t>(i.c)], out, op);
-    if (op.attrs.count("rng_id")) copy.in.back() = first_element(numbers_per_row(out, op), op);
-  }
-
-  // Of the random numbers that an op draws by its input `base`, the last one; attention has one for
-  // each weight.
-  int64_t numbers_per_row(const Value& out, const Op& op) const {
-    const int64_t per_row = elements_per_row(out, op);
-    if (op.kind == "categorical") return per_row;
-    const size_t q = op.kind == "attention" ? 0 : 1;
-    const Dims &rows = from_.type(op.in[q]).dims, &keys = from_.type(op.in[q + 1]).dims;
-    const int64_t heads = attr_int(op.attrs, "heads", 1);
-    return per_row / rows[2] * keys[1] * attr_int(op.attrs, "head_total", heads);
-  }
-
-  // Random numbers are keyed by the global element: the register `base` becomes the first one's.
-  void key_random(Op& copy, orr_instr& base, const Value& out, const Op& op) {
-    if (!leaves_.sliced) {
-      base.imm = static_cast<double>(leaves_.first_row() * elements_per_row(out, op));
-      return;
-    }
-    copy.in.push_back(first_element(elements_per_row(out, op), op));
-    base.fn = ORR_FN_INPUT, base.a = static_cast<int32_t>(copy.in.size()) - 1, base.imm = 0;
-  }
-
-  // The global index of the first element that a call computes, as an i64 scalar.
-  ValueId first_element(int64_t per_row, const Op& op) {
-    if (auto known = first_elements_.find({op.stage, per_row}); known != first_elements_.end())
-      return known->second;
-    ValueId first;
-    if (leaves_.sliced) {
-      Op times;
-      times.kind = "pointwise", times.in = {to().scalar_input("$row", ORR_I64)};
-      int32_t row = times.expr.push(ORR_FN_INPUT, ORR_I64, 0);
-      int32_t width =
-          times.expr.push(ORR_FN_CONST, ORR_I64, -1, -1, -1, static_cast<double>(per_row));
-      times.expr.outputs = {times.expr.push(ORR_FN_MUL, ORR_I64, row, width)};
-      times.attrs["dims"] = Dims{};
-      first = append_op(to(), std::move(times), {ORR_I64, {}});
-      to().mutable_value(first).batch = Batch::sharded;  // another one for every slice
-    } else {
-      first = to().constant(static_cast<double>(leaves_.first_row() * per_row), ORR_I64);
-    }
-    return first_elements_[{op.stage, per_row}] = first;
-  }
-
-  int64_t elements_per_row(const Value& v, const Op& op) const {
-    int64_t outer = 1, per_row = 1;
-    for (size_t d = 0; d < v.type.dims.size(); ++d) {
-      if (static_cast<int32_t>(d) < v.batch_dim) outer *= v.type.dims[d];
-      if (static_cast<int32_t>(d) > v.batch_dim) per_row *= v.type.dims[d];
-    }
-    if (outer != 1 && rows_ < from_.batch_size())
-      throw Error(ORR_FAILED, op.site.prefix() +
-                                  "random numbers need the batch in the first dim of " +
-                                  to_string(v.type.dims));
-    return per_row * (v.type.dims[static_cast<size_t>(v.batch_dim)] / from_.batch_size());
+    keys_.set(op, copy);
   }
 
   const Program& from_;
@@ -515,14 +361,13 @@ class Localizer {
   int64_t rows_ = 0;
   bool padded_ = false;  // there are more rows than samples, on some rank
   ValueId weight_ = kNone;
+  const Turns turns_;
   LocalProgram local_;
+  RandomKeys keys_;
   std::vector<ValueId> map_;
   std::map<ValueId, ValueId> totals_;
   std::vector<char> gathered_;  // samples of all ranks of the axis over which they travel
-  std::map<ValueId, std::vector<ValueId>> apart_, samples_;    // of gathered ones, by rank
-  std::map<std::pair<int, int64_t>, ValueId> first_elements_;  // by stage and elements per row
-  std::map<ValueId, int64_t> group_;  // of sums that samples read: which travel together
-  std::vector<char> live_, early_, late_;
+  std::map<ValueId, std::vector<ValueId>> apart_, samples_;  // of gathered ones, by rank
 };
 
 }  // namespace

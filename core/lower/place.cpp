@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "lower/exchange_of.h"
-#include "lower/homes.h"
 #include "lower/launcher.h"
 #include "lower/lower.h"
 #include "lower/row_places.h"
@@ -123,16 +122,18 @@ class Placer {
 
   // Results of gatherings that may lie where the old values do; their pieces are computed there.
   void reserve_homes() {
-    for (auto& [index, home] : find_homes(plan_.local, last_read_)) {
-      const Op& op = p_.ops()[static_cast<size_t>(index)];
-      if (!rows_.is_used(home.row)) continue;
-      preplace(op.out[0], rows_.storage(home.row), 0);
+    for (size_t i = 0; i < p_.ops().size(); ++i) {
+      const Op& op = p_.ops()[i];
+      if (!op.attrs.count("home")) continue;
+      const auto own = rows_.home(static_cast<OpId>(i));
+      if (!own) continue;
+      preplace(op.out[0], own->storage, 0);
       if (op.in.empty()) continue;
       OpId maker = p_.value(op.in[0]).producer;
       if (p_.ops()[static_cast<size_t>(maker)].kind == "concat")
-        preplace(op.in[0], rows_.storage(home.row), home.offset);
+        preplace(op.in[0], own->storage, own->offset);
       else
-        reserve(op.in[0], {op.out[0], home.offset, Layout::contiguous(p_.type(op.in[0]))});
+        reserve(op.in[0], {op.out[0], own->offset, Layout::contiguous(p_.type(op.in[0]))});
     }
   }
 
@@ -372,7 +373,7 @@ class Placer {
   std::vector<int> last_read_, reads_;  // by value: the last op that reads it, how many do
   std::vector<char> is_total_;          // by value
   Launcher launcher_;
-  RowPlaces rows_{plan_, launcher_};
+  RowPlaces rows_{plan_, launcher_, last_read_};
   bool sliced_ = false;
 };
 

@@ -2,7 +2,8 @@
 //
 // Sharded training state (Rajbhandari et al., "ZeRO", SC'20) as a rewrite of one rank's program:
 // sums of gradients end as pieces at their owners, updates run on pieces, new parameters are
-// gathered; or parameters stay in pieces and are gathered where they are used.
+// gathered; or parameters stay in pieces and are gathered before the layers that use them (Zhao et
+// al., "PyTorch FSDP", VLDB 2023).
 #pragma once
 
 #include "lower/mesh.h"

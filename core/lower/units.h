@@ -7,6 +7,8 @@
 // same on any number of ranks.
 #pragma once
 
+#include <orrery/strategy.h>
+
 #include <string>
 #include <vector>
 
@@ -27,6 +29,8 @@ struct Unit {
   std::vector<ValueId> read;
 
   bool has_copies() const { return read != params; }
+  // Whether what forward reads lies in pieces.
+  bool in_pieces() const { return how.what >= ORR_SHARD_PARAM; }
 };
 
 // The cuts of tensors with these numbers of elements.

@@ -307,12 +307,6 @@ ValueId mean(Program& p, ValueId x, Dims dims, bool keep) {
   return p.add1("batch_mean", {sum, weight});
 }
 
-ValueId argmax(Program& p, ValueId x) { return p.add1("argmax", {x}); }
-
-std::vector<ValueId> topk(Program& p, ValueId x, int64_t k) {
-  return p.add("topk", {x}, {{"k", k}});
-}
-
 ValueId softmax(Program& p, ValueId x) { return p.add1("softmax", {x}); }
 
 ValueId layernorm(Program& p, ValueId x, ValueId w, ValueId b, double eps) {
@@ -362,47 +356,6 @@ ValueId cross_entropy(Program& p, ValueId logits, ValueId labels, ValueId weight
   return p.add1("batch_mean", {sum, total_weight(p, dtype)});
 }
 
-ValueId gather(Program& p, ValueId table, ValueId index) {
-  return p.add1("gather", {table, index});
-}
-
-ValueId take(Program& p, ValueId x, ValueId index) {
-  const Dims dims = p.type(index).dims;
-  ValueId found = gather(p, reshape(p, x, {-1, 1}), reshape(p, index, {-1}));
-  return reshape(p, found, dims);
-}
-
-// Rows of another table, added at `index` to one of zeros with so many rows.
-static ValueId scattered(Program& p, int64_t rows, ValueId index, ValueId values) {
-  return p.add1("scatter_add", {index, values}, {{"rows", rows}});
-}
-
-ValueId put(Program& p, ValueId x, ValueId index, const Operand& value) {
-  const Type type = p.type(x);
-  const int64_t n = type.elements();
-  index = reshape(p, index, {-1});
-  const int64_t k = p.type(index).elements();
-  ValueId named = scattered(p, n, index, broadcast(p, p.constant(1, ORR_F32), {k, 1}));
-  named = reshape(p, p.pointwise(ORR_FN_GT, {named, Operand::number(0)}), type.dims);
-  if (value.id == kNone) return p.pointwise(ORR_FN_SELECT, {named, value, x});
-  ValueId values =
-      reshape(p, broadcast(p, p.cast(value.id, type.dtype), p.type(index).dims), {k, 1});
-  ValueId there = reshape(p, scattered(p, n, index, values), type.dims);
-  return p.pointwise(ORR_FN_SELECT, {named, there, x});
-}
-
-ValueId scatter_add(Program& p, ValueId x, ValueId index, ValueId rows) {
-  const Type type = p.type(x);
-  if (type.dims.empty()) p.fail_here("scatter_add: a scalar has no rows");
-  const int64_t n = type.dims[0], k = p.type(index).elements();
-  if (const int64_t width = type.elements() / std::max<int64_t>(n, 1);
-      p.type(rows).elements() != k * width || p.type(rows).dtype != type.dtype)
-    p.fail_here(fmt::format("scatter_add: {} rows of {} are wanted for {} positions, not {}", k,
-                            to_string(type), k, to_string(p.type(rows))));
-  ValueId there = scattered(p, n, reshape(p, index, {-1}), reshape(p, rows, {k, -1}));
-  return p.pointwise(ORR_FN_ADD, {x, reshape(p, there, type.dims)});
-}
-
 ValueId dropout(Program& p, ValueId x, double rate) {
   if (rate < 0 || rate >= 1) p.fail_here(fmt::format("dropout: rate {} is not in [0, 1)", rate));
   if (rate == 0) return x;
@@ -421,21 +374,6 @@ ValueId tree(Program& p, std::vector<ValueId> level, int32_t fn) {
     level = std::move(above);
   }
   return level[0];
-}
-
-ValueId sample_index(Program& p) {
-  if (!p.batch_size()) p.fail_here("sample_index: there is no batch here");
-  return p.add1("sample_index", {}, {{"dims", Dims{p.batch_size()}}});
-}
-
-ValueId iota(Program& p, int64_t n, int32_t dtype) {
-  return p.add1("iota", {},
-                {{"n", n}, {"dtype", static_cast<int64_t>(dtype)}, {"start", int64_t{0}}});
-}
-
-ValueId categorical(Program& p, ValueId logits) {
-  ValueId base = p.constant(0, ORR_I64);
-  return p.add1("categorical", {logits, p.seed(), p.step(), base}, {{"rng_id", p.next_rng_id()}});
 }
 
 ValueId slice_at(Program& p, ValueId x, int64_t dim, ValueId at, int64_t size) {

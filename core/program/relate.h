@@ -32,4 +32,11 @@ std::string blocks_gradient(const Program& p, const Op& op, ValueId x);
 // (ops/shape.cpp). kNone if it is lost.
 int32_t dim_of_one(const Dims& from, const Dims& to, int32_t dim);
 
+// Consecutive dims of both sides of a reshape that hold the same elements: [begin, end) of the
+// input, then of the output. They end where no more dims agree (ops/shape.cpp).
+struct SameElements {
+  size_t in[2], out[2];
+};
+std::vector<SameElements> same_elements(const Dims& from, const Dims& to);
+
 }  // namespace orrery

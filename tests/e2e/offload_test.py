@@ -36,8 +36,9 @@ class Offload(unittest.TestCase):
         path.write_text(TEMPLATE.replace("STACK", stack))
         return path
 
-    def plan(self, zero, *words, ranks=2):
-        done = orrery("plan", "-n", ranks, self.script(f"{{ strategy.data{{}}, strategy.zero{{ {zero} }} }}"), *words)
+    def plan(self, zero, *words, ranks=2, before=""):
+        stack = f"{{ {before} strategy.data{{}}, strategy.zero{{ {zero} }} }}"
+        done = orrery("plan", "-n", ranks, self.script(stack), *words)
         self.assertEqual(done.code, 0, done.err)
         return done.out
 
@@ -53,6 +54,12 @@ class Offload(unittest.TestCase):
                 self.assertRegex(away, rf"copies +{figure(away, line)} bytes a step from .* and {figure(away, line)} back")
                 windows = figure(away, "memory") - (figure(kept, "memory") - figure(kept, "state"))
                 self.assertLessEqual(windows, 3 * 2 * layer)  # three units of one layer's moments
+
+    def test_parts_over_another_axis_leave_the_rank(self):
+        words, tensor = ("width=256", "layers=4"), "strategy.tensor{ size = 2 },"
+        kept, away = (self.plan(zero, *words, ranks=4, before=tensor) for zero in ("stage = 1", 'offload = "host"'))
+        self.assertGreater(figure(kept, "state"), 0)
+        self.assertEqual(figure(away, "in host memory"), figure(kept, "state"))
 
     def test_parameters_leave_the_rank(self):
         words = ("width=256", "layers=16")

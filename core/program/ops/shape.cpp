@@ -25,32 +25,6 @@ std::vector<Type> infer_reshape(const OpArgs& args) {
   return {out};
 }
 
-// Consecutive dims of both sides that hold the same elements: [begin, end) of the input, then of
-// the output. They end where no more dims agree.
-struct Group {
-  size_t in[2], out[2];
-};
-
-std::vector<Group> groups(const Dims& a, const Dims& b) {
-  std::vector<Group> found;
-  size_t i = 0, j = 0;
-  while (i < a.size() && j < b.size()) {
-    Group g{{i, 0}, {j, 0}};
-    int64_t pa = a[i++], pb = b[j++];
-    while (pa != pb) {
-      if (pa < pb && i < a.size())
-        pa *= a[i++];
-      else if (pb < pa && j < b.size())
-        pb *= b[j++];
-      else
-        return found;
-    }
-    g.in[1] = i, g.out[1] = j;
-    found.push_back(g);
-  }
-  return found;
-}
-
 // The first dim of a group that is not 1 is the major one on both sides and carries its factor.
 Sharding reshape_sharding(const OpArgs& args, const std::vector<Type>& out) {
   const Dims &a = args.in[0].dims, &b = out[0].dims;
@@ -62,7 +36,7 @@ Sharding reshape_sharding(const OpArgs& args, const std::vector<Type>& out) {
     return d;
   };
   int factor = 0;
-  for (const Group& g : groups(a, b))
+  for (const SameElements& g : same_elements(a, b))
     s.in[0][major(a, g.in)] = s.out[0][major(b, g.out)] = factor++;
   return s;
 }
@@ -176,8 +150,28 @@ Cost no_cost(const OpArgs&, const std::vector<Type>&) { return {}; }
 
 }  // namespace
 
+std::vector<SameElements> same_elements(const Dims& a, const Dims& b) {
+  std::vector<SameElements> found;
+  size_t i = 0, j = 0;
+  while (i < a.size() && j < b.size()) {
+    SameElements g{{i, 0}, {j, 0}};
+    int64_t pa = a[i++], pb = b[j++];
+    while (pa != pb) {
+      if (pa < pb && i < a.size())
+        pa *= a[i++];
+      else if (pb < pa && j < b.size())
+        pb *= b[j++];
+      else
+        return found;
+    }
+    g.in[1] = i, g.out[1] = j;
+    found.push_back(g);
+  }
+  return found;
+}
+
 int32_t dim_of_one(const Dims& from, const Dims& to, int32_t dim) {
-  for (const Group& g : groups(from, to))
+  for (const SameElements& g : same_elements(from, to))
     if (static_cast<size_t>(dim) < g.in[1]) return static_cast<int32_t>(g.out[0]);
   return kNone;
 }

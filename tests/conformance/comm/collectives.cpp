@@ -60,15 +60,17 @@ void expect_near(const char* what, const Case& k, int ranks, const char* got, By
 struct Bench {
   Peer& peer;
   Slab& slab;
+  uint64_t half;  // of the slab
   int P, me, guises = 0;
   int owner = -1;  // who has all elements, the others an empty part; -1: all have some
-  Bench(Peer& p, Slab& s) : peer(p), slab(s), P(p.size()), me(p.rank()) {}
+  Bench(Peer& p, Slab& s, uint64_t h = half_slab)
+      : peer(p), slab(s), half(h), P(p.size()), me(p.rank()) {}
 
   // Posts `c` with these bytes to send; recv starts `shift` bytes after send when in place.
   char* post(orr_coll c, const Case& k, Bytes send, uint64_t recv_bytes, int64_t shift = 0) {
     const uint64_t from = 1 << 20,
-                   to = k.in_place ? from + static_cast<uint64_t>(shift) : half_slab + from;
-    std::memset(slab.at(half_slab + from), 0x5A, recv_bytes + 64);
+                   to = k.in_place ? from + static_cast<uint64_t>(shift) : half + from;
+    std::memset(slab.at(half + from), 0x5A, recv_bytes + 64);
     std::copy(send.begin(), send.end(), slab.at(from));
     c.send = part(from, send.size());
     c.recv = part(to, recv_bytes);
@@ -328,14 +330,15 @@ int splits(const std::string& backend, const std::string&) {
 int siblings(const std::string& backend, const std::string&) {
   Peer peer(backend);
   const int me = peer.rank();
+  constexpr uint64_t half = 2 << 20;
   std::vector<std::unique_ptr<Peer>> children;
   std::vector<std::unique_ptr<Slab>> slabs;
   for (int i = 0; i < 16; ++i) {
     children.push_back(std::make_unique<Peer>(peer, i % 2 ? i * 3 % 8 : (me + i) / 2, me));
-    slabs.push_back(std::make_unique<Slab>(*children.back(), peer.places().back(), 2 * half_slab));
+    slabs.push_back(std::make_unique<Slab>(*children.back(), peer.places().back(), 2 * half));
   }
   for (size_t i = 0; i < children.size(); ++i)
-    Bench(*children[i], *slabs[i]).reductions({ORR_F32, ORR_RED_SUM, 70001, true, "sibling"});
+    Bench(*children[i], *slabs[i], half).reductions({ORR_F32, ORR_RED_SUM, 70001, true, "sibling"});
   return 0;
 }
 

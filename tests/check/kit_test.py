@@ -10,7 +10,6 @@ import pathlib
 import re
 import shutil
 import sys
-import tempfile
 import unittest
 
 from installed import Installed, words_of
@@ -23,7 +22,7 @@ class Kit(Installed):
     def test_every_template_builds_and_passes(self):
         for kind in ("kernel", "comm", "strategy", "observer", "op"):
             for flags in ([], ["--c"]):
-                with self.subTest(kind=kind, flags=flags), tempfile.TemporaryDirectory() as folder:
+                with self.subTest(kind=kind, flags=flags), self.folder() as folder:
                     self.call(["orrery", "new", "plugin", kind, "mine", *flags], folder)
                     project = pathlib.Path(folder) / "mine"
                     source = "mine.c" if flags else "mine.cpp"
@@ -58,7 +57,7 @@ class Kit(Installed):
             "local digest = orrery.digest(model)",
             'if orrery.world.rank == 0 then print("digest " .. digest) end'])
         horovod = [str(SOURCE / "examples/horovod.lua"), "steps=3"]
-        with tempfile.TemporaryDirectory() as folder:
+        with self.folder() as folder:
             (pathlib.Path(folder) / "train.lua").write_text(script)
             alone = self.call(["orrery", "run", "train.lua"], folder)
             self.assertIn("digest ", alone)
@@ -79,7 +78,7 @@ class Kit(Installed):
     def test_the_guide_word_by_word(self):
         blocks = re.findall(r"^```sh\n(.*?)^```$", DOCS.read_text(), re.MULTILINE | re.DOTALL)
         self.assertGreater(len(blocks), 4)
-        with tempfile.TemporaryDirectory() as folder:
+        with self.folder() as folder:
             done = words_of(["bash", "-e", "-c", "".join(blocks)], cwd=folder, env=self.environment)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.assertIn("kernel    swift", done.stdout)

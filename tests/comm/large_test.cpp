@@ -75,8 +75,8 @@ struct Repeated : Memory {
 constexpr int64_t window = 1 << 20, stretch = 1 << 16;
 int64_t stretch_of(int64_t w) { return w * window + w * 5 % 16 * stretch; }
 
-// To write: the stretches and both ends are memory of their own, which is looked at. The rest is one
-// block that is written again and again, for the first touch of gigabytes takes most of the time.
+// To write: the stretches and both ends are memory of their own, which is looked at. The rest is
+// one block that is written again and again: the first touch of gigabytes would take the most time.
 struct Stretches : Memory {
   Stretches() : Memory({}) {
     for (int64_t w = 0; w * window < large; ++w) own(stretch_of(w));

@@ -52,11 +52,12 @@ std::string with_position(lua_State* L, const std::string& message) {
 std::string user_line(lua_State* L) {
   lua_Debug frame;
   for (int level = 0; lua_getstack(L, level, &frame); ++level) {
-    lua_getinfo(L, "Sl", &frame);
+    lua_getinfo(L, "l", &frame);
     if (frame.currentline < 0) continue;
+    lua_getinfo(L, "S", &frame);
     if (std::strncmp(frame.source, kLibraryMark, std::strlen(kLibraryMark)) == 0) continue;
     const char* name = frame.source[0] == '@' ? frame.source + 1 : frame.short_src;
-    return fmt::format("{}:{}", name, frame.currentline);
+    return std::string(name).append(":").append(std::to_string(frame.currentline));
   }
   return "";
 }

@@ -79,14 +79,15 @@ bool is_tensor(lua_State* L, int index) {
 }
 
 ValueId value_at(lua_State* L, int index) {
-  Program& program = program_here(L);
   if (const auto* tensor = test<Tensor>(L, index)) {
+    if (!active) program_here(L);  // says that nothing is traced
     if (tensor->trace != active->serial()) {
       fail(ORR_INVALID,
            "this tensor belongs to another traced function; pass it as an argument or an output");
     }
     return tensor->id;
   }
+  Program& program = program_here(L);
   if (const auto* ref = test<StateRef>(L, index)) return program.state_value(ref->state);
   if (const auto* scalar = test<Scalar>(L, index))
     return program.scalar_input(scalar->name, ORR_F32);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/op.h"
 
+#include <unordered_map>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "program/custom_kind.h"
@@ -36,12 +38,15 @@ const std::vector<const OpDef*>& all_op_defs() {
 }
 
 const OpDef& op_def(const std::string& kind) {
-  std::vector<std::string> known;
-  for (const OpDef* def : all_op_defs()) {
-    if (kind == def->kind) return *def;
-    known.push_back(def->kind);
-  }
+  static const auto by_kind = [] {
+    std::unordered_map<std::string, const OpDef*> all;
+    for (const OpDef* def : all_op_defs()) all.emplace(def->kind, def);
+    return all;
+  }();
+  if (const auto at = by_kind.find(kind); at != by_kind.end()) return *at->second;
   if (const OpDef* custom = custom_kind(kind)) return *custom;
+  std::vector<std::string> known;
+  for (const OpDef* def : all_op_defs()) known.push_back(def->kind);
   fail(ORR_INVALID, "there is no op '{}'{}", kind, did_you_mean(kind, known));
 }
 
@@ -51,12 +56,14 @@ int32_t sum_dtype(const Attrs& attrs, int32_t summed) {
 
 OpArgs args_of(const Program& p, const Op& op) {
   OpArgs args{op.kind, op.attrs, op.expr, {}};
+  args.in.reserve(op.in.size());
   for (ValueId v : op.in) args.in.push_back(p.type(v));
   return args;
 }
 
 std::vector<Type> out_types(const Program& p, const Op& op) {
   std::vector<Type> types;
+  types.reserve(op.out.size());
   for (ValueId v : op.out) types.push_back(p.type(v));
   return types;
 }

@@ -170,16 +170,20 @@ Training::Training(Program& p, ValueId loss, std::vector<std::shared_ptr<State>>
   p.set_site(site);
 }
 
-void Training::declare_states(Program& p) const {
+std::optional<std::vector<std::shared_ptr<State>>> Training::declare_states(Program& p) const {
   Program tried = p;
   tried.set_axes({{"*", 1}});
   try {
     update(tried);
   } catch (const Error&) {
-    return;  // the update itself will say what is wrong, with the axes that there are then
+    return std::nullopt;  // with the axes that there are then it may have another reason
   }
-  for (const Value& v : tried.values())
-    if (v.state && v.role == Role::state) p.state_value(v.state);
+  std::vector<std::shared_ptr<State>> found;
+  for (size_t i = p.values().size(); i < tried.values().size(); ++i)
+    if (const Value& v = tried.values()[i]; v.state && v.role == Role::state)
+      found.push_back(v.state);
+  for (const std::shared_ptr<State>& state : found) p.state_value(state);
+  return found;
 }
 
 Measured Training::update(Program& p, const std::string& batch,

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,8 +45,10 @@ class Training {
   // Appends backward ops to `p`, whose forward ops end in `loss`, and declares the output "loss".
   Training(Program& p, ValueId loss, std::vector<std::shared_ptr<State>> params, TrainParts parts);
 
-  // Declares the states that the update will need, so that strategies see them before it is there.
-  void declare_states(Program& p) const;
+  // Declares the states that the update will need, so that strategies see them before it is there,
+  // and returns those that `p` did not have: an update of other shapes needs the same. Nothing
+  // where the update fails, which it will say by itself.
+  std::optional<std::vector<std::shared_ptr<State>>> declare_states(Program& p) const;
 
   // Appends the update of all params (natural order of names) and optimizer states; declares with
   // clipping the output "grad_norm". Gradients go through the hooks, the last one first; `batch` is

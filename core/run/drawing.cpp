@@ -78,7 +78,7 @@ Blueprint Drawing::draw(const BatchFields& batch, bool training, int world,
       p.output(name, whole(p, id));
     }
     if (spec_.fast) allow_fast_products(p);
-    if (training_step && !stack.empty()) training_step->declare_states(p);
+    if (training_step && !stack.empty()) declare_states(p, *training_step);
     apply_strategies(p, stack, world, states_, b.spread, training);
     Measured measured;
     if (training_step) {
@@ -93,6 +93,13 @@ Blueprint Drawing::draw(const BatchFields& batch, bool training, int world,
   }
   check_outputs(b);
   return b;
+}
+
+void Drawing::declare_states(Program& p, const Training& training) {
+  if (!update_states_)
+    update_states_ = training.declare_states(p);
+  else
+    for (const std::shared_ptr<State>& state : *update_states_) p.state_value(state);
 }
 
 std::optional<Training> Drawing::begin_training(Program& p, ValueId loss, bool training,

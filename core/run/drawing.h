@@ -27,10 +27,13 @@ class Drawing {
  private:
   std::optional<Training> begin_training(Program& p, ValueId loss, bool training,
                                          const Asked& asked);
+  void declare_states(Program& p, const Training& training);
   void check_outputs(const Blueprint& b) const;
 
   const RunSpec& spec_;
   StrategyStates states_;
+  // Of the update, as the first draw has found them.
+  std::optional<std::vector<std::shared_ptr<State>>> update_states_;
   std::vector<std::string> unbatched_;  // tensors among the second results of the last draw
 };
 

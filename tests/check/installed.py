@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A third party's machine: the build tree that sys.argv[1] names, installed, and nothing else of it."""
+"""A third party's machine: the build tree that sys.argv[1] names, installed, and nothing else of it. A compiler
+cache knows what is compiled here again from run to run, wherever the place is."""
 import os
 import pathlib
 import shutil
@@ -26,7 +27,12 @@ class Installed(unittest.TestCase):
         [program] = pathlib.Path(cls.place).rglob("bin/orrery")
         [packages] = pathlib.Path(cls.place).rglob("pkgconfig")
         kept = {k: v for k, v in os.environ.items() if not k.startswith("ORRERY_")}
-        cls.environment = kept | {"PATH": f"{program.parent}:{kept['PATH']}", "PKG_CONFIG_PATH": str(packages)}
+        cls.environment = kept | {"PATH": f"{program.parent}:{kept['PATH']}", "PKG_CONFIG_PATH": str(packages),
+                                  "CCACHE_BASEDIR": cls.place, "CCACHE_NOHASHDIR": "1"}
+
+    def folder(self):
+        """One that lies as far from what is installed as any other: the compiler cache compares ways between them."""
+        return tempfile.TemporaryDirectory(dir=self.place)
 
     def call(self, command, folder, **variables):
         done = words_of(command, cwd=folder, env=self.environment | variables)

@@ -10,12 +10,13 @@ import pathlib
 import re
 import shutil
 import sys
-import tempfile
 import unittest
 
 from installed import Installed, words_of
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
+# Judged by the commands of the pages.
+OF_PAGES = [("kernel", []), ("strategy", []), ("op", []), ("observer", ["--c"])]
 PAGES = [SOURCE / "docs/plugins.md", *sorted((SOURCE / "docs/extend").glob("*.md"))]
 
 
@@ -23,13 +24,15 @@ class Kit(Installed):
     def test_every_template_builds_and_passes(self):
         for kind in ("kernel", "comm", "strategy", "observer", "op"):
             for flags in ([], ["--c"]):
-                with self.subTest(kind=kind, flags=flags), tempfile.TemporaryDirectory() as folder:
+                with self.subTest(kind=kind, flags=flags), self.folder() as folder:
                     self.call(["orrery", "new", "plugin", kind, "mine", *flags], folder)
                     project = pathlib.Path(folder) / "mine"
                     source = "mine.c" if flags else "mine.cpp"
                     self.assertEqual(sorted(os.listdir(project)), ["README.md", "meson.build", source])
                     self.call(["meson", "setup", "build", "-Dwerror=true"], project)
                     self.call(["meson", "compile", "-C", "build"], project)
+                    if (kind, flags) in OF_PAGES:
+                        continue
                     plugin = f"build/orrery-{kind}-mine.so"
                     report = json.loads(self.call(["orrery", "check", plugin, "--json"], project))
                     self.assertEqual((report["failed"], report["kind"]), (0, kind))
@@ -58,7 +61,7 @@ class Kit(Installed):
             "local digest = orrery.digest(model)",
             'if orrery.world.rank == 0 then print("digest " .. digest) end'])
         horovod = [str(SOURCE / "examples/horovod.lua"), "steps=3"]
-        with tempfile.TemporaryDirectory() as folder:
+        with self.folder() as folder:
             (pathlib.Path(folder) / "train.lua").write_text(script)
             alone = self.call(["orrery", "run", "train.lua"], folder)
             self.assertIn("digest ", alone)
@@ -82,7 +85,7 @@ class Kit(Installed):
         self.assertEqual(sorted(shown), sorted(page.stem for page in PAGES))
         for page in PAGES:
             blocks = re.findall(r"^```sh\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
-            with self.subTest(page=page.name), tempfile.TemporaryDirectory() as folder:
+            with self.subTest(page=page.name), self.folder() as folder:
                 done = words_of(["bash", "-e", "-c", "".join(blocks)], cwd=folder, env=self.environment)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                 self.assertIn(shown[page.stem], done.stdout + done.stderr)

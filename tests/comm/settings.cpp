@@ -25,7 +25,8 @@
 namespace comm_suite {
 namespace {
 
-// How foreign launchers are called, and what makes them run more ranks than cores, as any user.
+// How foreign launchers are called, and what makes them run more ranks than cores, as any user. The
+// last two keep the libraries from looking for PCI devices, OpenCL and displays: half of a start.
 struct Launcher {
   const char* name;
   std::vector<const char*> words;
@@ -37,10 +38,10 @@ const std::vector<Launcher>& launchers() {
       {"mpiexec.mpich", {"mpiexec.mpich"}}};
   return all;
 }
-constexpr const char* launcher_variables[][2] = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
-                                                 {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
-                                                 {"OMPI_MCA_oob_tcp_if_include", "lo"},
-                                                 {"OMPI_MCA_btl", "self,vader"}};
+constexpr const char* launcher_variables[][2] = {
+    {"OMPI_ALLOW_RUN_AS_ROOT", "1"},        {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+    {"OMPI_MCA_oob_tcp_if_include", "lo"},  {"OMPI_MCA_btl", "self,vader"},
+    {"HWLOC_PLUGINS_PATH", "/nonexistent"}, {"HWLOC_COMPONENTS", "-linuxio,-pci"}};
 
 const Launcher& find(const std::string& name) {
   return *std::find_if(launchers().begin(), launchers().end(),

@@ -1,24 +1,27 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- The smallest model that every strategy has something to do with, trained for four steps under the
--- stack that the caller puts where STACK stands; losses and norms in full, and a digest.
+-- The smallest model that every strategy has something to do with, attention in every other block, trained
+-- for four steps under the stack that the caller puts where STACK stands; losses and norms in full, and a digest.
 local orrery = require "orrery"
 local nn, optim, strategy = orrery.nn, orrery.optim, orrery.strategy
 orrery.seed(5)
 
-local Block = nn.module("Block", function(m)
+local Attention = nn.module("Attention", function(m)
   m.norm, m.drop = nn.layernorm(32), nn.dropout(0.1)
   m.qkv, m.proj = nn.linear(32, { 32, 32, 32 }), nn.linear(32, 32)
-  m.mlp = nn.sequential { nn.linear(32, 64), nn.gelu, nn.linear(64, 32) }
   return function(x)
     local q, k, v = m.qkv(m.norm(x))
-    x = x + m.drop(m.proj(nn.attention(q, k, v, { heads = 2, causal = true, dropout = 0.1 })))
-    return x + m.mlp(x)
+    return x + m.drop(m.proj(nn.attention(q, k, v, { heads = 2, causal = true, dropout = 0.1 })))
   end
 end)
 
+local Mlp = nn.module("Mlp", function(m)
+  m.mlp = nn.sequential { nn.linear(32, 64), nn.gelu, nn.linear(64, 32) }
+  return function(x) return x + m.mlp(x) end
+end)
+
 local GPT = nn.module("GPT", function(m)
-  m.tok, m.blocks = nn.embedding(24, 32), nn.sequential(4, Block)
+  m.tok, m.blocks = nn.embedding(24, 32), nn.sequential { Attention(), Mlp(), Attention(), Mlp() }
   m.head = nn.linear(32, 24, { bias = false, tie = m.tok.weight })
   return function(ids) return m.head(m.blocks(m.tok(ids))) end
 end)

@@ -64,19 +64,30 @@ class Blow:
     def __str__(self):
         return f"{self.backend.name}: {self.number.name} to rank {self.victim} after {self.moment:.3f} s"
 
+    def rank_of(self, pid):
+        """Of a process of this job that runs; None if it is none."""
+        entry = pathlib.Path("/proc") / str(pid)
+        try:
+            variables = (entry / "environ").read_bytes().split(b"\0")
+            if (self.mark in variables and os.readlink(entry / "exe").endswith("/orrery")
+                    and any(v.startswith(self.backend.rank_has) for v in variables)):
+                return next((int(v.partition(b"=")[2]) for v in variables
+                             if v.startswith(self.backend.variable.encode() + b"=")), None)
+        except OSError:
+            pass  # it has ended
+        return None
+
     def ranks(self):
         """Process ids by rank, wherever the launcher has put them."""
-        found = {}
-        for entry in pathlib.Path("/proc").iterdir():
-            try:
-                variables = (entry / "environ").read_bytes().split(b"\0") if entry.name.isdigit() else []
-                if (self.mark in variables and os.readlink(entry / "exe").endswith("/orrery")
-                        and any(v.startswith(self.backend.rank_has) for v in variables)):
-                    found.update({int(v.partition(b"=")[2]): int(entry.name) for v in variables
-                                  if v.startswith(self.backend.variable.encode() + b"=")})
-            except OSError:
-                continue  # it has ended
-        return found
+        self.known = {rank: int(pid) for pid in os.listdir("/proc") if pid.isdigit()
+                      and (rank := self.rank_of(pid)) is not None}
+        return dict(self.known)
+
+    def survivors_are_gone(self):
+        """Looks through all processes only when none of those that it has found before runs."""
+        if any(self.rank_of(pid) is not None for rank, pid in self.known.items() if rank != self.victim):
+            return False
+        return not set(self.ranks()) - {self.victim}
 
     def under_way(self):
         pid = self.ranks().get(self.victim)
@@ -91,7 +102,7 @@ class Blow:
         os.kill(self.pid, self.number)
         struck = time.time()
         try:
-            _, self.seconds = wait_for(lambda: not set(self.ranks()) - {self.victim}, DEADLINE + 20)
+            _, self.seconds = wait_for(self.survivors_are_gone, DEADLINE + 20)
         except AssertionError:
             self.seconds = math.inf
             for pid in self.ranks().values():

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,8 @@ namespace {
 
 constexpr uint64_t ring_bytes = 256 << 10;
 constexpr uint64_t card_places = 4;  // no rank is more than one position ahead of another
+constexpr uint64_t long_bytes = ring_bytes / 2;  // from here on the receiver reads by itself
+constexpr uint64_t piece_bytes = 8 << 20;        // between two looks at who else is to be served
 
 }  // namespace
 
@@ -25,7 +28,8 @@ constexpr uint64_t card_places = 4;  // no rank is more than one position ahead 
 struct Ring {
   std::atomic<uint64_t> written, read;
   std::atomic<uint64_t> wanted;  // messages for which a receiver has come
-  uint64_t sent;                 // messages begun; the writer's
+  uint64_t sent, lent;           // messages begun, long transfers begun; the writer's
+  std::atomic<uint64_t> taken;   // of those lent
   char bytes[ring_bytes];
 };
 
@@ -46,6 +50,8 @@ namespace {
 
 struct Frame {
   uint64_t message, bytes;
+  const char* data;
+  int64_t sender;
 };
 
 std::string said(const Card& c, int rank) {
@@ -134,7 +140,7 @@ std::vector<Card> Clique::agree(const Card& mine) {
 bool Clique::push(Transfer& t) {
   Ring& to = ring(rank_, t.peer);
   if (!t.begun) {
-    const Frame frame{t.message, t.bytes};
+    const Frame frame{t.message, t.bytes, t.data, getpid()};
     const uint64_t at = to.written;
     if (t.message && to.wanted.load(std::memory_order_acquire) <= to.sent) return false;
     if (ring_bytes - (at - to.read.load(std::memory_order_acquire)) < sizeof frame) return false;
@@ -142,7 +148,13 @@ bool Clique::push(Transfer& t) {
       to.bytes[(at + i) % ring_bytes] = reinterpret_cast<const char*>(&frame)[i];
     to.written.store(at + sizeof frame, std::memory_order_release);
     to.sent += t.message;
+    if (t.bytes >= long_bytes) t.lent = ++to.lent;
     return t.begun = true;
+  }
+  if (t.lent) {
+    if (to.taken.load(std::memory_order_acquire) < t.lent) return false;
+    t.done = t.bytes;
+    return true;
   }
   const uint64_t at = to.written,
                  room = ring_bytes - (at - to.read.load(std::memory_order_acquire));
@@ -151,6 +163,17 @@ bool Clique::push(Transfer& t) {
   to.written.store(at + n, std::memory_order_release);
   t.done += n;
   return n > 0;
+}
+
+// A sender that has ended moves nothing any more, as one that is late.
+bool Clique::fetch(Transfer& t, Ring& from) const {
+  const size_t wanted = std::min(piece_bytes, t.bytes - t.done);
+  const iovec here{t.data + t.done, wanted}, there{const_cast<char*>(t.there) + t.done, wanted};
+  const ssize_t got = process_vm_readv(t.sender, &here, 1, &there, 1, 0);
+  if (got <= 0) return false;
+  t.done += static_cast<uint64_t>(got);
+  if (t.done == t.bytes) from.taken.fetch_add(1, std::memory_order_release);
+  return true;
 }
 
 bool Clique::pull(Transfer& t) {
@@ -168,8 +191,10 @@ bool Clique::pull(Transfer& t) {
              "rank " + std::to_string(t.peer) + " sends " + std::to_string(frame.bytes) +
                  " bytes, rank " + std::to_string(rank_) + " receives " + std::to_string(t.bytes));
     from.read.store(at + sizeof frame, std::memory_order_release);
+    t.sender = static_cast<int32_t>(frame.sender), t.there = frame.data;
     return t.begun = true;
   }
+  if (t.bytes >= long_bytes) return fetch(t, from);
   const uint64_t n = std::min({come, t.bytes - t.done, ring_bytes - at % ring_bytes});
   std::memcpy(t.data + t.done, from.bytes + at % ring_bytes, n);
   from.read.store(at + n, std::memory_order_release);

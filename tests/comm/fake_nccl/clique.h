@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The ranks of one communicator, processes that share a page of memory: what each does next, and a
-// ring of bytes from each to each.
+// ring of bytes from each to each. What is long the receiver reads where it lies.
 #pragma once
 
 #include <atomic>
@@ -29,6 +29,10 @@ struct Transfer {
   uint64_t bytes;
   uint64_t done = 0;
   bool begun = false;
+  // Of a long one: its number among those of its direction; who sends, and where it lies there.
+  uint64_t lent = 0;
+  int32_t sender = 0;
+  const char* there = nullptr;
 };
 
 struct Segment;
@@ -61,6 +65,7 @@ class Clique {
   bool step(Transfer& t);
   bool push(Transfer& t);
   bool pull(Transfer& t);
+  bool fetch(Transfer& t, struct Ring& from) const;
   void look_for_cycle(const Transfer& mine) const;
 
   const std::string name_;

@@ -70,6 +70,7 @@ uintptr_t allocate(size_t bytes, bool by_nccl) {
   void* place = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (address == MAP_FAILED || place == MAP_FAILED) return 0;
+  madvise(place, size, MADV_HUGEPAGE);  // tests touch gigabytes
   std::lock_guard lock(tables().mutex);
   tables().device[reinterpret_cast<uintptr_t>(address)] = {bytes, static_cast<char*>(place),
                                                            by_nccl, 0};

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <map>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "conformance/comm/peer.h"
@@ -97,22 +98,39 @@ inline Scalar fold(int dtype, int redop, const Scalar& a, const Scalar& b) {
 // Elements of a sequence that is kept: valid until a longer part of the same sequence is asked for.
 using Bytes = std::span<const char>;
 
+// f(dtype) with the dtype as a constant, for loops over elements that are made for it.
+template <class F>
+void with_dtype(int dtype, F&& f) {
+  switch (dtype) {
+    case ORR_F32: return f(std::integral_constant<int, ORR_F32>());
+    case ORR_F64: return f(std::integral_constant<int, ORR_F64>());
+    case ORR_BF16: return f(std::integral_constant<int, ORR_BF16>());
+    case ORR_F16: return f(std::integral_constant<int, ORR_F16>());
+    case ORR_I32: return f(std::integral_constant<int, ORR_I32>());
+    case ORR_I64: return f(std::integral_constant<int, ORR_I64>());
+    case ORR_BOOL: return f(std::integral_constant<int, ORR_BOOL>());
+    default: return f(std::integral_constant<int, ORR_U8>());
+  }
+}
+
 // An element of a sequence depends on its index alone, so that a short sequence is the beginning of
 // a long one: of each key the longest that was asked for is kept.
 class Sequences {
  public:
   using Key = std::array<int64_t, 4>;
-  // n elements of the sequence `key`. What is missing is made by `make()`, a function that gives
-  // one that stores the element i at p.
+  // n elements of the sequence `key`. What is missing is made by `make(dtype)`, a function that
+  // gives one that stores the element i at p.
   template <class Make>
   Bytes get(const Key& key, int dtype, int64_t n, Make make) {
     const auto unit = static_cast<size_t>(orr_dtype_bytes(dtype)),
                bytes = static_cast<size_t>(n) * unit;
     std::vector<char>& kept = kept_[key];
     if (size_t at = kept.size(); at < bytes) {
-      auto element = make();
       kept.resize(bytes);
-      for (; at < bytes; at += unit) element(static_cast<int64_t>(at / unit), kept.data() + at);
+      with_dtype(dtype, [&](auto constant) {
+        const auto element = make(constant);
+        for (; at < bytes; at += unit) element(static_cast<int64_t>(at / unit), kept.data() + at);
+      });
     }
     return {kept.data(), bytes};
   }
@@ -124,13 +142,13 @@ class Sequences {
 // Sequence `s` of n elements.
 inline Bytes numbers(int dtype, uint64_t s, int64_t n) {
   static Sequences kept;
-  const auto make = [=] {
+  const auto make = [=](auto constant) {
     return [=](int64_t i, char* p) {
       Scalar x;
       x.d = number(s, static_cast<uint64_t>(i));
       x.f = static_cast<float>(x.d);
       x.i = static_cast<uint64_t>(static_cast<int64_t>(x.d * 1e6));
-      store(dtype, x, p);
+      store(constant, x, p);
     };
   };
   return kept.get({dtype, static_cast<int64_t>(s)}, dtype, n, make);
@@ -139,11 +157,11 @@ inline Bytes numbers(int dtype, uint64_t s, int64_t n) {
 // The same as magnitudes.
 inline Bytes magnitudes(int dtype, uint64_t s, int64_t n) {
   static Sequences kept;
-  const auto make = [=] {
+  const auto make = [=](auto constant) {
     return [=, in = numbers(dtype, s, n)](int64_t i, char* p) {
-      Scalar x = load(dtype, in.data() + i * orr_dtype_bytes(dtype));
+      Scalar x = load(constant, in.data() + i * orr_dtype_bytes(constant));
       x.f = std::abs(x.f), x.d = std::abs(x.d);
-      store(dtype, x, p);
+      store(constant, x, p);
     };
   };
   return kept.get({dtype, static_cast<int64_t>(s)}, dtype, n, make);
@@ -154,15 +172,15 @@ using Sequence = Bytes(int dtype, uint64_t s, int64_t n);
 // The fold of sequences 0 .. ranks-1 in that order, rounded once.
 inline Bytes folded(int dtype, int redop, int ranks, int64_t n, Sequence* sequence = numbers) {
   static Sequences kept;
-  const auto make = [=] {
+  const auto make = [=](auto constant) {
     std::vector<Bytes> in;
     for (int r = 0; r < ranks; ++r) in.push_back(sequence(dtype, static_cast<uint64_t>(r), n));
     return [=, in = std::move(in)](int64_t i, char* p) {
-      const int64_t at = i * orr_dtype_bytes(dtype);
-      Scalar acc = load(dtype, in[0].data() + at);
+      const int64_t at = i * orr_dtype_bytes(constant);
+      Scalar acc = load(constant, in[0].data() + at);
       for (size_t r = 1; r < in.size(); ++r)
-        acc = fold(dtype, redop, acc, load(dtype, in[r].data() + at));
-      store(dtype, acc, p);
+        acc = fold(constant, redop, acc, load(constant, in[r].data() + at));
+      store(constant, acc, p);
     };
   };
   return kept.get({dtype, redop, ranks, sequence == magnitudes}, dtype, n, make);
@@ -174,12 +192,13 @@ inline Bytes tree(int dtype, int64_t lo, int64_t width, int64_t total, int64_t n
   static Sequences kept;
   if (width == 1) return numbers(dtype, static_cast<uint64_t>(lo), n);
   if (lo + width / 2 >= total) return tree(dtype, lo, width / 2, total, n);
-  const auto make = [=] {
+  const auto make = [=](auto constant) {
     return [=, left = tree(dtype, lo, width / 2, total, n),
             right = tree(dtype, lo + width / 2, width / 2, total, n)](int64_t i, char* p) {
-      const int64_t at = i * orr_dtype_bytes(dtype);
-      store(dtype,
-            fold(dtype, ORR_RED_SUM, load(dtype, left.data() + at), load(dtype, right.data() + at)),
+      const int64_t at = i * orr_dtype_bytes(constant);
+      store(constant,
+            fold(constant, ORR_RED_SUM, load(constant, left.data() + at),
+                 load(constant, right.data() + at)),
             p);
     };
   };

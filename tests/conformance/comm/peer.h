@@ -5,6 +5,8 @@
 
 #include <orrery/comm.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <orrery/sdk/descriptor.hpp>
@@ -96,7 +98,8 @@ struct Peer {
   orr_comm* comm = nullptr;
 };
 
-// Memory of one place: private, or the registered slab. Offsets are dealt in multiples of 64.
+// Memory of one place, zero: private, of which pages exist once they are touched, or the registered
+// slab. Offsets are dealt in multiples of 64.
 class Slab {
  public:
   Slab(Peer& peer, bool registered, uint64_t bytes) {
@@ -106,10 +109,11 @@ class Slab {
       memory_ = m;
       return;
     }
-    bytes_.resize(bytes);
+    bytes_.reset(static_cast<char*>(std::calloc(std::max<uint64_t>(bytes, 1), 1)));
+    if (!bytes_) fail(ORR_FAILED, "no {} bytes of memory", bytes);
     own_.size = sizeof own_;
     own_.bytes = bytes;
-    own_.host = bytes_.data();
+    own_.host = bytes_.get();
     memory_ = &own_;
   }
   Slab(const Slab&) = delete;
@@ -117,7 +121,10 @@ class Slab {
   char* at(uint64_t offset) const { return static_cast<char*>(memory_->host) + offset; }
 
  private:
-  std::vector<char> bytes_;
+  struct Free {
+    void operator()(char* bytes) const { std::free(bytes); }
+  };
+  std::unique_ptr<char[], Free> bytes_;
   orr_memory own_{};
   const orr_memory* memory_ = nullptr;
 };

@@ -103,7 +103,7 @@ void apply(const Choice& choice) {
   if (choice.profile) Profile::get().turn_on();
   options.run_directory = choice.directory;
   options.link_speed = choice.link_speed;
-  if (choice.threads > 0) ThreadPool::get().configure(choice.threads, spread(allowed_cpus()));
+  if (choice.threads > 0) ThreadPool::get().configure(choice.threads, mesh(allowed_cpus()));
 }
 
 // The command line of one rank: the same without -n.

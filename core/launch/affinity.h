@@ -32,7 +32,7 @@ Share share_of(const std::vector<Core>& cores, int rank, int ranks);
 std::vector<int> cpu_share(const std::vector<int>& cpus, int rank, int ranks);
 int thread_share(const std::vector<int>& cpus, int rank, int ranks);
 // `cpus` in the order in which threads should take them: one of each core, then the cores' others.
-std::vector<int> spread(const std::vector<int>& cpus);
+std::vector<int> mesh(const std::vector<int>& cpus);
 
 // Between how many ranks a rank of another launcher finds what it may use divided, and which it is:
 // a rank that is bound, or alone, has it for itself.

@@ -16,8 +16,8 @@ namespace {
 
 class Separator {
  public:
-  Separator(Program& p, const Spread& spread, int64_t leaves)
-      : p_(p), spread_(spread), with_samples_(count_with_samples(leaves)) {}
+  Separator(Program& p, const Mesh& mesh, int64_t leaves)
+      : p_(p), mesh_(mesh), with_samples_(count_with_samples(leaves)) {}
 
   void run() {
     std::vector<ValueId> updated, reported;
@@ -40,8 +40,8 @@ class Separator {
   // The coordinates that train apart and get samples, which are the first: the leaves behind the
   // last sample of a ragged batch are others'.
   int count_with_samples(int64_t leaves) const {
-    const std::vector<int64_t> first = deal_leaves(leaves, spread_);
-    const int ranks = spread_.size_of(spread_.apart), inner = spread_.gradient_ranks();
+    const std::vector<int64_t> first = deal_leaves(leaves, mesh_);
+    const int ranks = mesh_.size_of(mesh_.apart), inner = mesh_.gradient_ranks();
     const int64_t batch = p_.batch_size(), rows = (batch + leaves - 1) / leaves;
     int n = ranks;
     while (n > 1 && first[static_cast<size_t>((n - 1) * inner)] * rows >= batch) --n;
@@ -50,11 +50,11 @@ class Separator {
 
   // On a coordinate without samples, whose means are of nothing: `otherwise`.
   ValueId unless_empty(ValueId v, Operand otherwise) {
-    if (with_samples_ == spread_.size_of(spread_.apart)) return v;
+    if (with_samples_ == mesh_.size_of(mesh_.apart)) return v;
     if (has_samples_ == kNone) {
-      const int64_t ranks = spread_.size_of(spread_.apart);
-      const ValueId me = p_.add1(
-          "coordinate", {}, {{"axis", spread_.apart}, {"ranks", ranks}, {"apart", int64_t{1}}});
+      const int64_t ranks = mesh_.size_of(mesh_.apart);
+      const ValueId me = p_.add1("coordinate", {},
+                                 {{"axis", mesh_.apart}, {"ranks", ranks}, {"apart", int64_t{1}}});
       has_samples_ = p_.pointwise(ORR_FN_LT, {me, Operand::number(with_samples_)});
     }
     return p_.pointwise(ORR_FN_SELECT, {has_samples_, v, otherwise});
@@ -104,7 +104,7 @@ class Separator {
       for (ValueId v : op.out) own_[v] = v;
     }
     for (ValueId& v : op.in) v = own(v);
-    if (sum) op.attrs["among"] = spread_.gradient_axis();
+    if (sum) op.attrs["among"] = mesh_.gradient_axis();
     p_.append(std::move(op));
   }
 
@@ -120,18 +120,18 @@ class Separator {
     if (own(v) != v || !own_.count(v)) return v;
     p_.set_site(p_.value(v).site);
     const ValueId sum = p_.add1("all_reduce", {unless_empty(v, Operand::number(0))},
-                                {{"axis", spread_.apart}, {"cause", cause()}});
+                                {{"axis", mesh_.apart}, {"origin", origin()}});
     return p_.pointwise(ORR_FN_MUL, {sum, Operand::number(1.0 / with_samples_)});
   }
 
-  std::string cause() const {
-    for (const Axis& axis : spread_.axes)
-      if (has_axis(spread_.apart, axis.name)) return axis.strategy;
+  std::string origin() const {
+    for (const Axis& axis : mesh_.axes)
+      if (has_axis(mesh_.apart, axis.name)) return axis.strategy;
     return "";
   }
 
   Program& p_;
-  const Spread& spread_;
+  const Mesh& mesh_;
   int with_samples_;
   ValueId has_samples_ = kNone;
   std::vector<Op> from_;
@@ -141,9 +141,7 @@ class Separator {
 
 }  // namespace
 
-void sum_apart(Program& p, const Spread& spread, int64_t leaves) {
-  Separator(p, spread, leaves).run();
-}
+void sum_apart(Program& p, const Mesh& mesh, int64_t leaves) { Separator(p, mesh, leaves).run(); }
 
 static ValueId one_value(Program& p, ValueId v) {
   const State& s = *p.value(v).state;

@@ -10,9 +10,9 @@
 namespace orrery {
 namespace {
 
-std::string dealer(const Spread& spread) {
-  for (const Axis& axis : spread.axes)
-    if (has_axis(spread.batch_axis, axis.name)) return axis.strategy;
+std::string dealer(const Mesh& mesh) {
+  for (const Axis& axis : mesh.axes)
+    if (has_axis(mesh.batch_axis, axis.name)) return axis.strategy;
   return "";
 }
 
@@ -68,12 +68,12 @@ ValueId add_batch_gather(Program& p, const DealtSamples& samples, ValueId x, con
   const int64_t width = whole.elements() / samples.batch, n = samples.here() * width;
   std::vector<ValueId> own;  // empty where all rows fill up
   if (n) own = {add_part(p, add_reshape(p, x, {p.type(x).elements()}), 0, n)};
-  const std::string& axis = samples.spread.batch_axis;
-  if (samples.spread.size_of(axis) == 1) return add_reshape(p, own[0], whole.dims);
+  const std::string& axis = samples.mesh.batch_axis;
+  if (samples.mesh.size_of(axis) == 1) return add_reshape(p, own[0], whole.dims);
   Dims counts;
   for (size_t r = 0; r + 1 < samples.first_leaf.size(); ++r)
     counts.push_back(samples.in_leaves(samples.first_leaf[r], samples.first_leaf[r + 1]) * width);
-  const Attrs attrs = {{"axis", axis}, {"counts", counts}, {"cause", dealer(samples.spread)}};
+  const Attrs attrs = {{"axis", axis}, {"counts", counts}, {"origin", dealer(samples.mesh)}};
   const ValueId rows = append_op(p, "all_gather", attrs, own, {whole.dtype, {whole.elements()}});
   return add_reshape(p, rows, whole.dims);
 }

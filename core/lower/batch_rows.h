@@ -15,7 +15,7 @@ struct DealtSamples {
   int64_t batch;
   const Leaves& leaves;
   const std::vector<int64_t>& first_leaf;  // by coordinate on the batch axis, and behind the last
-  const Spread& spread;
+  const Mesh& mesh;
 
   int64_t in_leaves(int64_t first, int64_t last) const;
   int64_t here() const { return in_leaves(leaves.first, leaves.last); }

@@ -25,7 +25,7 @@ int64_t aligned(int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 class Filler {
  public:
   Filler(RankPlan& plan, const std::vector<int64_t>& dealt)
-      : plan_(plan), spread_(plan.spread), leaves_(plan.local.leaves), dealt_(dealt) {}
+      : plan_(plan), mesh_(plan.mesh), leaves_(plan.local.leaves), dealt_(dealt) {}
 
   void run() {
     collect();
@@ -51,11 +51,11 @@ class Filler {
     return {t.axis, "", v.type.dtype, plan_.segments[maker], stage, t.unit, t.use, t.early};
   }
 
-  int ranks(const std::string& axis) const { return spread_.size_of(axis); }
+  int ranks(const std::string& axis) const { return mesh_.size_of(axis); }
 
   // Leaves of the ranks that complete a sum, by their coordinate on the axis.
   std::vector<int64_t> leaf_first(const Total& t) const {
-    return leaves_among(spread_, dealt_, t.axis, plan_.rank, t.gathered);
+    return leaves_among(mesh_, dealt_, t.axis, plan_.rank, t.gathered);
   }
 
   void collect() {
@@ -63,9 +63,9 @@ class Filler {
     for (const Total& t : plan_.local.totals) {
       const Value& v = plan_.local.program.value(t.whole);
       if (ranks(t.axis) == 1 && !leaves_.sliced) continue;
-      auto reduced = spread_.reduced.find(t.origin);
-      check_reduced(t, v, reduced == spread_.reduced.end() ? "" : reduced->second.axis);
-      int64_t limit = t.is_cut() || reduced == spread_.reduced.end() ? 0 : reduced->second.bucket;
+      auto reduced = mesh_.reduced.find(t.logical);
+      check_reduced(t, v, reduced == mesh_.reduced.end() ? "" : reduced->second.axis);
+      int64_t limit = t.is_cut() || reduced == mesh_.reduced.end() ? 0 : reduced->second.bucket;
       size_t& at = open.try_emplace(key_of(t), SIZE_MAX).first->second;
       if (at == SIZE_MAX || full(buckets_[at], limit)) {
         at = buckets_.size();
@@ -73,8 +73,8 @@ class Filler {
         if (t.is_cut()) buckets_[at].op = ORR_COLL_TREE_REDUCE_SCATTER;
       }
       Exchange& b = buckets_[at];
-      if (reduced != spread_.reduced.end()) b.cause = reduced->second.cause, b.where = v.site.line;
-      if (t.is_cut()) b.cause = t.cause;
+      if (reduced != mesh_.reduced.end()) b.origin = reduced->second.origin, b.where = v.site.line;
+      if (t.is_cut()) b.origin = t.origin;
       b.totals.push_back(t.whole);
       add_member(b, t);
     }
@@ -124,8 +124,8 @@ class Filler {
     b.op = ORR_COLL_TREE_ALL_REDUCE;
     if (ranks(t.axis) > 1) b.axis = t.axis;
     b.dtype = dtype, b.nodes = t.nodes, b.leaf_first = leaf_first(t);
-    for (const Axis& axis : spread_.axes)
-      if (has_axis(t.axis, axis.name) && b.cause.empty()) b.cause = axis.strategy;
+    for (const Axis& axis : mesh_.axes)
+      if (has_axis(t.axis, axis.name) && b.origin.empty()) b.origin = axis.strategy;
     return b;
   }
 
@@ -147,10 +147,10 @@ class Filler {
   int64_t room(const Total& t) {
     auto [known, fresh] = room_.try_emplace({t.axis, t.gathered}, 1);
     if (!fresh) return known->second;
-    const std::string others = without_axis(spread_.batch_axis, t.axis);
-    for (int g = 0; g < spread_.size_of(others); ++g) {
+    const std::string others = without_axis(mesh_.batch_axis, t.axis);
+    for (int g = 0; g < mesh_.size_of(others); ++g) {
       const auto first =
-          leaves_among(spread_, dealt_, t.axis, spread_.peer(others, g, plan_.rank), t.gathered);
+          leaves_among(mesh_, dealt_, t.axis, mesh_.peer(others, g, plan_.rank), t.gathered);
       for (size_t r = 0; r + 1 < first.size(); ++r)
         known->second =
             std::max<int64_t>(known->second, nodes(first[r], first[r + 1], first.back()));
@@ -173,7 +173,7 @@ class Filler {
     plan_.storages.push_back(s);
     int storage = static_cast<int>(plan_.storages.size()) - 1;
     b.send = b.recv = {storage, 0, Layout::contiguous({b.dtype, {b.count}})};
-    const int me = spread_.coordinate(b.axis, plan_.rank);
+    const int me = mesh_.coordinate(b.axis, plan_.rank);
     if (!b.begins.empty())
       b.recv.offset = static_cast<uint64_t>(b.begins[static_cast<size_t>(me)] * element);
     uint64_t pieces_at = lends(b) ? lend(b, storage) : 0;
@@ -210,9 +210,9 @@ class Filler {
     uint64_t pieces_at = b.recv.offset;
     Storage s;
     s.category = "gradient";
-    s.bytes = static_cast<uint64_t>(
-        b.counts[static_cast<size_t>(spread_.coordinate(b.axis, plan_.rank))] *
-        orr_dtype_bytes(b.dtype));
+    s.bytes =
+        static_cast<uint64_t>(b.counts[static_cast<size_t>(mesh_.coordinate(b.axis, plan_.rank))] *
+                              orr_dtype_bytes(b.dtype));
     plan_.storages.push_back(s);
     b.recv.storage = static_cast<int>(plan_.storages.size()) - 1, b.recv.offset = 0;
     return pieces_at;
@@ -275,7 +275,7 @@ class Filler {
   }
 
   RankPlan& plan_;
-  const Spread& spread_;
+  const Mesh& mesh_;
   const Leaves& leaves_;
   const std::vector<int64_t>& dealt_;
   std::vector<Exchange> buckets_;

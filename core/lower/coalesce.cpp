@@ -22,7 +22,7 @@ int64_t bytes_of(const Type& t) { return t.elements() * orr_dtype_bytes(t.dtype)
 bool can_join(const Program& p, const Op& op) {
   static const std::set<std::string> kinds = {"all_reduce", "all_gather", "reduce_scatter",
                                               "all_to_all", "permute",    "broadcast"};
-  static const std::set<std::string> plain = {"axis", "cause", "fn", "ranks", "root", "to"};
+  static const std::set<std::string> plain = {"axis", "origin", "fn", "ranks", "root", "to"};
   return op.phase == Phase::update && kinds.count(op.kind) && op.in.size() == 1 &&
          bytes_of(p.type(op.in[0])) < kTogether &&
          std::all_of(op.attrs.begin(), op.attrs.end(),

@@ -32,7 +32,7 @@ struct Reads {
 
 class Reader {
  public:
-  Reader(Program& p, const Spread& spread) : p_(p), spread_(spread), now_(p.values().size()) {
+  Reader(Program& p, const Mesh& mesh) : p_(p), mesh_(mesh), now_(p.values().size()) {
     std::iota(now_.begin(), now_.end(), 0);
     for (size_t v = 0; v < p.values().size(); ++v)
       if (is_sharded(p.values()[v])) reads_[static_cast<ValueId>(v)] = {};
@@ -61,13 +61,13 @@ class Reader {
 
  private:
   bool is_sharded(const Value& v) const {
-    const auto how = spread_.sharded.find(v.name);
-    return v.role == Role::param && how != spread_.sharded.end() && !v.type.dims.empty() &&
-           spread_.size_of(how->second.axis) > 1;
+    const auto how = mesh_.sharded.find(v.name);
+    return v.role == Role::param && how != mesh_.sharded.end() && !v.type.dims.empty() &&
+           mesh_.size_of(how->second.axis) > 1;
   }
 
   void read(const Op& op, ValueId param, Reads& reads) const {
-    if (!spread_.pipe_axis.empty()) reads.coordinates.insert(spread_.chunk_at[at(op.stage)]);
+    if (!mesh_.pipe_axis.empty()) reads.coordinates.insert(mesh_.chunk_at[at(op.stage)]);
     if (is_cast(op) && fits(*p_.value(param).state, reads, p_.type(op.out[0]).dtype))
       reads.casts.push_back(op.out[0]);
     else
@@ -101,7 +101,7 @@ class Reader {
     p_.set_site(s.site);
     const ValueId copy = p_.state_value(s.copy);
     p_.mutable_value(copy).varying = p_.value(param).varying;
-    if (spread_.sharded.at(s.name).what >= ORR_SHARD_PARAM)
+    if (mesh_.sharded.at(s.name).what >= ORR_SHARD_PARAM)
       p_.mutable_value(copy).tier = p_.value(param).tier;
     return copy;
   }
@@ -117,16 +117,16 @@ class Reader {
   }
 
   Program& p_;
-  const Spread& spread_;
+  const Mesh& mesh_;
   std::map<ValueId, Reads> reads_;
   std::vector<ValueId> now_;  // by value: what stands for it
 };
 
 }  // namespace
 
-void read_copies(Program& p, const Spread& spread) {
-  if (spread.sharded.empty()) return;
-  Reader(p, spread).run();
+void read_copies(Program& p, const Mesh& mesh) {
+  if (mesh.sharded.empty()) return;
+  Reader(p, mesh).run();
   update_copies(p);
 }
 

@@ -15,7 +15,7 @@ namespace orrery {
 // Has a step, or an evaluation, read copies in place of its sharded parameters. Throws Error if it
 // reads one otherwise of which earlier programs have kept a copy. For the logical program, once its
 // update is written.
-void read_copies(Program& p, const Spread& spread);
+void read_copies(Program& p, const Mesh& mesh);
 
 // Has a program that has copies among its states make those of the parameters that it updates.
 void update_copies(Program& p);

@@ -18,7 +18,7 @@ ValueId exchange(Program& p, const char* kind, ValueId x, Attrs attrs, const Mem
   Op op;
   op.kind = kind, op.attrs = std::move(attrs), op.in = {x}, op.phase = p.phase(),
   op.site = p.site();
-  op.attrs["axis"] = me.axis, op.attrs["cause"] = me.cause;
+  op.attrs["axis"] = me.axis, op.attrs["origin"] = me.origin;
   const bool sums = op.kind == "all_reduce" || op.kind == "reduce_scatter";
   if (me.tree && sums && attr_text(op.attrs, "fn", "sum") == "sum") op.attrs["tree"] = int64_t{1};
   const Type type = op_def(kind).infer(args_of(p, op)).at(0);
@@ -95,7 +95,7 @@ ValueId gather_uneven(Program& p, ValueId x, const Dims& dims, const Cut& cut, c
                    (Type{ORR_F32, dims}.elements() / dims[dim]));
   const Pieces pieces{{transpose_to(p, x, dim, 0)}, cuts};
   const ValueId all =
-      gather_together(p, {pieces}, p.type(x).dtype, {me.axis, me.cause, me.rank})[0];
+      gather_together(p, {pieces}, p.type(x).dtype, {me.axis, me.origin, me.rank})[0];
   return transpose_to(p, build::reshape(p, all, turned), 0, dim);
 }
 

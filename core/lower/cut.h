@@ -32,7 +32,7 @@ struct Cut {
 // One rank's place on the axis.
 struct Member {
   int rank = 0, ranks = 1;
-  std::string axis, cause;
+  std::string axis, origin;
   bool tree = false;  // sums over the axis are trees over the ranks, else in rank order
 
   // The indices [begin, end) of a segment of n that the rank holds.

@@ -28,7 +28,7 @@ void leave_out_keys(Program& p);
 class CutPass {
  public:
   // `asked`: of placing.values, by their ids in `from`.
-  CutPass(const Program& from, const Spread& spread, const Placing& placing,
+  CutPass(const Program& from, const Mesh& mesh, const Placing& placing,
           std::map<ValueId, PartsAsked> asked, int rank);
   CutProgram run();
 
@@ -120,7 +120,7 @@ class CutPass {
   bool alone_ = false;  // ops run on one rank and not on others
 
   const Program& from_;
-  const Spread& spread_;
+  const Mesh& mesh_;
   const Placing& ask_;
   const std::map<ValueId, PartsAsked> asked_;
   Member me_;

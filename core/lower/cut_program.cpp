@@ -12,15 +12,15 @@
 
 namespace orrery {
 
-CutPass::CutPass(const Program& from, const Spread& spread, const Placing& placing,
+CutPass::CutPass(const Program& from, const Mesh& mesh, const Placing& placing,
                  std::map<ValueId, PartsAsked> asked, int rank)
     : from_(from),
-      spread_(spread),
+      mesh_(mesh),
       ask_(placing),
       asked_(std::move(asked)),
-      me_{spread.coordinate(placing.axis, rank), spread.size_of(placing.axis), placing.axis,
-          placing.cause, placing.chunks > 0},
-      deals_(has_axis(spread.batch_axis, placing.axis)),
+      me_{mesh.coordinate(placing.axis, rank), mesh.size_of(placing.axis), placing.axis,
+          placing.origin, placing.chunks > 0},
+      deals_(has_axis(mesh.batch_axis, placing.axis)),
       parts_(std::max(me_.ranks, placing.chunks)),
       chunks_(parts_ / me_.ranks),
       to_(out_.program),
@@ -303,22 +303,22 @@ std::map<ValueId, PartsAsked> asked_here(const Program& logical, const std::vect
 
 }  // namespace
 
-CutProgram cut_program(const Program& logical, const Spread& spread, int rank) {
+CutProgram cut_program(const Program& logical, const Mesh& mesh, int rank) {
   CutProgram done;
   done.here.resize(logical.values().size());
   std::iota(done.here.begin(), done.here.end(), 0);
   const Program* from = &logical;
   const std::vector<bool> needed = live_ops(logical);
-  for (const Placing& placing : spread.placed) {
-    if (spread.size_of(placing.axis) == 1 && placing.chunks <= 1) continue;
+  for (const Placing& placing : mesh.placed) {
+    if (mesh.size_of(placing.axis) == 1 && placing.chunks <= 1) continue;
     auto asked = asked_here(logical, needed, placing, done);
-    CutProgram next = CutPass(*from, spread, placing, std::move(asked), rank).run();
+    CutProgram next = CutPass(*from, mesh, placing, std::move(asked), rank).run();
     for (ValueId& v : done.here)
       if (v != kNone) v = next.here[static_cast<size_t>(v)];
     done.program = std::move(next.program), from = &done.program;
     done.segments.merge(next.segments);
     for (const std::string& remark : next.remarks)
-      done.remarks.push_back(placing.cause + ": " + remark);
+      done.remarks.push_back(placing.origin + ": " + remark);
   }
   if (from == &logical) done.program = logical;
   leave_out_keys(done.program);
@@ -338,12 +338,12 @@ std::vector<std::string> exchanges_of(const Program& p) {
 
 }  // namespace
 
-void check_exchanges(const Program& logical, const Spread& spread) {
-  const std::string axis = spread.placed_axis();
-  const auto each = in_parallel<std::vector<std::string>>(
-      static_cast<size_t>(spread.size_of(axis)), [&](size_t c) {
-        const int rank = spread.peer(axis, static_cast<int>(c), 0);
-        return exchanges_of(cut_program(logical, spread, rank).program);
+void check_exchanges(const Program& logical, const Mesh& mesh) {
+  const std::string axis = mesh.placed_axis();
+  const auto each =
+      in_parallel<std::vector<std::string>>(static_cast<size_t>(mesh.size_of(axis)), [&](size_t c) {
+        const int rank = mesh.peer(axis, static_cast<int>(c), 0);
+        return exchanges_of(cut_program(logical, mesh, rank).program);
       });
   for (size_t c = 1; c < each.size(); ++c) {
     const auto [a, b] =

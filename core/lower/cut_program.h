@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One rank's share of a program some of whose values are cut over mesh axes (Spread::placed). The
+// One rank's share of a program some of whose values are cut over mesh axes (Mesh::placed). The
 // layouts asked for are propagated through forward, backward and update by the ops' factor maps;
 // where a value is read in another layout than it has, an exchange moves it. One axis after the
 // other, each on what the ones before have made.
@@ -24,11 +24,11 @@ struct CutProgram {
 };
 
 // Throws Error with the Lua line of the op, or of the strategy, where what is cut does not divide.
-CutProgram cut_program(const Program& logical, const Spread& spread, int rank);
+CutProgram cut_program(const Program& logical, const Mesh& mesh, int rank);
 
 // Throws Error if ranks would post other exchanges than others, in kind or order. The axes are
 // passed over one after the other, on each rank for itself, and what one rank's share looks like
 // decides which way is the cheapest: so it is checked.
-void check_exchanges(const Program& logical, const Spread& spread);
+void check_exchanges(const Program& logical, const Mesh& mesh);
 
 }  // namespace orrery

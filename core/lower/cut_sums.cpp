@@ -14,7 +14,9 @@
 
 namespace orrery {
 
-Member CutPass::chunk(int i) const { return {me_.rank * chunks_ + i, parts_, me_.axis, me_.cause}; }
+Member CutPass::chunk(int i) const {
+  return {me_.rank * chunks_ + i, parts_, me_.axis, me_.origin};
+}
 
 void CutPass::become_sum(ValueId v, std::vector<ValueId> summands) {
   summands_[v] = std::move(summands), at_[static_cast<size_t>(v)] = Cut::summand();

@@ -32,7 +32,7 @@ int dim_of(const std::vector<int>& factors, int factor) {
 
 double CutPass::bytes(ValueId v) const {
   const Value& value = from_.value(v);
-  double share = value.batch == Batch::sharded ? spread_.batch_ranks() : 1;
+  double share = value.batch == Batch::sharded ? mesh_.batch_ranks() : 1;
   return static_cast<double>(value.type.bytes()) / share;
 }
 

@@ -17,16 +17,16 @@ namespace orrery {
 namespace {
 
 // A step that is cut over one axis only, and whole.
-void check_nothing_together(const Spread& spread) {
-  const bool together = spread.axes.size() > 1 || spread.sliced || !spread.sharded.empty() ||
-                        !spread.reduced.empty() || !spread.exchanges.empty() ||
-                        !spread.periodic.empty() || !spread.apart.empty() || !spread.placed.empty();
-  const Driving& d = spread.driving;
+void check_nothing_together(const Mesh& mesh) {
+  const bool together = mesh.axes.size() > 1 || mesh.sliced || !mesh.sharded.empty() ||
+                        !mesh.reduced.empty() || !mesh.exchanges.empty() ||
+                        !mesh.periodic.empty() || !mesh.apart.empty() || !mesh.placed.empty();
+  const Driving& d = mesh.driving;
   if (together)
     fail(ORR_INVALID,
          "{}: strategy.{} without a common step deals whole leaves to all ranks in one call: leave "
          "out the strategies that cut a step or sum over ranks, or {}",
-         d.line, d.cause, d.remedy());
+         d.line, d.origin, d.remedy());
 }
 
 // States that the step was traced with and does not read any more are not its own.
@@ -49,18 +49,18 @@ void forget_unread(Program& p) {
 
 }  // namespace
 
-void write_driven(Program& step, Spread& spread, int64_t leaves,
+void write_driven(Program& step, Mesh& mesh, int64_t leaves,
                   const std::map<std::string, ValueId>& gradients) {
-  check_nothing_together(spread);
-  for (auto& [name, gradient] : gradients) spread.driving.gradients[name] = step.now(gradient);
+  check_nothing_together(mesh);
+  for (auto& [name, gradient] : gradients) mesh.driving.gradients[name] = step.now(gradient);
   const Site site = step.site();
   step.set_phase(Phase::update);
-  spread.driving.write(step, deal_leaves(leaves, spread));
-  spread.driving.write = nullptr;
+  mesh.driving.write(step, deal_leaves(leaves, mesh));
+  mesh.driving.write = nullptr;
   step.set_phase(Phase::forward);
   step.set_site(site);
   forget_unread(step);
-  spread.alone = true;
+  mesh.alone = true;
 }
 
 std::string Driving::remedy() const { return driver->remedy ? driver->remedy : "leave it out"; }
@@ -72,16 +72,16 @@ orr_status* drive(orr_program* e, const orr_driver* given) {
     orr_driver all{};
     std::memcpy(&all, given, std::min<size_t>(given->size, sizeof all));
     const auto driver = kept(all);
-    Driving& d = e->spread->driving;
+    Driving& d = e->mesh->driving;
     if (e->forward) fail(ORR_INVALID, "there is a step to drive after differentiation only");
-    if (d.on()) fail(ORR_INVALID, "the ranks are driven by strategy.{} already", d.cause);
+    if (d.on()) fail(ORR_INVALID, "the ranks are driven by strategy.{} already", d.origin);
     if (!all.write || !all.open || !all.step || !all.settle || !all.stop || !all.predicted)
       fail(ORR_INVALID, "a driver has all of write, open, step, settle, stop and predicted");
-    d.cause = e->strategy, d.line = e->use->line, d.driver = driver;
-    d.write = [driver, use = *e->use, spread = e->spread, states = e->states](
+    d.origin = e->strategy, d.line = e->use->line, d.driver = driver;
+    d.write = [driver, use = *e->use, mesh = e->mesh, states = e->states](
                   Program& step, const std::vector<int64_t>& leaf_first) {
       std::deque<orr_program> others;
-      orr_program now{&step, spread, use.name, &use, states};
+      orr_program now{&step, mesh, use.name, &use, states};
       now.others = &others;
       const Inside inside({kept_text("strategy '" + use.name + "'"), "write"});
       check(caught([&] {
@@ -98,15 +98,15 @@ orr_status* drive(orr_program* e, const orr_driver* given) {
 orr_status* program(orr_program* e, const char* name, int32_t rank, orr_program** out) {
   return guarded([&] {
     if (!e->others) fail(ORR_INVALID, "programs beside a step are written by drivers");
-    if (rank < 0 || rank >= e->spread->world)
-      fail(ORR_INVALID, "program '{}' is of rank {}, of {}", name, rank, e->spread->world);
-    std::vector<Beside>& programs = e->spread->driving.programs;
+    if (rank < 0 || rank >= e->mesh->world)
+      fail(ORR_INVALID, "program '{}' is of rank {}, of {}", name, rank, e->mesh->world);
+    std::vector<Beside>& programs = e->mesh->driving.programs;
     for (const Beside& other : programs)
       if (other.name == name) fail(ORR_INVALID, "there is a program '{}' already", name);
     programs.push_back({name, rank, std::make_shared<Program>()});
     Program& made = *programs.back().program;
     made.set_phase(Phase::update);
-    *out = &e->others->emplace_back(orr_program{&made, e->spread, e->strategy, e->use, e->states});
+    *out = &e->others->emplace_back(orr_program{&made, e->mesh, e->strategy, e->use, e->states});
     (*out)->others = e->others;
   });
 }
@@ -129,7 +129,7 @@ orr_status* copy_part(orr_program* e, const orr_part* how, int32_t* out) {
 
 int32_t gradient(orr_program* e, int32_t parameter) {
   if (parameter < 0 || static_cast<size_t>(parameter) >= e->program->values().size()) return kNone;
-  const auto& all = e->spread->driving.gradients;
+  const auto& all = e->mesh->driving.gradients;
   auto found = all.find(e->program->value(parameter).name);
   return found == all.end() ? kNone : found->second;
 }

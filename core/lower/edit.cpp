@@ -38,15 +38,15 @@ orr_status* each(orr_program* e, uint32_t roles, void* arg,
 
 int32_t ranks_left(orr_program* e) {
   int taken = 1;
-  for (const Axis& axis : e->spread->axes) taken *= axis.size;
-  return e->spread->world / taken;
+  for (const Axis& axis : e->mesh->axes) taken *= axis.size;
+  return e->mesh->world / taken;
 }
 
-void check_new(const Spread& spread, const std::string& name) {
-  for (const Axis& known : spread.axes)
+void check_new(const Mesh& mesh, const std::string& name) {
+  for (const Axis& known : mesh.axes)
     if (known.name == name)
       fail(ORR_INVALID, "axis '{}' exists already, made by {}", name, known.strategy);
-  for (const Halves& known : spread.halves)
+  for (const SplitAxis& known : mesh.split_axes)
     if (known.outer == name || known.inner == name)
       fail(ORR_INVALID, "axis '{}' exists already, as a half of axis '{}'", name, known.axis);
   if (name == build::kBatch)
@@ -61,10 +61,10 @@ orr_status* axis(orr_program* e, const char* name, int32_t size) {
     if (size == 0) size = left;
     if (size < 1 || left % size)
       fail(ORR_INVALID, "axis '{}' of size {} does not fit: {} of {} ranks are left", name, size,
-           left, e->spread->world);
-    check_new(*e->spread, name);
-    e->spread->axes.push_back({name, size, e->strategy});
-    e->program->set_axes(mesh_of(*e->spread));
+           left, e->mesh->world);
+    check_new(*e->mesh, name);
+    e->mesh->axes.push_back({name, size, e->strategy});
+    e->program->set_axes(axes_of(*e->mesh));
   });
 }
 
@@ -99,14 +99,14 @@ orr_status* reduce(orr_program* e, int32_t value, const char* axis_name, int64_t
     edit::find_axis(e, axis_name);
     const Value& v = e->program->value(value);
     if (v.batch != Batch::partial) fail(ORR_INVALID, "'{}' is not a sum over the batch", v.name);
-    Reduction& known = e->spread->reduced[value];
-    if (has_axis(axis_name, known.axis)) known.bucket = bucket, known.cause = e->strategy;
+    Reduction& known = e->mesh->reduced[value];
+    if (has_axis(axis_name, known.axis)) known.bucket = bucket, known.origin = e->strategy;
     known.axis = with_axis(known.axis, axis_name);
   });
 }
 
 orr_status* diag(orr_program* e, const char* message) {
-  e->spread->remarks.push_back(e->strategy + ": " + message);
+  e->mesh->remarks.push_back(e->strategy + ": " + message);
   return nullptr;
 }
 
@@ -127,9 +127,9 @@ orr_status* life(orr_program* e, int32_t value, const char*, int32_t life) {
 orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_t* where,
                   const char* const* modules) {
   return guarded([&] {
-    if (!e->spread->pipe_axis.empty())
+    if (!e->mesh->pipe_axis.empty())
       fail(ORR_INVALID, "the model is already dealt to stages by {}",
-           edit::find_axis(e, e->spread->pipe_axis.c_str()).strategy);
+           edit::find_axis(e, e->mesh->pipe_axis.c_str()).strategy);
     int ranks = edit::find_axis(e, axis_name).size;
     std::vector<std::string> patterns;
     for (int32_t c = 0; c < n; ++c) {
@@ -138,12 +138,12 @@ orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_
              where[c], axis_name, ranks);
       if (modules) patterns.push_back(modules[c]);
     }
-    e->spread->pipe_axis = axis_name, e->spread->sliced = true;
-    e->spread->slicer = e->strategy;
-    e->spread->chunk_at.assign(where, where + n);
-    e->spread->scheduler = e->strategy;
-    e->spread->make_timetable =
-        [use = *e->use, at = e->spread->chunk_at,
+    e->mesh->pipe_axis = axis_name, e->mesh->sliced = true;
+    e->mesh->slicer = e->strategy;
+    e->mesh->chunk_at.assign(where, where + n);
+    e->mesh->scheduler = e->strategy;
+    e->mesh->make_timetable =
+        [use = *e->use, at = e->mesh->chunk_at,
          known = std::make_shared<std::map<int, std::shared_ptr<const Timetable>>>()](int leaves) {
           if (auto found = known->find(leaves); found != known->end()) return found->second;
           return known
@@ -155,22 +155,22 @@ orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_
 }
 
 orr_status* loop(orr_program* e) {
-  e->spread->sliced = true, e->spread->slicer = e->strategy;
+  e->mesh->sliced = true, e->mesh->slicer = e->strategy;
   return nullptr;
 }
 
 // What a strategy calls an axis; build::kBatch: all that gradients are summed over, as one.
 std::string axis_named(const orr_program* e, const char* name) {
   if (std::string_view(name) != build::kBatch) return name;
-  std::string axis = e->spread->gradient_axis();
-  for (const GradientHook& hook : e->spread->exchanges) axis = without_axis(axis, hook.axis);
+  std::string axis = e->mesh->gradient_axis();
+  for (const GradientHook& hook : e->mesh->exchanges) axis = without_axis(axis, hook.axis);
   return axis;
 }
 
 int32_t axis_size(orr_program* e, const char* name) {
   const std::string axis = axis_named(e, name);
-  if (axis != name) return axis.empty() ? 0 : e->spread->size_of(axis);
-  for (const Axis& known : e->spread->axes)
+  if (axis != name) return axis.empty() ? 0 : e->mesh->size_of(axis);
+  for (const Axis& known : e->mesh->axes)
     if (known.name == name) return known.size;
   return 0;
 }
@@ -185,27 +185,27 @@ orr_status* halve(orr_program* e, const char* name, const char* outer, const cha
     if (inner_size < 1 || size % inner_size)
       fail(ORR_INVALID, "groups of {} do not divide the {} ranks of axis '{}'", inner_size, size,
            axis);
-    for (const char* half : {outer, inner}) check_new(*e->spread, half);
-    e->spread->halves.push_back({axis, outer, inner, inner_size});
+    for (const char* half : {outer, inner}) check_new(*e->mesh, half);
+    e->mesh->split_axes.push_back({axis, outer, inner, inner_size});
   });
 }
 
 orr_status* idle(orr_program* e, const char* name, int32_t n) {
   return guarded([&] {
-    if (e->spread->batch_axis != name) fail(ORR_INVALID, "axis '{}' does not deal the batch", name);
+    if (e->mesh->batch_axis != name) fail(ORR_INVALID, "axis '{}' does not deal the batch", name);
     if (int ranks = edit::find_axis(e, name).size; n < 0 || n >= ranks)
       fail(ORR_INVALID, "{} of the {} ranks of axis '{}' without leaves: give from 0 to {}", n,
            ranks, name, ranks - 1);
-    e->spread->idle = n, e->spread->idler = e->strategy;
+    e->mesh->dedicated = n, e->mesh->dedicated_by = e->strategy;
   });
 }
 
 orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
   return guarded([&] {
     const Value& v = e->program->value(value);
-    const Spread& s = *e->spread;
+    const Mesh& s = *e->mesh;
     const std::string axis = axis_named(e, how->axis);
-    bool half = std::any_of(s.halves.begin(), s.halves.end(), [&](const Halves& h) {
+    bool half = std::any_of(s.split_axes.begin(), s.split_axes.end(), [&](const SplitAxis& h) {
       return has_axis(s.batch_axis, h.axis) && h.inner == axis;
     });
     if (v.role != Role::param) fail(ORR_INVALID, "'{}' is no parameter", v.name);
@@ -218,11 +218,11 @@ orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
       fail(ORR_INVALID, "'{}' is given to owner {} of the {} on axis '{}'", v.name, how->owner,
            s.size_of(axis), axis);
     if (auto known = s.sharded.find(v.name); known != s.sharded.end())
-      fail(ORR_INVALID, "'{}' is sharded already, by {}", v.name, known->second.cause);
+      fail(ORR_INVALID, "'{}' is sharded already, by {}", v.name, known->second.origin);
     const int64_t ahead = how->size > offsetof(orr_shard, ahead) ? how->ahead : 1;
     if (ahead < 0) fail(ORR_INVALID, "{} units ahead: give 0 or more", ahead);
-    e->spread->sharded[v.name] = {axis,      e->strategy,    how->unit, how->owner,
-                                  how->what, how->keep != 0, ahead};
+    e->mesh->sharded[v.name] = {axis,      e->strategy,    how->unit, how->owner,
+                                how->what, how->keep != 0, ahead};
   });
 }
 
@@ -240,7 +240,7 @@ orr_status* has_left(orr_program* e, Given...) {
 
 orr_status* offload(orr_program* e, int32_t value, int32_t tier, const char* directory) {
   return guarded([&] {
-    Offload& asked = e->spread->offload;
+    Offload& asked = e->mesh->offload;
     if (tier != ORR_TIER_HOST && tier != ORR_TIER_DISK)
       fail(ORR_INVALID, "nothing can be kept in tier {}", tier);
     if (asked.used && asked.directory != directory)

@@ -45,14 +45,14 @@ Asked apply_forward(Program& p, const std::vector<StrategyUse>& stack, StrategyS
 // line of the strategy at fault. REQUIRES: `states` and `spread` stay where they are until the step
 // is complete.
 void apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world,
-                      StrategyStates& states, Spread& spread, bool training = true);
+                      StrategyStates& states, Mesh& mesh, bool training = true);
 // Once the update is there: carries out what strategies have asked of the whole step, and lets
 // those that work by a clock of their own, or drive the ranks, write their programs. The hooks are
 // gone then.
-void complete_step(Program& p, Spread& spread, int64_t leaves, bool training,
+void complete_step(Program& p, Mesh& mesh, int64_t leaves, bool training,
                    const Measured& measured = {});
 // Whether a strategy decides over the whole step, and needs the norm of all gradients.
-bool decides_over_step(const Spread& spread);
+bool decides_over_step(const Mesh& mesh);
 
 // The cells of every coordinate of a pipeline that holds chunk c at chunk_at[c], as the strategy,
 // or the script in its place, orders `leaves` leaves.

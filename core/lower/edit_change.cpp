@@ -37,10 +37,10 @@ void check_dtype(int32_t dtype) {
 void be_gradient(orr_program* e, ValueId before, ValueId now) {
   Value &old = e->program->mutable_value(before), &made = e->program->mutable_value(now);
   std::swap(old.role, made.role), std::swap(old.name, made.name);
-  auto reduced = e->spread->reduced.extract(before);
+  auto reduced = e->mesh->reduced.extract(before);
   if (reduced.empty()) return;
   reduced.key() = now;
-  e->spread->reduced.insert(std::move(reduced));
+  e->mesh->reduced.insert(std::move(reduced));
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ Op op_of(orr_program* e, const orr_op_desc& desc) {
   }
   for (int32_t i = 0; i < desc.n_attrs; ++i) op.attrs[desc.attrs[i].name] = attr_of(desc.attrs[i]);
   if (is_exchange(op.kind)) {
-    op.attrs["cause"] = e->strategy;
+    op.attrs["origin"] = e->strategy;
     e->program->axis_size(attr_text(op.attrs, "axis", ""));
   }
   if (!desc.expr) return op;
@@ -167,17 +167,17 @@ orr_status* exchange(orr_program* e, const char* axis, const orr_gradient_hook* 
   return guarded([&] {
     const auto mine = kept(*hook);
     if (e->forward) fail(ORR_INVALID, "gradients are there after differentiation only");
-    if (!has_axis(e->spread->batch_axis, axis) || !*axis)
+    if (!has_axis(e->mesh->batch_axis, axis) || !*axis)
       fail(ORR_INVALID, "axis '{}' does not deal the batch: nothing is summed over it", axis);
-    for (const GradientHook& other : e->spread->exchanges)
+    for (const GradientHook& other : e->mesh->exchanges)
       if (has_axis(other.axis, axis))
         fail(ORR_INVALID, "gradients are exchanged over axis '{}' by strategy.{} already", axis,
-             other.cause);
-    e->spread->exchanges.push_back(
+             other.origin);
+    e->mesh->exchanges.push_back(
         {axis, e->strategy, e->use->line,
-         [kept = mine, use = *e->use, spread = e->spread, states = e->states](
+         [kept = mine, use = *e->use, mesh = e->mesh, states = e->states](
              Program& p, const std::shared_ptr<State>& param, ValueId gradient) {
-           orr_program now{&p, spread, use.name, &use, states};
+           orr_program now{&p, mesh, use.name, &use, states};
            int32_t out = kNone;
            check(kept->exchange(kept->arg, &now, &edit_table, p.state_value(param), gradient, &out),
                  "strategy." + use.name + ": exchange");
@@ -190,12 +190,12 @@ orr_status* exchange(orr_program* e, const char* axis, const orr_gradient_hook* 
 
 orr_status* independent(orr_program* e, const char* axis) {
   return guarded([&] {
-    if (!has_axis(e->spread->batch_axis, axis) || !*axis)
+    if (!has_axis(e->mesh->batch_axis, axis) || !*axis)
       fail(ORR_INVALID, "axis '{}' does not deal the batch: its ranks have no parts of their own",
            axis);
-    Spread& spread = *e->spread;
-    spread.apart = with_axis(spread.apart, axis);
-    spread.batch_axis = with_axis(spread.apart, spread.batch_axis);
+    Mesh& mesh = *e->mesh;
+    mesh.apart = with_axis(mesh.apart, axis);
+    mesh.batch_axis = with_axis(mesh.apart, mesh.batch_axis);
   });
 }
 
@@ -212,7 +212,7 @@ orr_status* average(orr_program* e, const char* axis, int32_t every, int32_t sta
           p.update(state, build::all_reduce(p, state, axis, "mean"));
         }
     };
-    e->spread->periodic.push_back({e->strategy, e->use->line, every, write});
+    e->mesh->periodic.push_back({e->strategy, e->use->line, every, write});
   });
 }
 
@@ -222,15 +222,14 @@ orr_status* every(orr_program* e, int32_t every, int32_t rounds, const orr_progr
     if (every < 1) fail(ORR_INVALID, "every {} steps: give at least 1", every);
     if (rounds < 1) fail(ORR_INVALID, "{} rounds: give at least 1", rounds);
     if (e->forward) fail(ORR_INVALID, "programs are written after differentiation only");
-    e->spread->periodic.push_back({e->strategy, e->use->line, every,
-                                   [kept = mine, use = *e->use, spread = e->spread,
-                                    states = e->states](Program& p, int round) {
-                                     orr_program now{&p, spread, use.name, &use, states};
-                                     check(kept->write(kept->arg, &now, &edit_table, round),
-                                           "strategy." + use.name);
-                                     settle(now);
-                                   },
-                                   rounds});
+    e->mesh->periodic.push_back(
+        {e->strategy, e->use->line, every,
+         [kept = mine, use = *e->use, mesh = e->mesh, states = e->states](Program& p, int round) {
+           orr_program now{&p, mesh, use.name, &use, states};
+           check(kept->write(kept->arg, &now, &edit_table, round), "strategy." + use.name);
+           settle(now);
+         },
+         rounds});
   });
 }
 

@@ -10,17 +10,17 @@
 namespace orrery::edit {
 namespace {
 
-const Placing* find_placing(const Spread& spread, const std::string& axis_name) {
-  for (const Placing& placing : spread.placed)
+const Placing* find_placing(const Mesh& mesh, const std::string& axis_name) {
+  for (const Placing& placing : mesh.placed)
     if (placing.axis == axis_name) return &placing;
   return nullptr;
 }
 
 // Ranks that exchange samples get consecutive microbatches: their axis is the innermost of those
 // that deal the batch.
-void order_batch_axes(Spread& spread) {
-  const std::string inner = spread.gathered_axis();
-  spread.batch_axis = with_axis(without_axis(spread.batch_axis, inner), inner);
+void order_batch_axes(Mesh& mesh) {
+  const std::string inner = mesh.gathered_axis();
+  mesh.batch_axis = with_axis(without_axis(mesh.batch_axis, inner), inner);
   if (factors_of(inner).size() > 1)
     fail(ORR_UNIMPLEMENTED,
          "values are cut over the axes '{}', which both deal the batch: cut them over one of them",
@@ -36,19 +36,18 @@ bool shares_samples(const orr_program* e, const Placing& on) {
 }
 
 void deal_batch(orr_program* e, const Value& v, const std::string& axis_name) {
-  if (const Placing* known = find_placing(*e->spread, axis_name);
-      known && shares_samples(e, *known))
+  if (const Placing* known = find_placing(*e->mesh, axis_name); known && shares_samples(e, *known))
     fail(ORR_INVALID,
          "the ranks of axis '{}' share the work on every sample, as strategy.{} asked: it cannot "
          "deal the batch field '{}' as well",
-         axis_name, known->cause, v.name);
-  if (std::string& dealt = e->spread->batch_axis; !has_axis(dealt, axis_name))
+         axis_name, known->origin, v.name);
+  if (std::string& dealt = e->mesh->batch_axis; !has_axis(dealt, axis_name))
     dealt = with_axis(dealt, axis_name);
-  order_batch_axes(*e->spread);
+  order_batch_axes(*e->mesh);
 }
 
-void check_shared(const Spread& spread, const std::string& axis_name) {
-  if (has_axis(spread.batch_axis, axis_name))
+void check_shared(const Mesh& mesh, const std::string& axis_name) {
+  if (has_axis(mesh.batch_axis, axis_name))
     fail(ORR_INVALID,
          "axis '{}' deals the batch: only the first dim of batch fields can be cut over it; "
          "make another axis, whose ranks share the work on every sample",
@@ -56,12 +55,12 @@ void check_shared(const Spread& spread, const std::string& axis_name) {
 }
 
 Placing& placing_on(orr_program* e, const std::string& axis_name) {
-  Spread& spread = *e->spread;
-  if (const Placing* known = find_placing(spread, axis_name)) return const_cast<Placing&>(*known);
-  spread.placed.emplace_back();
-  spread.placed.back().axis = axis_name, spread.placed.back().cause = e->strategy;
-  order_batch_axes(spread);
-  return spread.placed.back();
+  Mesh& mesh = *e->mesh;
+  if (const Placing* known = find_placing(mesh, axis_name)) return const_cast<Placing&>(*known);
+  mesh.placed.emplace_back();
+  mesh.placed.back().axis = axis_name, mesh.placed.back().origin = e->strategy;
+  order_batch_axes(mesh);
+  return mesh.placed.back();
 }
 
 void check_dim(const orr_program* e, ValueId value, int32_t dim) {
@@ -97,7 +96,7 @@ void ask(orr_program* e, std::map<Key, PartsAsked>& asked, const Key& key, int32
 }  // namespace
 
 const Axis& find_axis(orr_program* e, const char* name) {
-  for (const Axis& known : e->spread->axes)
+  for (const Axis& known : e->mesh->axes)
     if (known.name == name) return known;
   fail(ORR_INVALID, "there is no axis '{}'", name);
 }
@@ -110,7 +109,7 @@ orr_status* place(orr_program* e, int32_t value, const char* axis_name, int32_t 
     find_axis(e, axis_name);
     if (dim < 0) return;  // replicated is how everything starts
     if (v.role == Role::batch && dim == 0) return deal_batch(e, v, axis_name);
-    if (v.role == Role::batch) check_shared(*e->spread, axis_name);
+    if (v.role == Role::batch) check_shared(*e->mesh, axis_name);
     check_dim(e, value, dim);
     Placing& placing = placing_on(e, axis_name);
     if (v.role != Role::param) return ask(e, placing.values, value, dim, value, axis_name);
@@ -121,7 +120,7 @@ orr_status* place(orr_program* e, int32_t value, const char* axis_name, int32_t 
 orr_status* scatter(orr_program* e, const char* axis_name, int32_t dim) {
   return guarded([&] {
     find_axis(e, axis_name);
-    check_shared(*e->spread, axis_name);
+    check_shared(*e->mesh, axis_name);
     placing_on(e, axis_name).scatter = dim;
   });
 }
@@ -129,7 +128,7 @@ orr_status* scatter(orr_program* e, const char* axis_name, int32_t dim) {
 orr_status* chunk(orr_program* e, const char* axis_name, int32_t chunks) {
   return guarded([&] {
     const int ranks = find_axis(e, axis_name).size;
-    check_shared(*e->spread, axis_name);
+    check_shared(*e->mesh, axis_name);
     const int each = chunks < 1 || chunks % ranks ? 0 : chunks / ranks;
     if (each == 0 || (ranks > 1 && (each & (each - 1)))) {
       int below = ranks;

@@ -13,7 +13,7 @@ int32_t trains(orr_program* e) { return e->training ? 1 : 0; }
 orr_status* cotangent(orr_program* e, int32_t value) {
   return guarded([&] {
     check_value(e, value);
-    ValueId& asked = e->spread->asked.cotangent;
+    ValueId& asked = e->mesh->asked.cotangent;
     if (!e->forward) fail(ORR_INVALID, "the program is differentiated already");
     if (asked != kNone)
       fail(ORR_INVALID, "the loss is differentiated times {} already", title(*e->program, asked));
@@ -39,11 +39,11 @@ orr_status* output(orr_program* e, const char* name, int32_t value) {
 orr_status* complete(orr_program* e, const orr_complete_hook* hook) {
   return guarded([&] {
     if (e->forward) fail(ORR_INVALID, "steps are completed after differentiation only");
-    e->spread->completing.push_back(
+    e->mesh->completing.push_back(
         {e->strategy, e->use->line, hook->what ? hook->what : "decision", hook->decides != 0,
-         [kept = kept(*hook), use = *e->use, spread = e->spread, states = e->states](
+         [kept = kept(*hook), use = *e->use, mesh = e->mesh, states = e->states](
              Program& p, ValueId loss, ValueId norm) {
-           orr_program now{&p, spread, use.name, &use, states};
+           orr_program now{&p, mesh, use.name, &use, states};
            check(kept->complete(kept->arg, &now, &edit_table, loss, norm), "strategy." + use.name);
            settle(now);
          }});

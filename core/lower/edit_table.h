@@ -14,7 +14,7 @@
 // What a strategy holds while it edits.
 struct orr_program {
   orrery::Program* program;
-  orrery::Spread* spread;
+  orrery::Mesh* mesh;
   std::string strategy;
   const orrery::StrategyUse* use;
   orrery::StrategyStates* states = nullptr;

@@ -20,7 +20,7 @@ Exchange described(const Op& op) {
       {"sum", ORR_RED_SUM}, {"min", ORR_RED_MIN}, {"max", ORR_RED_MAX}};
   Exchange e;
   e.op = ops.at(op.kind), e.redop = redops.at(attr_text(op.attrs, "fn", "sum"));
-  e.axis = attr_text(op.attrs, "axis", ""), e.cause = attr_text(op.attrs, "cause", "");
+  e.axis = attr_text(op.attrs, "axis", ""), e.origin = attr_text(op.attrs, "origin", "");
   e.where = op.site.line;
   e.name = op.site.region.empty() ? op.kind : op.site.region;
   bool paired = op.kind == "send" || op.kind == "recv";
@@ -51,12 +51,12 @@ void make_permutation(Exchange& e, const Dims& to, int me) {
 
 }  // namespace
 
-Exchange exchange_of(const Program& p, const Op& op, const Spread& spread, int rank) {
+Exchange exchange_of(const Program& p, const Op& op, const Mesh& mesh, int rank) {
   Exchange e = described(op);
   const Type& type = p.type(op.in.empty() ? op.out[0] : op.in[0]);
   e.dtype = p.type(op.out.empty() ? op.in[0] : op.out[0]).dtype;
   e.count = type.elements();
-  const int ranks = spread.size_of(e.axis), me = spread.coordinate(e.axis, rank);
+  const int ranks = mesh.size_of(e.axis), me = mesh.coordinate(e.axis, rank);
   if (op.attrs.count("counts")) {
     e.counts = attr_ints(op.attrs, "counts");
     e.count =

@@ -9,6 +9,6 @@ namespace orrery {
 
 // The exchange that `op` of the local program p is on this rank; where its ends lie is not filled
 // in.
-Exchange exchange_of(const Program& p, const Op& op, const Spread& spread, int rank);
+Exchange exchange_of(const Program& p, const Op& op, const Mesh& mesh, int rank);
 
 }  // namespace orrery

@@ -21,7 +21,7 @@ std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tens
   Op op;
   op.kind = "all_gather", op.phase = p.phase(), op.site = p.site();
   op.attrs = {{"axis", among.axis},
-              {"cause", among.cause},
+              {"origin", among.origin},
               {"counts", counts},
               {"me", int64_t{among.me}},
               {"always", int64_t{1}}};

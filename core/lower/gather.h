@@ -19,11 +19,11 @@ struct Pieces {
 
 // The ranks that have the pieces.
 struct Among {
-  std::string axis, cause;
+  std::string axis, origin;
   int me = 0;  // this rank's coordinate
 };
-inline Among among(const Sharded& how, const Spread& spread, int rank) {
-  return {how.axis, how.cause, spread.coordinate(how.axis, rank)};
+inline Among among(const Sharded& how, const Mesh& mesh, int rank) {
+  return {how.axis, how.origin, mesh.coordinate(how.axis, rank)};
 }
 
 // All of each tensor, flat, on all of these ranks, by one message in which every rank's pieces

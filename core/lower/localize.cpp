@@ -18,11 +18,11 @@ namespace {
 
 class Localizer {
  public:
-  Localizer(const Program& logical, const Leaves& leaves, const Spread& spread,
+  Localizer(const Program& logical, const Leaves& leaves, const Mesh& mesh,
             const std::vector<int64_t>& dealt, int rank)
       : from_(logical),
         leaves_(leaves),
-        spread_(spread),
+        mesh_(mesh),
         dealt_(dealt),
         rank_(rank),
         turns_(find_turns(logical)),
@@ -74,7 +74,7 @@ class Localizer {
     if (v.batch == Batch::sharded) {
       int64_t& d = t.dims[static_cast<size_t>(v.batch_dim)];
       d = d / from_.batch_size() * rows_;
-      if (is_gathered(id)) d *= spread_.size_of(spread_.gathered_axis());
+      if (is_gathered(id)) d *= mesh_.size_of(mesh_.gathered_axis());
     }
     return t;
   }
@@ -100,13 +100,11 @@ class Localizer {
     int64_t nodes() const { return orr_tree_nodes(lo, lo + n, total); }
   };
   Share share_of(const Op& op) const {
-    const std::string gathered = reads_gathered(op) ? spread_.gathered_axis() : "";
-    const std::string axis =
-        without_axis(attr_text(op.attrs, "among", spread_.batch_axis), gathered);
-    if (axis == spread_.batch_axis)
-      return {axis, "", leaves_.first, leaves_.count(), leaves_.total};
-    const std::vector<int64_t> first = leaves_among(spread_, dealt_, axis, rank_, gathered);
-    const auto me = static_cast<size_t>(spread_.coordinate(axis, rank_));
+    const std::string gathered = reads_gathered(op) ? mesh_.gathered_axis() : "";
+    const std::string axis = without_axis(attr_text(op.attrs, "among", mesh_.batch_axis), gathered);
+    if (axis == mesh_.batch_axis) return {axis, "", leaves_.first, leaves_.count(), leaves_.total};
+    const std::vector<int64_t> first = leaves_among(mesh_, dealt_, axis, rank_, gathered);
+    const auto me = static_cast<size_t>(mesh_.coordinate(axis, rank_));
     return {axis, gathered, first[me], first[me + 1] - first[me], first.back()};
   }
   bool is_gathered(ValueId v) const { return gathered_[static_cast<size_t>(v)] != 0; }
@@ -130,7 +128,7 @@ class Localizer {
             attr_int(op.attrs, "unit", 0),
             attr_int(op.attrs, "use", 0),
             attr_int(op.attrs, "member", 0),
-            attr_text(op.attrs, "cause", ""),
+            attr_text(op.attrs, "origin", ""),
             attr_int(op.attrs, "free", 0) != 0};
     to().mutable_value(t.whole).role = Role::grad;
     local_.totals.push_back(std::move(t));
@@ -139,7 +137,7 @@ class Localizer {
   // The same of one that all ranks have, for samples read it.
   void cut_whole(const Op& op, ValueId whole) {
     const std::string axis = share_of(maker_of(op.in[0])).axis;
-    const auto me = static_cast<size_t>(spread_.coordinate(axis, rank_));
+    const auto me = static_cast<size_t>(mesh_.coordinate(axis, rank_));
     const int64_t begin = attr_ints(op.attrs, "begin")[me], n = to().type(whole).elements();
     const int64_t count = attr_ints(op.attrs, "count")[me];
     if (count == 0) return;  // nobody reads it
@@ -156,10 +154,10 @@ class Localizer {
   }
 
   // Of the sum `here`, or a summand of it, by its rank alone until more is said.
-  Total& add_total(ValueId here, ValueId origin) {
-    const Value& v = from_.value(origin);
+  Total& add_total(ValueId here, ValueId logical) {
+    const Value& v = from_.value(logical);
     Total& t = local_.totals.emplace_back();
-    t.partial = here, t.origin = origin;
+    t.partial = here, t.logical = logical;
     t.whole = to().new_value(v.type, v.role == Role::grad ? Role::grad : Role::activation, v.name);
     to().mutable_value(t.whole).site = v.site;
     return t;
@@ -221,8 +219,7 @@ class Localizer {
     }
     if (op.kind == "coordinate") {
       const std::string axis = attr_text(op.attrs, "axis", "");
-      map_[static_cast<size_t>(op.out[0])] =
-          to().constant(spread_.coordinate(axis, rank_), ORR_I64);
+      map_[static_cast<size_t>(op.out[0])] = to().constant(mesh_.coordinate(axis, rank_), ORR_I64);
       return;
     }
     if (op.kind == "sample_exchange") {
@@ -247,7 +244,7 @@ class Localizer {
   // A collective over an axis of one rank: the same elements, perhaps in other dims.
   bool is_among_one(const Op& op) const {
     return is_exchange(op.kind) && op.in.size() == 1 && op.out.size() == 1 &&
-           spread_.size_of(attr_text(op.attrs, "axis", "")) == 1;
+           mesh_.size_of(attr_text(op.attrs, "axis", "")) == 1;
   }
   void emit_identity(const Op& op) {
     ValueId x =
@@ -258,7 +255,7 @@ class Localizer {
   // A sum over samples of several ranks, slice by slice: one for each rank, whose leaves are no
   // neighbours of the others'.
   void emit_apart(const Op& op) {
-    const int ranks = spread_.size_of(spread_.gathered_axis());
+    const int ranks = mesh_.size_of(mesh_.gathered_axis());
     for (int r = 0; r < ranks; ++r) {
       Op copy = op;
       copy.phase = to().phase();
@@ -279,7 +276,7 @@ class Localizer {
     std::vector<ValueId>& parts = samples_[v];
     if (parts.empty())
       parts = split_samples(to(), value(v), from_.value(v).batch_dim,
-                            spread_.size_of(spread_.gathered_axis()));
+                            mesh_.size_of(mesh_.gathered_axis()));
     return parts[static_cast<size_t>(rank)];
   }
 
@@ -289,11 +286,11 @@ class Localizer {
     std::vector<ValueId> nodes;
     for (ValueId sum : apart_.at(partial)) nodes.push_back(add_total(sum, partial).whole);
     const ValueId here = build::tree(to(), std::move(nodes));
-    if (spread_.size_of(share.axis) == 1) return here;
-    const auto reduced = spread_.reduced.find(partial);
-    const std::string cause = reduced == spread_.reduced.end() ? "" : reduced->second.cause;
+    if (mesh_.size_of(share.axis) == 1) return here;
+    const auto reduced = mesh_.reduced.find(partial);
+    const std::string origin = reduced == mesh_.reduced.end() ? "" : reduced->second.origin;
     return to().add1("all_reduce", {here},
-                     {{"axis", share.axis}, {"cause", cause}, {"tree", int64_t{1}}});
+                     {{"axis", share.axis}, {"origin", origin}, {"tree", int64_t{1}}});
   }
 
   // kNone: the op is no such one.
@@ -301,7 +298,7 @@ class Localizer {
     if (op.kind == "batch_sum")
       return from_.value(op.in[0]).batch == Batch::partial ? total_of(op.in[0], true)
                                                            : value(op.in[0]);
-    const DealtSamples samples{from_.batch_size(), leaves_, dealt_, spread_};
+    const DealtSamples samples{from_.batch_size(), leaves_, dealt_, mesh_};
     if (op.kind == "batch_gather")
       return add_batch_gather(to(), samples, value(op.in[0]), from_.type(op.out[0]));
     if (op.kind == "batch_slice")
@@ -355,7 +352,7 @@ class Localizer {
 
   const Program& from_;
   Leaves leaves_;
-  const Spread& spread_;
+  const Mesh& mesh_;
   const std::vector<int64_t>& dealt_;
   int rank_;
   int64_t rows_ = 0;
@@ -386,9 +383,9 @@ bool Neighbours::seated() const {
   return true;
 }
 
-LocalProgram localize(const Program& logical, const Leaves& leaves, const Spread& spread,
+LocalProgram localize(const Program& logical, const Leaves& leaves, const Mesh& mesh,
                       const std::vector<int64_t>& dealt, int rank) {
-  LocalProgram local = Localizer(logical, leaves, spread, dealt, rank).run();
+  LocalProgram local = Localizer(logical, leaves, mesh, dealt, rank).run();
   // Order totals by the op that completes them, which is the order in which they can be sent.
   const Program& p = local.program;
   std::stable_sort(local.totals.begin(), local.totals.end(), [&](const Total& a, const Total& b) {

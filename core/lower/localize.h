@@ -36,15 +36,15 @@ struct Leaves {
 // after another; `whole` is the total.
 struct Total {
   ValueId partial = kNone, whole = kNone;
-  ValueId origin = kNone;  // the partial's id in the logical program
-  std::string axis;        // the ranks that complete it: the axes that deal the batch, or some of
-                           // them; "": each of its own leaves
-  int64_t nodes = 1;       // that this rank exports
+  ValueId logical = kNone;  // the partial's id in the logical program
+  std::string axis;         // the ranks that complete it: the axes that deal the batch, or some of
+                            // them; "": each of its own leaves
+  int64_t nodes = 1;        // that this rank exports
   // Sharded: which elements each rank of the axis gets, [begin, begin + count); members of a
   // unit travel together (lower/units.h), the first uses of parameters, the second ones, ...
   Dims begin, count;
   int64_t unit = kNone, use = 0, member = 0;
-  std::string cause;
+  std::string origin;
   bool free = false;  // its memory serves others when the ranks have their pieces
   // Samples read it, so it is completed at once; those of equal number travel together. kNone: all
   // is computed before anyone reads it.
@@ -84,7 +84,7 @@ struct LocalProgram {
 bool is_awaited(const Op& op);
 
 // `dealt`: the leaves of every rank of the batch axis (deal_leaves).
-LocalProgram localize(const Program& logical, const Leaves& leaves, const Spread& spread,
+LocalProgram localize(const Program& logical, const Leaves& leaves, const Mesh& mesh,
                       const std::vector<int64_t>& dealt, int rank);
 
 // Joins chains of pointwise ops into single ones (docs/design.md, "A program"). Bits do not change:

@@ -67,13 +67,13 @@ orr_coll Exchange::descriptor() const {
 namespace {
 
 void choose_cells(RankPlan& plan) {
-  const Spread& spread = plan.spread;
+  const Mesh& mesh = plan.mesh;
   int slices = static_cast<int>(plan.local.leaves.slices());
-  plan.timetable = spread.make_timetable ? spread.make_timetable(slices)
-                                         : std::make_shared<const Timetable>(CellTables{
-                                               one_after_another(plan.local.program, slices)});
+  plan.timetable = mesh.make_timetable ? mesh.make_timetable(slices)
+                                       : std::make_shared<const Timetable>(CellTables{
+                                             one_after_another(plan.local.program, slices)});
   plan.cells =
-      plan.timetable->cells[static_cast<size_t>(spread.coordinate(spread.pipe_axis, plan.rank))];
+      plan.timetable->cells[static_cast<size_t>(mesh.coordinate(mesh.pipe_axis, plan.rank))];
 }
 
 // What a rank without leaves and without others does: nothing.
@@ -85,32 +85,32 @@ Program states_alone(const Program& from) {
 }
 
 // What one rank does of the logical program, over all axes but the batch's.
-Program share_of(const LowerRequest& request, bool idle) {
-  const Spread& spread = *request.spread;
+Program share_of(const LowerRequest& request, bool dedicated) {
+  const Mesh& mesh = *request.mesh;
   int rank = request.rank;
   Program p;
   const Program* from = request.cut ? request.cut : request.logical;
-  if (!request.cut && !spread.placed.empty()) {
-    p = cut_program(*request.logical, spread, rank).program;
+  if (!request.cut && !mesh.placed.empty()) {
+    p = cut_program(*request.logical, mesh, rank).program;
     from = &p;
   }
-  std::map<std::string, Sharded> sharded = spread.sharded;
-  if (!spread.pipe_axis.empty()) {
-    StageShare share = request.homes ? split_stages(*from, spread, *request.homes, rank)
-                                     : split_stages(*from, spread, StageHomes(*from, spread), rank);
+  std::map<std::string, Sharded> sharded = mesh.sharded;
+  if (!mesh.pipe_axis.empty()) {
+    StageShare share = request.homes ? split_stages(*from, mesh, *request.homes, rank)
+                                     : split_stages(*from, mesh, StageHomes(*from, mesh), rank);
     p = std::move(share.program), from = &p;
     // Gradients that meet between stages stay whole; what other stages hold is not ours to cut.
     for (const std::string& name : share.held_twice) sharded.erase(name);
     for (const Value& v : p.values())
       if (v.part.is_flat()) sharded.erase(v.name);
   }
-  if (!sharded.empty() && spread.gradient_ranks() > 1) {
-    Spread cut = spread;
+  if (!sharded.empty() && mesh.gradient_ranks() > 1) {
+    Mesh cut = mesh;
     cut.sharded = std::move(sharded);
     return shard(*from, cut, rank);
   }
   if (from != &p) p = *from;
-  if (spread.alone && idle) return states_alone(p);
+  if (mesh.alone && dedicated) return states_alone(p);
   return p;
 }
 
@@ -137,34 +137,33 @@ Leaves by_itself(Leaves mine) {
 }  // namespace
 
 RankPlan lower(const LowerRequest& request) {
-  check_whole_batch(*request.logical, *request.spread);
-  int workers = request.spread->workers();
+  check_whole_batch(*request.logical, *request.mesh);
+  int workers = request.mesh->workers();
   int64_t leaves = request.microbatches;
   if (leaves < workers)
     fail(ORR_INVALID, "{} microbatches cannot be dealt to {} ranks: give at least {}", leaves,
          workers, workers);
-  std::vector<int64_t> first = deal_leaves(leaves, *request.spread);
+  std::vector<int64_t> first = deal_leaves(leaves, *request.mesh);
   Leaves mine;
   mine.total = leaves;
-  size_t me =
-      static_cast<size_t>(request.spread->coordinate(request.spread->batch_axis, request.rank));
+  size_t me = static_cast<size_t>(request.mesh->coordinate(request.mesh->batch_axis, request.rank));
   mine.first = first[me], mine.last = first[me + 1];
-  if (request.spread->only) std::tie(mine.first, mine.last) = *request.spread->only;
+  if (request.mesh->only) std::tie(mine.first, mine.last) = *request.mesh->only;
   int64_t batch = request.logical->batch_size();
   if (batch && batch < leaves)
     fail(ORR_INVALID, "a batch of {} is smaller than the {} microbatches", batch, leaves);
   mine.rows = (batch + leaves - 1) / leaves;
-  mine.sliced = request.spread->sliced;
-  if (request.spread->alone) mine = by_itself(mine);
+  mine.sliced = request.mesh->sliced;
+  if (request.mesh->alone) mine = by_itself(mine);
 
   RankPlan plan;
   plan.kernel_names = request.kernels;
   ask_device(plan);
-  plan.spread = *request.spread, plan.rank = request.rank;
-  if (plan.spread.alone) plan.spread.batch_axis.clear(), plan.spread.idle = 0;
-  plan.local = localize(share_of(request, mine.idle()), mine, plan.spread, first, request.rank);
+  plan.mesh = *request.mesh, plan.rank = request.rank;
+  if (plan.mesh.alone) plan.mesh.batch_axis.clear(), plan.mesh.dedicated = 0;
+  plan.local = localize(share_of(request, mine.idle()), mine, plan.mesh, first, request.rank);
   merge_groups(plan.local.program);
-  gather_rows(plan.local, plan.spread, request.rank);
+  gather_rows(plan.local, plan.mesh, request.rank);
   fuse_pointwise(plan.local);
   fuse_products(plan.local, request.kernels);
   if (mine.sliced) choose_cells(plan);

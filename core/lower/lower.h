@@ -15,7 +15,7 @@ namespace orrery {
 
 struct LowerRequest {
   const Program* logical = nullptr;
-  const Spread* spread = nullptr;
+  const Mesh* mesh = nullptr;
   int64_t microbatches = 1;
   int rank = 0;                      // of the world that the spread is for
   std::vector<std::string> kernels;  // plugins to choose from, by name

@@ -30,21 +30,21 @@ struct Axis {
 struct Reduction {
   std::string axis;
   int64_t bucket = 0;
-  std::string cause;  // strategy
+  std::string origin;  // strategy
 };
 
 // How a parameter's training is cut over the ranks that share the batch (lower/units.h).
 struct Sharded {
-  std::string axis, cause;  // axis: that of the batch, or the inner half of it
-  int unit = 0;             // parameters of equal unit travel together
-  int owner = kNone;        // the coordinate that holds them whole; kNone: even pieces for all
-  int what = 0;             // ORR_SHARD_STATE, _GRADIENT, _PARAM
-  bool keep = false;        // gathered parameters stay from forward to backward
-  int64_t ahead = 1;        // units gathered ahead of the one in use
+  std::string axis, origin;  // axis: that of the batch, or the inner half of it
+  int unit = 0;              // parameters of equal unit travel together
+  int owner = kNone;         // the coordinate that holds them whole; kNone: even pieces for all
+  int what = 0;              // ORR_SHARD_STATE, _GRADIENT, _PARAM
+  bool keep = false;         // gathered parameters stay from forward to backward
+  int64_t ahead = 1;         // units gathered ahead of the one in use
 };
 
 // An axis seen as two: `inner` varies fastest.
-struct Halves {
+struct SplitAxis {
   std::string axis, outer, inner;
   int inner_size = 1;
 };
@@ -57,7 +57,7 @@ struct PartsAsked {
 
 // What strategies ask of the ranks of one axis that share the work on every sample.
 struct Placing {
-  std::string axis, cause;
+  std::string axis, origin;
   std::map<std::string, PartsAsked> cuts;  // by name of the parameter
   std::map<ValueId, PartsAsked> values;    // batch fields and what is computed
   // What a parameter's dim consists of (Cut::segments), as the step reads it; of programs that do
@@ -71,7 +71,7 @@ struct Placing {
 // A program of its own over the states of a step, which runs after every `every` steps. A hook
 // writes it once for each of `rounds`, which take turns.
 struct Periodic {
-  std::string cause, line;
+  std::string origin, line;
   int every = 1;
   std::function<void(Program&, int round)> write;
   int n_rounds = 1;
@@ -87,7 +87,7 @@ struct Beside {
 
 // A strategy that takes over how ranks run what they compute (orrery/driver.h).
 struct Driving {
-  std::string cause, line;                   // strategy, its Lua file:line
+  std::string origin, line;                  // strategy, its Lua file:line
   std::shared_ptr<const orr_driver> driver;  // null: the ranks take steps together
   std::function<void(Program& step, const std::vector<int64_t>& leaf_first)> write;
   std::map<std::string, ValueId> gradients;  // as the optimizer gets them, by the parameter
@@ -106,7 +106,7 @@ struct Offload {
 // What a strategy does once the update is written. One that decides over the whole step comes last,
 // and `what` names what is one for all ranks.
 struct CompleteHook {
-  std::string cause, line, what;
+  std::string origin, line, what;
   bool decides = false;
   std::function<void(Program&, ValueId loss, ValueId squared_norm)> call;
 };
@@ -116,7 +116,7 @@ struct Asked {
   ValueId cotangent = kNone;  // what multiplies the loss; kNone: 1
 };
 
-struct Spread {
+struct Mesh {
   int world = 1;
   std::vector<Axis> axes;  // outermost first: the last one varies fastest with the rank
   // The axes that deal the batch, as one: "outer*inner"; "" if none. Those that train apart come
@@ -125,10 +125,10 @@ struct Spread {
   // The outermost of them whose coordinates train apart, each on its own part of the batch: sums
   // that states are updated from close over the others alone (lower/apart.h). "": there are none.
   std::string apart;
-  int idle = 0;                          // its first ranks that get no leaf,
-  std::string idler;                     // and the strategy that keeps them free
+  int dedicated = 0;                     // its first ranks that get no leaf,
+  std::string dedicated_by;              // and the strategy that keeps them free
   std::map<ValueId, Reduction> reduced;  // gradients
-  std::vector<Halves> halves;            // axes that are also used in halves
+  std::vector<SplitAxis> split_axes;     // axes that are also used in halves
   std::vector<GradientHook> exchanges;   // what becomes of gradients instead of their sum
   std::vector<Periodic> periodic;
   std::vector<CompleteHook> completing;
@@ -153,7 +153,7 @@ struct Spread {
   // Those of them that deal the batch: a value cut over them holds the samples of all their ranks.
   std::string gathered_axis() const;
   int batch_ranks() const;  // size of the batch axis, 1 if none
-  int workers() const { return batch_ranks() - idle; }
+  int workers() const { return batch_ranks() - dedicated; }
   // Those of the axes that deal the batch over which gradients are summed, and their ranks.
   std::string gradient_axis() const { return without_axis(batch_axis, apart); }
   int gradient_ranks() const { return size_of(gradient_axis()); }
@@ -164,22 +164,22 @@ struct Spread {
   int peer(const std::string& axis, int coordinate, int rank) const;
 };
 
-std::vector<MeshAxis> mesh_of(const Spread& spread);
+std::vector<MeshAxis> axes_of(const Mesh& mesh);
 // Of the programs that run beside a step, which have no batch.
-Spread spread_of_periodic(Spread step);
+Mesh mesh_of_periodic(Mesh step);
 
 // The leaves [first[r], first[r+1]) belong to rank r of the batch axis; as even as possible, but
 // that the first `idle` ranks get none.
-std::vector<int64_t> deal_leaves(int64_t leaves, int ranks, int idle = 0);
-inline std::vector<int64_t> deal_leaves(int64_t leaves, const Spread& spread) {
-  return deal_leaves(leaves, spread.batch_ranks(), spread.idle);
+std::vector<int64_t> deal_leaves(int64_t leaves, int ranks, int dedicated = 0);
+inline std::vector<int64_t> deal_leaves(int64_t leaves, const Mesh& mesh) {
+  return deal_leaves(leaves, mesh.batch_ranks(), mesh.dedicated);
 }
 
 // The leaves of the ranks that differ from one only in their coordinate on `axis`, some of the axes
 // that deal the batch: those of coordinate c count as [first[c], first[c+1]) of first.back(), one
 // rank's after another's, which is how they lie in the tree of a sum that these ranks complete.
 // Each of them counts as having those of all ranks of `gathered`, other axes that deal the batch.
-std::vector<int64_t> leaves_among(const Spread& spread, const std::vector<int64_t>& dealt,
+std::vector<int64_t> leaves_among(const Mesh& mesh, const std::vector<int64_t>& dealt,
                                   const std::string& axis, int rank,
                                   const std::string& gathered = "");
 

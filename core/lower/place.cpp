@@ -345,7 +345,7 @@ class Placer {
   }
 
   void place_exchange(const Op& op, int op_index) {
-    Exchange e = exchange_of(p_, op, plan_.spread, plan_.rank);
+    Exchange e = exchange_of(p_, op, plan_.mesh, plan_.rank);
     if (!op.in.empty()) {
       e.send = place(op.in[0]);
       if (!e.send.layout.is_contiguous()) e.send = launcher_.contiguous_copy(op, e.send);

@@ -9,7 +9,7 @@ namespace {
 orr_predict_query query_of(const RankPlan& plan, const Exchange& e, int rank) {
   orr_predict_query q{};
   q.size = sizeof q;
-  q.axis_size = plan.spread.size_of(e.axis), q.rank = plan.spread.coordinate(e.axis, rank);
+  q.axis_size = plan.mesh.size_of(e.axis), q.rank = plan.mesh.coordinate(e.axis, rank);
   q.op = e.op, q.element_bytes = orr_dtype_bytes(e.dtype);
   q.reduced_elements = static_cast<uint64_t>(e.count);
   q.reduced_bytes = q.reduced_elements * static_cast<uint64_t>(q.element_bytes);
@@ -37,7 +37,7 @@ std::vector<Prediction> predictions(const RankPlan& plan, const std::vector<Stra
     Prediction p{use.name};
     for (auto& [index, n] : times) {
       const Exchange& e = plan.exchanges[static_cast<size_t>(index)];
-      if (e.is_copy() || e.cause != use.name) continue;
+      if (e.is_copy() || e.origin != use.name) continue;
       p.predicted += predict_bytes(use, query_of(plan, e, rank)).value_or(e.bytes_sent) *
                      static_cast<uint64_t>(n);
       p.counted += e.bytes_sent * static_cast<uint64_t>(n);
@@ -47,7 +47,7 @@ std::vector<Prediction> predictions(const RankPlan& plan, const std::vector<Stra
   Prediction own{"the script"};  // collectives of an optimizer
   for (auto& [index, n] : times)
     if (const Exchange& e = plan.exchanges[static_cast<size_t>(index)];
-        !e.is_copy() && e.cause.empty())
+        !e.is_copy() && e.origin.empty())
       own.counted += e.bytes_sent * static_cast<uint64_t>(n);
   own.predicted = own.counted;
   if (own.counted > 0) found.push_back(own);

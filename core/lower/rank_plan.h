@@ -80,7 +80,7 @@ struct Step {
 // One operation of the communicator. Those that sum over the batch are buckets: totals that travel
 // together, `count` elements for each of `nodes` tree nodes.
 struct Exchange {
-  std::string name, cause, where;
+  std::string name, origin, where;
   std::string axis;  // mesh axis whose ranks take part
   int32_t op = 0, dtype = ORR_F32, redop = ORR_RED_SUM, root_or_peer = 0, tag = 0;
   int64_t count = 0;
@@ -109,7 +109,7 @@ struct Exchange {
 
 struct RankPlan {
   LocalProgram local;
-  Spread spread;  // the mesh that the plan is for
+  Mesh mesh;  // the mesh that the plan is for
   int rank = 0;
   std::vector<Storage> storages;
   std::vector<Launch> launches;

@@ -13,8 +13,8 @@ namespace {
 
 class RowGatherer {
  public:
-  RowGatherer(LocalProgram& local, const Spread& spread, int rank)
-      : local_(local), p_(local.program), spread_(spread), rank_(rank) {
+  RowGatherer(LocalProgram& local, const Mesh& mesh, int rank)
+      : local_(local), p_(local.program), mesh_(mesh), rank_(rank) {
     for (size_t i = 0; i < p_.ops().size(); ++i)
       for (ValueId v : p_.ops()[i].in) readers_[v].push_back(i);
     for (auto& [state, next] : p_.updates()) kept_.insert(next);
@@ -40,7 +40,7 @@ class RowGatherer {
     Op op;  // the scatter_add
     ValueId whole;
     ValueId base;  // what it is added to, kNone if it stands alone
-    std::string cause;
+    std::string origin;
   };
 
   const Op* maker(ValueId v) const {
@@ -55,20 +55,20 @@ class RowGatherer {
   // The sum is made where it is first read; with its partner, where the two are added.
   void consider(const Total& t) {
     const Op* op = maker(t.partial);
-    if (!op || op->kind != "scatter_add" || t.axis != spread_.batch_axis || t.is_cut() ||
+    if (!op || op->kind != "scatter_add" || t.axis != mesh_.batch_axis || t.is_cut() ||
         t.early != kNone || kept_.count(t.whole) || readers_[t.whole].empty())
       return;
     bool few = 2 * tokens_of_a_leaf(*op) * local_.leaves.total <= attr_int(op->attrs, "rows", 0);
     if (!few) return;
     size_t first = *std::min_element(readers_[t.whole].begin(), readers_[t.whole].end());
     ValueId base = partner(t.whole, p_.ops()[first]);
-    if (spread_.batch_ranks() == 1 && base == kNone) return;
-    auto reduced = spread_.reduced.find(t.origin);
-    std::string cause = reduced == spread_.reduced.end() ? "" : reduced->second.cause;
-    for (const Axis& axis : spread_.axes)
-      if (cause.empty() && has_axis(spread_.batch_axis, axis.name)) cause = axis.strategy;
+    if (mesh_.batch_ranks() == 1 && base == kNone) return;
+    auto reduced = mesh_.reduced.find(t.logical);
+    std::string origin = reduced == mesh_.reduced.end() ? "" : reduced->second.origin;
+    for (const Axis& axis : mesh_.axes)
+      if (origin.empty() && has_axis(mesh_.batch_axis, axis.name)) origin = axis.strategy;
     partials_.insert(t.partial);
-    sums_[first].push_back({*op, t.whole, base, cause});
+    sums_[first].push_back({*op, t.whole, base, origin});
   }
 
   // The other operand if `add` adds two values that nobody else reads.
@@ -103,7 +103,7 @@ class RowGatherer {
   void emit_sum(const Sum& sum, const Op& reader) {
     Op op = sum.op;
     p_.set_phase(reader.phase), p_.set_site(op.site);
-    if (spread_.batch_ranks() > 1)
+    if (mesh_.batch_ranks() > 1)
       for (ValueId& v : op.in) v = gathered(v, sum);
     op.phase = reader.phase;
     op.attrs["leaf_lo"] = int64_t{0},
@@ -118,19 +118,18 @@ class RowGatherer {
     Dims dims = p_.type(v).dims;
     const int64_t leaf = p_.type(v).elements() / local_.leaves.in_shapes();
     Pieces rows;
-    for (int64_t first : deal_leaves(local_.leaves.total, spread_))
-      rows.cuts.push_back(first * leaf);
+    for (int64_t first : deal_leaves(local_.leaves.total, mesh_)) rows.cuts.push_back(first * leaf);
     if (local_.leaves.count() > 0) rows.own = {v};
-    const std::string& axis = spread_.batch_axis;
+    const std::string& axis = mesh_.batch_axis;
     const ValueId all = gather_together(p_, {rows}, p_.type(v).dtype,
-                                        {axis, sum.cause, spread_.coordinate(axis, rank_)})[0];
+                                        {axis, sum.origin, mesh_.coordinate(axis, rank_)})[0];
     dims[0] = dims[0] / local_.leaves.in_shapes() * local_.leaves.total;
     return build::reshape(p_, all, dims);
   }
 
   LocalProgram& local_;
   Program& p_;
-  const Spread& spread_;
+  const Mesh& mesh_;
   int rank_;
   std::map<ValueId, std::vector<size_t>> readers_;
   std::set<ValueId> kept_, partials_;
@@ -139,8 +138,8 @@ class RowGatherer {
 
 }  // namespace
 
-void gather_rows(LocalProgram& local, const Spread& spread, int rank) {
-  if (!local.leaves.sliced) RowGatherer(local, spread, rank).run();
+void gather_rows(LocalProgram& local, const Mesh& mesh, int rank) {
+  if (!local.leaves.sliced) RowGatherer(local, mesh, rank).run();
 }
 
 }  // namespace orrery

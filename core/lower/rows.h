@@ -13,6 +13,6 @@ namespace orrery {
 
 // Before fusion. Leaves programs in slices as they are: there a table gathers the rows of all
 // slices.
-void gather_rows(LocalProgram& local, const Spread& spread, int rank);
+void gather_rows(LocalProgram& local, const Mesh& mesh, int rank);
 
 }  // namespace orrery

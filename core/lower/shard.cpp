@@ -30,12 +30,12 @@ struct Range {
 
 class Sharder {
  public:
-  Sharder(const Program& p, const Spread& spread, int rank)
+  Sharder(const Program& p, const Mesh& mesh, int rank)
       : from_(p),
-        spread_(spread),
+        mesh_(mesh),
         rank_(rank),
-        units_(find_units(p, spread)),
-        chains_(p, units_, spread.gradient_axis()) {}
+        units_(find_units(p, mesh)),
+        chains_(p, units_, mesh.gradient_axis()) {}
 
   Program run() {
     to_ = from_.without_ops();
@@ -59,7 +59,7 @@ class Sharder {
   // What shard `s` holds of a chain's tensors, and what this rank does.
   static Range held_by(const Dims& cuts, int s) { return {cuts[at(s)], cuts[at(s + 1)]}; }
   Range mine(const Chain& c) const {
-    return held_by(*c.cuts, spread_.coordinate(unit_of(c).how.axis, rank_));
+    return held_by(*c.cuts, mesh_.coordinate(unit_of(c).how.axis, rank_));
   }
   bool has_all(const Chain& c) const { return mine(c).size() == c.cuts->back(); }
 
@@ -138,7 +138,7 @@ class Sharder {
   std::vector<ValueId> gathered(const Unit& unit, const std::vector<Pieces>& pieces,
                                 const std::string& home = "") {
     return gather_together(to_, pieces, from_.type(unit.read[0]).dtype,
-                           among(unit.how, spread_, rank_), home);
+                           among(unit.how, mesh_, rank_), home);
   }
 
   // Ops wait for the round in which their gathers are done; messages keep their order.
@@ -224,8 +224,8 @@ class Sharder {
     const Unit& unit = unit_of(c);
     const Dims cuts = cut_as(unit.pieces[c.member], from_.type(op.out[0]).elements());
     Dims begin, count;
-    for (int r = 0; r < spread_.gradient_ranks(); ++r) {
-      Range piece = held_by(cuts, piece_of(spread_, unit.how, r));
+    for (int r = 0; r < mesh_.gradient_ranks(); ++r) {
+      Range piece = held_by(cuts, piece_of(mesh_, unit.how, r));
       begin.push_back(piece.begin), count.push_back(piece.size());
     }
     Op cut = op;
@@ -234,29 +234,29 @@ class Sharder {
     cut.attrs["unit"] = static_cast<int64_t>(c.unit),
     cut.attrs["member"] = static_cast<int64_t>(c.member);
     cut.attrs["use"] = uses_[{c.unit, c.member}]++;
-    cut.attrs["cause"] = unit.how.cause;
+    cut.attrs["origin"] = unit.how.origin;
     cut.attrs["free"] = int64_t{unit.how.what >= ORR_SHARD_GRADIENT};
-    const int64_t own = count[at(spread_.coordinate(spread_.gradient_axis(), rank_))];
+    const int64_t own = count[at(mesh_.coordinate(mesh_.gradient_axis(), rank_))];
     if (own < cuts.back())
       cut.out = {to_.new_value({from_.type(op.out[0]).dtype, {own}}, Role::activation)};
     const ValueId out = cut.out[0];
     to_.append(std::move(cut));
     now_[op.out[0]] = out;
-    if (pieces_per_shard(spread_, unit.how) > 1) from_replicas(op.out[0], c);
+    if (pieces_per_shard(mesh_, unit.how) > 1) from_replicas(op.out[0], c);
   }
 
   // The pieces of a shard, which its replicas own, on all of them.
   void from_replicas(ValueId sum, const Chain& c) {
     const Unit& unit = unit_of(c);
     if (mine(c).size() == 0) return;
-    const std::string outer = replicas_of(spread_, unit.how);
-    const int per = pieces_per_shard(spread_, unit.how),
-              first = spread_.coordinate(unit.how.axis, rank_) * per;
+    const std::string outer = replicas_of(mesh_, unit.how);
+    const int per = pieces_per_shard(mesh_, unit.how),
+              first = mesh_.coordinate(unit.how.axis, rank_) * per;
     const Type& type = from_.type(sum);
     const Dims cuts = cut_as(unit.pieces[c.member], type.elements());
     const Dims shard(cuts.begin() + first, cuts.begin() + first + per + 1);
     ValueId all = gather_together(to_, {{{now(sum)}, shard}}, type.dtype,
-                                  {outer, unit.how.cause, spread_.coordinate(outer, rank_)})[0];
+                                  {outer, unit.how.origin, mesh_.coordinate(outer, rank_)})[0];
     now_[sum] = has_all(c) ? build::reshape(to_, all, type.dims) : all;
   }
 
@@ -299,7 +299,7 @@ class Sharder {
       const Type& type = from_.type(v);
       const Pieces pieces{{part(v, *c)}, cut_as(*c->cuts, type.elements())};
       const ValueId all =
-          gather_together(to_, {pieces}, type.dtype, among(unit_of(*c).how, spread_, rank_))[0];
+          gather_together(to_, {pieces}, type.dtype, among(unit_of(*c).how, mesh_, rank_))[0];
       at->second = build::reshape(to_, all, type.dims);
     }
     return at->second;
@@ -325,7 +325,7 @@ class Sharder {
     }
     const Chain& first = *chains_.of(members.begin()->second->in[0]);
     const std::vector<ValueId> sums =
-        gather_together(to_, pieces, dtype, among(unit_of(first).how, spread_, rank_));
+        gather_together(to_, pieces, dtype, among(unit_of(first).how, mesh_, rank_));
     size_t i = 0;
     for (auto& [member, op] : members) {
       to_.set_site(op->site);
@@ -360,7 +360,7 @@ class Sharder {
   }
 
   const Program& from_;
-  const Spread& spread_;
+  const Mesh& mesh_;
   int rank_;
   std::vector<Unit> units_;
   Chains chains_;
@@ -376,8 +376,6 @@ class Sharder {
 
 }  // namespace
 
-Program shard(const Program& p, const Spread& spread, int rank) {
-  return Sharder(p, spread, rank).run();
-}
+Program shard(const Program& p, const Mesh& mesh, int rank) { return Sharder(p, mesh, rank).run(); }
 
 }  // namespace orrery

@@ -12,6 +12,6 @@
 namespace orrery {
 
 // The program of `rank`. `p` may be a stage of the whole; parts of its states are cut further.
-Program shard(const Program& p, const Spread& spread, int rank);
+Program shard(const Program& p, const Mesh& mesh, int rank);
 
 }  // namespace orrery

@@ -66,7 +66,7 @@ class Slicer {
   }
 
   NodeStack stack_of(const Exchange& b) const {
-    const auto me = static_cast<size_t>(plan_.spread.coordinate(b.axis, plan_.rank));
+    const auto me = static_cast<size_t>(plan_.mesh.coordinate(b.axis, plan_.rank));
     return {b.leaf_first[me], b.leaf_first[me + 1], b.leaf_first.back()};
   }
 

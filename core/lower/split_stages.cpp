@@ -15,9 +15,9 @@ namespace {
 
 class Splitter {
  public:
-  Splitter(const Program& p, const Spread& spread, const StageHomes& homes, int me)
+  Splitter(const Program& p, const Mesh& mesh, const StageHomes& homes, int me)
       : from_(p),
-        spread_(spread),
+        mesh_(mesh),
         homes_(homes),
         me_(static_cast<size_t>(me)),
         to_(p.without_ops([this](ValueId v) { return concerns(v); })) {
@@ -106,7 +106,7 @@ class Splitter {
     Op m;
     m.kind = kind, m.phase = homes_.is_late(i) ? Phase::update : op.phase, m.site = op.site;
     m.stage = homes_.is_late(i) ? 0 : op.stage;
-    m.attrs = {{"axis", spread_.pipe_axis},       {"cause", spread_.scheduler},
+    m.attrs = {{"axis", mesh_.pipe_axis},         {"origin", mesh_.scheduler},
                {"peer", int64_t{peer}},           {"tag", int64_t{v}},
                {"from_chunk", int64_t{op.stage}}, {"from_phase", static_cast<int64_t>(m.phase)}};
     return m;
@@ -212,7 +212,7 @@ class Splitter {
   }
 
   const Program& from_;
-  const Spread& spread_;
+  const Mesh& mesh_;
   const StageHomes& homes_;
   size_t me_;
   Program to_;
@@ -224,8 +224,8 @@ class Splitter {
 
 }  // namespace
 
-StageShare split_stages(const Program& p, const Spread& spread, const StageHomes& homes, int rank) {
-  return Splitter(p, spread, homes, spread.coordinate(spread.pipe_axis, rank)).run();
+StageShare split_stages(const Program& p, const Mesh& mesh, const StageHomes& homes, int rank) {
+  return Splitter(p, mesh, homes, mesh.coordinate(mesh.pipe_axis, rank)).run();
 }
 
 }  // namespace orrery

@@ -34,6 +34,6 @@ struct StageShare {
 // in the update, what concerns the parameters that they hold. States held elsewhere have empty
 // parts.
 // REQUIRES: `homes` are those of `p`.
-StageShare split_stages(const Program& p, const Spread& spread, const StageHomes& homes, int rank);
+StageShare split_stages(const Program& p, const Mesh& mesh, const StageHomes& homes, int rank);
 
 }  // namespace orrery

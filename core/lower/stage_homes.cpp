@@ -7,10 +7,10 @@
 
 namespace orrery {
 
-StageHomes::StageHomes(const Program& p, const Spread& spread)
+StageHomes::StageHomes(const Program& p, const Mesh& mesh)
     : from_(p),
-      spread_(spread),
-      everyone_(static_cast<size_t>(spread.size_of(spread.pipe_axis))),
+      mesh_(mesh),
+      everyone_(static_cast<size_t>(mesh.size_of(mesh.pipe_axis))),
       nobody_(everyone_) {
   everyone_.set();
   run_at_.assign(p.ops().size(), nobody_);
@@ -78,12 +78,12 @@ void StageHomes::find_held() {
     const State& s = *value(v).state;
     if (auto copy = copies.find(&s); copy != copies.end()) ranks |= copy->second;
     for (const std::string& name : {value(v).name, s.beside})
-      if (auto at = spread_.held_at.find(name); at != spread_.held_at.end() && ranks.none())
+      if (auto at = mesh_.held_at.find(name); at != mesh_.held_at.end() && ranks.none())
         for (int rank : at->second) ranks.set(static_cast<size_t>(rank));
     if (!s.bound || !from_.updates().empty()) continue;
-    for (int rank = 0; rank < spread_.world; ++rank)
+    for (int rank = 0; rank < mesh_.world; ++rank)
       if (s.parts.empty() || s.parts[static_cast<size_t>(rank)].type(s.type).elements() > 0)
-        ranks.set(static_cast<size_t>(spread_.coordinate(spread_.pipe_axis, rank)));
+        ranks.set(static_cast<size_t>(mesh_.coordinate(mesh_.pipe_axis, rank)));
   }
 }
 

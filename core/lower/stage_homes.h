@@ -21,7 +21,7 @@ using Ranks = boost::dynamic_bitset<>;  // coordinates on the axis that deals th
 class StageHomes {
  public:
   // REQUIRES: the program outlives this.
-  StageHomes(const Program& p, const Spread& spread);
+  StageHomes(const Program& p, const Mesh& mesh);
 
   const Ranks& run_at(size_t op) const { return run_at_[op]; }
   const Ranks& needed(ValueId v) const { return needed_[static_cast<size_t>(v)]; }
@@ -41,7 +41,7 @@ class StageHomes {
   const Value& value(ValueId v) const { return from_.value(v); }
   bool all_scalars(const Op& op) const;
   size_t at(const Op& op) const {
-    return static_cast<size_t>(spread_.chunk_at[static_cast<size_t>(op.stage)]);
+    return static_cast<size_t>(mesh_.chunk_at[static_cast<size_t>(op.stage)]);
   }
   Ranks only(size_t rank) const;
   const ValueId* partial_input(const Op& op) const;
@@ -58,7 +58,7 @@ class StageHomes {
   void find_readers();
 
   const Program& from_;
-  const Spread& spread_;
+  const Mesh& mesh_;
   Ranks everyone_, nobody_;
   std::vector<char> late_, travels_, for_everyone_;
   std::vector<Ranks> run_at_, needed_;

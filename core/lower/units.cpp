@@ -42,20 +42,20 @@ std::vector<Dims> cut_evenly(const Dims& sizes, int pieces) {
   return cuts;
 }
 
-std::vector<Unit> find_units(const Program& p, const Spread& spread) {
+std::vector<Unit> find_units(const Program& p, const Mesh& mesh) {
   std::vector<ValueId> params;
   std::map<const State*, ValueId> copies;
   for (size_t i = 0; i < p.values().size(); ++i) {
     const Value& v = p.values()[i];
     if (v.state && v.state->copy_of) copies[v.state->copy_of] = static_cast<ValueId>(i);
-    if (v.state && spread.sharded.count(v.name) && !v.type.dims.empty() && held_here(v))
+    if (v.state && mesh.sharded.count(v.name) && !v.type.dims.empty() && held_here(v))
       params.push_back(static_cast<ValueId>(i));
   }
   std::sort(params.begin(), params.end(),
             [&](ValueId a, ValueId b) { return natural_less(p.value(a).name, p.value(b).name); });
   std::map<std::tuple<std::string, int, int32_t, int32_t>, Unit> found;  // axis, unit, dtypes
   for (ValueId v : params) {
-    const Sharded& how = spread.sharded.at(p.value(v).name);
+    const Sharded& how = mesh.sharded.at(p.value(v).name);
     const auto copy = copies.find(p.value(v).state.get());
     const ValueId read = copy == copies.end() ? v : copy->second;
     Unit& unit = found[{how.axis, how.unit, p.type(v).dtype, p.type(read).dtype}];
@@ -66,7 +66,7 @@ std::vector<Unit> find_units(const Program& p, const Spread& spread) {
   for (auto& [key, unit] : found) {
     Dims sizes;
     for (ValueId v : unit.params) sizes.push_back(p.type(v).elements());
-    int pieces = spread.gradient_ranks(), per = pieces_per_shard(spread, unit.how);
+    int pieces = mesh.gradient_ranks(), per = pieces_per_shard(mesh, unit.how);
     unit.pieces = unit.how.owner == kNone ? cut_evenly(sizes, pieces)
                                           : cut_for(sizes, pieces, unit.how.owner * per);
     for (const Dims& cuts : unit.pieces) {
@@ -103,21 +103,20 @@ Dims cut_alike(const Dims& like, int64_t n) {
   return cuts;
 }
 
-std::string replicas_of(const Spread& spread, const Sharded& how) {
-  for (const Halves& h : spread.halves)
-    if (h.inner == how.axis)
-      return with_axis(without_axis(spread.gradient_axis(), h.axis), h.outer);
-  return without_axis(spread.gradient_axis(), how.axis);
+std::string replicas_of(const Mesh& mesh, const Sharded& how) {
+  for (const SplitAxis& h : mesh.split_axes)
+    if (h.inner == how.axis) return with_axis(without_axis(mesh.gradient_axis(), h.axis), h.outer);
+  return without_axis(mesh.gradient_axis(), how.axis);
 }
 
-int pieces_per_shard(const Spread& spread, const Sharded& how) {
-  return spread.gradient_ranks() / spread.size_of(how.axis);
+int pieces_per_shard(const Mesh& mesh, const Sharded& how) {
+  return mesh.gradient_ranks() / mesh.size_of(how.axis);
 }
 
-int piece_of(const Spread& spread, const Sharded& how, int coordinate) {
-  const int rank = spread.peer(spread.gradient_axis(), coordinate, 0);
-  return spread.coordinate(how.axis, rank) * pieces_per_shard(spread, how) +
-         spread.coordinate(replicas_of(spread, how), rank);
+int piece_of(const Mesh& mesh, const Sharded& how, int coordinate) {
+  const int rank = mesh.peer(mesh.gradient_axis(), coordinate, 0);
+  return mesh.coordinate(how.axis, rank) * pieces_per_shard(mesh, how) +
+         mesh.coordinate(replicas_of(mesh, how), rank);
 }
 
 }  // namespace orrery

@@ -38,17 +38,17 @@ std::vector<Dims> cut_evenly(const Dims& sizes, int pieces);
 
 // The units of a program: parameters that a strategy shards and that this rank's stage has, but no
 // scalars. Equal on all ranks that share the batch, and in every program that names the parameters.
-std::vector<Unit> find_units(const Program& p, const Spread& spread);
+std::vector<Unit> find_units(const Program& p, const Mesh& mesh);
 
 // The most bytes that a rank keeps of what forward reads of a unit.
 uint64_t most_held(const Program& p, const Unit& unit);
 
 // The piece of the ranks with this coordinate on the axis that gradients are summed over.
-int piece_of(const Spread& spread, const Sharded& how, int coordinate);
+int piece_of(const Mesh& mesh, const Sharded& how, int coordinate);
 // The axes over which gradients are summed, but that of the shards: who differs there alone holds
 // the same shard.
-std::string replicas_of(const Spread& spread, const Sharded& how);
-int pieces_per_shard(const Spread& spread, const Sharded& how);
+std::string replicas_of(const Mesh& mesh, const Sharded& how);
+int pieces_per_shard(const Mesh& mesh, const Sharded& how);
 
 // Whether a cut lies inside the tensor.
 bool cut_inside(const Dims& cuts);

@@ -6,23 +6,24 @@
 namespace orrery {
 
 // What keeps the batch from being complete within the pass, and what to do; "" if nothing does.
-static std::string batch_in_parts(const Spread& spread) {
-  if (spread.sliced)
+static std::string batch_in_parts(const Mesh& mesh) {
+  if (mesh.sliced)
     return fmt::format("strategy.{} runs microbatches one after another: leave it out, or ",
-                       spread.slicer);
-  if (const Driving& d = spread.driving; d.on())
-    return fmt::format("strategy.{} has no common step: {}, or ", d.cause, d.remedy());
-  if (spread.idle > 0)
-    return fmt::format("strategy.{} leaves ranks without samples: leave it out, or ", spread.idler);
-  for (const Axis& axis : spread.axes)
-    if (has_axis(spread.apart, axis.name))
+                       mesh.slicer);
+  if (const Driving& d = mesh.driving; d.on())
+    return fmt::format("strategy.{} has no common step: {}, or ", d.origin, d.remedy());
+  if (mesh.dedicated > 0)
+    return fmt::format("strategy.{} leaves ranks without samples: leave it out, or ",
+                       mesh.dedicated_by);
+  for (const Axis& axis : mesh.axes)
+    if (has_axis(mesh.apart, axis.name))
       return fmt::format("strategy.{} has the ranks of axis '{}' train apart: leave it out, or ",
                          axis.strategy, axis.name);
   return "";
 }
 
-void check_whole_batch(const Program& p, const Spread& spread) {
-  const std::string why = batch_in_parts(spread);
+void check_whole_batch(const Program& p, const Mesh& mesh) {
+  const std::string why = batch_in_parts(mesh);
   if (why.empty()) return;
   for (const Op& op : p.ops())
     if (op.kind == "batch_sum" || op.kind == "batch_gather")

@@ -12,7 +12,7 @@ namespace orrery {
 namespace {
 
 // Ranks on the axes that these strategies made in the whole stack. Axes are made outermost first.
-int ranks_of(const Spread& whole, const std::vector<StrategyUse>& stack) {
+int ranks_of(const Mesh& whole, const std::vector<StrategyUse>& stack) {
   int ranks = 1;
   for (const Axis& axis : whole.axes)
     if (std::any_of(stack.begin(), stack.end(),
@@ -39,10 +39,10 @@ std::string summary(const std::string& name, int ranks, const RankPlan& before,
 std::string plan_diff(const PlanSource& source, int rank) {
   const Blueprint whole = source.draw(source.stack, source.world);
   auto plan_of = [&](const std::vector<StrategyUse>& stack) {
-    const int ranks = ranks_of(whole.spread, stack);
+    const int ranks = ranks_of(whole.mesh, stack);
     Blueprint b = source.draw(stack, ranks);
     return lower(
-        {&b.program, &b.spread, whole.microbatches, rank / (source.world / ranks), source.kernels});
+        {&b.program, &b.mesh, whole.microbatches, rank / (source.world / ranks), source.kernels});
   };
   std::vector<StrategyUse> stack;
   RankPlan before = plan_of(stack);
@@ -51,7 +51,7 @@ std::string plan_diff(const PlanSource& source, int rank) {
     stack.push_back(use);
     RankPlan after = plan_of(stack);
     const OpDiff diff = diff_ops(op_lines(before), op_lines(after));
-    text += summary(use.name, ranks_of(whole.spread, stack), before, after, diff) + diff.text;
+    text += summary(use.name, ranks_of(whole.mesh, stack), before, after, diff) + diff.text;
     before = std::move(after);
   }
   return text;

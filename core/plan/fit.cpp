@@ -54,9 +54,9 @@ class Fitter {
   // The fewest microbatches for each possible number of samples in one, the largest first. Leaves
   // that run in one call take the same memory whatever their number.
   std::vector<int64_t> counts() const {
-    const int64_t batch = b_.program.batch_size(), ranks = b_.spread.workers();
+    const int64_t batch = b_.program.batch_size(), ranks = b_.mesh.workers();
     std::vector<int64_t> found = {ranks};
-    for (int64_t rows = batch / ranks; b_.spread.sliced && rows > 0; --rows)
+    for (int64_t rows = batch / ranks; b_.mesh.sliced && rows > 0; --rows)
       if (int64_t n = (batch + rows - 1) / rows; n > found.back() && legal(n)) found.push_back(n);
     if (found.size() > 1 && !legal(ranks)) found.erase(found.begin());
     return found;
@@ -64,11 +64,11 @@ class Fitter {
 
   // Whether the schedule can deal that many.
   bool legal(int64_t n) const {
-    if (!b_.spread.make_timetable) return true;
-    const std::vector<int64_t> first = deal_leaves(n, b_.spread);
+    if (!b_.mesh.make_timetable) return true;
+    const std::vector<int64_t> first = deal_leaves(n, b_.mesh);
     try {
       for (size_t r = 0; r + 1 < first.size(); ++r)
-        b_.spread.make_timetable(static_cast<int>(first[r + 1] - first[r]));
+        b_.mesh.make_timetable(static_cast<int>(first[r + 1] - first[r]));
       return true;
     } catch (const Error& e) {
       return false;
@@ -121,8 +121,8 @@ class Fitter {
     fail(ORR_FAILED, "--fit {}: nothing fits; {} take {} on rank {}, {} too much: {}", size(limit_),
          samples(least), size(peaks_[least]->bytes), peaks_[least]->rank,
          size(peaks_[least]->bytes - limit_),
-         b_.spread.sliced ? "add ranks, shard states, or compute activations again in backward"
-                          : "run microbatches one after another, add ranks, or shard states");
+         b_.mesh.sliced ? "add ranks, shard states, or compute activations again in backward"
+                        : "run microbatches one after another, add ranks, or shard states");
   }
 
   std::string samples(size_t i) const {

@@ -45,14 +45,14 @@ double Machine::seconds(const Launch& launch) const {
   return launch_seconds + std::max(cost.flops / rate, cost.bytes / bandwidth);
 }
 
-double Machine::seconds(const Exchange& e, const Spread& spread, int rank) const {
-  const int ranks = spread.size_of(e.axis);
+double Machine::seconds(const Exchange& e, const Mesh& mesh, int rank) const {
+  const int ranks = mesh.size_of(e.axis);
   auto host = [&](int r) { return r / ranks_per_host; };
   bool far = false;
   if (is_message(e))
-    far = host(spread.peer(e.axis, e.root_or_peer, rank)) != host(rank);
+    far = host(mesh.peer(e.axis, e.root_or_peer, rank)) != host(rank);
   else
-    for (int i = 0; i < ranks; ++i) far |= host(spread.peer(e.axis, i, rank)) != host(rank);
+    for (int i = 0; i < ranks; ++i) far |= host(mesh.peer(e.axis, i, rank)) != host(rank);
   return (far ? between : inside).seconds(rounds(e, ranks), most_sent(e, ranks));
 }
 

@@ -38,7 +38,7 @@ struct Machine {
   double seconds(const Launch& launch) const;
   // Once all that take part are ready: the most that one of them sends, over the slowest link, and
   // for every doubling of their number a latency (two if a sum comes back).
-  double seconds(const Exchange& exchange, const Spread& spread, int rank) const;
+  double seconds(const Exchange& exchange, const Mesh& mesh, int rank) const;
 };
 
 // The machine of a file; "" is the one assumed by default: ranks of one CPU core each on hosts of

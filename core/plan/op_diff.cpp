@@ -43,7 +43,7 @@ OpLine line_of(const Exchange& e, Segment segment) {
   const std::string head = fmt::format("{:<9}{} {} on {}", segment_name(segment),
                                        collective_name(e.op), dtype_name(e.dtype), e.axis);
   return {head + " " + e.name, fmt::format("{}: {}, {} elements, sends {} bytes  by {}", head,
-                                           e.name, e.count, e.bytes_sent, e.cause)};
+                                           e.name, e.count, e.bytes_sent, e.origin)};
 }
 
 // A change as it is met while the edit script is read.

@@ -30,29 +30,29 @@ std::string shapes(const Program& p) {
 
 }  // namespace
 
-RankKinds::RankKinds(const Blueprint& b) : b_(b), first_(deal_leaves(b.microbatches, b.spread)) {
+RankKinds::RankKinds(const Blueprint& b) : b_(b), first_(deal_leaves(b.microbatches, b.mesh)) {
   for (const Op& op : b.program.ops()) gathers_ = gathers_ || op.kind == "batch_gather";
-  const std::string axis = b.spread.placed_axis();
-  const size_t shares = axis.empty() ? 0 : static_cast<size_t>(b.spread.size_of(axis));
+  const std::string axis = b.mesh.placed_axis();
+  const size_t shares = axis.empty() ? 0 : static_cast<size_t>(b.mesh.size_of(axis));
   cuts_ = in_parallel<Program>(shares, [&](size_t t) {
-    return cut_program(b.program, b.spread, b.spread.peer(axis, static_cast<int>(t), 0)).program;
+    return cut_program(b.program, b.mesh, b.mesh.peer(axis, static_cast<int>(t), 0)).program;
   });
   std::map<std::string, int> known;
   for (const Program& cut : cuts_)
     alike_.push_back(known.emplace(shapes(cut), static_cast<int>(alike_.size())).first->second);
-  for (size_t r = 0; b.spread.make_timetable && r + 1 < first_.size();
+  for (size_t r = 0; b.mesh.make_timetable && r + 1 < first_.size();
        ++r)  // plans may be made by other threads
-    b.spread.make_timetable(static_cast<int>(first_[r + 1] - first_[r]));
+    b.mesh.make_timetable(static_cast<int>(first_[r + 1] - first_[r]));
   std::map<Kind, std::vector<int>> by_kind;
-  for (int r = 0; r < b.spread.world; ++r) by_kind[describe(r)].push_back(r);
-  kind_of_.resize(static_cast<size_t>(b.spread.world));
+  for (int r = 0; r < b.mesh.world; ++r) by_kind[describe(r)].push_back(r);
+  kind_of_.resize(static_cast<size_t>(b.mesh.world));
   for (auto& [kind, who] : by_kind) {
     for (int rank : who) kind_of_[static_cast<size_t>(rank)] = members_.size();
     members_.push_back(std::move(who));
   }
-  for (size_t k = 0; !b.spread.pipe_axis.empty() && k < members_.size(); ++k) {
+  for (size_t k = 0; !b.mesh.pipe_axis.empty() && k < members_.size(); ++k) {
     const Program& from = program_of(k);
-    homes_.try_emplace(&from, from, b.spread);
+    homes_.try_emplace(&from, from, b.mesh);
   }
   group_kinds();
 }
@@ -67,7 +67,7 @@ void RankKinds::group_kinds() {
     const int rank = members_[k].front();
     std::pair<Kind, std::string> what{describe(rank), ""};
     if (stages_of_shares)
-      what = {describe(b_.spread.peer(b_.spread.placed_axis(), 0, rank)),
+      what = {describe(b_.mesh.peer(b_.mesh.placed_axis(), 0, rank)),
               stage_text(k, shapes[&program_of(k)])};
     auto [at, fresh] = known.try_emplace(std::move(what), together_.size());
     if (fresh) together_.emplace_back();
@@ -79,7 +79,7 @@ std::string RankKinds::stage_text(size_t kind, const std::vector<std::string>& s
   const Program& p = program_of(kind);
   const StageHomes& homes = homes_.at(&p);
   const int first = members_[kind].front();
-  const size_t stage = static_cast<size_t>(b_.spread.coordinate(b_.spread.pipe_axis, first));
+  const size_t stage = static_cast<size_t>(b_.mesh.coordinate(b_.mesh.pipe_axis, first));
   std::string text;
   for (size_t i = 0; i < p.ops().size(); ++i) {
     const bool here = homes.run_at(i).test(stage);
@@ -99,34 +99,33 @@ void turn_into(RankPlan& plan, int rank) {
   plan.rank = rank;
   for (Exchange& e : plan.exchanges)
     if (!e.axis.empty())
-      e.bytes_sent = e.sent_by(plan.spread.coordinate(e.axis, rank), plan.spread.size_of(e.axis));
+      e.bytes_sent = e.sent_by(plan.mesh.coordinate(e.axis, rank), plan.mesh.size_of(e.axis));
 }
 
 Kind RankKinds::describe(int rank) const {
   Kind kind;
-  const std::string placed = b_.spread.placed_axis();
+  const std::string placed = b_.mesh.placed_axis();
   if (!placed.empty())
-    kind.push_back(alike_[static_cast<size_t>(b_.spread.coordinate(placed, rank))]);
-  for (const Axis& axis : b_.spread.axes) {
-    const int at = b_.spread.coordinate(axis.name, rank);
+    kind.push_back(alike_[static_cast<size_t>(b_.mesh.coordinate(placed, rank))]);
+  for (const Axis& axis : b_.mesh.axes) {
+    const int at = b_.mesh.coordinate(axis.name, rank);
     if (has_axis(placed, axis.name)) continue;
-    if (!has_axis(b_.spread.batch_axis, axis.name) || !b_.spread.sharded.empty())
-      kind.push_back(at);
+    if (!has_axis(b_.mesh.batch_axis, axis.name) || !b_.mesh.sharded.empty()) kind.push_back(at);
   }
   // Of sums over all ranks that share the batch, over those that gradients are summed over, and of
   // samples of several ranks.
-  const std::string sums = b_.spread.gradient_axis(), gathered = b_.spread.gathered_axis();
+  const std::string sums = b_.mesh.gradient_axis(), gathered = b_.mesh.gathered_axis();
   const std::pair<std::string, std::string> all[] = {
-      {b_.spread.batch_axis, ""}, {sums, ""}, {without_axis(sums, gathered), gathered}};
+      {b_.mesh.batch_axis, ""}, {sums, ""}, {without_axis(sums, gathered), gathered}};
   for (const auto& [axis, here] : all) {
-    const std::vector<int64_t> first = leaves_among(b_.spread, first_, axis, rank, here);
-    const auto me = static_cast<size_t>(b_.spread.coordinate(axis, rank));
+    const std::vector<int64_t> first = leaves_among(b_.mesh, first_, axis, rank, here);
+    const auto me = static_cast<size_t>(b_.mesh.coordinate(axis, rank));
     kind.push_back(first[me + 1] - first[me]);
     kind.push_back(orr_tree_nodes(first[me], first[me + 1], first.back()));
     kind.push_back(first.back());
   }
   if (gathers_) {  // the last leaves may hold fewer samples than they have rows
-    const auto me = static_cast<size_t>(b_.spread.coordinate(b_.spread.batch_axis, rank));
+    const auto me = static_cast<size_t>(b_.mesh.coordinate(b_.mesh.batch_axis, rank));
     const int64_t batch = b_.program.batch_size(),
                   rows = (batch + b_.microbatches - 1) / b_.microbatches;
     kind.push_back(std::min(first_[me + 1] * rows, batch) - std::min(first_[me] * rows, batch));
@@ -140,8 +139,8 @@ const Program& RankKinds::program_of(size_t kind) const {
 }
 
 const Program* RankKinds::cut_for(int rank) const {
-  const std::string axis = b_.spread.placed_axis();
-  return axis.empty() ? nullptr : &cuts_[static_cast<size_t>(b_.spread.coordinate(axis, rank))];
+  const std::string axis = b_.mesh.placed_axis();
+  return axis.empty() ? nullptr : &cuts_[static_cast<size_t>(b_.mesh.coordinate(axis, rank))];
 }
 
 LowerRequest RankKinds::request(size_t kind, const std::vector<std::string>& kernels) const {
@@ -149,7 +148,7 @@ LowerRequest RankKinds::request(size_t kind, const std::vector<std::string>& ker
   const Program* cut = cut_for(rank);
   auto homes = homes_.find(cut ? cut : &b_.program);
   return {&b_.program,
-          &b_.spread,
+          &b_.mesh,
           b_.microbatches,
           rank,
           kernels,

@@ -28,8 +28,7 @@ namespace {
 std::string pipeline_text(const Blueprint& b, const std::vector<int64_t>& first) {
   int64_t most = 0;
   for (size_t r = 0; r + 1 < first.size(); ++r) most = std::max(most, first[r + 1] - first[r]);
-  const std::shared_ptr<const Timetable> timetable =
-      b.spread.make_timetable(static_cast<int>(most));
+  const std::shared_ptr<const Timetable> timetable = b.mesh.make_timetable(static_cast<int>(most));
   if (const std::string& path = plan_options().svg; !path.empty()) {
     std::ofstream file(path);
     file << schedule_svg(*timetable);
@@ -41,13 +40,13 @@ std::string pipeline_text(const Blueprint& b, const std::vector<int64_t>& first)
 }
 
 std::string head_text(const Blueprint& b) {
-  int ranks = b.spread.world;
+  int ranks = b.mesh.world;
   std::string text =
       fmt::format("plan: {} rank{}, {} microbatch{} of {} sample{}", ranks, ranks == 1 ? "" : "s",
                   b.microbatches, b.microbatches == 1 ? "" : "es",
                   (b.program.batch_size() + b.microbatches - 1) / b.microbatches,
                   b.program.batch_size() == b.microbatches ? "" : "s");
-  for (const Axis& axis : b.spread.axes) text += fmt::format(", axis {} {}", axis.name, axis.size);
+  for (const Axis& axis : b.mesh.axes) text += fmt::format(", axis {} {}", axis.name, axis.size);
   return text + "\n";
 }
 
@@ -81,16 +80,16 @@ std::string periodic_text(const Blueprint& b, const std::vector<int>& who,
                           const std::vector<StrategyUse>& stack,
                           const std::vector<std::string>& kernels) {
   std::string text;
-  for (const Periodic& one : b.spread.periodic)
+  for (const Periodic& one : b.mesh.periodic)
     for (size_t round = 0; round < one.rounds.size(); ++round) {
-      const Spread spread = spread_of_periodic(b.spread);
+      const Mesh mesh = mesh_of_periodic(b.mesh);
       const RankPlan plan =
-          lower({one.rounds[round].get(), &spread, b.microbatches, who.front(), kernels});
+          lower({one.rounds[round].get(), &mesh, b.microbatches, who.front(), kernels});
       std::string what = one.every == 1 ? "more after each step"
                                         : fmt::format("more after every {} steps", one.every);
       if (one.rounds.size() > 1)
         what += fmt::format(", round {} of {}", round + 1, one.rounds.size());
-      text += fmt::format("  program of strategy.{}, memory {}\n", one.cause,
+      text += fmt::format("  program of strategy.{}, memory {}\n", one.origin,
                           human_bytes(static_cast<double>(plan.arena_bytes + plan.comm_bytes)));
       text += traffic_text(plan, who, stack, what.c_str());
     }
@@ -127,8 +126,8 @@ std::string step_plan(const Blueprint& b, const std::vector<StrategyUse>& stack,
     }
   const std::vector<Spent> spent = simulate(timelines);
   std::string text = head_text(b);
-  if (!b.spread.pipe_axis.empty()) text += pipeline_text(b, kinds.first_leaves());
-  for (const std::string& remark : b.spread.remarks) text += "  " + remark + "\n";
+  if (!b.mesh.pipe_axis.empty()) text += pipeline_text(b, kinds.first_leaves());
+  for (const std::string& remark : b.mesh.remarks) text += "  " + remark + "\n";
   text += step_text(b.program, spent, machine);
   for (size_t i = 0; i < texts.size(); ++i) text += texts[i] + spent_text(spent[i]);
   return text;
@@ -136,7 +135,7 @@ std::string step_plan(const Blueprint& b, const std::vector<StrategyUse>& stack,
 
 std::string write_ops(const Blueprint& b, const std::vector<std::string>& kernels,
                       const std::string& path) {
-  const RankPlan plan = lower({&b.program, &b.spread, b.microbatches, 0, kernels});
+  const RankPlan plan = lower({&b.program, &b.mesh, b.microbatches, 0, kernels});
   std::ofstream file(path);
   file << ops_json(plan);
   if (!file.flush()) fail(ORR_FAILED, "--ops {}: cannot be written", path);

@@ -59,12 +59,12 @@ class Builder {
   Transfer transfer(const Exchange& e) const {
     std::set<size_t> peers;
     auto add = [&](int at) {
-      peers.insert(kinds_.kind_of(plan_.spread.peer(e.axis, at, plan_.rank)));
+      peers.insert(kinds_.kind_of(plan_.mesh.peer(e.axis, at, plan_.rank)));
     };
     if (is_message(e)) add(e.root_or_peer);
-    for (int at = 0; !is_message(e) && at < plan_.spread.size_of(e.axis); ++at) add(at);
+    for (int at = 0; !is_message(e) && at < plan_.mesh.size_of(e.axis); ++at) add(at);
     peers.erase(kinds_.kind_of(plan_.rank));
-    return {machine_.seconds(e, plan_.spread, plan_.rank), {peers.begin(), peers.end()}, {}};
+    return {machine_.seconds(e, plan_.mesh, plan_.rank), {peers.begin(), peers.end()}, {}};
   }
 
   // A message is known by its ends, tag and slice; a collective by how many its axis has had
@@ -75,7 +75,7 @@ class Builder {
     const int64_t axis =
         axes_.try_emplace(e.axis, static_cast<int64_t>(axes_.size())).first->second;
     if (is_message(e)) {
-      int64_t me = plan_.spread.coordinate(e.axis, plan_.rank), peer = e.root_or_peer;
+      int64_t me = plan_.mesh.coordinate(e.axis, plan_.rank), peer = e.root_or_peer;
       if (e.op == ORR_COLL_RECV) std::swap(me, peer);
       t.meeting = {me, peer, e.tag, s.slice, 0};
     } else {

@@ -15,7 +15,7 @@ uint64_t sent_by(const RankPlan& plan, const std::map<int, int64_t>& times, int 
   for (auto& [index, n] : times) {
     const Exchange& e = plan.exchanges[static_cast<size_t>(index)];
     sum += static_cast<uint64_t>(n) *
-           e.sent_by(plan.spread.coordinate(e.axis, rank), plan.spread.size_of(e.axis));
+           e.sent_by(plan.mesh.coordinate(e.axis, rank), plan.mesh.size_of(e.axis));
   }
   return sum;
 }
@@ -38,8 +38,8 @@ std::string collectives_text(const RankPlan& plan, const std::vector<int>& ranks
   std::map<int, int64_t> times = times_posted(plan);
   std::erase_if(times,
                 [&](auto& t) { return plan.exchanges[static_cast<size_t>(t.first)].is_copy(); });
-  if (const Driving& own = plan.spread.driving; times.empty() && own.on())
-    return fmt::format("  sends   what strategy.{} says above, at times of its own\n", own.cause);
+  if (const Driving& own = plan.mesh.driving; times.empty() && own.on())
+    return fmt::format("  sends   what strategy.{} says above, at times of its own\n", own.origin);
   if (times.empty()) return "  sends nothing\n";
   std::string text = sends_text(plan, times, ranks, what);
   for (auto& [index, n] : times) {
@@ -50,7 +50,7 @@ std::string collectives_text(const RankPlan& plan, const std::vector<int>& ranks
       text +=
           fmt::format("  {} tensors  {} node{}", e.totals.size(), e.nodes, e.nodes == 1 ? "" : "s");
     text += fmt::format("  sends {} bytes  by {} {}\n", e.bytes_sent * static_cast<uint64_t>(n),
-                        e.cause, e.where.empty() ? "" : "(" + e.where + ")");
+                        e.origin, e.where.empty() ? "" : "(" + e.where + ")");
   }
   return text;
 }

@@ -32,7 +32,7 @@ void check_varies(Program& p, const char* what, ValueId x, const std::string& ax
 
 Attrs over(Program& p, const std::string& axis) {
   Attrs attrs{{"axis", axis}};
-  if (!p.cause().empty()) attrs["cause"] = p.cause();
+  if (!p.origin().empty()) attrs["origin"] = p.origin();
   return attrs;
 }
 

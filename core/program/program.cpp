@@ -147,7 +147,7 @@ Program Program::without_ops(const std::function<bool(ValueId)>& keep) const {
   p.updates_ = updates_, p.outputs_ = outputs_, p.rng_ordinals_ = rng_ordinals_;
   p.stream_ = stream_;
   p.user_gradients_ = user_gradients_, p.site_ = site_, p.phase_ = phase_,
-  p.batch_size_ = batch_size_, p.axes_ = axes_, p.cause_ = cause_;
+  p.batch_size_ = batch_size_, p.axes_ = axes_, p.origin_ = origin_;
   for (Value& v : p.values_) v.producer = kNone;
   return p;
 }

@@ -134,12 +134,12 @@ class Program {
 
   // -- the mesh
   // ---------------------------------------------------------------------------------------
-  // The axes that the program's collectives may name; `cause` is who asks for those added next.
+  // The axes that the program's collectives may name; `origin` is who asks for those added next.
   void set_axes(std::vector<MeshAxis> axes) { axes_ = std::move(axes); }
   // Ranks on an axis. Throws Error with the current site's prefix if there is none of that name.
   int axis_size(const std::string& name) const;
-  void set_cause(const std::string& cause) { cause_ = cause; }
-  const std::string& cause() const { return cause_; }
+  void set_origin(const std::string& origin) { origin_ = origin; }
+  const std::string& origin() const { return origin_; }
 
   // -- where we are
   // --------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ class Program {
   std::vector<UserGradient> user_gradients_;
   std::map<ValueId, ValueId> completed_;
   std::vector<MeshAxis> axes_;
-  std::string cause_;
+  std::string origin_;
   Site site_;
   Phase phase_ = Phase::forward;
   OpId twin_ = kNone;

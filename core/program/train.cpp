@@ -133,18 +133,18 @@ void exchange(Program& p, Gradients& g, const std::vector<std::shared_ptr<State>
     p.set_site(params[i]->site);
     ValueId x = times(p, g.raw[i], g.scale);
     for (auto hook = hooks.rbegin(); hook != hooks.rend(); ++hook) {
-      p.set_cause(hook->cause);
+      p.set_origin(hook->origin);
       x = hook->exchange(p, params[i], x);
       p.set_site({params[i]->site.region, hook->line});
       if (p.type(x) != params[i]->type)
         p.fail_here(fmt::format(
             "exchange of strategy.{} was given the gradient of '{}' {} and "
             "returned {}: return one of the same shape and dtype",
-            hook->cause, params[i]->name, to_string(params[i]->type), to_string(p.type(x))));
+            hook->origin, params[i]->name, to_string(params[i]->type), to_string(p.type(x))));
       check_varies_within(p, x, without_axis(p.value(x).varying, hook->axis),
                           fmt::format("what exchange returns for '{}'", params[i]->name));
     }
-    p.set_cause("");
+    p.set_origin("");
     g.raw[i] = x;
   }
   g.scale = kNone;

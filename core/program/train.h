@@ -21,7 +21,7 @@ namespace orrery {
 // mean gradient's summand of each coordinate of `axis` (program/varying.h): in units that neither a
 // loss scale nor a ragged batch changes; it returns what all of them agree on.
 struct GradientHook {
-  std::string axis, cause, line;
+  std::string axis, origin, line;
   std::function<ValueId(Program&, const std::shared_ptr<State>&, ValueId gradient)> exchange;
 };
 

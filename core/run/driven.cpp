@@ -41,7 +41,7 @@ struct Driven::Calls {
     return guarded([&] {
       const Driven& d = of(self);
       auto found = d.states_.find(name);
-      if (found == d.states_.end()) found = d.states_.find(d.cause_ + "." + name);
+      if (found == d.states_.end()) found = d.states_.find(d.origin_ + "." + name);
       if (found == d.states_.end()) fail(ORR_INVALID, "there is no state '{}'", name);
       const State& s = *found->second;
       *out = {s.memory.get(), s.offset, s.part.type(s.type).bytes()};
@@ -84,12 +84,12 @@ Driven::Driven(const Blueprint& step, std::vector<std::string> scalars, Runtime&
     : runtime_(runtime),
       rank_(runtime.world().rank),
       world_(runtime.world().size),
-      cause_(step.spread.driving.cause),
-      line_(step.spread.driving.line),
-      plugin_(kept_text("strategy '" + cause_ + "'")),
+      origin_(step.mesh.driving.origin),
+      line_(step.mesh.driving.line),
+      plugin_(kept_text("strategy '" + origin_ + "'")),
       scalars_(std::move(scalars)),
-      leaf_first_(deal_leaves(step.microbatches, step.spread)),
-      driver_(step.spread.driving.driver) {
+      leaf_first_(deal_leaves(step.microbatches, step.mesh)),
+      driver_(step.mesh.driving.driver) {
   for (auto& [name, id] : step.program.outputs()) outputs_.push_back(name);
   for (auto& [state, next] : step.program.updates())
     updated_[step.program.value(state).state->name] = step.program.type(state);
@@ -98,7 +98,7 @@ Driven::Driven(const Blueprint& step, std::vector<std::string> scalars, Runtime&
   try {
     enter("open", [&] { return driver_->open(driver_->arg, &host_); });
   } catch (const Error& e) {
-    fail(e.code(), "{}: strategy.{}: {}", line_, cause_, e.what());
+    fail(e.code(), "{}: strategy.{}: {}", line_, origin_, e.what());
   }
   compile_beside(step);
 }
@@ -121,17 +121,17 @@ void Driven::hold_states(const Blueprint& step) {
     if (!s->passing) lasting_.push_back(s);
   };
   for (auto& s : states_of(step.program)) note(s, kNone);
-  for (const orrery::Beside& one : step.spread.driving.programs)
+  for (const orrery::Beside& one : step.mesh.driving.programs)
     for (auto& s : states_of(*one.program)) note(s, one.rank);
   hold(lasting, {}, world_);
   hold(passing, {}, 1);
 }
 
 void Driven::compile_beside(const Blueprint& step) {
-  for (const orrery::Beside& one : step.spread.driving.programs) {
+  for (const orrery::Beside& one : step.mesh.driving.programs) {
     if (one.rank != rank_) continue;
     Blueprint b;
-    b.program = *one.program, b.spread.world = world_;
+    b.program = *one.program, b.mesh.world = world_;
     Beside& made = beside_[one.name];
     made.variant = std::make_unique<Variant>(b, 0, runtime_, made.arena);
   }
@@ -165,11 +165,11 @@ void Driven::add(const std::string& shape, const Blueprint& step) {
     fail(ORR_INVALID,
          "{}: strategy.{}: batches of another shape train other parameters; without a common step "
          "batches of all shapes update the same {} states",
-         line_, cause_, updated_.size());
+         line_, origin_, updated_.size());
   Blueprint b = step;
   Pieces& pieces = steps_[shape];
   for (const auto& piece : pieces_) {
-    b.spread.only = piece;
+    b.mesh.only = piece;
     pieces.push_back(std::make_unique<Variant>(b, rank_, runtime_));
   }
 }

@@ -69,7 +69,7 @@ class Driven : public AtWork, public std::enable_shared_from_this<Driven> {
 
   Runtime& runtime_;
   const int rank_, world_;
-  const std::string cause_, line_;
+  const std::string origin_, line_;
   const char* const plugin_;                    // as messages of sudden ends name it
   std::vector<std::string> scalars_, outputs_;  // names, in the order of the driver's numbers
   std::vector<int64_t> leaf_first_;

@@ -37,12 +37,12 @@ uint64_t bytes_behind(const Place& at, const Storage& s) {
 Executor::Executor(RankPlan plan, Runtime& runtime, SharedArena& arena)
     : plan_(std::move(plan)), runtime_(runtime), arena_(arena) {
   arena_.reserve(plan_.arena_bytes);
-  runtime_.form_groups(plan_.spread);
+  runtime_.form_groups(plan_.mesh);
   if (plan_.comm_bytes)
     comm_memory_ =
-        runtime_.exchanged(plan_.comm_bytes, runtime_.group(plan_.spread, plan_.spread.batch_axis));
+        runtime_.exchanged(plan_.comm_bytes, runtime_.group(plan_.mesh, plan_.mesh.batch_axis));
   if (plan_.host_stash) host_stash_ = memory_of(Tier::host, plan_.host_stash);
-  if (plan_.disk_stash) disk_stash_ = spill_file(plan_.spread.offload.directory, plan_.disk_stash);
+  if (plan_.disk_stash) disk_stash_ = spill_file(plan_.mesh.offload.directory, plan_.disk_stash);
   prepared_.reserve(plan_.launches.size());
   for (const Launch& launch : plan_.launches) prepare(launch);
   for (const Exchange& exchange : plan_.exchanges) prepare(exchange);
@@ -107,7 +107,7 @@ void Executor::prepare(const Exchange& exchange) {
   if (exchange.is_bucket())  // all slots of it: its nodes follow one another
     p.send.first.bytes = plan_.storage(exchange.send.storage).whole(),
     p.recv.first.bytes = p.send.first.bytes - exchange.recv.offset;
-  if (!exchange.axis.empty()) p.group = runtime_.group(plan_.spread, exchange.axis);
+  if (!exchange.axis.empty()) p.group = runtime_.group(plan_.mesh, exchange.axis);
   p.tickets.resize(static_cast<size_t>(plan_.local.leaves.slices()));
   posted_.push_back(std::move(p));
 }

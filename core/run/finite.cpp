@@ -17,7 +17,7 @@ FiniteCheck::FiniteCheck(const Variant& step, int rank, Runtime& runtime) {
   const RankPlan& plan = step.plan();
   const Program& trained = plan.local.program;
   Blueprint b;
-  b.spread.world = plan.spread.world, b.spread.axes = plan.spread.axes;
+  b.mesh.world = plan.mesh.world, b.mesh.axes = plan.mesh.axes;
   Program& p = b.program;
   p.set_phase(Phase::update);
   for (auto& [state, next] : trained.updates()) {

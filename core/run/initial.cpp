@@ -40,7 +40,7 @@ ValueId initial_value(Program& p, const State& s) {
 void draw(const std::shared_ptr<State>& state) {
   Program p;
   p.update(p.state_value(state), initial_value(p, *state));
-  Spread alone;
+  Mesh alone;
   LowerRequest request{&p, &alone, 1, 0, Runtime::get().kernels()};
   Executor executor(lower(request), Runtime::get());
   const Program& local = executor.plan().local.program;

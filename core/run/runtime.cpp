@@ -107,13 +107,13 @@ void Runtime::meet() try {
   if (e.code() != ORR_UNAVAILABLE) throw;
 }
 
-int Runtime::group(const Spread& spread, const std::string& axis) {
+int Runtime::group(const Mesh& mesh, const std::string& axis) {
   const int rank = world().rank;
   std::vector<std::pair<int, int>> shape;
   for (const std::string& one : factors_of(axis)) {
-    const int size = spread.size_of(one);
+    const int size = mesh.size_of(one);
     if (size == 1) continue;
-    const int stride = spread.peer(one, 1, rank) - spread.peer(one, 0, rank);
+    const int stride = mesh.peer(one, 1, rank) - mesh.peer(one, 0, rank);
     if (!shape.empty() && shape.back().second == size * stride)
       shape.back() = {shape.back().first * size, stride};  // neighbours in the nest are one
     else
@@ -121,18 +121,18 @@ int Runtime::group(const Spread& spread, const std::string& axis) {
   }
   if (world().size == 1 || shape == decltype(shape){{world().size, 1}}) return 0;
   auto [at, fresh] = groups_.try_emplace(std::move(shape), 0);
-  if (fresh) at->second = comm().split(spread.peer(axis, 0, rank), spread.coordinate(axis, rank));
+  if (fresh) at->second = comm().split(mesh.peer(axis, 0, rank), mesh.coordinate(axis, rank));
   return at->second;
 }
 
-void Runtime::form_groups(const Spread& spread) {
-  for (const Axis& axis : spread.axes) group(spread, axis.name);
-  const std::string sums = spread.gradient_axis();
+void Runtime::form_groups(const Mesh& mesh) {
+  for (const Axis& axis : mesh.axes) group(mesh, axis.name);
+  const std::string sums = mesh.gradient_axis();
   for (const std::string& several :
-       {spread.batch_axis, sums, without_axis(sums, spread.gathered_axis())})
-    if (!several.empty()) group(spread, several);
-  for (const Halves& h : spread.halves)
-    for (const std::string& half : {h.outer, h.inner}) group(spread, half);
+       {mesh.batch_axis, sums, without_axis(sums, mesh.gathered_axis())})
+    if (!several.empty()) group(mesh, several);
+  for (const SplitAxis& h : mesh.split_axes)
+    for (const std::string& half : {h.outer, h.inner}) group(mesh, half);
 }
 
 Device& Runtime::device() {

@@ -57,9 +57,9 @@ class Runtime {
   WorldComm& comm();     // opened on first use; collective
   // The group of the ranks that share all coordinates with this one but those on `axis`: for
   // WorldComm::submit. Made on first use; collective.
-  int group(const Spread& spread, const std::string& axis);
+  int group(const Mesh& mesh, const std::string& axis);
   // All of them, in one order on all ranks, whatever each will use.
-  void form_groups(const Spread& spread);
+  void form_groups(const Mesh& mesh);
   // Opens the job's store, so that this rank answers those who form the world while its script
   // does something else first. Collective.
   void meet();

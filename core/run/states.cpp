@@ -209,12 +209,11 @@ void materialize(const std::vector<std::shared_ptr<State>>& states) {
   for (auto& s : settle(states, {}, {}, "")) set_initial(s);
 }
 
-void set_coordinates(const HeldParts& parts, const Spread& spread) {
+void set_coordinates(const HeldParts& parts, const Mesh& mesh) {
   for (auto& [s, part, tier] : parts) {
-    if (spread.size_of(s->varying) == 1) continue;  // another program knows
+    if (mesh.size_of(s->varying) == 1) continue;  // another program knows
     s->coordinate_of.clear();
-    for (int r = 0; r < spread.world; ++r)
-      s->coordinate_of.push_back(spread.coordinate(s->varying, r));
+    for (int r = 0; r < mesh.world; ++r) s->coordinate_of.push_back(mesh.coordinate(s->varying, r));
   }
 }
 

@@ -14,7 +14,7 @@
 namespace orrery {
 
 struct Held;
-struct Spread;
+struct Mesh;
 struct Neighbours;
 using HeldParts = std::vector<Held>;
 
@@ -37,7 +37,7 @@ std::shared_ptr<SpillFile> spill_file(const std::string& directory, uint64_t byt
 // REQUIRES: the state has memory, which the host reaches.
 std::byte* state_address(const State& state);
 // Says which coordinates' values of states that vary the ranks of the spread have; before `hold`.
-void set_coordinates(const HeldParts& parts, const Spread& spread);
+void set_coordinates(const HeldParts& parts, const Mesh& mesh);
 
 // What this rank has of the state, to and from ordinary memory. REQUIRES: it lies somewhere.
 void read_part(const State& state, std::byte* to);

@@ -12,12 +12,12 @@
 #include "lower/lower.h"
 #include "lower/predict.h"
 #include "run/agree.h"
-#include "run/drawing.h"
 #include "run/driven.h"
 #include "run/finite.h"
 #include "run/profile.h"
 #include "run/replicas.h"
 #include "run/run_states.h"
+#include "run/step_builder.h"
 #include "run/step_result.h"
 #include "run/variant.h"
 
@@ -46,7 +46,7 @@ void in_order_of_names(RunSpec& spec) {
 class TrainRun : public Run {
  public:
   explicit TrainRun(RunSpec spec)
-      : spec_(std::move(spec)), drawing_(spec_), runtime_(Runtime::get()) {
+      : spec_(std::move(spec)), builder_(spec_), runtime_(Runtime::get()) {
     in_order_of_names(spec_);
     for (auto& s : spec_.params) s->trained = true;
     states_.emplace(spec_, ranks());
@@ -242,7 +242,7 @@ class TrainRun : public Run {
   Blueprint draw(const BatchFields& batch, bool training, int world,
                  const std::vector<StrategyUse>& stack) {
     const Work work("compiling", Work::of_engine);
-    Blueprint b = drawing_.draw(batch, training, world, stack, saved_microbatches_);
+    Blueprint b = builder_.draw(batch, training, world, stack, saved_microbatches_);
     microbatches_ = b.microbatches;
     return b;
   }
@@ -270,7 +270,7 @@ class TrainRun : public Run {
     if (ranks() > 1) compare_across_ranks(b, spec_.line);
     states_->remember_buffers();
     for (auto& s : states_of(b.program)) states_->remember(s);
-    if (training && b.spread.driving.on()) {
+    if (training && b.mesh.driving.on()) {
       make_driven(b, key);
       return nullptr;
     }
@@ -288,10 +288,10 @@ class TrainRun : public Run {
         fail(ORR_INVALID,
              "{}: strategy.{} lets each rank take its own steps, which have only numbers as second "
              "results: '{}' is {}; reduce it, or take it from run:eval",
-             spec_.line, b.spread.driving.cause, name, to_string(b.program.type(id)));
+             spec_.line, b.mesh.driving.origin, name, to_string(b.program.type(id)));
     std::vector<std::string> scalars;
     for (auto& [name, value] : spec_.scalars(steps_ + 1)) scalars.push_back(name);
-    for (const Beside& one : b.spread.driving.programs)
+    for (const Beside& one : b.mesh.driving.programs)
       for (auto& s : states_of(*one.program)) states_->remember(s);
     driven_ = std::make_shared<Driven>(b, std::move(scalars), runtime_);
     driven_->add(key, b);
@@ -332,13 +332,13 @@ class TrainRun : public Run {
   }
 
   void make_periodic(const Blueprint& step) {
-    apart_ = step.spread.size_of(step.spread.apart) > 1;
-    for (const Periodic& one : step.spread.periodic) {
+    apart_ = step.mesh.size_of(step.mesh.apart) > 1;
+    for (const Periodic& one : step.mesh.periodic) {
       RunPeriodic made{one.every, {}, made_one_by(*one.rounds.front())};
       for (const auto& program : one.rounds) {
         std::erase_if(made.made_one,
                       [&, one = made_one_by(*program)](const State* s) { return !one.count(s); });
-        Blueprint b{*program, spread_of_periodic(step.spread), step.microbatches};
+        Blueprint b{*program, mesh_of_periodic(step.mesh), step.microbatches};
         for (auto& s : states_of(b.program)) states_->remember(s);
         made.rounds.push_back(std::make_unique<Variant>(b, rank(), runtime_));
         predict(*made.rounds.back());
@@ -349,7 +349,7 @@ class TrainRun : public Run {
   }
 
   RunSpec spec_;
-  Drawing drawing_;
+  StepBuilder builder_;
   Runtime& runtime_;
   std::map<std::string, std::unique_ptr<Variant>> variants_;
   std::vector<RunPeriodic> periodic_;

@@ -16,20 +16,20 @@ Program* traced = nullptr;
 bool traced_training = false;
 
 RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime, SharedArena& arena) {
-  LowerRequest request{&b.program, &b.spread, b.microbatches, rank, runtime.kernels()};
+  LowerRequest request{&b.program, &b.mesh, b.microbatches, rank, runtime.kernels()};
   RankPlan plan = [&] {
     Profile::Timer timer(Profile::get().once("lowering"));
     return lower(request);
   }();
   arena.reserve(plan.arena_bytes);  // initial values are drawn in it: fresh memory is slow
-  runtime.form_groups(plan.spread);
-  set_coordinates(plan.local.parts, b.spread);
+  runtime.form_groups(plan.mesh);
+  set_coordinates(plan.local.parts, b.mesh);
   hold(
-      plan.local.parts, plan.local.neighbours, b.spread.world,
+      plan.local.parts, plan.local.neighbours, b.mesh.world,
       [&](const Neighbours& row) {
-        return runtime.exchanged(row.room, runtime.group(plan.spread, row.axis));
+        return runtime.exchanged(row.room, runtime.group(plan.mesh, row.axis));
       },
-      plan.spread.offload.directory);
+      plan.mesh.offload.directory);
   return plan;
 }
 

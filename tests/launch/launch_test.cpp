@@ -67,7 +67,7 @@ TEST(Launch, TakesAlongWhatKilledRanksLeaveInSharedMemory) {
 }
 
 // Rank 0 hears of rank 1's trouble first and ends before it: rank 1 is still the cause.
-const ranks::Body cause("cause", [](const std::string&) {
+const ranks::Body origin("origin", [](const std::string&) {
   const World world = detect();
   auto store = Store::open(world);
   if (world.rank == 0) {
@@ -81,7 +81,7 @@ const ranks::Body cause("cause", [](const std::string&) {
 });
 
 TEST(Launch, TheCauseIsNamedNotItsConsequence) {
-  const auto outcome = ranks::run(2, "cause", "");
+  const auto outcome = ranks::run(2, "origin", "");
   EXPECT_EQ(outcome.code, 1) << outcome.output;
   EXPECT_NE(outcome.output.find("orrery: rank 1 failed with exit code 1: label 99"),
             std::string::npos)

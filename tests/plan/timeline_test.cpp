@@ -88,16 +88,16 @@ TEST(Machine, ALaunchTakesTheLongerOfComputingAndTouching) {
 
 TEST(Machine, AnExchangeTakesTheSlowestWay) {
   const Machine m = round_numbers();
-  Spread spread;
-  spread.world = 4, spread.axes = {{"outer", 2, ""}, {"inner", 2, ""}};
+  Mesh mesh;
+  mesh.world = 4, mesh.axes = {{"outer", 2, ""}, {"inner", 2, ""}};
   Exchange e;
   e.op = ORR_COLL_SEND, e.count = 250, e.root_or_peer = 1;
   e.axis = "inner";  // ranks 0 and 1, one host: a latency and 1000 bytes
-  EXPECT_DOUBLE_EQ(m.seconds(e, spread, 0), 1 + 10);
+  EXPECT_DOUBLE_EQ(m.seconds(e, mesh, 0), 1 + 10);
   e.axis = "outer";  // ranks 0 and 2
-  EXPECT_DOUBLE_EQ(m.seconds(e, spread, 0), 10 + 100);
+  EXPECT_DOUBLE_EQ(m.seconds(e, mesh, 0), 10 + 100);
   e.op = ORR_COLL_ALL_REDUCE, e.axis = "inner", e.count = 256;  // 1024 bytes, each sends half twice
-  EXPECT_DOUBLE_EQ(m.seconds(e, spread, 0), 2 + 10.24);
+  EXPECT_DOUBLE_EQ(m.seconds(e, mesh, 0), 2 + 10.24);
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ Machine::Machine(const Program& logical, const std::vector<std::string>& kernels
   RankPlan plan;
   plan.kernel_names = kernels;
   const std::vector<int64_t> dealt = {0, leaves.total};
-  plan.local = localize(logical, leaves, plan.spread, dealt, 0);
+  plan.local = localize(logical, leaves, plan.mesh, dealt, 0);
   // Nodes are results here: they live to the end.
   for (const Total& t : plan.local.totals) plan.local.program.output("$nodes", t.partial);
   if (fuse) fuse_pointwise(plan.local), fuse_products(plan.local, kernels);

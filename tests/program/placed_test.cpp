@@ -23,26 +23,26 @@ struct Split {
   int chunks = 0;
 };
 
-Spread spread_of(const Program& p, const Split& split) {
-  Spread spread;
-  spread.world = split.ranks;
-  spread.axes = {{"line", split.ranks, "mine"}};
-  Placing& placing = spread.placed.emplace_back();
-  placing.axis = "line", placing.cause = "mine", placing.chunks = split.chunks;
+Mesh mesh_over(const Program& p, const Split& split) {
+  Mesh mesh;
+  mesh.world = split.ranks;
+  mesh.axes = {{"line", split.ranks, "mine"}};
+  Placing& placing = mesh.placed.emplace_back();
+  placing.axis = "line", placing.origin = "mine", placing.chunks = split.chunks;
   for (size_t i = 0; i < p.values().size(); ++i)
     if (p.values()[i].role == Role::batch && p.values()[i].type.dims.size() == 2)
       placing.values[static_cast<ValueId>(i)] = {1, "mine (a.lua:1)"};
   for (const Op& op : p.ops())
     for (size_t i = 0; i < 3 && split.by_heads && op.kind == "attention"; ++i)
       placing.values[op.in[i]] = {2, "mine (a.lua:1)"};
-  return spread;
+  return mesh;
 }
 
 Together ranks_of(const Program& p, const Split& split) {
-  const Spread spread = spread_of(p, split);
+  const Mesh mesh = mesh_over(p, split);
   std::vector<Program> programs;
   for (int r = 0; r < split.ranks; ++r) {
-    CutProgram cut = cut_program(p, spread, r);
+    CutProgram cut = cut_program(p, mesh, r);
     EXPECT_EQ(cut.remarks, std::vector<std::string>());
     programs.push_back(std::move(cut.program));
   }

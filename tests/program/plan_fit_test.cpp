@@ -35,21 +35,21 @@ Blueprint make(const std::vector<StrategyUse>& stack, int ranks) {
     return q.pointwise(ORR_FN_SUB, {value, gradient});
   };
   build_training(p, build::mean(p, p.pointwise(ORR_FN_MUL, {y, y}), {}, false), params, parts);
-  b.spread = applied(p, stack, ranks);
+  b.mesh = applied(p, stack, ranks);
   b.microbatches = 96;
   return b;
 }
 
 uint64_t peak(const Blueprint& b, int64_t microbatches) {
   uint64_t most = 0;
-  for (int r = 0; r < b.spread.world; ++r)
-    most = std::max(most, lower({&b.program, &b.spread, microbatches, r, {"reference"}}).bytes());
+  for (int r = 0; r < b.mesh.world; ++r)
+    most = std::max(most, lower({&b.program, &b.mesh, microbatches, r, {"reference"}}).bytes());
   return most;
 }
 
 // The fewest microbatches that fit, 0 if none.
 int64_t tried(const Blueprint& b, uint64_t limit) {
-  for (int64_t n = b.spread.batch_ranks(); n <= 96; ++n)
+  for (int64_t n = b.mesh.batch_ranks(); n <= 96; ++n)
     if (peak(b, n) <= limit) return n;
   return 0;
 }

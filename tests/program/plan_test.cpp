@@ -36,8 +36,8 @@ RankPlan make_plan() {
                        {value, q.pointwise(ORR_FN_MUL, {gradient, Operand::number(0.1)})});
   };
   build_training(p, build::mean(p, p.pointwise(ORR_FN_MUL, {y, y}), {}, false), {w1, w2}, parts);
-  Spread spread = applied(p, {shared_batch("model.lua:1", 32)}, 2);
-  return lower({&p, &spread, 4, 0, {"reference"}});
+  Mesh mesh = applied(p, {shared_batch("model.lua:1", 32)}, 2);
+  return lower({&p, &mesh, 4, 0, {"reference"}});
 }
 
 // Of storages with one life each.

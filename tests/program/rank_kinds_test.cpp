@@ -22,7 +22,7 @@ Blueprint stages_of_shares() {
   b.program = make_gpt(shape).program;
   const std::vector<StrategyUse> stack = {{"pipeline", {{"size", int64_t{4}}}, "model.lua:1"},
                                           {"tensor", {{"size", int64_t{4}}}, "model.lua:2"}};
-  b.spread = applied(b.program, stack, 16);
+  b.mesh = applied(b.program, stack, 16);
   b.microbatches = 4;
   return b;
 }

@@ -24,9 +24,9 @@ struct Trained {
 Trained train(const std::vector<StrategyUse>& stack) {
   GptShape shape;
   Gpt gpt = make_gpt(shape);
-  Spread spread = applied(gpt.program, stack, 1);
+  Mesh mesh = applied(gpt.program, stack, 1);
   Trained t;
-  t.arena = lower({&gpt.program, &spread, 1, 0, {"cpu"}}).arena_bytes;
+  t.arena = lower({&gpt.program, &mesh, 1, 0, {"cpu"}}).arena_bytes;
   materialize(gpt.states());
   Machine machine(gpt.program, {"cpu"}, {1, 0, 1, shape.batch});
   for (int step = 1; step <= 3; ++step) {

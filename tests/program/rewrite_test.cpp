@@ -253,12 +253,12 @@ TEST(OrrProgram, WritesHooks) {
     });
   };
   StrategyStates states;
-  Spread spread;
-  apply_strategies(m.p, {own()}, 2, states, spread);
-  ASSERT_TRUE(decides_over_step(spread));
+  Mesh mesh;
+  apply_strategies(m.p, {own()}, 2, states, mesh);
+  ASSERT_TRUE(decides_over_step(mesh));
   const Measured measured =
-      step.update(m.p, spread.gradient_axis(), spread.exchanges, decides_over_step(spread));
-  complete_step(m.p, spread, 1, true, measured);
+      step.update(m.p, mesh.gradient_axis(), mesh.exchanges, decides_over_step(mesh));
+  complete_step(m.p, mesh, 1, true, measured);
   EXPECT_EQ(decided, 1);
   ASSERT_EQ(states.count("own.w.kept"), 1u);
   EXPECT_EQ(states.at("own.w.kept")->varying, "line");
@@ -266,9 +266,9 @@ TEST(OrrProgram, WritesHooks) {
   EXPECT_EQ(std::count_if(m.p.ops().begin(), m.p.ops().end(),
                           [](const Op& op) { return op.kind == "all_reduce"; }),
             1);
-  ASSERT_EQ(spread.periodic.size(), 1u);
-  EXPECT_EQ(spread.periodic[0].every, 3);
-  EXPECT_EQ(spread.periodic[0].rounds.at(0)->updates().size(), 1u);
+  ASSERT_EQ(mesh.periodic.size(), 1u);
+  EXPECT_EQ(mesh.periodic[0].every, 3);
+  EXPECT_EQ(mesh.periodic[0].rounds.at(0)->updates().size(), 1u);
   EXPECT_EQ(m.p.outputs().back().first, "weighted");
 }
 

@@ -82,12 +82,12 @@ void SideBySide::Block::allocate(uint64_t n) {
   memory.native = memory.host;
 }
 
-SideBySide::SideBySide(const Program& logical, const Spread& spread, int64_t microbatches,
+SideBySide::SideBySide(const Program& logical, const Mesh& mesh, int64_t microbatches,
                        const std::vector<std::string>& kernels)
-    : ranks_(static_cast<size_t>(spread.world)), batch_(logical.batch_size()) {
-  for (int r = 0; r < spread.world; ++r) {
+    : ranks_(static_cast<size_t>(mesh.world)), batch_(logical.batch_size()) {
+  for (int r = 0; r < mesh.world; ++r) {
     Rank& rank = ranks_[static_cast<size_t>(r)];
-    rank.plan = lower({&logical, &spread, microbatches, r, kernels});
+    rank.plan = lower({&logical, &mesh, microbatches, r, kernels});
     prepare(rank);
   }
 }
@@ -223,10 +223,10 @@ bool SideBySide::exchange() {
   for (const std::string& axis : axes) {
     std::map<std::vector<int>, std::vector<size_t>> groups;  // by the ranks that take part
     for (size_t r = 0; r < ranks_.size(); ++r) {
-      const Spread& spread = ranks_[r].plan.spread;
+      const Mesh& mesh = ranks_[r].plan.mesh;
       std::vector<int> members;
-      for (int c = 0; c < spread.size_of(axis); ++c)
-        members.push_back(spread.peer(axis, c, static_cast<int>(r)));
+      for (int c = 0; c < mesh.size_of(axis); ++c)
+        members.push_back(mesh.peer(axis, c, static_cast<int>(r)));
       groups[members].push_back(r);
     }
     for (auto& [members, group] : groups) moved = exchange_on(axis, group) || moved;

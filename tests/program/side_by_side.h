@@ -24,7 +24,7 @@ using Bytes = std::vector<std::byte>;
 class SideBySide {
  public:
   // States begin with their initial data, zeros without.
-  SideBySide(const Program& logical, const orrery::Spread& spread, int64_t microbatches,
+  SideBySide(const Program& logical, const orrery::Mesh& mesh, int64_t microbatches,
              const std::vector<std::string>& kernels);
   ~SideBySide();
 

@@ -25,8 +25,8 @@ using namespace orrery;
 
 using Outcome = std::map<std::string, Bytes>;
 
-Outcome run(const RandomTraining& t, const Program& p, const Spread& spread, int64_t microbatches) {
-  SideBySide ranks(p, spread, microbatches, {"cpu", "reference"});
+Outcome run(const RandomTraining& t, const Program& p, const Mesh& mesh, int64_t microbatches) {
+  SideBySide ranks(p, mesh, microbatches, {"cpu", "reference"});
   Outcome found;
   Named scalars = t.scalars();
   for (int step = 1; step <= 2; ++step) {
@@ -68,9 +68,9 @@ const std::vector<Way>& ways() {
 
 Outcome spread_over(const RandomTraining& t, const Way& way, int ranks, int64_t microbatches) {
   Program p = t.program();
-  Spread spread = applied(p, way.stack, ranks);
-  spread.sliced = spread.sliced || way.sliced;
-  return run(t, p, spread, microbatches);
+  Mesh mesh = applied(p, way.stack, ranks);
+  mesh.sliced = mesh.sliced || way.sliced;
+  return run(t, p, mesh, microbatches);
 }
 
 float at(const Bytes& b, size_t i) {

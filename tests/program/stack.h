@@ -10,13 +10,13 @@
 
 namespace program_test {
 
-inline orrery::Spread applied(orrery::Program& p, const std::vector<orrery::StrategyUse>& stack,
-                              int world) {
+inline orrery::Mesh applied(orrery::Program& p, const std::vector<orrery::StrategyUse>& stack,
+                            int world) {
   orrery::StrategyStates states;
-  orrery::Spread spread;
-  orrery::apply_strategies(p, stack, world, states, spread);
-  orrery::complete_step(p, spread, 1, true);
-  return spread;
+  orrery::Mesh mesh;
+  orrery::apply_strategies(p, stack, world, states, mesh);
+  orrery::complete_step(p, mesh, 1, true);
+  return mesh;
 }
 
 inline orrery::StrategyUse own_strategy(const char* name, orr_strategy_api table,

@@ -24,12 +24,12 @@ struct Split {
   int chunks = 0;
 };
 
-Spread spread_of(const Gpt& gpt, const Split& split) {
-  Spread spread;
-  spread.world = split.ranks;
-  spread.axes = {{"tensor", split.ranks, "tensor"}};
-  Placing& placing = spread.placed.emplace_back();
-  placing.axis = placing.cause = "tensor";
+Mesh mesh_over(const Gpt& gpt, const Split& split) {
+  Mesh mesh;
+  mesh.world = split.ranks;
+  mesh.axes = {{"tensor", split.ranks, "tensor"}};
+  Placing& placing = mesh.placed.emplace_back();
+  placing.axis = placing.origin = "tensor";
   if (split.sequence) placing.scatter = 1;
   placing.chunks = split.chunks;
   auto ends = [](const std::string& name, const std::string& tail) {
@@ -46,15 +46,15 @@ Spread spread_of(const Gpt& gpt, const Split& split) {
     if (split.vocabulary && (v.name == "tok.weight" || v.name == "head.weight"))
       placing.cuts[v.name] = {0};
   }
-  return spread;
+  return mesh;
 }
 
 Together ranks_of(const Split& split, std::vector<std::string>* remarks = nullptr) {
   Gpt gpt = make_gpt(split.shape);
-  Spread spread = spread_of(gpt, split);
+  Mesh mesh = mesh_over(gpt, split);
   std::vector<Program> programs;
   for (int r = 0; r < split.ranks; ++r) {
-    CutProgram cut = cut_program(gpt.program, spread, r);
+    CutProgram cut = cut_program(gpt.program, mesh, r);
     programs.push_back(std::move(cut.program));
     if (remarks) *remarks = cut.remarks;
   }
@@ -180,7 +180,7 @@ TEST(TensorTraffic, OfACutSequenceIsTheSameInHalves) {
 
 TEST(TensorParts, AreSharesOfEverySegment) {
   Gpt gpt = make_gpt();
-  CutProgram second = cut_program(gpt.program, spread_of(gpt, {4, false, true, {}}), 1);
+  CutProgram second = cut_program(gpt.program, mesh_over(gpt, {4, false, true, {}}), 1);
   std::map<std::string, const Value*> states;
   for (const Value& v : second.program.values())
     if (v.state) states[v.name] = &v;
@@ -232,11 +232,11 @@ TEST(TensorRemarks, SayWhatIsGatheredForWantOfARule) {
                          build::softmax(p, build::matmul(p, p.batch_input("x", {ORR_F32, {3, 4}}),
                                                          weight, false, true)),
                          {}, false));
-  Spread spread;
-  spread.world = 2, spread.axes = {{"tensor", 2, "tensor"}};
-  spread.placed.emplace_back().axis = "tensor";
-  spread.placed[0].cause = "tensor", spread.placed[0].cuts["fc.weight"] = {0};
-  EXPECT_EQ(cut_program(p, spread, 0).remarks,
+  Mesh mesh;
+  mesh.world = 2, mesh.axes = {{"tensor", 2, "tensor"}};
+  mesh.placed.emplace_back().axis = "tensor";
+  mesh.placed[0].origin = "tensor", mesh.placed[0].cuts["fc.weight"] = {0};
+  EXPECT_EQ(cut_program(p, mesh, 0).remarks,
             (std::vector<std::string>{"tensor: model.lua:3: net.fc: softmax cannot work on parts "
                                       "of [3,6]: they are gathered on "
                                       "every rank"}));

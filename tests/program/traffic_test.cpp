@@ -18,13 +18,13 @@ using namespace orrery;
 
 struct Planned {
   Gpt gpt;
-  Spread spread;
+  Mesh mesh;
   RankPlan plan;
 
   Planned(int64_t vocab, bool tied, int ranks, const std::vector<StrategyUse>& stack)
       : gpt(make_gpt({4, 6, 8, 4, 2, vocab, 0.1, 0.5, tied})),
-        spread(applied(gpt.program, stack, ranks)),
-        plan(lower({&gpt.program, &spread, ranks, ranks - 1, {"reference"}})) {}
+        mesh(applied(gpt.program, stack, ranks)),
+        plan(lower({&gpt.program, &mesh, ranks, ranks - 1, {"reference"}})) {}
 
   int64_t exchanges(const std::string& name, int32_t op) const {
     return std::count_if(plan.exchanges.begin(), plan.exchanges.end(),

@@ -54,21 +54,21 @@ TEST(Units, AreCutEvenlyAtBlocks) {
 // Three parameters, named so that their natural order is not that of their making.
 struct Model {
   Program p;
-  Spread spread;
+  Mesh mesh;
   Model(int ranks, const std::string& axis, int owner) {
-    spread.world = ranks, spread.axes = {{"data", ranks, "data"}}, spread.batch_axis = "data";
+    mesh.world = ranks, mesh.axes = {{"data", ranks, "data"}}, mesh.batch_axis = "data";
     for (auto& [name, n] : {std::pair{"b.10", 5000}, {"b.9", 3000}, {"a", 7000}}) {
       auto s = std::make_shared<State>();
       s->name = name, s->type = {ORR_F32, {n}};
       p.state_value(s);
-      spread.sharded[name] = {axis, "zero", 0, owner, ORR_SHARD_STATE, false};
+      mesh.sharded[name] = {axis, "zero", 0, owner, ORR_SHARD_STATE, false};
     }
   }
 };
 
 TEST(Units, FollowTheNaturalOrderOfNames) {
   Model m(4, "data", kNone);
-  const std::vector<Unit> units = find_units(m.p, m.spread);
+  const std::vector<Unit> units = find_units(m.p, m.mesh);
   ASSERT_EQ(units.size(), 1u);
   std::vector<std::string> names;
   for (ValueId v : units[0].params) names.push_back(m.p.value(v).name);
@@ -77,7 +77,7 @@ TEST(Units, FollowTheNaturalOrderOfNames) {
 
 TEST(Units, OfAnOwnerLieWholeThere) {
   Model m(4, "data", 2);
-  const std::vector<Unit> units = find_units(m.p, m.spread);
+  const std::vector<Unit> units = find_units(m.p, m.mesh);
   for (const Dims& cuts : units[0].shards) {
     EXPECT_EQ(cuts[2], 0);
     EXPECT_EQ(cuts[3], cuts[4]);
@@ -87,14 +87,14 @@ TEST(Units, OfAnOwnerLieWholeThere) {
 
 TEST(Units, OfAGroupAreThePiecesOfItsReplicas) {
   Model m(6, "shard", kNone);
-  m.spread.halves = {{"data", "replica", "shard", 3}};
-  const Unit unit = find_units(m.p, m.spread)[0];
+  m.mesh.split_axes = {{"data", "replica", "shard", 3}};
+  const Unit unit = find_units(m.p, m.mesh)[0];
   for (size_t i = 0; i < unit.params.size(); ++i) {
     ASSERT_EQ(unit.pieces[i].size(), 7u);
     ASSERT_EQ(unit.shards[i].size(), 4u);
     for (int rank = 0; rank < 6; ++rank) {
-      const size_t piece = static_cast<size_t>(piece_of(m.spread, unit.how, rank));
-      const size_t shard = static_cast<size_t>(m.spread.coordinate("shard", rank));
+      const size_t piece = static_cast<size_t>(piece_of(m.mesh, unit.how, rank));
+      const size_t shard = static_cast<size_t>(m.mesh.coordinate("shard", rank));
       EXPECT_LE(unit.shards[i][shard], unit.pieces[i][piece]);
       EXPECT_GE(unit.shards[i][shard + 1], unit.pieces[i][piece + 1]);
     }

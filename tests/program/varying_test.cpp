@@ -30,12 +30,12 @@ struct OnLine {
     return build::reshape(p, mine, {kSamples, kTime / ranks, kWidth});
   }
   Together together() const {
-    Spread spread;
-    spread.world = ranks, spread.axes = {{"line", ranks, "mine"}};
-    Placing& placing = spread.placed.emplace_back();
-    placing.axis = "line", placing.cause = "mine", placing.values[x] = {1, "mine (a.lua:1)"};
+    Mesh mesh;
+    mesh.world = ranks, mesh.axes = {{"line", ranks, "mine"}};
+    Placing& placing = mesh.placed.emplace_back();
+    placing.axis = "line", placing.origin = "mine", placing.values[x] = {1, "mine (a.lua:1)"};
     std::vector<Program> programs;
-    for (int r = 0; r < ranks; ++r) programs.push_back(cut_program(p, spread, r).program);
+    for (int r = 0; r < ranks; ++r) programs.push_back(cut_program(p, mesh, r).program);
     return Together(std::move(programs));
   }
 

@@ -71,8 +71,8 @@ class WholeBatch : public ::testing::Test {
     Bytes first;
     for (int ranks = 1; ranks <= std::min<int64_t>(4, microbatches); ++ranks) {
       Program q = p;
-      Spread spread = applied(q, stack, ranks);
-      SideBySide all(q, spread, microbatches, {"cpu", "reference"});
+      Mesh mesh = applied(q, stack, ranks);
+      SideBySide all(q, mesh, microbatches, {"cpu", "reference"});
       all.step(fields, {{"$seed", {1}}, {"$step", {1}}});
       const Bytes now = all.state(name);
       if (ranks == 1) first = now;

@@ -2,7 +2,7 @@
 //
 // Communication as ops: of models, optimizers and strategies, and what lowering puts into a rank's
 // program. Every one names a mesh axis (text "axis"; a product stands for all pairs of
-// coordinates); the ranks that differ only in their coordinate on it take part. Text "cause" is the
+// coordinates); the ranks that differ only in their coordinate on it take part. Text "origin" is the
 // strategy that asked for it. No kernel computes them, the communicator does.
 //
 //   all_reduce      x -> y like x: text "fn" = "sum" (default), "min", "max", in rank order; int
@@ -141,7 +141,7 @@ void refuse(Gradient& g, const Op& op, const std::string& what) {
 
 void vary_gradient(Gradient& g, const Op& op) {
   if (g.wanted(op.in[0]))
-    g.add(op.in[0], g.p.add1("all_reduce", {g.dy()}, like(op, {"axis", "cause"})));
+    g.add(op.in[0], g.p.add1("all_reduce", {g.dy()}, like(op, {"axis", "origin"})));
 }
 
 void all_reduce_gradient(Gradient& g, const Op& op) {
@@ -166,7 +166,7 @@ void all_gather_gradient(Gradient& g, const Op& op) {
   if (!g.wanted(op.in[0])) return;
   Program& p = g.p;
   if (const ValueId x = summand(p, g.dy(), op); x != kNone)
-    return g.add(op.in[0], p.add1("reduce_scatter", {x}, like(op, {"axis", "cause"})));
+    return g.add(op.in[0], p.add1("reduce_scatter", {x}, like(op, {"axis", "origin"})));
   const ValueId me = p.add1("coordinate", {}, like(op, {"axis", "ranks"}));
   const ValueId own = p.add1("slice_at", {g.dy(), me}, {{"dim", int64_t{0}}, {"size", int64_t{1}}});
   g.add(op.in[0], p.add1("reshape", {own}, {{"dims", p.type(op.in[0]).dims}}));
@@ -174,14 +174,14 @@ void all_gather_gradient(Gradient& g, const Op& op) {
 
 void reduce_scatter_gradient(Gradient& g, const Op& op) {
   if (!g.wanted(op.in[0])) return;
-  Attrs attrs = like(op, {"axis", "cause"});
+  Attrs attrs = like(op, {"axis", "origin"});
   attrs["ranks"] = g.p.type(op.in[0]).dims[0];
   g.add(op.in[0], varied(g, op, g.p.add1("all_gather", {g.dy()}, attrs)));
 }
 
 void all_to_all_gradient(Gradient& g, const Op& op) {
   if (g.wanted(op.in[0]))
-    g.add(op.in[0], g.p.add1("all_to_all", {g.dy()}, like(op, {"axis", "cause"})));
+    g.add(op.in[0], g.p.add1("all_to_all", {g.dy()}, like(op, {"axis", "origin"})));
 }
 
 void permute_gradient(Gradient& g, const Op& op) {
@@ -189,7 +189,7 @@ void permute_gradient(Gradient& g, const Op& op) {
   const Dims to = attr_ints(op.attrs, "to");
   Dims back(to.size());
   for (size_t c = 0; c < to.size(); ++c) back[static_cast<size_t>(to[c])] = static_cast<int64_t>(c);
-  Attrs attrs = like(op, {"axis", "cause"});
+  Attrs attrs = like(op, {"axis", "origin"});
   attrs["to"] = back;
   g.add(op.in[0], g.p.add1("permute", {g.dy()}, attrs));
 }

@@ -60,8 +60,8 @@ void topk_gradient(Gradient& g, const Op& op) {
   wide.push_back(1);
   ValueId index = build::reshape(p, op.out[1], wide), dy = build::reshape(p, g.dy(), wide);
   ValueId hit = p.pointwise(ORR_FN_EQ, {index, build::iota(p, n, ORR_I64)});
-  ValueId spread = p.pointwise(ORR_FN_SELECT, {hit, dy, Operand::number(0)});
-  g.add(op.in[0], build::reduce(p, "sum", spread, {static_cast<int64_t>(y.size()) - 1}, false));
+  ValueId mesh = p.pointwise(ORR_FN_SELECT, {hit, dy, Operand::number(0)});
+  g.add(op.in[0], build::reduce(p, "sum", mesh, {static_cast<int64_t>(y.size()) - 1}, false));
 }
 
 }  // namespace

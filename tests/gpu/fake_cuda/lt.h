@@ -44,7 +44,7 @@ struct Preference {
   uint32_t alignment[4] = {256, 256, 256, 256};
 };
 
-enum class Order : uint32_t { forward, backward, halves, split };
+enum class Order : uint32_t { forward, backward, split_axes, split };
 
 // What lies in a cublasLtMatmulAlgo_t.
 struct Algorithm {

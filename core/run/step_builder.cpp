@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/drawing.h"
+#include "run/step_builder.h"
 
 #include "base/error.h"
 #include "program/build.h"
@@ -46,16 +46,16 @@ ValueId whole(Program& p, ValueId x) {
 }  // namespace
 
 // A pipeline's stages have only what they make or get of others, which are values of samples.
-void Drawing::check_outputs(const Blueprint& b) const {
-  if (b.spread.pipe_axis.empty()) return;
+void StepBuilder::check_outputs(const Blueprint& b) const {
+  if (b.mesh.pipe_axis.empty()) return;
   for (const std::string& name : unbatched_)
     fail(ORR_INVALID,
          "{}: the second result '{}' does not depend on the batch, and the stages of strategy.{} "
          "have only their own of it: compute it with orrery.func",
-         spec_.line, name, b.spread.scheduler);
+         spec_.line, name, b.mesh.scheduler);
 }
 
-Blueprint Drawing::draw(const BatchFields& batch, bool training, int world,
+Blueprint StepBuilder::draw(const BatchFields& batch, bool training, int world,
                         const std::vector<StrategyUse>& stack, int64_t microbatches) {
   if (batch.empty()) fail(ORR_INVALID, "{}: the batch has no tensors", spec_.line);
   Profile::Timer timer(Profile::get().once("tracing"));
@@ -79,30 +79,30 @@ Blueprint Drawing::draw(const BatchFields& batch, bool training, int world,
     }
     if (spec_.fast) allow_fast_products(p);
     if (training_step && !stack.empty()) declare_states(p, *training_step);
-    apply_strategies(p, stack, world, states_, b.spread, training);
+    apply_strategies(p, stack, world, states_, b.mesh, training);
     Measured measured;
     if (training_step) {
       p.set_site({"", spec_.line});
-      measured = training_step->update(p, b.spread.gradient_axis(), b.spread.exchanges,
-                                       decides_over_step(b.spread));
+      measured = training_step->update(p, b.mesh.gradient_axis(), b.mesh.exchanges,
+                                       decides_over_step(b.mesh));
     }
     b.microbatches = spec_.microbatches ? spec_.microbatches
                      : microbatches     ? microbatches
-                                        : b.spread.workers();
-    complete_step(p, b.spread, b.microbatches, training, measured);
+                                        : b.mesh.workers();
+    complete_step(p, b.mesh, b.microbatches, training, measured);
   }
   check_outputs(b);
   return b;
 }
 
-void Drawing::declare_states(Program& p, const Training& training) {
+void StepBuilder::declare_states(Program& p, const Training& training) {
   if (!update_states_)
     update_states_ = training.declare_states(p);
   else
     for (const std::shared_ptr<State>& state : *update_states_) p.state_value(state);
 }
 
-std::optional<Training> Drawing::begin_training(Program& p, ValueId loss, bool training,
+std::optional<Training> StepBuilder::begin_training(Program& p, ValueId loss, bool training,
                                                 const Asked& asked) {
   for (auto& s : spec_.params) p.state_value(s);  // every program cuts the same parameters
   if (!training) {

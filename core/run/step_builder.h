@@ -13,11 +13,11 @@
 
 namespace orrery {
 
-class Drawing {
+class StepBuilder {
  public:
   // REQUIRES: `spec` outlives this.
-  explicit Drawing(const RunSpec& spec) : spec_(spec) {}
-  Drawing(const Drawing&) = delete;
+  explicit StepBuilder(const RunSpec& spec) : spec_(spec) {}
+  StepBuilder(const StepBuilder&) = delete;
 
   // For batches of these shapes on `world` ranks. `microbatches`: as many as an earlier run had,
   // unless the script says; 0: as many as there are workers. Throws Error with the script's line.

@@ -75,10 +75,14 @@ void Chains::find_states(const std::vector<Unit>& units) {
 // where one rank has all, through any.
 void Chains::find_sources(const std::string& axis) {
   std::vector<int> becomes(chain_of_.size(), kNone);
+  std::vector<char> read_before(chain_of_.size());  // the update, and so whole
   for (auto& [state, next] : p_.updates()) becomes[at(next)] = chain_of_[at(state)];
   for (size_t i = p_.ops().size(); i-- > 0;) {
     const Op& op = p_.ops()[i];
-    if (op.phase != Phase::update) continue;
+    if (op.phase != Phase::update) {
+      for (ValueId v : op.in) read_before[at(v)] = true;
+      continue;
+    }
     int chain = kNone;
     for (ValueId v : op.out) chain = std::max(chain, becomes[at(v)]);
     if (chain == kNone) continue;
@@ -91,7 +95,7 @@ void Chains::find_sources(const std::string& axis) {
   }
   for (size_t v = 0; v < becomes.size(); ++v)
     if (const Value& value = p_.values()[v];
-        value.state && value.role != Role::param && chain_of_[v] == kNone)
+        value.state && value.role != Role::param && !read_before[v] && chain_of_[v] == kNone)
       chain_of_[v] = becomes[v];
 }
 

@@ -56,7 +56,7 @@ void StepBuilder::check_outputs(const Blueprint& b) const {
 }
 
 Blueprint StepBuilder::draw(const BatchFields& batch, bool training, int world,
-                        const std::vector<StrategyUse>& stack, int64_t microbatches) {
+                            const std::vector<StrategyUse>& stack, int64_t microbatches) {
   if (batch.empty()) fail(ORR_INVALID, "{}: the batch has no tensors", spec_.line);
   Profile::Timer timer(Profile::get().once("tracing"));
   Blueprint b;
@@ -103,7 +103,7 @@ void StepBuilder::declare_states(Program& p, const Training& training) {
 }
 
 std::optional<Training> StepBuilder::begin_training(Program& p, ValueId loss, bool training,
-                                                const Asked& asked) {
+                                                    const Asked& asked) {
   for (auto& s : spec_.params) p.state_value(s);  // every program cuts the same parameters
   if (!training) {
     p.mutable_updates().clear();  // what the model keeps of its batches is not kept of this one

@@ -44,6 +44,7 @@ std::string take(int fd) {
                          const std::vector<std::string>& variables, int output, int verdict) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  setenv("ORRERY_PIN", "none", 1);  // bits are judged, no speed: whoever else works here goes on
   for (const std::string& entry : variables) {
     const size_t equals = entry.find('=');
     setenv(entry.substr(0, equals).c_str(), entry.substr(equals + 1).c_str(), 1);

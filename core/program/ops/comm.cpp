@@ -2,8 +2,8 @@
 //
 // Communication as ops: of models, optimizers and strategies, and what lowering puts into a rank's
 // program. Every one names a mesh axis (text "axis"; a product stands for all pairs of
-// coordinates); the ranks that differ only in their coordinate on it take part. Text "origin" is the
-// strategy that asked for it. No kernel computes them, the communicator does.
+// coordinates); the ranks that differ only in their coordinate on it take part. Text "origin" is
+// the strategy that asked for it. No kernel computes them, the communicator does.
 //
 //   all_reduce      x -> y like x: text "fn" = "sum" (default), "min", "max", in rank order; int
 //                   "tree" = 1: summed in the binary tree over the ranks (orrery/ops.h, LEAVES),

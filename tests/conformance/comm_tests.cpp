@@ -15,6 +15,7 @@
 #include "conformance/comm/peer.h"
 #include "conformance/loaded.h"
 #include "conformance/process.h"
+#include "launch/affinity.h"
 #include "launch/launch.h"
 
 namespace orrery::judge {
@@ -223,6 +224,7 @@ std::vector<Test> comm_tests() {
 
 int start_ranks(const Subject& subject, int ranks, const std::string& body,
                 const std::string& argument) {
+  pinning() = {.on = false, .asked = false};  // other tests run beside
   return launch({ranks,
                  {"orrery check", subject.path.string(), "--body", body, "--argument", argument,
                   "--seed", std::to_string(subject.seed)},

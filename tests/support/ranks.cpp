@@ -12,6 +12,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "launch/affinity.h"
 #include "launch/launch.h"
 #include "launch/store.h"
 
@@ -71,6 +72,7 @@ Running start(int n, const std::string& body, const std::string& argument,
   options.argv = {"ranks", "--body", body, argument};
   int code = 1;
   try {
+    orrery::pinning() = {.on = false, .asked = false};  // other tests run beside
     code = orrery::launch(options);
   } catch (const orrery::Error& e) {
     std::fprintf(stderr, "launcher: %s\n", e.what());

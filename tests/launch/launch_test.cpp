@@ -201,7 +201,7 @@ const ranks::Body pinned("pinned", [](const std::string&) {
 
 TEST(Launch, RanksGetTheirOwnCpus) {
   if (allowed_cpus().size() < 2) GTEST_SKIP() << "needs 2 CPUs";
-  const auto outcome = ranks::run(2, "pinned");
+  const auto outcome = ranks::run(2, "pinned", "", {"ORRERY_PIN=cores"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
 }
 

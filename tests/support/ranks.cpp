@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 
 #include "base/error.h"
@@ -72,7 +73,9 @@ Running start(int n, const std::string& body, const std::string& argument,
   options.argv = {"ranks", "--body", body, argument};
   int code = 1;
   try {
-    orrery::pinning() = {.on = false, .asked = false};  // other tests run beside
+    // Other tests run beside: CPUs of their own are for the test that looks at them.
+    const char* pin = std::getenv("ORRERY_PIN");
+    orrery::pinning() = {.on = pin && std::string(pin) == "cores", .asked = false};
     code = orrery::launch(options);
   } catch (const orrery::Error& e) {
     std::fprintf(stderr, "launcher: %s\n", e.what());

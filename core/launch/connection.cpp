@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace orrery {
@@ -50,6 +51,9 @@ bool Connection::receive(Message& message) {
     if (at_end_) break;
     const ssize_t n = recv(socket_, buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (n < 0 && is_patient(errno)) return false;
+    // A peer that ended before it had read all of ours: the error comes once, and before what the
+    // peer has sent (unix(7)).
+    if (n < 0 && errno == ECONNRESET && !std::exchange(was_reset_, true)) continue;
     if (n <= 0)
       at_end_ = true;
     else

@@ -43,7 +43,7 @@ class Connection {
   bool cut(Message& message);
 
   int socket_;
-  bool is_stream_, at_end_ = false, broken_ = false;
+  bool is_stream_, at_end_ = false, broken_ = false, was_reset_ = false;
   size_t most_ = wire::max_message;
   std::string received_;
   std::deque<std::string> unsent_;  // packets; of a stream the first may be partly sent

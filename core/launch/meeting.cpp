@@ -26,25 +26,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A rank's store; rank 0's has the server in it, which goes last.
-class Joined : public Store {
+// Rank 0's store has the server beside it, which goes last.
+class ServingStore : public ForwardingStore {
  public:
-  Joined(std::unique_ptr<MeetingServer> server, std::unique_ptr<SocketStore> store)
-      : server_(std::move(server)), store_(std::move(store)) {}
-  void put(const std::string& key, const std::string& value) override { store_->put(key, value); }
-  std::string get(const std::string& key, int64_t deadline_ns) override {
-    return store_->get(key, deadline_ns);
-  }
-  int dead(int rank) const override { return store_->dead(rank); }
-  void blame(const Error& why) override { store_->blame(why); }
-  std::optional<Error> blamed() override { return store_->blamed(); }
-  std::optional<WorkAnswer> ask(int rank) override { return store_->ask(rank); }
-  void report(const std::string& error) override { store_->report(error); }
-  const std::string& job() const override { return store_->job(); }
+  ServingStore(std::unique_ptr<MeetingServer> server, std::unique_ptr<Store> store)
+      : ForwardingStore(std::move(store)), server_(std::move(server)) {}
+  ~ServingStore() override { store_.reset(); }
 
  private:
   std::unique_ptr<MeetingServer> server_;
-  std::unique_ptr<SocketStore> store_;
 };
 
 int milliseconds_until(Clock::time_point end) {
@@ -179,7 +169,7 @@ std::unique_ptr<Store> meet(const World& world, int64_t deadline_ns) {
   std::unique_ptr<MeetingServer> server;
   if (world.rank == 0) server = std::make_unique<MeetingServer>(listen_at(place), world.size, "");
   auto store = join(world, place, end);
-  return std::make_unique<Joined>(std::move(server), std::move(store));
+  return std::make_unique<ServingStore>(std::move(server), std::move(store));
 }
 
 std::unique_ptr<Store> meet_afar(const World& world, const std::string& token,
@@ -190,7 +180,7 @@ std::unique_ptr<Store> meet_afar(const World& world, const std::string& token,
   if (world.rank == 0)
     server = std::make_unique<MeetingServer>(listen_at(place), world.size, token);
   auto store = join_afar(world, place, token, end);
-  return std::make_unique<Joined>(std::move(server), std::move(store));
+  return std::make_unique<ServingStore>(std::move(server), std::move(store));
 }
 
 }  // namespace orrery

@@ -63,23 +63,14 @@ class DistantStore : public MemoryStore {
 };
 
 // A store between hosts whose launcher hears the sentence, too, that the rank ends with.
-class ReportingStore : public Store {
+class ReportingStore : public ForwardingStore {
  public:
   ReportingStore(std::unique_ptr<Store> store, std::unique_ptr<Store> launcher)
-      : store_(std::move(store)), launcher_(std::move(launcher)) {}
-  void put(const std::string& key, const std::string& value) override { store_->put(key, value); }
-  std::string get(const std::string& key, int64_t deadline_ns) override {
-    return store_->get(key, deadline_ns);
-  }
-  int dead(int rank) const override { return store_->dead(rank); }
-  void blame(const Error& why) override { store_->blame(why); }
-  std::optional<Error> blamed() override { return store_->blamed(); }
-  std::optional<WorkAnswer> ask(int rank) override { return store_->ask(rank); }
+      : ForwardingStore(std::move(store)), launcher_(std::move(launcher)) {}
   void report(const std::string& error) override { launcher_->report(error); }
-  const std::string& job() const override { return store_->job(); }
 
  private:
-  std::unique_ptr<Store> store_, launcher_;
+  std::unique_ptr<Store> launcher_;
 };
 
 std::unique_ptr<Store> open_afar(const World& world) {

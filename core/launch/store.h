@@ -56,4 +56,23 @@ class Store {
   std::atomic<int64_t> said_after_{0};  // the wait at which at_work has last said so
 };
 
+// What asks another store, but for what a class of its own does otherwise.
+class ForwardingStore : public Store {
+ public:
+  explicit ForwardingStore(std::unique_ptr<Store> store) : store_(std::move(store)) {}
+  void put(const std::string& key, const std::string& value) override { store_->put(key, value); }
+  std::string get(const std::string& key, int64_t deadline_ns) override {
+    return store_->get(key, deadline_ns);
+  }
+  int dead(int rank) const override { return store_->dead(rank); }
+  std::optional<WorkAnswer> ask(int rank) override { return store_->ask(rank); }
+  void blame(const Error& why) override { store_->blame(why); }
+  std::optional<Error> blamed() override { return store_->blamed(); }
+  void report(const std::string& error) override { store_->report(error); }
+  const std::string& job() const override { return store_->job(); }
+
+ protected:
+  std::unique_ptr<Store> store_;
+};
+
 }  // namespace orrery

@@ -1,7 +1,7 @@
-/* @name@: the ranks of one machine write each other letters. A letter is a file in a directory that
- * all of them see. Sends and receives are all that a backend must have: reductions and gathers are
- * composed of them by Orrery, until you claim and write a faster one. See orrery/comm.h for the
- * calls. Put your wire where put_letter and take_letter are. */
+/* @name@: the ranks of one machine write each other messages. A message is a file in a directory
+ * that all of them see. Sends and receives are all that a backend must have: reductions and
+ * gathers are composed of them by Orrery, until you claim and write a faster one. See
+ * orrery/comm.h for the calls. Put your wire where put_message and take_message are. */
 #define _GNU_SOURCE
 #include <orrery/comm.h>
 #include <orrery/host.h>
@@ -24,12 +24,12 @@ enum { NAME = 512, HEAD = 512 };
 
 typedef struct member {
   int world;            /* its rank in the job */
-  uint64_t sent, taken; /* letters to and from it */
+  uint64_t sent, taken; /* messages to and from it */
 } member;
 
 struct orr_comm {
   orr_comm_boot boot;
-  char place[NAME]; /* of its letters: "/dev/shm/letters-@name@-JOB/0." */
+  char place[NAME]; /* of its messages: "/dev/shm/messages-@name@-JOB/0." */
   int rank, size, splits, is_world;
   member* members;
   _Atomic uint64_t bytes_sent;
@@ -40,7 +40,7 @@ struct orr_comm {
 
 /* What came from a rank: the bytes behind the head. */
 typedef struct part {
-  char *letter, *bytes;
+  char *message, *bytes;
   int64_t size;
 } part;
 
@@ -52,7 +52,7 @@ static const char* op_name(int32_t op) {
 
 static const char* text(const char* words) { return words ? words : ""; }
 
-/* The head of a letter: what its two ends have to agree on, a bar, and words for people. */
+/* The head of a message: what its two ends have to agree on, a bar, and words for people. */
 static void message(const orr_coll* c, char* out) {
   snprintf(out, HEAD, "%lld of dtype %d, tag %d | '%s' (%s)", (long long)c->count, c->dtype, c->tag,
            text(c->name), text(c->where));
@@ -82,7 +82,7 @@ static orr_status* check_descriptor(const orr_coll* c, const orr_comm* comm) {
   return NULL;
 }
 
-/* ---- letters ---- */
+/* ---- messages ---- */
 
 /* Makes the file appear whole or not at all: a head of one line, then the bytes. */
 static orr_status* write_file(const char* name, const char* head, const char* bytes, int64_t size) {
@@ -95,7 +95,7 @@ static orr_status* write_file(const char* name, const char* head, const char* by
          (size == 0 || fwrite(bytes, 1, (size_t)size, file) == (size_t)size);
   if (file && fclose(file) != 0) good = 0;
   if (good && rename(unfinished, name) == 0) return NULL;
-  return host->error(ORR_FAILED, "cannot write a letter to /dev/shm; is there room?");
+  return host->error(ORR_FAILED, "cannot write a message to /dev/shm; is there room?");
 }
 
 /* The whole file, with a 0 behind it, or NULL. The caller frees it. */
@@ -149,14 +149,14 @@ static orr_status* async_error(orr_comm* comm) {
   return status;
 }
 
-static void letter_name(const orr_comm* comm, int from, int to, uint64_t n, char* out) {
+static void message_name(const orr_comm* comm, int from, int to, uint64_t n, char* out) {
   snprintf(out, 2 * NAME, "%s%d.%d.%llu", comm->place, from, to, (unsigned long long)n);
 }
 
-static orr_status* put_letter(orr_comm* comm, int to, const char* head, const char* bytes,
-                              int64_t size) {
+static orr_status* put_message(orr_comm* comm, int to, const char* head, const char* bytes,
+                               int64_t size) {
   char name[2 * NAME];
-  letter_name(comm, comm->rank, to, comm->members[to].sent++, name);
+  message_name(comm, comm->rank, to, comm->members[to].sent++, name);
   return write_file(name, head, bytes, size);
 }
 
@@ -174,21 +174,21 @@ static orr_status* complain(orr_comm* comm, int32_t code, int from, const orr_co
   return poison(comm, code, words);
 }
 
-/* Waits for the next letter of a rank, whose head has to be `head`. */
-static orr_status* take_letter(orr_comm* comm, int from, const orr_coll* c, const char* head,
-                               part* out) {
+/* Waits for the next message of a rank, whose head has to be `head`. */
+static orr_status* take_message(orr_comm* comm, int from, const orr_coll* c, const char* head,
+                                part* out) {
   const int64_t patience = c->deadline_ns > 0 ? c->deadline_ns : comm->boot.deadline_ns,
                 begun = now_ns();
   char name[2 * NAME], words[2 * HEAD + 64];
   int64_t size = 0, length;
-  letter_name(comm, from, comm->rank, comm->members[from].taken++, name);
+  message_name(comm, from, comm->rank, comm->members[from].taken++, name);
   for (int round = 0;; ++round) {
     const struct timespec pause = {0, round < 100 ? 20000 : 500000};
     const int dead =
         comm->boot.dead(comm->boot.store,
-                        comm->members[from].world); /* asked first: its last letter still counts */
+                        comm->members[from].world); /* asked first: its last message still counts */
     orr_status* status;
-    if ((out->letter = read_file(name, &size))) break;
+    if ((out->message = read_file(name, &size))) break;
     if ((status = async_error(comm))) return status;
     if (dead) return complain(comm, ORR_RETRY, from, c, "died");
     if (now_ns() - begun > patience) {
@@ -198,13 +198,13 @@ static orr_status* take_letter(orr_comm* comm, int from, const orr_coll* c, cons
     nanosleep(&pause, NULL);
   }
   unlink(name);
-  length = (int64_t)strcspn(out->letter, "\n");
-  out->letter[length] = 0;
-  out->bytes = out->letter + length + 1;
+  length = (int64_t)strcspn(out->message, "\n");
+  out->message[length] = 0;
+  out->bytes = out->message + length + 1;
   out->size = size - length - 1;
-  if (agree(head, out->letter)) return NULL;
+  if (agree(head, out->message)) return NULL;
   snprintf(words, sizeof words, "ranks disagree: rank %d %s, rank %d %s", comm->rank, head, from,
-           out->letter);
+           out->message);
   return poison(comm, ORR_FAILED, words);
 }
 
@@ -215,10 +215,10 @@ static orr_status* receive(orr_comm* comm, const orr_coll* c) {
   part got = {NULL, NULL, 0};
   orr_status* status;
   message(c, head);
-  status = take_letter(comm, c->root_or_peer, c, head, &got);
+  status = take_message(comm, c->root_or_peer, c, head, &got);
   if (!status && got.size > 0) memcpy(orr_buffer_host(&c->recv), got.bytes, (size_t)got.size);
   if (!status && c->source) *c->source = c->root_or_peer;
-  free(got.letter);
+  free(got.message);
   return status;
 }
 
@@ -226,13 +226,13 @@ static orr_status* post(orr_comm* comm, const orr_coll* ops, int32_t n, orr_work
   orr_status* status = async_error(comm);
   for (int32_t i = 0; i < n && !status; ++i) status = check_descriptor(&ops[i], comm);
   for (int32_t i = 0; i < n && !status;
-       ++i) { /* letters wait, so that all sends of a group can go first */
+       ++i) { /* messages wait, so that all sends of a group can go first */
     char head[HEAD];
     if (ops[i].op != ORR_COLL_SEND) continue;
     message(&ops[i], head);
-    status = put_letter(comm, ops[i].root_or_peer, head,
-                        ops[i].count > 0 ? orr_buffer_host(&ops[i].send) : NULL,
-                        ops[i].count * orr_dtype_bytes(ops[i].dtype));
+    status = put_message(comm, ops[i].root_or_peer, head,
+                         ops[i].count > 0 ? orr_buffer_host(&ops[i].send) : NULL,
+                         ops[i].count * orr_dtype_bytes(ops[i].dtype));
     if (ops[i].root_or_peer != comm->rank)
       atomic_fetch_add(&comm->bytes_sent, (uint64_t)(ops[i].count * orr_dtype_bytes(ops[i].dtype)));
   }
@@ -298,14 +298,14 @@ static orr_status* tell_all(orr_comm* comm, const char* name, const void* mine, 
   const orr_coll c = {.size = sizeof c, .op = ORR_COLL_RECV, .name = name};
   orr_status* status = NULL;
   for (int r = 0; r < comm->size && !status; ++r)
-    if (r != comm->rank) status = put_letter(comm, r, name, mine, n);
+    if (r != comm->rank) status = put_message(comm, r, name, mine, n);
   memcpy(all + comm->rank * n, mine, (size_t)n);
   for (int r = 0; r < comm->size && !status; ++r) {
     part got = {NULL, NULL, 0};
     if (r == comm->rank) continue;
-    status = take_letter(comm, r, &c, name, &got);
+    status = take_message(comm, r, &c, name, &got);
     if (!status) memcpy(all + r * n, got.bytes, (size_t)n);
-    free(got.letter);
+    free(got.message);
   }
   return status;
 }
@@ -317,7 +317,7 @@ static orr_status* arrive(orr_comm* comm) {
   mkdir(comm->place, 0700);
   if (!all || stat(comm->place, &facts) != 0 || facts.st_uid != geteuid()) {
     free(all);
-    return host->error(ORR_FAILED, "the directory of letters in /dev/shm is not this user's");
+    return host->error(ORR_FAILED, "the directory of messages in /dev/shm is not this user's");
   }
   here(comm, comm->rank, name);
   status = write_file(name, "here", NULL, 0);
@@ -332,7 +332,7 @@ static orr_status* world(void* self, const orr_comm_boot* boot, orr_comm** out) 
   orr_comm* comm;
   orr_status* status;
   (void)self;
-  snprintf(place, sizeof place, "/dev/shm/letters-@name@-%s/", boot->job);
+  snprintf(place, sizeof place, "/dev/shm/messages-@name@-%s/", boot->job);
   if (!(comm = make(boot, place, boot->rank, boot->world_size)))
     return host->error(ORR_FAILED, "no memory");
   if ((status = arrive(comm))) {
@@ -423,5 +423,5 @@ static orr_status* entry(const orr_bootstrap* boot, orr_exports* out) {
   return NULL;
 }
 
-ORR_PLUGIN(ORR_KIND_COMM, "@name@", "0.1.0", "Letters between the ranks of one machine", entry, 1,
+ORR_PLUGIN(ORR_KIND_COMM, "@name@", "0.1.0", "Messages between the ranks of one machine", entry, 1,
            {{"comm", 1, 1}})

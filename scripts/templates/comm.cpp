@@ -1,7 +1,7 @@
-// @name@: the ranks of one machine write each other letters. A letter is a file in a directory that
-// all of them see. Sends and receives are all that a backend must have: reductions and gathers are
-// composed of them by Orrery, until you claim and write a faster one. See orrery/comm.h for the
-// calls. Put your wire where put_letter and take_letter are.
+// @name@: the ranks of one machine write each other messages. A message is a file in a directory
+// that all of them see. Sends and receives are all that a backend must have: reductions and
+// gathers are composed of them by Orrery, until you claim and write a faster one. See
+// orrery/comm.h for the calls. Put your wire where put_message and take_message are.
 #include <orrery/sdk/comm.hpp>
 #include <orrery/sdk/descriptor.hpp>
 #include <orrery/sdk/traffic.hpp>
@@ -69,19 +69,19 @@ class Comm {
   static void write_file(const std::string& name, const std::string& bytes);
   static bool read_file(const std::string& name, std::string& bytes);
   std::string here(int rank) const { return place_ + "here." + std::to_string(rank); }
-  std::string letter_name(int from, int to, uint64_t n) const {
+  std::string message_name(int from, int to, uint64_t n) const {
     return place_ + std::to_string(from) + "." + std::to_string(to) + "." + std::to_string(n);
   }
-  void put_letter(int to, const std::string& head, std::string_view bytes);
-  std::string take_letter(int from, const orr_coll& c);
-  std::string open_letter(int from, const orr_coll& c, const std::string& head);
+  void put_message(int to, const std::string& head, std::string_view bytes);
+  std::string take_message(int from, const orr_coll& c);
+  std::string open_message(int from, const orr_coll& c, const std::string& head);
   std::vector<std::string> tell_all(const char* name, const std::string& mine);
   void look_for_abort();
   [[noreturn]] void poison(int32_t code, const std::string& text);
   void expect_health();
 
   orr_comm_boot boot_;
-  std::string place_;  // of this communicator's letters: "/dev/shm/letters-@name@-JOB/0."
+  std::string place_;  // of this communicator's messages: "/dev/shm/messages-@name@-JOB/0."
   int rank_;
   std::vector<int> world_;  // the ranks of the job that are ranks here
   std::vector<uint64_t> sent_, taken_;
@@ -137,19 +137,19 @@ void Comm::expect_health() {
   if (code_ != ORR_OK) throw orr::Error(code_, failure_);
 }
 
-void Comm::put_letter(int to, const std::string& head, std::string_view bytes) {
-  write_file(letter_name(rank_, to, sent_[to]++), head + '\n' + std::string(bytes));
+void Comm::put_message(int to, const std::string& head, std::string_view bytes) {
+  write_file(message_name(rank_, to, sent_[to]++), head + '\n' + std::string(bytes));
 }
 
-std::string Comm::take_letter(int from, const orr_coll& c) {
-  const std::string name = letter_name(from, rank_, taken_[from]++);
+std::string Comm::take_message(int from, const orr_coll& c) {
+  const std::string name = message_name(from, rank_, taken_[from]++);
   const int64_t patience = c.deadline_ns > 0 ? c.deadline_ns : boot_.deadline_ns;
   const auto begun = Clock::now();
-  std::string letter;
+  std::string message;
   for (int round = 0;; ++round) {
     const bool dead =
-        boot_.dead(boot_.store, world_[from]);  // asked first: its last letter still counts
-    if (read_file(name, letter)) break;
+        boot_.dead(boot_.store, world_[from]);  // asked first: its last message still counts
+    if (read_file(name, message)) break;
     expect_health();
     const std::string where = std::string(" in ") + orr::traffic::name(c.op) + " '" +
                               (c.name ? c.name : "") + "' (" + (c.where ? c.where : "") + ")";
@@ -163,18 +163,18 @@ std::string Comm::take_letter(int from, const orr_coll& c) {
     std::this_thread::sleep_for(std::chrono::microseconds(round < 100 ? 20 : 500));
   }
   unlink(name.c_str());
-  return letter;
+  return message;
 }
 
 // What came behind the head.
-std::string Comm::open_letter(int from, const orr_coll& c, const std::string& head) {
-  const std::string letter = take_letter(from, c);
-  const size_t end = letter.find('\n');
-  const std::string theirs = letter.substr(0, end);
+std::string Comm::open_message(int from, const orr_coll& c, const std::string& head) {
+  const std::string message = take_message(from, c);
+  const size_t end = message.find('\n');
+  const std::string theirs = message.substr(0, end);
   if (!agree(head, theirs))
     poison(ORR_FAILED, "ranks disagree: rank " + std::to_string(rank_) + " " + head + ", rank " +
                            std::to_string(from) + " " + theirs);
-  return letter.substr(end + 1);
+  return message.substr(end + 1);
 }
 
 void Comm::run(const orr_coll* ops, int32_t n) {
@@ -186,19 +186,19 @@ void Comm::run(const orr_coll* ops, int32_t n) {
     const std::string why = orr::refusal(c, rank_, size(), false);
     if (!why.empty()) throw orr::Error(ORR_INVALID, why);
   }
-  // Letters wait, so that all sends of a group can go first.
+  // Messages wait, so that all sends of a group can go first.
   for (int32_t i = 0; i < n; ++i) {
     const orr_coll& c = ops[i];
     bytes_ += orr::traffic::bytes_sent(c, rank_, size());
     if (c.op != ORR_COLL_SEND) continue;
     const size_t bytes = static_cast<size_t>(c.count * orr_dtype_bytes(c.dtype));
-    put_letter(c.root_or_peer, head_of(c),
-               bytes ? std::string_view(orr::data<char>(c.send), bytes) : std::string_view());
+    put_message(c.root_or_peer, head_of(c),
+                bytes ? std::string_view(orr::data<char>(c.send), bytes) : std::string_view());
   }
   for (int32_t i = 0; i < n; ++i) {
     const orr_coll& c = ops[i];
     if (c.op != ORR_COLL_RECV) continue;
-    const std::string bytes = open_letter(c.root_or_peer, c, head_of(c));
+    const std::string bytes = open_message(c.root_or_peer, c, head_of(c));
     if (!bytes.empty()) std::memcpy(orr::data<char>(c.recv), bytes.data(), bytes.size());
     if (c.source) *c.source = c.root_or_peer;
   }
@@ -210,9 +210,9 @@ std::vector<std::string> Comm::tell_all(const char* name, const std::string& min
   c.size = sizeof c, c.op = ORR_COLL_RECV, c.name = name;
   std::vector<std::string> all(world_.size(), mine);
   for (int r = 0; r < size(); ++r)
-    if (r != rank_) put_letter(r, name, mine);
+    if (r != rank_) put_message(r, name, mine);
   for (int r = 0; r < size(); ++r)
-    if (r != rank_) all[r] = open_letter(r, c, name);
+    if (r != rank_) all[r] = open_message(r, c, name);
   return all;
 }
 
@@ -259,8 +259,8 @@ Comm::~Comm() {
 std::unique_ptr<Comm> form_world(const orr_comm_boot& boot) {
   std::vector<int> world(static_cast<size_t>(boot.world_size));
   std::iota(world.begin(), world.end(), 0);
-  auto comm = std::make_unique<Comm>(boot, std::string("/dev/shm/letters-@name@-") + boot.job + "/",
-                                     boot.rank, world);
+  const std::string place = std::string("/dev/shm/messages-@name@-") + boot.job + "/";
+  auto comm = std::make_unique<Comm>(boot, place, boot.rank, world);
   comm->arrive();
   return comm;
 }
@@ -287,5 +287,5 @@ constexpr orr_comm_api table = [] {
 
 }  // namespace
 
-ORR_PLUGIN(ORR_KIND_COMM, "@name@", "0.1.0", "Letters between the ranks of one machine",
+ORR_PLUGIN(ORR_KIND_COMM, "@name@", "0.1.0", "Messages between the ranks of one machine",
            orr::comm_entry<table>, 1, {{"comm", 1, 1}})

@@ -89,6 +89,7 @@ class Kit(Installed):
                 done = words_of(["bash", "-e", "-c", "".join(blocks)], cwd=folder, env=self.environment)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                 self.assertIn(shown[page.stem], done.stdout + done.stderr)
+                self.assertEqual("orrery check " in "".join(blocks), page.stem != "layer")
                 self.assertLessEqual(len(set(re.findall(r"^digest (\w+)", done.stdout + done.stderr, re.MULTILINE))), 1)
 
 

@@ -8,12 +8,11 @@ Arguments: the build tree.
 import pathlib
 import re
 import sys
-import tempfile
 import unittest
 
 from close import assert_close
 from program import HERE, orrery
-from sweep import Sweep, Training
+from sweep import Sweeping, Training
 
 
 def grid(rows, columns, of="weight", dims=(1, 2)):
@@ -61,13 +60,7 @@ orrery.log("digest %s", orrery.digest(model))
 """
 
 
-class Axes(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.folder.cleanup)
-        cls.sweep = Sweep(pathlib.Path(cls.folder.name))
-
+class Axes(Sweeping):
     def lines(self, stack, ranks, *words):
         lines = self.sweep.lines(Training(stack, ranks, words))
         return [line for line in lines if not line.startswith("outside ")]

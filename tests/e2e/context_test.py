@@ -8,12 +8,11 @@ Arguments: the build tree.
 import pathlib
 import re
 import sys
-import tempfile
 import unittest
 
 from close import assert_close
 from program import HERE, SOURCE, orrery, sampled
-from sweep import Sweep, Training
+from sweep import Sweeping, Training
 
 WORDS = ("model=gpt", "steps=9", "drop=0")
 CHUNKED = ["", "kind = 'ulysses', "]
@@ -46,13 +45,7 @@ def own(body):
             'table.unpack(draft:values "batch") ' + body + " end }{}")
 
 
-class Context(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.folder.cleanup)
-        cls.sweep = Sweep(pathlib.Path(cls.folder.name))
-
+class Context(Sweeping):
     def lines(self, stack, ranks, *words):
         """What it prints, but for what is computed outside of the run."""
         return [line for line in self.sweep.lines(Training(stack, ranks, words or WORDS))

@@ -8,12 +8,11 @@ Arguments: the build tree.
 import pathlib
 import re
 import sys
-import tempfile
 import unittest
 
 from close import assert_close, numbers
 from program import HERE, orrery
-from sweep import Sweep, Training
+from sweep import Sweeping, Training
 
 STACKS = [
     (2, "{ strategy.data{ size = 2 }, EXPERT }"),
@@ -41,13 +40,7 @@ def training(stack, ranks, *words):
     return Training(stack, ranks, words, "switch.lua")
 
 
-class Expert(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.folder.cleanup)
-        cls.sweep = Sweep(pathlib.Path(cls.folder.name))
-
+class Expert(Sweeping):
     def assert_close(self, stack, ranks, *words):
         with self.subTest(stack=stack, ranks=ranks, words=words):
             lines = self.sweep.lines(training(stack, ranks, *words))

@@ -7,11 +7,10 @@ Arguments: the build tree.
 import pathlib
 import re
 import sys
-import tempfile
 import unittest
 
 from program import HERE, SOURCE, orrery, sampled
-from sweep import Sweep, Training
+from sweep import Sweeping, Training
 
 LOW = "strategy.precision{}"
 F16 = 'strategy.precision{ compute = "f16", loss_scale = 1024 }'
@@ -32,13 +31,7 @@ STACKS = [
 ]
 
 
-class Precision(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.folder.cleanup)
-        cls.sweep = Sweep(pathlib.Path(cls.folder.name))
-
+class Precision(Sweeping):
     def start(self, command, stack, ranks, *words):
         script = pathlib.Path(self.folder.name) / "strategies.lua"
         script.write_text((HERE / "strategies.lua").read_text().replace("STACK", stack))

@@ -11,12 +11,11 @@ import json
 import pathlib
 import re
 import sys
-import tempfile
 import unittest
 
 import costs
 from program import HERE, SCHEDULES, orrery, sampled
-from sweep import Sweep, Training
+from sweep import Sweeping, Training
 
 MODELS = ("gpt", "mlp")
 OPTIMIZERS = ("sgd", "adamw", "lua")
@@ -137,16 +136,11 @@ KEPT += [(stack, ranks, ("model=gpt",)) for stack, ranks in (
     ("{ strategy.data{}, strategy.zero{ stage = 3 }, strategy.precision{} }", 2))]
 
 
-class Equality(unittest.TestCase):
+class Equality(Sweeping):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.sweep = Sweep(pathlib.Path(cls.folder.name))
+        super().setUpClass()
         cls.template = (HERE / "strategies.lua").read_text()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
 
     def orrery(self, command, stack, ranks, *words):
         script = pathlib.Path(self.folder.name) / "strategies.lua"

@@ -4,7 +4,10 @@ its ranks once. What each prints is told apart; an error that a training is not 
 that job, and a new one goes on behind it.
 """
 import collections
+import pathlib
 import re
+import tempfile
+import unittest
 from dataclasses import dataclass, field
 
 from program import HERE, orrery
@@ -101,3 +104,12 @@ class Sweep:
         if begun < 0:
             self.outcomes[asked[0]] = Outcome([])
         return max(begun, 0)
+
+
+class Sweeping(unittest.TestCase):
+    """Tests of one sweep in a folder of their own."""
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.sweep = Sweep(pathlib.Path(cls.folder.name))

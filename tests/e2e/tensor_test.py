@@ -7,12 +7,11 @@ Arguments: the build tree.
 """
 import pathlib
 import sys
-import tempfile
 import unittest
 
 from close import assert_close
 from program import HERE, orrery, sampled
-from sweep import Sweep, Training
+from sweep import Sweeping, Training
 
 # What follows `strategy.tensor{ size = N`, and stacks with it on N times as many ranks: (factor, stack).
 KINDS = ["", ", sequence = true", ", vocab = false", ", sequence = true, vocab = false",
@@ -41,13 +40,7 @@ CHUNKED_STACKS = [
 ]
 
 
-class Tensor(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.folder.cleanup)
-        cls.sweep = Sweep(pathlib.Path(cls.folder.name))
-
+class Tensor(Sweeping):
     def start(self, command, stack, ranks, *words, name="strategies.lua"):
         script = pathlib.Path(self.folder.name) / name
         script.write_text((HERE / name).read_text().replace("STACK", stack))

@@ -94,8 +94,8 @@ void Mesh::blame(int who, const orr_coll* current, const Question& question) {
                                 shared::seconds(waited) + where);
 }
 
-// Who throws leaves parcels behind that others may not write to any more.
-void Mesh::run(std::vector<Parcel>& all, const std::function<void()>& check) {
+// A thread that throws takes its requests along: others may not write to them any more.
+void Mesh::run(std::vector<Request>& all, const std::function<void()>& check) {
   ++running_;
   try {
     move(all, check);
@@ -107,18 +107,18 @@ void Mesh::run(std::vector<Parcel>& all, const std::function<void()>& check) {
   --running_;
 }
 
-void Mesh::move(std::vector<Parcel>& all, const std::function<void()>& check) {
+void Mesh::move(std::vector<Request>& all, const std::function<void()>& check) {
   constexpr int64_t at_most = 50 * ms;  // a pause of this very process is no sign against its peers
   const int patience = family_.spin ? 200 : 20;
   int idle = 0;
   int64_t last = 0, waited = 0;
   Question question;
-  const Parcel* next = nullptr;  // the first that is not done
+  const Request* next = nullptr;  // the first that is not done
   const auto advance = [&] {
     std::lock_guard lock(mutex_);
     const bool own = progress(all);
     const auto undone = std::find_if(all.begin(), all.end(), [](auto& p) { return !p.done; });
-    const Parcel* const before = std::exchange(next, undone == all.end() ? nullptr : &*undone);
+    const Request* const before = std::exchange(next, undone == all.end() ? nullptr : &*undone);
     const bool moved = own || next != before;  // maybe by another thread
     if (moved) check();
     return moved;
@@ -150,11 +150,11 @@ void Mesh::move(std::vector<Parcel>& all, const std::function<void()>& check) {
 
 // Rings ring no bell here, nor does a thread that takes what comes for another: who waits for these
 // looks again soon.
-void Mesh::sleep(const std::vector<Parcel>& all) {
+void Mesh::sleep(const std::vector<Request>& all) {
   std::vector<pollfd> fds;
   bool has_ring = false;
   std::unique_lock lock(mutex_);
-  for (const Parcel& p : all) {
+  for (const Request& p : all) {
     if (p.done) continue;
     const int fd = channels_[p.peer]->socket();
     if (fd < 0)
@@ -169,29 +169,29 @@ void Mesh::sleep(const std::vector<Parcel>& all) {
 }
 
 // Says whether any of them has moved.
-bool Mesh::progress(std::vector<Parcel>& all) {
+bool Mesh::progress(std::vector<Request>& all) {
   bool moved = false;
   if (failed_) return false;
   for (size_t i = 0; i < all.size(); ++i) {
-    const Parcel& p = all[i];
+    const Request& p = all[i];
     if (p.done) continue;
     const bool first = std::none_of(
         all.begin(), all.begin() + static_cast<int64_t>(i),
-        [&](const Parcel& e) { return !e.done && e.peer == p.peer && e.sends == p.sends; });
+        [&](const Request& e) { return !e.done && e.peer == p.peer && e.sends == p.sends; });
     if (first) moved |= p.sends ? push(p.peer, all) : pull(p.peer, all);
   }
   return moved;
 }
 
 // Messages to one peer leave in order, as many at once as fit, each as a whole.
-bool Mesh::push(int peer, std::vector<Parcel>& all) {
+bool Mesh::push(int peer, std::vector<Request>& all) {
   if (writer_[peer] && writer_[peer] != &all) return false;
   iovec parts[most_parts];
   int n = 0;
   const auto add = [&](void* from, uint64_t bytes) {
     if (bytes > 0) parts[n++] = {from, bytes};
   };
-  for (Parcel& p : all) {
+  for (Request& p : all) {
     if (p.done || !p.sends || p.peer != peer) continue;
     if (n + 2 > most_parts) break;
     const uint64_t of_head = std::min<uint64_t>(p.moved, sizeof(Head)), of_data = p.moved - of_head;
@@ -200,7 +200,7 @@ bool Mesh::push(int peer, std::vector<Parcel>& all) {
   }
   uint64_t left = channels_[peer]->write(parts, n);
   if (left == 0) return false;
-  for (Parcel& p : all) {
+  for (Request& p : all) {
     if (p.done || !p.sends || p.peer != peer) continue;
     const uint64_t part = std::min(left, sizeof(Head) + p.head.bytes - p.moved);
     p.moved += part;
@@ -213,10 +213,10 @@ bool Mesh::push(int peer, std::vector<Parcel>& all) {
 }
 
 // Messages that came early and are wanted now; says of the rest whether any is wanted.
-bool Mesh::take_strays(int peer, std::vector<Parcel>& all, bool& wanted) {
+bool Mesh::take_strays(int peer, std::vector<Request>& all, bool& wanted) {
   bool taken = false;
   auto& strays = inbound_[peer].strays;
-  for (Parcel& p : all) {
+  for (Request& p : all) {
     if (p.sends || p.begun || p.peer != peer) continue;
     auto found = std::find_if(strays.begin(), strays.end(), [&](const Stray& s) {
       return same(s.head, p.head) && s.head.bytes == p.head.bytes;
@@ -232,7 +232,7 @@ bool Mesh::take_strays(int peer, std::vector<Parcel>& all, bool& wanted) {
   return taken;
 }
 
-bool Mesh::pull(int peer, std::vector<Parcel>& all) {
+bool Mesh::pull(int peer, std::vector<Request>& all) {
   bool moved = false;
   for (;;) {
     Inbound& in = inbound_[peer];
@@ -255,7 +255,7 @@ bool Mesh::fill(int peer) {
 
 // A message of another size than is wanted stays a stray; who wants it learns why from its
 // envelope.
-bool Mesh::open_message(int peer, std::vector<Parcel>& all) {
+bool Mesh::open_message(int peer, std::vector<Request>& all) {
   Inbound& in = inbound_[peer];
   while (in.end - in.begin < sizeof(Head))
     if (!fill(peer)) return false;
@@ -263,16 +263,16 @@ bool Mesh::open_message(int peer, std::vector<Parcel>& all) {
   in.begin += sizeof(Head);
   in.open = true;
   in.got = 0;
-  const auto match = std::find_if(all.begin(), all.end(), [&](const Parcel& p) {
+  const auto match = std::find_if(all.begin(), all.end(), [&](const Request& p) {
     return !p.sends && !p.begun && p.peer == peer && same(p.head, in.head);
   });
   if (match != all.end() && match->head.bytes == in.head.bytes) {
     match->begun = true;
-    in.parcel = &*match;
+    in.request = &*match;
     in.to = match->data;
   } else {
     in.strays.push_back({in.head, std::vector<char>(in.head.bytes)});
-    in.parcel = nullptr;
+    in.request = nullptr;
     in.to = in.strays.back().bytes.data();
   }
   return true;
@@ -292,7 +292,7 @@ bool Mesh::fetch(int peer) {
     in.got += channels_[peer]->read(in.to + in.got, in.head.bytes - in.got);
   }
   if (in.got < in.head.bytes) return in.got > before;
-  (in.parcel ? in.parcel->done : in.strays.back().complete) = true;
+  (in.request ? in.request->done : in.strays.back().complete) = true;
   in.open = false;
   return true;
 }

@@ -33,7 +33,7 @@ struct Head {
 };
 
 // One end of a message. Peers are world ranks.
-struct Parcel {
+struct Request {
   const orr_coll* coll;  // that it belongs to
   int peer;
   bool sends;
@@ -56,9 +56,9 @@ class Mesh {
   // Takes over the lines.
   Mesh(Family& family, const std::vector<Line>& lines);
 
-  // Starts all parcels together and returns when all are done. `check` is called whenever some have
-  // moved. Throws when a peer is lost.
-  void run(std::vector<Parcel>& all, const std::function<void()>& check);
+  // Starts all requests together and returns when all are done. `check` is called whenever some
+  // have moved. Throws when a peer is lost.
+  void run(std::vector<Request>& all, const std::function<void()>& check);
 
   // What every wait does now and then: `who` is waited for since `waited` ns, and nothing has
   // moved. Throws when the world is dead or when it is time to blame a rank. Returns one that has
@@ -82,21 +82,21 @@ class Mesh {
     Head head{};
     uint64_t got = 0;
     char* to = nullptr;
-    Parcel* parcel = nullptr;  // else the last stray
+    Request* request = nullptr;  // else the last stray
     std::list<Stray> strays;
     std::vector<char> ahead;
     size_t begin = 0, end = 0;
   };
 
-  void move(std::vector<Parcel>& all, const std::function<void()>& check);
-  bool progress(std::vector<Parcel>& all);
-  bool push(int peer, std::vector<Parcel>& all);
-  bool pull(int peer, std::vector<Parcel>& all);
-  bool take_strays(int peer, std::vector<Parcel>& all, bool& wanted);
-  bool open_message(int peer, std::vector<Parcel>& all);
+  void move(std::vector<Request>& all, const std::function<void()>& check);
+  bool progress(std::vector<Request>& all);
+  bool push(int peer, std::vector<Request>& all);
+  bool pull(int peer, std::vector<Request>& all);
+  bool take_strays(int peer, std::vector<Request>& all, bool& wanted);
+  bool open_message(int peer, std::vector<Request>& all);
   bool fetch(int peer);
   bool fill(int peer);
-  void sleep(const std::vector<Parcel>& all);
+  void sleep(const std::vector<Request>& all);
   void blame(int who, const orr_coll* current, const Question& question);
 
   Family& family_;
@@ -104,10 +104,10 @@ class Mesh {
   std::vector<std::unique_ptr<Channel>> channels_;  // by world rank
   std::atomic<int> lost_{-1};                       // a rank that has died
   std::atomic<int> running_{0};                     // communicators under way
-  std::mutex mutex_;                                // for what follows, and all parcels under way
+  std::mutex mutex_;                                // for what follows, and all requests under way
   std::vector<Inbound> inbound_;
-  std::vector<const std::vector<Parcel>*> writer_;  // whose message to a peer has left in part
-  bool failed_ = false;                             // parcels under way may be gone
+  std::vector<const std::vector<Request>*> writer_;  // whose message to a peer has left in part
+  bool failed_ = false;                              // requests under way may be gone
 };
 
 }  // namespace local

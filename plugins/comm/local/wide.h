@@ -31,11 +31,11 @@ class Wide : public Group, public orr::exchange::Messenger {
   // wide.cpp
   void collective(const orr_coll& c);
   void transfer(const orr_coll* ops, int n);
-  void add_cards(std::vector<Parcel>& all);
-  bool verify_agreement(const std::vector<Parcel>& all);
+  void add_cards(std::vector<Request>& all);
+  bool verify_agreement(const std::vector<Request>& all);
   std::vector<int64_t> gather_words(int64_t mine, const char* name) override;
-  Parcel parcel(const orr_coll& c, int peer, bool sends, Kind kind, int32_t tag, void* data,
-                uint64_t bytes) const;
+  Request request(const orr_coll& c, int peer, bool sends, Kind kind, int32_t tag, void* data,
+                  uint64_t bytes) const;
 
   // layered.cpp
   class Counterparts;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The template's backend with all_reduce as an operation of its own, which faults can spoil:
-// composed of its letters, as Orrery composes what a backend does not claim.
+// composed of its messages, as Orrery composes what a backend does not claim.
 #pragma once
 
 #include "good_comm.cpp"

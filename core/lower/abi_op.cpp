@@ -23,16 +23,20 @@ orr_attr abi_attr(const std::string& name, const Attr& attr) {
   return a;
 }
 
+orr_expr abi_expr(const Expr& e) {
+  return {sizeof(orr_expr),
+          static_cast<int32_t>(e.instrs.size()),
+          static_cast<int32_t>(e.outputs.size()),
+          0,
+          e.instrs.data(),
+          e.outputs.data()};
+}
+
 AbiOp::AbiOp(const Launch& launch) : where_(launch.op.site.prefix()) {
   for (auto& [name, attr] : launch.op.attrs)
     if (!kInTensors.count(name)) attrs_.push_back(abi_attr(name, attr));
   const Expr& e = launch.op.expr;
-  expr_ = {sizeof(orr_expr),
-           static_cast<int32_t>(e.instrs.size()),
-           static_cast<int32_t>(e.outputs.size()),
-           0,
-           e.instrs.data(),
-           e.outputs.data()};
+  expr_ = abi_expr(e);
   op_ = {sizeof(orr_op),
          static_cast<int32_t>(launch.in.size()),
          static_cast<int32_t>(launch.out.size()),

@@ -12,6 +12,8 @@ namespace orrery {
 
 // Of a name and an attribute that outlive it.
 orr_attr abi_attr(const std::string& name, const Attr& attr);
+// Of an expression that outlives it.
+orr_expr abi_expr(const Expr& expr);
 
 // REQUIRES: the launch outlives this object.
 class AbiOp {

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "program/build_comm.h"
 #include "program/op.h"
+#include "program/rewrite.h"
 
 namespace orrery {
 namespace {
@@ -23,9 +24,13 @@ class Separator {
     std::vector<ValueId> updated, reported;
     for (auto& [state, next] : p_.updates()) updated.push_back(next);
     for (auto& [name, id] : p_.outputs()) reported.push_back(id);
+    // What an update is made of is no report's unless asked.
+    const auto of_update = [&](ValueId v) {
+      return p_.ops()[static_cast<size_t>(p_.value(v).producer)].phase == Phase::update;
+    };
+    const std::vector<bool> for_update = ops_behind(p_, updated),
+                            for_report = ops_behind(p_, reported, of_update);
     from_.swap(p_.mutable_ops());
-    const std::vector<char> for_update = needed(updated, true),
-                            for_report = needed(reported, false);
     moved_.assign(from_.size(), kNone);
     for (size_t i = 0; i < from_.size(); ++i) emit(i, for_update[i], for_report[i]);
     p_.set_phase(Phase::update);
@@ -58,19 +63,6 @@ class Separator {
       has_samples_ = p_.pointwise(ORR_FN_LT, {me, Operand::number(with_samples_)});
     }
     return p_.pointwise(ORR_FN_SELECT, {has_samples_, v, otherwise});
-  }
-
-  // The ops that these values are made by; what an update is made of is no report's unless asked.
-  std::vector<char> needed(std::vector<ValueId> todo, bool of_updates) const {
-    std::vector<char> found(from_.size());
-    while (!todo.empty()) {
-      const OpId op = p_.value(todo.back()).producer;
-      todo.pop_back();
-      if (op == kNone || std::exchange(found[static_cast<size_t>(op)], true)) continue;
-      if (!of_updates && from_[static_cast<size_t>(op)].phase == Phase::update) continue;
-      for (ValueId v : from_[static_cast<size_t>(op)].in) todo.push_back(v);
-    }
-    return found;
   }
 
   bool sums(const Op& op) const {
@@ -120,14 +112,8 @@ class Separator {
     if (own(v) != v || !own_.count(v)) return v;
     p_.set_site(p_.value(v).site);
     const ValueId sum = p_.add1("all_reduce", {unless_empty(v, Operand::number(0))},
-                                {{"axis", mesh_.apart}, {"origin", origin()}});
+                                {{"axis", mesh_.apart}, {"origin", mesh_.maker_of(mesh_.apart)}});
     return p_.pointwise(ORR_FN_MUL, {sum, Operand::number(1.0 / with_samples_)});
-  }
-
-  std::string origin() const {
-    for (const Axis& axis : mesh_.axes)
-      if (has_axis(mesh_.apart, axis.name)) return axis.strategy;
-    return "";
   }
 
   Program& p_;

@@ -9,9 +9,8 @@
 #include "lower/contract.h"
 #include "lower/copies.h"
 #include "lower/cut_program.h"
-#include "lower/driving.h"
+#include "lower/edit_calls.h"
 #include "lower/edit_table.h"
-#include "lower/options.h"
 #include "lower/stage.h"
 #include "lower/stage_homes.h"
 #include "lower/whole_batch.h"
@@ -40,13 +39,23 @@ void check_edits(orr_status* status, const StrategyUse& use) {
   check(status, "strategy." + use.name + (failed ? " failed" : ""));
 }
 
-// Calls one entry of every strategy's table; errors get the Lua line.
+// Errors get the Lua line of the strategy.
+template <class Call>
+void call_hook(const std::string& line, Call call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    throw Error(e.code(), (line.empty() ? "" : line + ": ") + e.what());
+  }
+}
+
+// Calls one entry of every strategy's table.
 template <class Entry>
 void call_each(Program& p, Mesh& mesh, const std::vector<StrategyUse>& stack,
                StrategyStates& states, bool training, Entry entry) {
   std::map<std::string, std::string> provided;
   for (const StrategyUse& use : stack) {
-    try {
+    call_hook(use.line, [&] {
       const orr_strategy_api& api = strategy_of(use);
       const orr_strategy_info info = described(use);
       check_options(use, info);
@@ -58,19 +67,7 @@ void call_each(Program& p, Mesh& mesh, const std::vector<StrategyUse>& stack,
       check_edits((api.*entry)(api.self, &edited, &edit_table, &options), use);
       p.set_origin("");
       settle(edited);
-    } catch (const Error& e) {
-      throw Error(e.code(), (use.line.empty() ? "" : use.line + ": ") + e.what());
-    }
-  }
-}
-
-// A hook's errors get the Lua line of its strategy.
-template <class Call>
-void call_hook(const std::string& line, Call call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    throw Error(e.code(), (line.empty() ? "" : line + ": ") + e.what());
+    });
   }
 }
 

@@ -6,33 +6,9 @@
 
 #include "program/build.h"
 #include "program/op.h"
+#include "program/rewrite.h"
 
 namespace orrery {
-namespace {
-
-std::string dealer(const Mesh& mesh) {
-  for (const Axis& axis : mesh.axes)
-    if (has_axis(mesh.batch_axis, axis.name)) return axis.strategy;
-  return "";
-}
-
-}  // namespace
-
-ValueId append_op(Program& p, Op op, const Type& type) {
-  op.phase = p.phase(), op.site = p.site();
-  op.out = {p.new_value(type, Role::activation)};
-  const ValueId out = op.out[0];
-  p.append(std::move(op));
-  return out;
-}
-
-ValueId append_op(Program& p, const char* kind, const Attrs& attrs, const std::vector<ValueId>& in,
-                  const Type& type) {
-  Op op;
-  op.kind = kind, op.attrs = attrs, op.in = in;
-  return append_op(p, std::move(op), type);
-}
-
 ValueId of_samples(Program& p, ValueId v, int32_t batch_dim) {
   p.mutable_value(v).batch = Batch::sharded, p.mutable_value(v).batch_dim = batch_dim;
   return v;
@@ -73,7 +49,7 @@ ValueId add_batch_gather(Program& p, const DealtSamples& samples, ValueId x, con
   Dims counts;
   for (size_t r = 0; r + 1 < samples.first_leaf.size(); ++r)
     counts.push_back(samples.in_leaves(samples.first_leaf[r], samples.first_leaf[r + 1]) * width);
-  const Attrs attrs = {{"axis", axis}, {"counts", counts}, {"origin", dealer(samples.mesh)}};
+  const Attrs attrs = {{"axis", axis}, {"counts", counts}, {"origin", samples.mesh.maker_of(axis)}};
   const ValueId rows = append_op(p, "all_gather", attrs, own, {whole.dtype, {whole.elements()}});
   return add_reshape(p, rows, whole.dims);
 }

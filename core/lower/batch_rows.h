@@ -21,10 +21,6 @@ struct DealtSamples {
   int64_t here() const { return in_leaves(leaves.first, leaves.last); }
 };
 
-// Appends an op as it is: the rules about the batch are those of the logical program.
-ValueId append_op(Program& p, Op op, const Type& type);
-ValueId append_op(Program& p, const char* kind, const Attrs& attrs, const std::vector<ValueId>& in,
-                  const Type& type);
 // v, known to be a value of samples.
 ValueId of_samples(Program& p, ValueId v, int32_t batch_dim = 0);
 

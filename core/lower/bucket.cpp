@@ -124,8 +124,7 @@ class Filler {
     b.op = ORR_COLL_TREE_ALL_REDUCE;
     if (ranks(t.axis) > 1) b.axis = t.axis;
     b.dtype = dtype, b.nodes = t.nodes, b.leaf_first = leaf_first(t);
-    for (const Axis& axis : mesh_.axes)
-      if (has_axis(t.axis, axis.name) && b.origin.empty()) b.origin = axis.strategy;
+    b.origin = mesh_.maker_of(t.axis);
     return b;
   }
 
@@ -170,8 +169,7 @@ class Filler {
     s.bytes = static_cast<uint64_t>(b.count * element);
     s.slots = room(total(b.totals[0]));
     if (leaves_.sliced) s.by = Slots::stack;
-    plan_.storages.push_back(s);
-    int storage = static_cast<int>(plan_.storages.size()) - 1;
+    const int storage = plan_.add(s);
     b.send = b.recv = {storage, 0, Layout::contiguous({b.dtype, {b.count}})};
     const int me = mesh_.coordinate(b.axis, plan_.rank);
     if (!b.begins.empty())
@@ -213,8 +211,7 @@ class Filler {
     s.bytes =
         static_cast<uint64_t>(b.counts[static_cast<size_t>(mesh_.coordinate(b.axis, plan_.rank))] *
                               orr_dtype_bytes(b.dtype));
-    plan_.storages.push_back(s);
-    b.recv.storage = static_cast<int>(plan_.storages.size()) - 1, b.recv.offset = 0;
+    b.recv.storage = plan_.add(s), b.recv.offset = 0;
     return pieces_at;
   }
 

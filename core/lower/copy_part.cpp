@@ -2,6 +2,7 @@
 #include "lower/copy_part.h"
 
 #include "base/error.h"
+#include "program/rewrite.h"
 
 namespace orrery {
 namespace {
@@ -52,24 +53,11 @@ class Copier {
 
 }  // namespace
 
-std::vector<bool> ops_behind(const Program& p, std::vector<ValueId> wanted,
-                             const std::map<ValueId, ValueId>& given) {
-  std::vector<bool> found(p.ops().size());
-  while (!wanted.empty()) {
-    const ValueId v = wanted.back();
-    const OpId maker = p.value(v).producer;
-    wanted.pop_back();
-    if (given.count(v) || maker == kNone || found[static_cast<size_t>(maker)]) continue;
-    found[static_cast<size_t>(maker)] = true;
-    for (ValueId in : p.ops()[static_cast<size_t>(maker)].in) wanted.push_back(in);
-  }
-  return found;
-}
-
 std::vector<ValueId> copy_part(const Program& from, const std::map<ValueId, ValueId>& given,
                                const std::vector<ValueId>& wanted, Program& to) {
   Copier copier(from, given, to);
-  const std::vector<bool> needed = ops_behind(from, wanted, given);
+  const std::vector<bool> needed =
+      ops_behind(from, wanted, [&](ValueId v) { return given.count(v) > 0; });
   for (size_t i = 0; i < needed.size(); ++i)
     if (needed[i]) copier.copy(from.ops()[i]);
   std::vector<ValueId> found;

@@ -17,8 +17,4 @@ namespace orrery {
 std::vector<ValueId> copy_part(const Program& from, const std::map<ValueId, ValueId>& given,
                                const std::vector<ValueId>& wanted, Program& to);
 
-// The ops that these values are made of, down to those of `given`.
-std::vector<bool> ops_behind(const Program& p, std::vector<ValueId> wanted,
-                             const std::map<ValueId, ValueId>& given = {});
-
 }  // namespace orrery

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lower/driving.h"
+#include "lower/edit_calls.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,10 +7,10 @@
 
 #include "base/error.h"
 #include "lower/copy_part.h"
-#include "lower/edit_ops.h"
 #include "lower/edit_table.h"
 #include "plugin/host.h"
 #include "plugin/inside.h"
+#include "program/rewrite.h"
 #include "program/state.h"
 
 namespace orrery {

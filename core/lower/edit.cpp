@@ -6,11 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "lower/driving.h"
-#include "lower/edit_change.h"
-#include "lower/edit_ops.h"
-#include "lower/edit_place.h"
-#include "lower/edit_step.h"
+#include "lower/edit_calls.h"
 #include "lower/stage.h"
 #include "plugin/host.h"
 #include "program/build_comm.h"
@@ -76,22 +72,16 @@ const Op* maker_of(orr_program* e, int32_t value) {
   return maker == kNone ? nullptr : &p.ops()[static_cast<size_t>(maker)];
 }
 
-int32_t copied(const std::vector<int32_t>& from, int32_t* to, int32_t capacity) {
-  const int32_t n = static_cast<int32_t>(from.size());
-  std::copy_n(from.begin(), std::min(n, capacity), to);
-  return n;
-}
-
 int32_t inputs(orr_program* e, int32_t value, int32_t* out, int32_t capacity) {
   const Op* op = maker_of(e, value);
-  return op ? copied(op->in, out, capacity) : 0;
+  return op ? edit::copied(op->in, out, capacity) : 0;
 }
 
 int32_t rule(orr_program* e, int32_t value, int32_t input, int32_t* factors, int32_t capacity) {
   const Op* op = maker_of(e, value);
   if (!op || input >= static_cast<int32_t>(op->in.size())) return 0;
   Sharding s = op_def(op->kind).sharding(args_of(*e->program, *op), out_types(*e->program, *op));
-  return copied(input < 0 ? s.out[0] : s.in[static_cast<size_t>(input)], factors, capacity);
+  return edit::copied(input < 0 ? s.out[0] : s.in[static_cast<size_t>(input)], factors, capacity);
 }
 
 orr_status* reduce(orr_program* e, int32_t value, const char* axis_name, int64_t bucket) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lower/edit_change.h"
+#include "lower/edit_calls.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "lower/abi_op.h"
-#include "lower/edit_ops.h"
 #include "lower/edit_table.h"
 #include "plugin/host.h"
 #include "program/op.h"
@@ -79,12 +78,7 @@ orr_status* maker(orr_program* e, int32_t value, void* arg,
     const Op& op = op_that_makes(e, value);
     std::vector<orr_attr> attrs;
     for (auto& [name, attr] : op.attrs) attrs.push_back(abi_attr(name, attr));
-    const orr_expr expr = {sizeof expr,
-                           static_cast<int32_t>(op.expr.instrs.size()),
-                           static_cast<int32_t>(op.expr.outputs.size()),
-                           0,
-                           op.expr.instrs.data(),
-                           op.expr.outputs.data()};
+    const orr_expr expr = abi_expr(op.expr);
     const orr_op_desc desc = {sizeof desc,
                               static_cast<int32_t>(op.in.size()),
                               static_cast<int32_t>(attrs.size()),
@@ -116,10 +110,8 @@ orr_status* copy(orr_program* e, int32_t value, int32_t phase, const int32_t* in
   return guarded([&] {
     op_that_makes(e, value);
     for (int32_t i = 0; i < n_in; ++i) check_value(e, in[i]);
-    const std::vector<ValueId> made =
-        copy_op(*e->program, value, std::vector<ValueId>(in, in + n_in), phase_of(phase));
-    *n = static_cast<int32_t>(made.size());
-    std::copy_n(made.begin(), std::min(capacity, *n), out);
+    *n = copied(copy_op(*e->program, value, std::vector<ValueId>(in, in + n_in), phase_of(phase)),
+                out, capacity);
   });
 }
 

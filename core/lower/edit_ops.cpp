@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lower/edit_ops.h"
+#include "lower/edit_calls.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -44,6 +44,17 @@ Op op_of(orr_program* e, const orr_op_desc& desc) {
   op.expr.instrs.assign(desc.expr->instrs, desc.expr->instrs + desc.expr->n_instrs);
   op.expr.outputs.assign(desc.expr->outputs, desc.expr->outputs + desc.expr->n_outputs);
   return op;
+}
+
+int32_t copied(const std::vector<int32_t>& from, int32_t* to, int32_t capacity) {
+  const int32_t n = static_cast<int32_t>(from.size());
+  std::copy_n(from.begin(), std::min(n, capacity), to);
+  return n;
+}
+
+int32_t append(orr_program* e, Op op, int32_t* out, int32_t capacity) {
+  e->program->append(std::move(op));
+  return copied(e->program->ops().back().out, out, capacity);
 }
 
 namespace {
@@ -121,13 +132,7 @@ std::shared_ptr<State> new_state(orr_program* e, const std::string& name,
 
 orr_status* add_op(orr_program* e, const orr_op_desc* desc, int32_t* out, int32_t capacity,
                    int32_t* n) {
-  return guarded([&] {
-    const size_t before = e->program->ops().size();
-    e->program->append(op_of(e, *desc));
-    const std::vector<ValueId>& made = e->program->ops()[before].out;
-    *n = static_cast<int32_t>(made.size());
-    std::copy_n(made.begin(), std::min(capacity, *n), out);
-  });
+  return guarded([&] { *n = append(e, op_of(e, *desc), out, capacity); });
 }
 
 orr_status* make_state(orr_program* e, const orr_state_desc* how, int32_t* out) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lower/edit_place.h"
+#include "lower/edit_calls.h"
 
 #include <algorithm>
 
@@ -103,8 +103,7 @@ const Axis& find_axis(orr_program* e, const char* name) {
 
 orr_status* place(orr_program* e, int32_t value, const char* axis_name, int32_t dim) {
   return guarded([&] {
-    if (value < 0 || static_cast<size_t>(value) >= e->program->values().size())
-      fail(ORR_INVALID, "there is no value {}", value);
+    check_value(e, value);
     const Value& v = e->program->value(value);
     find_axis(e, axis_name);
     if (dim < 0) return;  // replicated is how everything starts

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lower/edit_step.h"
+#include "lower/edit_calls.h"
 
 #include "base/error.h"
-#include "lower/edit_ops.h"
 #include "lower/edit_table.h"
 #include "plugin/host.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lower/exchange_of.h"
+#include "lower/launcher.h"
 
 #include <map>
 #include <numeric>

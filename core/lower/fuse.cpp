@@ -108,12 +108,8 @@ class Fuser {
       else if (!members[i].empty())
         ops.push_back(merge(members[i]));
     }
-    p_.mutable_ops() = std::move(ops);
-    for (size_t i = 0; i < p_.ops().size(); ++i)
-      for (size_t j = 0; j < op(i).out.size(); ++j) {
-        Value& v = p_.mutable_value(op(i).out[j]);
-        v.producer = static_cast<OpId>(i), v.out_index = static_cast<int32_t>(j);
-      }
+    p_.mutable_ops().clear();
+    for (Op& op : ops) p_.append(std::move(op));
   }
 
   Op merge(const std::vector<size_t>& members) {

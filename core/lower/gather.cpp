@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "program/build.h"
+#include "program/rewrite.h"
 
 namespace orrery {
 
@@ -18,19 +19,15 @@ std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tens
       if (const int64_t n = v == kNone ? 0 : p.type(v).elements(); n > 0)
         own.push_back(build::reshape(p, v, {n}));
   }
-  Op op;
-  op.kind = "all_gather", op.phase = p.phase(), op.site = p.site();
-  op.attrs = {{"axis", among.axis},
-              {"origin", among.origin},
-              {"counts", counts},
-              {"me", int64_t{among.me}},
-              {"always", int64_t{1}}};
-  if (!home.empty()) op.attrs["home"] = home;
-  if (!own.empty()) op.in = {build::concat(p, own, 0)};
-  const ValueId all = p.new_value(
-      {dtype, {std::accumulate(sizes.begin(), sizes.end(), int64_t{0})}}, Role::activation);
-  op.out = {all};
-  p.append(std::move(op));
+  Attrs attrs = {{"axis", among.axis},
+                 {"origin", among.origin},
+                 {"counts", counts},
+                 {"me", int64_t{among.me}},
+                 {"always", int64_t{1}}};
+  if (!home.empty()) attrs["home"] = home;
+  if (!own.empty()) own = {build::concat(p, own, 0)};
+  const int64_t n = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  const ValueId all = append_op(p, "all_gather", attrs, own, {dtype, {n}});
   return sizes.size() == 1 ? std::vector{all} : build::split(p, all, 0, sizes);
 }
 

@@ -32,8 +32,11 @@ int Launcher::new_storage(uint64_t bytes, const std::string& category) {
   s.bytes = bytes, s.category = category;
   bool per_slice = segment_ != Segment::prologue && segment_ != Segment::update;
   if (plan_.local.leaves.sliced && per_slice) s.by = Slots::ring;
-  plan_.storages.push_back(s);
-  return static_cast<int>(plan_.storages.size()) - 1;
+  return plan_.add(std::move(s));
+}
+
+Place Launcher::new_place(const Type& type) {
+  return {new_storage(type.bytes(), "activation"), 0, Layout::contiguous(type)};
 }
 
 void Launcher::add(const Op& op, std::vector<Place> in, const std::vector<Place>& out) {
@@ -81,9 +84,7 @@ void Launcher::add_apart(const Op& op, const std::vector<Place>& in,
     else
       out_rest.push_back(out[j]), rest.expr.outputs.push_back(op.expr.outputs[j]);
   }
-  const Type type{product_dtype(op), out[0].layout.dims};
-  if (y.storage == kNone)
-    y = {new_storage(type.bytes(), "activation"), 0, Layout::contiguous(type)};
+  if (y.storage == kNone) y = new_place({product_dtype(op), out[0].layout.dims});
   add(product_of(op), {in[0], in[1]}, {y});
   add(rest, in_rest, out_rest);
 }
@@ -99,8 +100,7 @@ void Launcher::copy(const Op& reason, const Place& from, const Place& to) {
 }
 
 Place Launcher::contiguous_copy(const Op& reason, const Place& from, int32_t dtype) {
-  Type type{dtype ? dtype : from.layout.dtype, from.layout.dims};
-  Place to{new_storage(type.bytes(), "activation"), 0, Layout::contiguous(type)};
+  const Place to = new_place({dtype ? dtype : from.layout.dtype, from.layout.dims});
   copy(reason, from, to);
   return to;
 }
@@ -114,12 +114,8 @@ void Launcher::post(Exchange exchange) {
 void Launcher::add_beside(const Op& op, const std::vector<Place>& in,
                           const std::vector<Place>& out) {
   std::vector<Place> beside;
-  for (const Place& x : out) {
-    Type type{x.layout.dtype, x.layout.dims};
-    beside.push_back(x.layout.is_contiguous() ? x
-                                              : Place{new_storage(type.bytes(), "activation"), 0,
-                                                      Layout::contiguous(type)});
-  }
+  for (const Place& x : out)
+    beside.push_back(x.layout.is_contiguous() ? x : new_place({x.layout.dtype, x.layout.dims}));
   add(op, in, beside);
   for (size_t i = 0; i < out.size(); ++i)
     if (beside[i].storage != out[i].storage) copy(op, beside[i], out[i]);

@@ -12,6 +12,10 @@
 
 namespace orrery {
 
+// What `op`, an exchange of the local program p, is for a backend on this rank; where its ends lie
+// is not filled in.
+Exchange exchange_of(const Program& p, const Op& op, const Mesh& mesh, int rank);
+
 class Launcher {
  public:
   explicit Launcher(RankPlan& plan) : plan_(plan), kernels_(plan.kernel_names) {}
@@ -21,6 +25,8 @@ class Launcher {
 
   // A storage of its own for every slice if the segment runs slice by slice.
   int new_storage(uint64_t bytes, const std::string& category);
+  // All of a new one, for what lives within the step.
+  Place new_place(const Type& type);
   // The op on these places; with copies before and after where no kernel can take them as they lie.
   void add(const Op& op, std::vector<Place> in, const std::vector<Place>& out);
   // `to` is of another dtype: a cast.

@@ -199,57 +199,49 @@ class Localizer {
     to().set_site(op.site);
     to().set_phase(late ? Phase::update : op.phase);
     if (is_cut(op)) return cut_total(op);
-    if (op.kind == "total") {
-      map_[static_cast<size_t>(op.out[0])] =
-          from_.value(op.in[0]).batch == Batch::partial ? total_of(op.in[0]) : value(op.in[0]);
-      return;
-    }
-    if (op.kind == "stop_gradient" || op.kind == "user_gradient" || op.kind == "vary") {
-      map_[static_cast<size_t>(op.out[0])] = value(op.in[0]);
-      return;
-    }
-    if (op.kind == "batch_mean") {
-      ValueId ratio = to().pointwise(ORR_FN_DIV, {total_of(op.in[0]), total_of(op.in[1])});
-      map_[static_cast<size_t>(op.out[0])] = ratio;
-      return;
-    }
-    if (const ValueId v = of_whole_batch(op); v != kNone) {
+    if (const ValueId v = stand_in(op); v != kNone) {
       map_[static_cast<size_t>(op.out[0])] = v;
       return;
     }
-    if (op.kind == "coordinate") {
-      const std::string axis = attr_text(op.attrs, "axis", "");
-      map_[static_cast<size_t>(op.out[0])] = to().constant(mesh_.coordinate(axis, rank_), ORR_I64);
-      return;
-    }
-    if (op.kind == "sample_exchange") {
-      const ValueId all = is_gathered(op.in[0]) ? op.in[0] : op.out[0];
-      map_[static_cast<size_t>(op.out[0])] = add_sample_exchange(
-          to(), op, value(op.in[0]), local_type(all).dims, from_.value(all).batch_dim);
-      return;
-    }
-    if (is_among_one(op)) return emit_identity(op);
     if (leaves_.sliced && reads_gathered(op) && sums_samples(op)) return emit_apart(op);
     Op copy = op;
     copy.phase = to().phase();
     const bool early = turns_.early[static_cast<size_t>(&op - from_.ops().data())];
-    for (ValueId& v : copy.in)
-      v = from_.value(v).batch == Batch::partial ? total_of(v, early) : value(v);
+    for (ValueId& v : copy.in) v = whole_of(v, early);
     if (padded_ && op.phase == Phase::forward && sums_samples(op)) leave_padding_out(op, copy);
     for (ValueId& v : copy.out) v = value(v);
     fit_attributes(op, copy);
     to().append(std::move(copy));
   }
 
+  // v, or the total of a sum over the batch.
+  ValueId whole_of(ValueId v, bool early = false) {
+    return from_.value(v).batch == Batch::partial ? total_of(v, early) : value(v);
+  }
+
+  // What is the result of an op without kernel on this rank; kNone: it is no such op.
+  ValueId stand_in(const Op& op) {
+    if (op.kind == "total") return whole_of(op.in[0]);
+    if (op.kind == "stop_gradient" || op.kind == "user_gradient" || op.kind == "vary")
+      return value(op.in[0]);
+    if (op.kind == "batch_mean")
+      return to().pointwise(ORR_FN_DIV, {total_of(op.in[0]), total_of(op.in[1])});
+    if (op.kind == "coordinate")
+      return to().constant(mesh_.coordinate(attr_text(op.attrs, "axis", ""), rank_), ORR_I64);
+    if (op.kind == "sample_exchange") {
+      const ValueId all = is_gathered(op.in[0]) ? op.in[0] : op.out[0];
+      return add_sample_exchange(to(), op, value(op.in[0]), local_type(all).dims,
+                                 from_.value(all).batch_dim);
+    }
+    if (is_among_one(op))
+      return build::reshape(to(), whole_of(op.in[0]), local_type(op.out[0]).dims);
+    return of_whole_batch(op);
+  }
+
   // A collective over an axis of one rank: the same elements, perhaps in other dims.
   bool is_among_one(const Op& op) const {
     return is_exchange(op.kind) && op.in.size() == 1 && op.out.size() == 1 &&
            mesh_.size_of(attr_text(op.attrs, "axis", "")) == 1;
-  }
-  void emit_identity(const Op& op) {
-    ValueId x =
-        from_.value(op.in[0]).batch == Batch::partial ? total_of(op.in[0]) : value(op.in[0]);
-    map_[static_cast<size_t>(op.out[0])] = build::reshape(to(), x, local_type(op.out[0]).dims);
   }
 
   // A sum over samples of several ranks, slice by slice: one for each rank, whose leaves are no
@@ -295,9 +287,7 @@ class Localizer {
 
   // kNone: the op is no such one.
   ValueId of_whole_batch(const Op& op) {
-    if (op.kind == "batch_sum")
-      return from_.value(op.in[0]).batch == Batch::partial ? total_of(op.in[0], true)
-                                                           : value(op.in[0]);
+    if (op.kind == "batch_sum") return whole_of(op.in[0], true);
     const DealtSamples samples{from_.batch_size(), leaves_, dealt_, mesh_};
     if (op.kind == "batch_gather")
       return add_batch_gather(to(), samples, value(op.in[0]), from_.type(op.out[0]));

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "lower/lower.h"
+#include "lower/touched.h"
 
 namespace orrery {
 namespace {
@@ -48,19 +49,11 @@ class LifeFinder {
   }
 
   void touch_all(const Step& s, int step) {
-    auto at = [&](const Place& x) {
-      if (x.storage != kNone)
-        touch(x.storage, plan_.storage(x.storage).by == Slots::ring ? s.slice : 0, step);
-    };
-    if (s.kind == Step::launch) {
-      const Launch& l = plan_.launches[static_cast<size_t>(s.index)];
-      for (const Place& x : l.in_at) at(x);
-      for (const Place& x : l.out_at) at(x);
-      if (l.workspace != kNone) touch(l.workspace, s.slice, step);
-    } else {
-      at(plan_.exchanges[static_cast<size_t>(s.index)].send);
-      at(plan_.exchanges[static_cast<size_t>(s.index)].recv);
-    }
+    auto at = [&](int x) { touch(x, plan_.storage(x).by == Slots::ring ? s.slice : 0, step); };
+    each_touched(plan_, s, at, at);
+    if (s.kind != Step::launch) return;
+    const int workspace = plan_.launches[static_cast<size_t>(s.index)].workspace;
+    if (workspace != kNone) touch(workspace, s.slice, step);
   }
 
   // Slices live in slots by turns: as many as lie between the oldest and the newest alive together.

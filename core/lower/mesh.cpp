@@ -17,6 +17,12 @@ int stride_of(const Mesh& mesh, const std::string& axis) {
 
 }  // namespace
 
+std::string Mesh::maker_of(const std::string& product) const {
+  for (const Axis& axis : axes)
+    if (has_axis(product, axis.name)) return axis.strategy;
+  return "";
+}
+
 int Mesh::size_of(const std::string& axis) const {
   if (axis.find('*') != std::string::npos) {
     int size = 1;

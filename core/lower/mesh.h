@@ -157,6 +157,8 @@ struct Mesh {
   // Those of the axes that deal the batch over which gradients are summed, and their ranks.
   std::string gradient_axis() const { return without_axis(batch_axis, apart); }
   int gradient_ranks() const { return size_of(gradient_axis()); }
+  // The strategy that made the outermost axis of a product, "" if there is none.
+  std::string maker_of(const std::string& product) const;
   // An axis may be a product (program/axes.h).
   int size_of(const std::string& axis) const;               // 1 if there is none
   int coordinate(const std::string& axis, int rank) const;  // 0 if there is none

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lower/options.h"
+#include "lower/edit_calls.h"
 
 #include "base/error.h"
 #include "base/text.h"

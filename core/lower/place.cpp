@@ -8,7 +8,6 @@
 #include <set>
 
 #include "base/error.h"
-#include "lower/exchange_of.h"
 #include "lower/launcher.h"
 #include "lower/lower.h"
 #include "lower/row_places.h"
@@ -18,6 +17,28 @@ namespace {
 
 bool is_view(const std::string& kind) {
   return kind == "reshape" || kind == "transpose" || kind == "split";
+}
+
+Layout transposed(Layout x, const Op& op) {
+  const Layout from = x;
+  const Dims perm = attr_ints(op.attrs, "perm");
+  for (size_t i = 0; i < perm.size(); ++i) {
+    x.dims[i] = from.dims[static_cast<size_t>(perm[i])];
+    x.strides[i] = from.strides[static_cast<size_t>(perm[i])];
+  }
+  return x;
+}
+
+// The part of these dims of `whole` that begins at index `begin` of the op's dim; `begin` then is
+// where the next one does.
+Place next_part(const Place& whole, const Op& op, const Dims& dims, int64_t& begin) {
+  const auto dim = static_cast<size_t>(attr_int(op.attrs, "dim", 0));
+  Place part = whole;
+  part.offset += static_cast<uint64_t>(begin * whole.layout.strides[dim] *
+                                       orr_dtype_bytes(whole.layout.dtype));
+  part.layout.dims = dims;
+  begin += dims[dim];
+  return part;
 }
 
 class Placer {
@@ -106,16 +127,11 @@ class Placer {
   void reserve_concats() {
     for (const Op& op : p_.ops()) {
       if (op.kind != "concat") continue;
-      size_t dim = static_cast<size_t>(attr_int(op.attrs, "dim", 0));
-      Layout whole = Layout::contiguous(p_.type(op.out[0]));
+      const Place whole{kNone, 0, Layout::contiguous(p_.type(op.out[0]))};
       int64_t begin = 0;
-      for (ValueId part : op.in) {
-        Layout view = whole;
-        view.dims = p_.type(part).dims;
-        uint64_t offset =
-            static_cast<uint64_t>(begin * whole.strides[dim] * orr_dtype_bytes(whole.dtype));
-        begin += view.dims[dim];
-        reserve(part, {op.out[0], offset, view});
+      for (ValueId v : op.in) {
+        const Place part = next_part(whole, op, p_.type(v).dims, begin);
+        reserve(v, {op.out[0], part.offset, part.layout});
       }
     }
   }
@@ -238,41 +254,26 @@ class Placer {
 
   void place_concat(const Op& op) {
     if (place_row(op)) return;
-    Place whole = concat_place(op.out[0]);
-    size_t dim = static_cast<size_t>(attr_int(op.attrs, "dim", 0));
+    const Place whole = concat_place(op.out[0]);
     int64_t begin = 0;
-    for (ValueId part : op.in) {
-      Place to = whole;
-      to.layout.dims = p_.type(part).dims;
-      to.offset += static_cast<uint64_t>(begin * whole.layout.strides[dim] *
-                                         orr_dtype_bytes(whole.layout.dtype));
-      begin += to.layout.dims[dim];
-      if (!same(place(part), to)) launcher_.copy(op, place(part), to);
+    for (ValueId v : op.in) {
+      const Place to = next_part(whole, op, p_.type(v).dims, begin);
+      if (!same(place(v), to)) launcher_.copy(op, place(v), to);
     }
   }
 
   bool place_view(const Op& op) {
     const Place& x = place(op.in[0]);
     if (op.kind == "split") {
-      size_t dim = static_cast<size_t>(attr_int(op.attrs, "dim", 0));
-      uint64_t offset = x.offset;
-      for (ValueId v : op.out) {
-        Place part{x.storage, offset, x.layout};
-        part.layout.dims = p_.type(v).dims;
-        offset += static_cast<uint64_t>(part.layout.dims[dim] * x.layout.strides[dim] *
-                                        orr_dtype_bytes(x.layout.dtype));
-        plan_.places[static_cast<size_t>(v)] = part;
-      }
+      int64_t begin = 0;
+      for (ValueId v : op.out)
+        plan_.places[static_cast<size_t>(v)] = next_part(x, op, p_.type(v).dims, begin);
       return std::none_of(op.out.begin(), op.out.end(),
                           [&](ValueId v) { return pinned(v, place(v)); });
     }
     Place view{x.storage, x.offset, x.layout};
     if (op.kind == "transpose") {
-      Dims perm = attr_ints(op.attrs, "perm");
-      for (size_t i = 0; i < perm.size(); ++i) {
-        view.layout.dims[i] = x.layout.dims[static_cast<size_t>(perm[i])];
-        view.layout.strides[i] = x.layout.strides[static_cast<size_t>(perm[i])];
-      }
+      view.layout = transposed(x.layout, op);
     } else if (!reshape_layout(x.layout, p_.type(op.out[0]).dims, view.layout)) {
       return false;
     }
@@ -331,13 +332,7 @@ class Placer {
     Place from = place(op.in[0]);
     Place to = output_place(op.out[0], op_index);
     if (op.kind == "transpose") {
-      Dims perm = attr_ints(op.attrs, "perm");
-      Layout view = from.layout;
-      for (size_t i = 0; i < perm.size(); ++i) {
-        view.dims[i] = from.layout.dims[static_cast<size_t>(perm[i])];
-        view.strides[i] = from.layout.strides[static_cast<size_t>(perm[i])];
-      }
-      from.layout = view;
+      from.layout = transposed(from.layout, op);
     } else {
       to.layout = Layout::contiguous({from.layout.dtype, from.layout.dims});
     }

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "lower/abi_op.h"
-#include "lower/edit_ops.h"
+#include "lower/edit_calls.h"
 #include "lower/edit_table.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
@@ -69,11 +69,7 @@ orr_status* write_op(orr_program* e, const orr_op_desc* desc, int32_t* out, int3
   return guarded([&] {
     Op op = edit::op_of(e, *desc);
     check_writable(op);
-    const size_t before = e->program->ops().size();
-    e->program->append(std::move(op));
-    const std::vector<ValueId>& made = e->program->ops()[before].out;
-    *n = static_cast<int32_t>(made.size());
-    std::copy_n(made.begin(), std::min(capacity, *n), out);
+    *n = edit::append(e, std::move(op), out, capacity);
   });
 }
 

@@ -2,7 +2,7 @@
 #include "lower/random_keys.h"
 
 #include "base/error.h"
-#include "lower/batch_rows.h"
+#include "program/rewrite.h"
 
 namespace orrery {
 

@@ -128,6 +128,10 @@ struct RankPlan {
   uint64_t alignment = 64;  // of what memory has an offset for
   uint64_t outside = 0;     // bytes that the device's driver and libraries take beside the plan
 
+  int add(Storage s) {
+    storages.push_back(std::move(s));
+    return static_cast<int>(storages.size()) - 1;
+  }
   Storage& storage(int i) { return storages[static_cast<size_t>(i)]; }
   const Storage& storage(int i) const { return storages[static_cast<size_t>(i)]; }
   uint64_t bytes() const { return state_bytes + arena_bytes + comm_bytes; }

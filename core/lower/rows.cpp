@@ -28,11 +28,6 @@ class RowGatherer {
     std::vector<Op> ops;
     std::swap(ops, p_.mutable_ops());
     for (size_t i = 0; i < ops.size(); ++i) emit(std::move(ops[i]), i);
-    for (size_t i = 0; i < p_.ops().size(); ++i)
-      for (size_t j = 0; j < p_.ops()[i].out.size(); ++j) {
-        Value& v = p_.mutable_value(p_.ops()[i].out[j]);
-        v.producer = static_cast<OpId>(i), v.out_index = static_cast<int32_t>(j);
-      }
   }
 
  private:
@@ -65,8 +60,7 @@ class RowGatherer {
     if (mesh_.batch_ranks() == 1 && base == kNone) return;
     auto reduced = mesh_.reduced.find(t.logical);
     std::string origin = reduced == mesh_.reduced.end() ? "" : reduced->second.origin;
-    for (const Axis& axis : mesh_.axes)
-      if (origin.empty() && has_axis(mesh_.batch_axis, axis.name)) origin = axis.strategy;
+    if (origin.empty()) origin = mesh_.maker_of(mesh_.batch_axis);
     partials_.insert(t.partial);
     sums_[first].push_back({*op, t.whole, base, origin});
   }
@@ -90,13 +84,8 @@ class RowGatherer {
     bool replaced =
         std::any_of(op.out.begin(), op.out.end(), [&](ValueId v) { return partials_.count(v); });
     if (replaced) return;
-    auto found = sums_.find(i);
     bool added = false;
-    if (found != sums_.end())
-      for (Sum& sum : found->second) {
-        if (sum.base != kNone) added = true;
-        emit_sum(sum, op);
-      }
+    for (const Sum& sum : sums_[i]) added |= sum.base != kNone, emit_sum(sum, op);
     if (!added) p_.append(std::move(op));
   }
 

@@ -106,25 +106,10 @@ class Stasher {
     Storage back = home;
     home.region = tier == Tier::disk ? Region::disk : Region::host;
     Stashed made{storage};
-    made.home = add(home), made.back = add(back);
-    made.out = copy(storage, made.home, tier, true);
-    made.in = copy(made.home, made.back, tier, false);
+    made.home = plan_.add(home), made.back = plan_.add(back);
+    made.out = add_copy(plan_, "stash", storage, made.home, tier, true);
+    made.in = add_copy(plan_, "return", made.home, made.back, tier, false);
     stashed_[storage] = made;
-  }
-
-  int add(const Storage& s) {
-    plan_.storages.push_back(s);
-    return static_cast<int>(plan_.storages.size()) - 1;
-  }
-
-  int copy(int from, int to, Tier tier, bool leaves) {
-    Exchange e;
-    e.name = leaves ? "stash" : "return", e.tier = tier, e.leaves = leaves, e.dtype = ORR_U8;
-    e.count = static_cast<int64_t>(plan_.storage(from).bytes);
-    const Layout flat = Layout::contiguous({e.dtype, {e.count}});
-    e.send = {from, 0, flat}, e.recv = {to, 0, flat};
-    plan_.exchanges.push_back(std::move(e));
-    return static_cast<int>(plan_.exchanges.size()) - 1;
   }
 
   void read_back() {

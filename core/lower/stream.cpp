@@ -81,8 +81,7 @@ class Streamer {
     for (Visit& v : visits_) {
       Storage window;
       window.bytes = plan_.storage(v.storage).bytes, window.category = "window";
-      v.window = static_cast<int>(plan_.storages.size());
-      plan_.storages.push_back(std::move(window));
+      v.window = plan_.add(std::move(window));
     }
     for (const Step& s : plan_.schedule) {
       if (s.kind == Step::wait) continue;
@@ -145,15 +144,11 @@ class Streamer {
 
   Step post(const Visit& v, int from, int to) {
     const Storage& away = plan_.storage(v.storage);
-    Exchange e;
-    e.name = away.state->name, e.where = away.state->site.line, e.tier = away.tier,
-    e.leaves = to == v.storage;
-    e.dtype = away.state->type.dtype;
-    e.count = static_cast<int64_t>(away.bytes) / orr_dtype_bytes(e.dtype);
-    const Layout flat = Layout::contiguous({e.dtype, {e.count}});
-    e.send = {from, 0, flat}, e.recv = {to, 0, flat};
-    plan_.exchanges.push_back(std::move(e));
-    return {Step::post, v.part, static_cast<int>(plan_.exchanges.size()) - 1};
+    const State& state = *away.state;
+    const int copy =
+        add_copy(plan_, state.name, from, to, away.tier, to == v.storage, state.type.dtype);
+    plan_.exchanges.back().where = state.site.line;
+    return {Step::post, v.part, copy};
   }
 
   RankPlan& plan_;

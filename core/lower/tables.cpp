@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "base/error.h"
-#include "lower/options.h"
+#include "lower/edit_calls.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
 

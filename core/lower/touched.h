@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The places that a step of the schedule reads and writes.
+// The places that a step of the schedule reads and writes, and copies between tiers.
 #pragma once
 
 #include "lower/rank_plan.h"
@@ -27,6 +27,18 @@ void each_touched(const RankPlan& plan, const Step& step, const Read& read, cons
   each_place(
       plan, step, [&](const Place& x) { read(x.storage); },
       [&](const Place& x) { write(x.storage); });
+}
+
+// Appends the exchange that copies all of a storage to another, from or (`leaves`) to that tier.
+inline int add_copy(RankPlan& plan, const std::string& name, int from, int to, Tier tier,
+                    bool leaves, int32_t dtype = ORR_U8) {
+  Exchange e;
+  e.name = name, e.tier = tier, e.leaves = leaves, e.dtype = dtype;
+  e.count = static_cast<int64_t>(plan.storage(from).bytes) / orr_dtype_bytes(dtype);
+  const Layout flat = Layout::contiguous({dtype, {e.count}});
+  e.send = {from, 0, flat}, e.recv = {to, 0, flat};
+  plan.exchanges.push_back(std::move(e));
+  return static_cast<int>(plan.exchanges.size()) - 1;
 }
 
 }  // namespace orrery

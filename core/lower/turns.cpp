@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
-#include "lower/copy_part.h"
 #include "lower/localize.h"
+#include "program/rewrite.h"
 
 namespace orrery {
 namespace {

@@ -42,10 +42,8 @@ class Verifier {
       if (b.is_bucket() && !b.axis.empty() && posts_[static_cast<int>(e)] != 1)
         fail(ORR_FAILED, "the plan posts {} {} times", b.name, posts_[static_cast<int>(e)]);
     }
-    overlaps(Region::arena);
-    overlaps(Region::comm);
-    overlaps(Region::host);
-    overlaps(Region::disk);
+    for (Region region : {Region::arena, Region::comm, Region::host, Region::disk})
+      overlaps(region);
   }
 
  private:

@@ -162,6 +162,15 @@ ValueId transpose(Program& p, ValueId x, Dims permutation) {
   return p.add1("transpose", {x}, {{"perm", permutation}});
 }
 
+ValueId move_dim(Program& p, ValueId x, size_t from, size_t to) {
+  if (from == to) return x;
+  Dims order(p.type(x).dims.size());
+  std::iota(order.begin(), order.end(), 0);
+  order.erase(order.begin() + static_cast<long>(from));
+  order.insert(order.begin() + static_cast<long>(to), static_cast<int64_t>(from));
+  return transpose(p, x, order);
+}
+
 ValueId slice(Program& p, ValueId x, int64_t dim, int64_t begin, int64_t end) {
   dim = axis(p, "slice", x, dim);
   int64_t n = p.type(x).dims[static_cast<size_t>(dim)];

@@ -19,6 +19,7 @@ ValueId matmul(Program& p, ValueId a, ValueId b, bool transpose_a = false,
 ValueId swap_last(Program& p, ValueId x);           // the last two dims
 ValueId reshape(Program& p, ValueId x, Dims dims);  // one dim may be -1
 ValueId transpose(Program& p, ValueId x, Dims permutation);
+ValueId move_dim(Program& p, ValueId x, size_t from, size_t to);  // other dims keep their order
 ValueId slice(Program& p, ValueId x, int64_t dim, int64_t begin, int64_t end);
 std::vector<ValueId> split(Program& p, ValueId x, int64_t dim, const Dims& sizes);
 ValueId concat(Program& p, const std::vector<ValueId>& xs, int64_t dim);

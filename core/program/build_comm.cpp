@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/build_comm.h"
 
-#include <numeric>
-
 #include "base/error.h"
 #include "program/axes.h"
 #include "program/build.h"
@@ -41,29 +39,12 @@ Attrs with(Attrs attrs, const std::string& name, Attr value) {
   return attrs;
 }
 
-// dims with `dim` replaced by several.
-Dims replaced(Dims dims, size_t dim, const Dims& by) {
-  dims.erase(dims.begin() + static_cast<long>(dim));
-  dims.insert(dims.begin() + static_cast<long>(dim), by.begin(), by.end());
-  return dims;
-}
-
-// Dim `from` moved to place `to`.
-ValueId moved(Program& p, ValueId x, size_t from, size_t to) {
-  if (from == to) return x;
-  Dims order(p.type(x).dims.size());
-  std::iota(order.begin(), order.end(), 0);
-  order.erase(order.begin() + static_cast<long>(from));
-  order.insert(order.begin() + static_cast<long>(to), static_cast<int64_t>(from));
-  return transpose(p, x, order);
-}
-
 // [ranks, .., d, ..] -> [.., ranks * d, ..]
 ValueId joined(Program& p, ValueId x, size_t dim) {
   const Dims dims = p.type(x).dims;
   Dims whole(dims.begin() + 1, dims.end());
   whole[dim] *= dims[0];
-  return reshape(p, moved(p, x, 0, dim), whole);
+  return reshape(p, move_dim(p, x, 0, dim), whole);
 }
 
 // [.., ranks * d, ..] -> [ranks, .., d, ..]
@@ -73,8 +54,8 @@ ValueId dealt(Program& p, const char* what, ValueId x, size_t dim, const std::st
   if (dims[dim] % ranks)
     p.fail_here(fmt::format("{}: dim {} of {} does not divide over the {} ranks of axis '{}'", what,
                             dim + 1, to_string(dims), ranks, axis));
-  ValueId parts = reshape(p, x, replaced(dims, dim, {ranks, dims[dim] / ranks}));
-  return moved(p, parts, dim, 0);
+  ValueId parts = reshape(p, x, with_dim(dims, dim, {ranks, dims[dim] / ranks}));
+  return move_dim(p, parts, dim, 0);
 }
 
 }  // namespace
@@ -107,7 +88,7 @@ static ValueId gather_batch(Program& p, ValueId x, int64_t dim) {
   if (checked_dim(p, "all_gather", x, dim) != d)
     p.fail_here(fmt::format("all_gather: the samples of {} lie along dim {}, not {}: give dim = {}",
                             to_string(v.type), d + 1, dim + 1, d + 1));
-  return moved(p, p.add1("batch_gather", {moved(p, x, d, 0)}), 0, d);
+  return move_dim(p, p.add1("batch_gather", {move_dim(p, x, d, 0)}), 0, d);
 }
 
 ValueId all_gather(Program& p, ValueId x, const std::string& axis, int64_t dim) {

@@ -59,22 +59,6 @@ void check_alike(const Program& p, ValueId value, ValueId by) {
   check_varies_within(p, by, old.varying, title(p, value));
 }
 
-// The ops that `by` is computed by, as far as they may read `value`.
-std::vector<char> ancestors(const Program& p, ValueId by, ValueId value) {
-  std::vector<char> found(p.ops().size());
-  std::vector<ValueId> todo = {by};
-  while (!todo.empty()) {
-    const ValueId v = todo.back();
-    const OpId maker = p.value(v).producer;
-    todo.pop_back();
-    if (v == value || maker == kNone || found[static_cast<size_t>(maker)]) continue;
-    found[static_cast<size_t>(maker)] = true;
-    const std::vector<ValueId>& in = p.ops()[static_cast<size_t>(maker)].in;
-    todo.insert(todo.end(), in.begin(), in.end());
-  }
-  return found;
-}
-
 bool is_cast(const Op& op) {
   return op.kind == "pointwise" && op.expr.instrs.back().fn == ORR_FN_CAST;
 }
@@ -95,9 +79,24 @@ std::vector<Type> inferred(const Program& p, const Op& op) {
 
 }  // namespace
 
+std::vector<bool> ops_behind(const Program& p, std::vector<ValueId> wanted,
+                             const std::function<bool(ValueId)>& stops) {
+  std::vector<bool> found(p.ops().size());
+  while (!wanted.empty()) {
+    const ValueId v = wanted.back();
+    const OpId maker = p.value(v).producer;
+    wanted.pop_back();
+    if (maker == kNone || found[static_cast<size_t>(maker)] || (stops && stops(v))) continue;
+    found[static_cast<size_t>(maker)] = true;
+    const std::vector<ValueId>& in = p.ops()[static_cast<size_t>(maker)].in;
+    wanted.insert(wanted.end(), in.begin(), in.end());
+  }
+  return found;
+}
+
 void replace_uses(Program& p, ValueId value, ValueId by, uint32_t uses) {
   check_alike(p, value, by);
-  const std::vector<char> above = ancestors(p, by, value);
+  const auto above = ops_behind(p, {by}, [&](ValueId v) { return v == value; });
   for (size_t i = 0; i < p.ops().size(); ++i) {
     Op& op = p.mutable_ops()[i];
     if (!above[i] && uses >> static_cast<int>(op.phase) & 1)
@@ -146,6 +145,21 @@ std::vector<ValueId> copy_op(Program& p, ValueId value, const std::vector<ValueI
   const std::vector<ValueId> made = op.out;
   p.append(std::move(op));
   return made;
+}
+
+ValueId append_op(Program& p, Op op, const Type& type) {
+  op.phase = p.phase(), op.site = p.site();
+  const ValueId out = p.new_value(type, Role::activation);
+  op.out = {out};
+  p.append(std::move(op));
+  return out;
+}
+
+ValueId append_op(Program& p, const char* kind, const Attrs& attrs, const std::vector<ValueId>& in,
+                  const Type& type) {
+  Op op;
+  op.kind = kind, op.attrs = attrs, op.in = in;
+  return append_op(p, std::move(op), type);
 }
 
 void retype_op(Program& p, ValueId value, int32_t compute, int32_t store) {

@@ -4,11 +4,16 @@
 // stay. Between edits producers may stand behind their readers, and types may not fit yet.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "program/program.h"
 
 namespace orrery {
+
+// The ops that these values are made of, down to values for which `stops` holds.
+std::vector<bool> ops_behind(const Program& p, std::vector<ValueId> wanted,
+                             const std::function<bool(ValueId)>& stops = nullptr);
 
 // Lets what reads `value` read `by` instead, of the same type and relation to the batch. `uses` has
 // a bit for each Phase of the reading ops, ORR_USES_RESULTS for updates and outputs (strategy.h).
@@ -22,6 +27,12 @@ void replace_input(Program& p, ValueId of, ValueId value, ValueId by);
 // outputs, which have the types and relations of the originals.
 std::vector<ValueId> copy_op(Program& p, ValueId value, const std::vector<ValueId>& in,
                              Phase phase);
+
+// Appends an op of one result as it is, at the current site and phase: the rules about the batch
+// are those of the logical program, and do not hold for a rank's.
+ValueId append_op(Program& p, Op op, const Type& type);
+ValueId append_op(Program& p, const char* kind, const Attrs& attrs, const std::vector<ValueId>& in,
+                  const Type& type);
 
 // Types the op that makes `value` anew. Where it computed in the value's dtype it computes in
 // `compute`; a sum or a last cast is stored in `store`; 0: as before. Throws Error with the op's

@@ -32,6 +32,12 @@ int64_t Type::elements() const {
   return n;
 }
 
+Dims with_dim(Dims dims, size_t dim, const Dims& by) {
+  dims.erase(dims.begin() + static_cast<long>(dim));
+  dims.insert(dims.begin() + static_cast<long>(dim), by.begin(), by.end());
+  return dims;
+}
+
 const char* dtype_name(int32_t dtype) {
   for (auto& [id, name] : kDtypes)
     if (id == dtype) return name;

@@ -26,6 +26,9 @@ struct Type {
   bool operator==(const Type&) const = default;
 };
 
+// dims with `dim` replaced by several.
+Dims with_dim(Dims dims, size_t dim, const Dims& by);
+
 const char* dtype_name(int32_t dtype);             // "f32"
 int32_t dtype_from_name(const std::string& name);  // 0 if unknown
 bool is_real(int32_t dtype);                       // f32, f64, bf16, f16

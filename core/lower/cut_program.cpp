@@ -8,279 +8,8 @@
 #include "base/in_parallel.h"
 #include "lower/cut_pass.h"
 #include "lower/turns.h"
-#include "program/build.h"
 
 namespace orrery {
-
-CutPass::CutPass(const Program& from, const Mesh& mesh, const Placing& placing,
-                 std::map<ValueId, PartsAsked> asked, int rank)
-    : from_(from),
-      mesh_(mesh),
-      ask_(placing),
-      asked_(std::move(asked)),
-      me_{mesh.coordinate(placing.axis, rank), mesh.size_of(placing.axis), placing.axis,
-          placing.origin, placing.chunks > 0},
-      deals_(has_axis(mesh.batch_axis, placing.axis)),
-      parts_(std::max(me_.ranks, placing.chunks)),
-      chunks_(parts_ / me_.ranks),
-      to_(out_.program),
-      at_(from.values().size()),
-      here_(from.values().size(), kNone) {
-  ops_.assign(from.ops().size(), kNone);
-  readers_.resize(from.values().size());
-  for (size_t i = 0; i < from.ops().size(); ++i)
-    if (from.ops()[i].phase == Phase::forward)
-      for (ValueId v : from.ops()[i].in)
-        readers_[static_cast<size_t>(v)].push_back(static_cast<OpId>(i));
-}
-
-// How a fused output is taken apart: the sizes of the split that follows, the whole if none does.
-Dims CutPass::segments_of(ValueId param, int dim) const {
-  std::vector<std::pair<ValueId, int>> todo = {
-      {param, dim}};  // values with their dim of that extent
-  std::set<ValueId> seen = {param};
-  for (size_t i = 0; i < todo.size(); ++i) {
-    const auto [x, at] = todo[i];
-    for (OpId reader : readers_[static_cast<size_t>(x)]) {
-      const Op& op = from_.ops()[static_cast<size_t>(reader)];
-      if (op.kind == "split" && attr_int(op.attrs, "dim", 0) == at)
-        return attr_ints(op.attrs, "sizes");
-      if (op.kind != "matmul" && op.kind != "pointwise") continue;
-      const Sharding s = op_def(op.kind).sharding(args_of(from_, op), out_types(from_, op));
-      const auto which = std::find(op.in.begin(), op.in.end(), x) - op.in.begin();
-      const int factor = s.in[static_cast<size_t>(which)][static_cast<size_t>(at)];
-      const int to = factor == kNone ? int{kNone} : dim_of(s.out[0], factor);
-      if (to != kNone && seen.insert(op.out[0]).second) todo.emplace_back(op.out[0], to);
-    }
-  }
-  return {from_.type(param).dims[static_cast<size_t>(dim)]};
-}
-
-// Cut parameters, and the states of their shape that lie beside them, such as moments: with the
-// parameter.
-void CutPass::declare_state(ValueId v) {
-  const Value& value = from_.value(v);
-  const std::string& name = value.role == Role::param ? value.name : value.state->beside;
-  const auto asked = ask_.cuts.find(name);
-  const auto param = params_.find(name);
-  if (asked == ask_.cuts.end() || param == params_.end() ||
-      from_.type(param->second).dims != value.type.dims)
-    return;
-  const int dim = asked->second.dim;
-  auto [segments, fresh] = out_.segments[me_.axis].try_emplace(name);
-  if (fresh) {
-    const auto known = ask_.segments.find(name);
-    segments->second =
-        known == ask_.segments.end() ? segments_of(param->second, dim) : known->second;
-  }
-  Cut cut = Cut::of(dim, segments->second);
-  at_[static_cast<size_t>(v)] = cut;
-  if (me_.ranks > 1) to_.mutable_value(v).part.cut(dim, ranges_of(cut, me_));
-  to_.mutable_value(v).type = held(value.type, cut, me_);
-}
-
-void CutPass::declare_values() {
-  to_ = from_.without_ops();
-  to_.mutable_updates().clear(), to_.mutable_outputs().clear();
-  for (size_t i = 0; i < at_.size(); ++i)
-    if (const Value& value = from_.values()[i]; value.role == Role::param)
-      params_[value.name] = static_cast<ValueId>(i);
-  for (size_t i = 0; i < at_.size(); ++i) {
-    const ValueId v = static_cast<ValueId>(i);
-    at_[i] = usual(v);
-    if (from_.value(v).producer == kNone) here_[i] = v;
-    if (from_.value(v).state) declare_state(v);
-  }
-  place_given();
-}
-
-// Values that no op makes arrive whole.
-void CutPass::place_given() {
-  to_.set_phase(Phase::forward);
-  for (auto& [v, how] : asked_)
-    if (from_.value(v).producer == kNone) {
-      to_.set_site(from_.value(v).site);
-      place_asked(v);
-    }
-}
-
-// Moves a value to the layout that a strategy has asked for.
-void CutPass::place_asked(ValueId v) {
-  const auto how = asked_.find(v);
-  if (how == asked_.end()) return;
-  const Value& value = from_.value(v);
-  const int64_t extent = value.type.dims[static_cast<size_t>(how->second.dim)];
-  const std::string name =
-      value.producer == kNone ? value.name : from_.ops()[static_cast<size_t>(value.producer)].kind;
-  if (extent % parts_)
-    fail(ORR_INVALID,
-         "{}: dim {} of '{}' {} does not divide over the {} {} of axis '{}': choose an extent "
-         "that they divide, or another number of them",
-         how->second.by, how->second.dim + 1, name, to_string(value.type.dims), parts_,
-         chunks_ > 1 ? "chunks" : "ranks", me_.axis);
-  const Cut parts = Cut::of(how->second.dim, {extent});
-  become(v, read(v, parts), parts);
-}
-
-ValueId CutPass::known(ValueId v) const {
-  ValueId x = here_[static_cast<size_t>(v)];
-  if (x == kNone) fail(ORR_FAILED, "a value is read before it is made");
-  return x;
-}
-
-void CutPass::become(ValueId v, ValueId x, Cut cut) {
-  here_[static_cast<size_t>(v)] = x, at_[static_cast<size_t>(v)] = std::move(cut);
-}
-
-CutPass::Moved CutPass::move_of(ValueId v, const Cut& to) const {
-  bool again = (ask_.scatter != kNone || !asked_.empty()) && to.kind == Cut::whole &&
-               from_.value(v).batch == Batch::sharded;
-  return {v, to.kind, to.dim, to.segments, again ? static_cast<int>(to_.phase()) : 0};
-}
-
-ValueId CutPass::read(ValueId v, const Cut& to) {
-  if (cut(v) == to) return known(v);
-  auto [at, fresh] = moved_.emplace(move_of(v, to), kNone);
-  if (!fresh) return at->second;
-  if (usual(v).kind == Cut::dealt && cut(v).kind != Cut::parts && to.kind != Cut::parts)
-    fail(ORR_UNIMPLEMENTED,
-         "{}a value is one index of a dim that is cut over axis '{}', which deals the batch, or "
-         "meets one, and cannot travel alone: read all of the dim, or place the other one too",
-         from_.value(v).site.prefix(), me_.axis);
-  if (cut(v).kind == Cut::owned)
-    return at->second = move(to_, from_owner(v), from_.type(v).dims, Cut{}, to, me_);
-  if (const ValueId before = moved_before(v, to); before != kNone)
-    return at->second = build::reshape(to_, before, held(from_.type(v), to, me_).dims);
-  const ValueId x = cut(v).kind == Cut::sum ? build::tree(to_, summands(v)) : known(v);
-  return at->second = move(to_, x, from_.type(v).dims, cut(v), to, me_);
-}
-
-// Attributes that say extents follow the shares.
-void CutPass::fit_attributes(const Op& op, const Way& way, const Member& part, Op& copy) {
-  auto out = [&](size_t j) { return to_.type(copy.out[j]).dims; };
-  if (copy.attrs.count("dims")) copy.attrs["dims"] = out(0);
-  if (copy.attrs.count("rows")) copy.attrs["rows"] = out(0)[0];
-  if (copy.attrs.count("sizes")) {
-    Dims sizes;
-    for (size_t j = 0; j < copy.out.size(); ++j)
-      sizes.push_back(out(j)[static_cast<size_t>(attr_int(op.attrs, "dim", 0))]);
-    copy.attrs["sizes"] = sizes;
-  }
-  if (!copy.attrs.count("heads") || way.in[0].kind != Cut::parts) return;
-  if (way.in[0].dim == 1) tell_queries(op, part, copy);
-  if (way.in[0].dim == 2) {
-    const int64_t all = attr_int(op.attrs, "heads", 1), share = all / me_.ranks;
-    copy.attrs["heads"] = share;
-    if (copy.attrs.count("rng_id")) {
-      copy.attrs["head_total"] = attr_int(op.attrs, "head_total", all);
-      copy.attrs["head_lo"] = attr_int(op.attrs, "head_lo", 0) + me_.rank * share;
-    }
-  }
-}
-
-// Carries out an op in one way; what becomes a sum, on each chunk.
-void CutPass::emit(const Op& op, const Way& way) {
-  const bool sums =
-      std::any_of(way.out.begin(), way.out.end(), [](const Cut& c) { return c.kind == Cut::sum; });
-  std::vector<std::vector<ValueId>> out(op.out.size());
-  for (int i = 0; i < (sums ? chunks_ : 1); ++i) {
-    Op copy = op;
-    const Member part = sums ? chunk(i) : me_;
-    for (size_t k = 0; k < op.in.size(); ++k)
-      copy.in[k] = way.in[k].kind == Cut::sum ? summands(op.in[k])[static_cast<size_t>(i)]
-                                              : read_part(op.in[k], way.in[k], part);
-    for (size_t j = 0; j < op.out.size(); ++j) {
-      const Value& whole = from_.value(op.out[j]);
-      if (sums && chunks_ > 1)
-        copy.out[j] = to_.new_value(whole.type, Role::activation, whole.name);
-      Value& v = to_.mutable_value(copy.out[j]);
-      v.type = held(whole.type, way.out[j], part);
-      v.batch = whole.batch, v.batch_dim = whole.batch_dim;
-      out[j].push_back(copy.out[j]);
-    }
-    append_fitted(op, way, part, std::move(copy));
-  }
-  for (size_t j = 0; j < op.out.size(); ++j) {
-    const Cut& to = way.out[j];
-    if (to.kind == Cut::sum)
-      become_sum(op.out[j], std::move(out[j]));
-    else
-      become(op.out[j], out[j].size() == 1 ? out[j][0] : build::concat(to_, out[j], to.dim), to);
-  }
-}
-
-void CutPass::append_fitted(const Op& op, const Way& way, const Member& part, Op copy) {
-  fit_attributes(op, way, part, copy);
-  const std::vector<Type> types = op_def(op.kind).infer(args_of(to_, copy));
-  if (types != out_types(to_, copy))
-    fail(ORR_FAILED,
-         "{}{}: the share of rank {} of axis '{}' does not have the shape that the op gives",
-         op.site.prefix(), op.kind, me_.rank, me_.axis);
-  to_.append(std::move(copy));
-}
-
-void CutPass::remark(const Op& op, const Way& way) {
-  if (deals_) return;  // samples go back to their ranks
-  for (const Cut& in : way.in)
-    if (in.kind == Cut::parts) return;
-  for (ValueId v : op.in)
-    if (cut(v).kind == Cut::parts && from_.value(v).batch == Batch::sharded &&
-        !moved_.count(move_of(v, Cut{})))
-      out_.remarks.push_back(
-          fmt::format("{}{} cannot work on parts of {}: they are gathered on every rank",
-                      op.site.prefix(), op.kind, to_string(from_.type(v).dims)));
-}
-
-void CutPass::translate(const Op& op) {
-  to_.set_site(op.site), to_.set_phase(op.phase), to_.set_twin(op.twin), to_.set_stage(op.stage);
-  if (op.kind == "user_gradient") {
-    if (cut(op.in[0]).kind == Cut::sum)
-      become_sum(op.out[0], summands(op.in[0]));
-    else
-      become(op.out[0], known(op.in[0]), cut(op.in[0]));
-  } else if (!varying(op) && !owned(op) && !by_blocks(op) && (deals_ || !vocabulary(op))) {
-    const Way way = choose(op);
-    remark(op, way);
-    emit(op, way);
-  }
-  for (ValueId v : op.out) place_asked(v);
-}
-
-void CutPass::finish() {
-  to_.set_twin(kNone), to_.set_phase(Phase::update), to_.set_stage(0);
-  for (auto& [state, next] : from_.updates()) {
-    to_.set_site(from_.value(next).site);
-    to_.update(state, read(next, cut(state)));
-  }
-  to_.set_phase(Phase::forward);
-  for (auto& [name, id] : from_.outputs()) {
-    to_.set_site(from_.value(id).site);
-    to_.output(name, read(id, usual(id)));
-  }
-  for (Op& op : to_.mutable_ops()) {
-    if (op.twin != kNone) op.twin = ops_[static_cast<size_t>(op.twin)];
-    // What one rank needs for a value of its own alone, the others send, needed there or not.
-    if (alone_ && is_exchange(op.kind)) op.attrs["always"] = int64_t{1};
-  }
-}
-
-// Ops that nothing reads, such as those that a strategy has replaced, must not ask for layouts of
-// their own.
-CutProgram CutPass::run() {
-  declare_values();
-  const std::vector<bool> needed = live_ops(from_);
-  for (size_t i = 0; i < from_.ops().size(); ++i) {
-    if (needed[i]) translate(from_.ops()[i]);
-    ops_[i] = static_cast<OpId>(to_.ops().size()) - 1;
-  }
-  finish();
-  to_.set_site(from_.site());
-  out_.here = std::move(here_);
-  for (auto& [v, summands] : summands_)
-    if (summands.size() == 1) out_.here[static_cast<size_t>(v)] = summands[0];
-  return std::move(out_);
-}
-
 namespace {
 
 // What is asked of values on one axis, by their ids in what the axes before have made.
@@ -299,6 +28,31 @@ std::map<ValueId, PartsAsked> asked_here(const Program& logical, const std::vect
     asked.emplace(x, how);
   }
   return asked;
+}
+
+// Lets ops that have to know their final share say what becomes of them (PartsRule::settle).
+void settle(Program& p) {
+  std::vector<Op> ops;
+  ops.swap(p.mutable_ops());
+  std::vector<OpId> now(ops.size(), kNone);
+  const Site site = p.site();
+  const Phase phase = p.phase();
+  for (size_t i = 0; i < ops.size(); ++i) {
+    Op& op = ops[i];
+    if (op.twin != kNone) op.twin = now[static_cast<size_t>(op.twin)];
+    if (const PartsRule* rule = op_def(op.kind).parts; rule && rule->settle) {
+      const size_t begin = p.ops().size();
+      const int32_t stage = op.stage;
+      p.set_site(op.site), p.set_phase(op.phase), p.set_twin(op.twin);
+      rule->settle(p, std::move(op));
+      for (size_t j = begin; j < p.ops().size(); ++j) p.mutable_ops()[j].stage = stage;
+      p.set_twin(kNone);
+    } else {
+      p.append(std::move(op));
+    }
+    now[i] = static_cast<OpId>(p.ops().size()) - 1;
+  }
+  p.set_site(site), p.set_phase(phase);
 }
 
 }  // namespace
@@ -321,7 +75,7 @@ CutProgram cut_program(const Program& logical, const Mesh& mesh, int rank) {
       done.remarks.push_back(placing.origin + ": " + remark);
   }
   if (from == &logical) done.program = logical;
-  leave_out_keys(done.program);
+  settle(done.program);
   return done;
 }
 

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "lower/cut.h"
 #include "lower/mesh.h"
 
 namespace orrery {

@@ -23,7 +23,9 @@ const CustomKind& kind_of(const std::string& name) { return rows().at(name)->kin
 std::vector<Type> infer(const OpArgs& args) { return kind_of(args.kind).infer(args); }
 
 Sharding sharding(const OpArgs& args, const std::vector<Type>& out) {
-  return kind_of(args.kind).sharding(args, out);
+  Sharding s = kind_of(args.kind).sharding(args, out);
+  s.sums = false;
+  return s;
 }
 
 void gradient(Gradient& g, const Op& op) { kind_of(op.kind).gradient(g, op); }

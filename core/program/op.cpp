@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/op.h"
 
+#include <numeric>
+#include <stdexcept>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -48,6 +50,11 @@ const OpDef& op_def(const std::string& kind) {
   std::vector<std::string> known;
   for (const OpDef* def : all_op_defs()) known.push_back(def->kind);
   fail(ORR_INVALID, "there is no op '{}'{}", kind, did_you_mean(kind, known));
+}
+
+void want_index(const Type& type) {
+  if (type.dtype != ORR_I32 && type.dtype != ORR_I64)
+    throw std::invalid_argument("indices must be i32 or i64, not " + to_string(type));
 }
 
 int32_t sum_dtype(const Attrs& attrs, int32_t summed) {
@@ -133,6 +140,8 @@ Cost touch_cost(const OpArgs& args, const std::vector<Type>& out) {
   return cost;
 }
 
+Cost no_cost(const OpArgs&, const std::vector<Type>&) { return {}; }
+
 Layout as_rows(const Layout& x) {
   int64_t last = x.dims.empty() ? 1 : x.dims.back(), rows = 1;
   for (size_t i = 0; i + 1 < x.dims.size(); ++i) rows *= x.dims[i];
@@ -155,6 +164,12 @@ KernelForm contiguous_form(const std::vector<Layout>& in, const std::vector<Layo
     form.out.push_back(*shape++ == 'r' ? as_rows(x) : as_flat(x));
   }
   return form;
+}
+
+Sharding same_dims_sharding(const OpArgs& args, const std::vector<Type>& out) {
+  std::vector<int> factors(out[0].dims.size());
+  std::iota(factors.begin(), factors.end(), 0);
+  return {std::vector(args.in.size(), factors), {factors}};
 }
 
 Sharding row_sharding(const OpArgs& args, const std::vector<Type>& out, size_t rank, size_t tail) {

@@ -24,6 +24,8 @@ struct OpArgs {
 // Dims with extent 1 that are broadcast carry kNone.
 struct Sharding {
   std::vector<std::vector<int>> in, out;
+  bool sums = true;    // false: what becomes of such a factor is no sum, as in a maximum
+  Dims segments = {};  // what input 0's dim without a factor consists of, taken apart into outputs
 };
 
 struct Cost {
@@ -51,6 +53,7 @@ struct KernelForm {
 };
 
 class Gradient;
+struct PartsRule;
 
 struct OpDef {
   const char* kind;
@@ -60,6 +63,8 @@ struct OpDef {
   Cost (*cost)(const OpArgs&, const std::vector<Type>& out);
   // Null for ops that move no data (views) or that lowering expands.
   KernelForm (*form)(const Op&, const std::vector<Layout>& in, const std::vector<Layout>& out);
+  // How it runs on parts of inputs that its factors do not say (program/on_parts.h); null: not.
+  const PartsRule* parts = nullptr;
 };
 
 // The row of a kind; throws Error for an unknown one.
@@ -70,6 +75,9 @@ const std::vector<const OpDef*>& all_op_defs();
 bool is_exchange(const std::string& kind);
 // Whether it names a mesh axis: those, and two that move nothing.
 bool names_axis(const std::string& kind);
+
+// Throws std::invalid_argument unless its elements may be indices.
+void want_index(const Type& type);
 
 // The dtype of a sum: attribute int "dtype", else that of what is summed.
 int32_t sum_dtype(const Attrs& attrs, int32_t summed);
@@ -87,6 +95,7 @@ Dims strides_in(const Layout& x, const Dims& dims);
 
 // Common rules.
 Cost touch_cost(const OpArgs&, const std::vector<Type>& out);  // one flop per output element
+Cost no_cost(const OpArgs&, const std::vector<Type>&);
 // x as contiguous [product of all but the last dims, last dim] / [all elements].
 Layout as_rows(const Layout& x);
 Layout as_flat(const Layout& x);
@@ -94,6 +103,8 @@ Layout as_flat(const Layout& x);
 // inputs first, then outputs.
 KernelForm contiguous_form(const std::vector<Layout>& in, const std::vector<Layout>& out,
                            const char* shape);
+// Sharding of ops whose inputs and output have the same dims, of the same meaning.
+Sharding same_dims_sharding(const OpArgs& args, const std::vector<Type>& out);
 // Sharding of ops that treat rows alone: leading dims of all tensors of rank `rank` are factors
 // 0, 1, ...; the last `tail` dims and tensors of lower rank cannot be split.
 Sharding row_sharding(const OpArgs& args, const std::vector<Type>& out, size_t rank, size_t tail);

@@ -159,7 +159,6 @@ void relate_samples(Program& p, const Op& op) {
   if (op.kind == "reshape" && p.batch_size() == 1) return relate_reshape_of_one(p, op);
   Sharding s = op_def(op.kind).sharding(args_of(p, op), out_types(p, op));
   const int factor = batch_factor(p, op, s);
-  const std::string fn = op.kind == "reduce" ? attr_text(op.attrs, "fn", "") : "sum";
   for (size_t j = 0; j < op.out.size(); ++j) {
     Value& v = p.mutable_value(op.out[j]);
     auto at = std::find(s.out[j].begin(), s.out[j].end(), factor);
@@ -170,9 +169,9 @@ void relate_samples(Program& p, const Op& op) {
         p.fail_here(op.kind + ": cuts the batch dim into pieces: " + to_string(v.type.dims));
     } else if (custom_kind(op.kind)) {
       p.fail_here(op.kind + ": gives no result for each sample; its factors leave the batch out");
-    } else if (fn != "sum" && fn != "sumsq") {
+    } else if (!s.sums) {
       p.fail_here(
-          "the " + fn +
+          "the " + attr_text(op.attrs, "fn", op.kind) +
           " over the batch is known only after all microbatches and cannot be used in a model; "
           "take that of x:all_gather(\"batch\")");
     } else {

@@ -26,7 +26,7 @@ WORDS = {
     "sliced": ("microbatch steps", 2),
     "cell": ("pipeline action", 7),
     "cells": ("pipeline actions", 3),
-    "cut": ("sharding option", 17),
+    "cut": ("sharding option", 16),
     "ways": ("sharding options", 0),
     "piece": ("shard", 3),
     "pieces": ("shards", 8),

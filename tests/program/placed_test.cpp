@@ -136,5 +136,26 @@ TEST(PlacedTraffic, IsEightTradesALayerByHeads) {
   }
 }
 
+// One index of a cut dim lies on one rank whole: its halves are taken and multiplied there, and what
+// the others lack of the result is all that is sent.
+TEST(PlacedOwners, TakeTheirOwnApart) {
+  Program p;
+  const ValueId x = p.input("x", {ORR_F32, {2, 6}});
+  std::vector<ValueId> products;
+  for (ValueId row : build::split(p, x, 0, {1, 1})) {
+    const std::vector<ValueId> halves = build::split(p, row, 1, {3, 3});
+    products.push_back(p.pointwise(ORR_FN_MUL, {halves[0], halves[1]}));
+  }
+  give(p, "y", build::concat(p, products, 0));
+  Mesh mesh = mesh_over(p, {});
+  mesh.placed[0].values[x] = {0, "mine (a.lua:1)"};
+  std::vector<Program> programs;
+  for (int r = 0; r < 2; ++r) programs.push_back(cut_program(p, mesh, r).program);
+  Together together(std::move(programs));
+  const Values y = together.step({{"x", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}}).at("y");
+  EXPECT_EQ(y, (Values{4, 10, 18, 70, 88, 108}));
+  EXPECT_EQ(together.sent(), (std::map<std::string, double>{{"all_gather", 3}}));
+}
+
 }  // namespace
 }  // namespace program_test

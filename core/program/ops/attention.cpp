@@ -12,6 +12,9 @@
 #include "program/wanted.h"
 
 namespace orrery {
+
+extern const PartsRule attention_parts;  // ops/attention_parts.cpp
+
 namespace {
 
 int64_t heads_of(const Attrs& attrs) { return attr_int(attrs, "heads", 1); }
@@ -191,8 +194,9 @@ Cost cost(const OpArgs& args, const std::vector<Type>& out) {
 
 }  // namespace
 
-extern const OpDef attention_op{"attention", infer, sharding, gradient, cost, form};
-extern const OpDef attention_grad_op{"attention_grad", infer_grad, sharding,
-                                     grad_gradient,    cost,       form};
+extern const OpDef attention_op{"attention", infer, sharding,        gradient,
+                                cost,        form,  &attention_parts};
+extern const OpDef attention_grad_op{
+    "attention_grad", infer_grad, sharding, grad_gradient, cost, form, &attention_parts};
 
 }  // namespace orrery

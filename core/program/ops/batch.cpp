@@ -19,7 +19,7 @@
 //                  fill up repeat the last one
 #include <stdexcept>
 
-#include "program/op.h"
+#include "program/on_parts.h"
 
 namespace orrery {
 namespace {
@@ -31,14 +31,6 @@ std::vector<Type> infer_mean(const OpArgs& args) {
     throw std::invalid_argument("sum and weight differ: " + to_string(args.in[0]) + " and " +
                                 to_string(args.in[1]));
   return {args.in[0]};
-}
-
-Sharding elementwise(const OpArgs& args, const std::vector<Type>& out) {
-  Sharding s;
-  std::vector<int> f;
-  for (size_t i = 0; i < out[0].dims.size(); ++i) f.push_back(static_cast<int>(i));
-  s.in.assign(args.in.size(), f), s.out = {f};
-  return s;
 }
 
 // Unnormalised: the one division by the summed weight comes at the end (program/train.h).
@@ -71,7 +63,7 @@ void user_gradient(Gradient& g, const Op& op) {
 
 // Rows follow the batch, other dims keep their meaning.
 Sharding behind_rows(const OpArgs& args, const std::vector<Type>& out) {
-  Sharding s = elementwise(args, out);
+  Sharding s = same_dims_sharding(args, out);
   for (auto* side : {&s.in, &s.out})
     for (std::vector<int>& f : *side) f.front() = kNone;
   return s;
@@ -98,15 +90,20 @@ void slice_gradient(Gradient& g, const Op& op) {
   if (g.wanted(op.in[0])) g.add(op.in[0], g.p.add1("batch_gather", {g.dy()}));
 }
 
-Cost no_cost(const OpArgs&, const std::vector<Type>&) { return {}; }
+bool become_first(OnParts& s, const Op& op) {
+  s.become_same(op.out[0], op.in[0]);
+  return true;
+}
+
+constexpr PartsRule kSame{.run = become_first};
 
 }  // namespace
 
-extern const OpDef batch_mean_op{"batch_mean",  infer_mean, elementwise,
+extern const OpDef batch_mean_op{"batch_mean",  infer_mean, same_dims_sharding,
                                  mean_gradient, no_cost,    nullptr};
-extern const OpDef user_gradient_op{"user_gradient", infer_first, elementwise,
-                                    user_gradient,   no_cost,     nullptr};
-extern const OpDef batch_sum_op{"batch_sum",  infer_first, elementwise,
+extern const OpDef user_gradient_op{
+    "user_gradient", infer_first, same_dims_sharding, user_gradient, no_cost, nullptr, &kSame};
+extern const OpDef batch_sum_op{"batch_sum",  infer_first, same_dims_sharding,
                                 sum_gradient, no_cost,     nullptr};
 extern const OpDef batch_gather_op{"batch_gather",  infer_rows, behind_rows,
                                    gather_gradient, no_cost,    nullptr};
@@ -114,8 +111,9 @@ extern const OpDef batch_slice_op{"batch_slice",  infer_rows, behind_rows,
                                   slice_gradient, no_cost,    nullptr};
 extern const OpDef sample_index_op{"sample_index", infer_index, behind_rows,
                                    nullptr,        no_cost,     nullptr};
-extern const OpDef total_op{"total", infer_first, elementwise, nullptr, no_cost, nullptr};
-extern const OpDef stop_gradient_op{"stop_gradient", infer_first, elementwise,
-                                    nullptr,         no_cost,     nullptr};
+extern const OpDef total_op{"total", infer_first, same_dims_sharding, nullptr,
+                            no_cost, nullptr,     &linear_parts};
+extern const OpDef stop_gradient_op{"stop_gradient", infer_first, same_dims_sharding, nullptr,
+                                    no_cost,         nullptr,     &linear_parts};
 
 }  // namespace orrery

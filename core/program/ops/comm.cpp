@@ -32,7 +32,8 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "program/op.h"
+#include "program/build.h"
+#include "program/on_parts.h"
 
 namespace orrery {
 namespace {
@@ -104,22 +105,12 @@ Sharding trailing(const OpArgs& args, const std::vector<Type>& out) {
   return s;
 }
 
-Sharding same_dims(const OpArgs& args, const std::vector<Type>& out) {
-  Sharding s;
-  std::vector<int> f(out[0].dims.size());
-  std::iota(f.begin(), f.end(), 0);
-  s.in.assign(args.in.size(), f), s.out = {f};
-  return s;
-}
-
 // Time on the wire is the simulator's business.
 Cost no_flops(const OpArgs& args, const std::vector<Type>& out) {
   Cost cost = touch_cost(args, out);
   cost.flops = 0;
   return cost;
 }
-
-Cost no_cost(const OpArgs&, const std::vector<Type>&) { return {}; }
 
 // -- gradients ------------------------------------------------------------------------------------
 
@@ -205,6 +196,20 @@ void broadcast_gradient(Gradient& g, const Op& op) {
   g.add(op.in[0], g.p.pointwise(ORR_FN_SELECT, {is_root, g.dy(), Operand::number(0)}));
 }
 
+// The ranks' own values, gathered into one, can lie in parts.
+bool gather_own(OnParts& s, const Op& op) {
+  if (attr_text(op.attrs, "axis", "") != s.me.axis || op.attrs.count("counts") ||
+      s.n_parts != s.me.ranks)
+    return false;
+  const ValueId x = s.read(op.in[0], Cut{});
+  Dims dims = s.p.type(x).dims;
+  dims.insert(dims.begin(), 1);
+  s.become(op.out[0], build::reshape(s.p, x, dims), Cut::of(0, {s.me.ranks}));
+  return true;
+}
+
+constexpr PartsRule kGatherParts{.options = linear_options, .run = gather_own};
+
 }  // namespace
 
 bool is_exchange(const std::string& kind) { return op_def(kind).sharding == trailing; }
@@ -212,23 +217,25 @@ bool names_axis(const std::string& kind) {
   return is_exchange(kind) || kind == "vary" || kind == "coordinate";
 }
 
-extern const OpDef all_reduce_op{"all_reduce",        infer_same, trailing,
-                                 all_reduce_gradient, no_flops,   nullptr};
-extern const OpDef all_gather_op{"all_gather",        infer_gather, trailing,
-                                 all_gather_gradient, no_flops,     nullptr};
-extern const OpDef reduce_scatter_op{"reduce_scatter",        infer_scatter, trailing,
-                                     reduce_scatter_gradient, no_flops,      nullptr};
-extern const OpDef all_to_all_op{"all_to_all",        infer_exchange, trailing,
-                                 all_to_all_gradient, no_flops,       nullptr};
-extern const OpDef sample_exchange_op{"sample_exchange", infer_samples, trailing,
-                                      nullptr,           no_flops,      nullptr};
-extern const OpDef permute_op{"permute", infer_same, trailing, permute_gradient, no_flops, nullptr};
-extern const OpDef broadcast_op{"broadcast",        infer_same, trailing,
-                                broadcast_gradient, no_flops,   nullptr};
-extern const OpDef send_op{"send", infer_send, trailing, nullptr, no_flops, nullptr};
-extern const OpDef recv_op{"recv", infer_recv, trailing, nullptr, no_flops, nullptr};
-extern const OpDef vary_op{"vary", infer_same, same_dims, vary_gradient, no_cost, nullptr};
-extern const OpDef coordinate_op{"coordinate", infer_coordinate, same_dims,
+extern const OpDef all_reduce_op{"all_reduce", infer_same, trailing,     all_reduce_gradient,
+                                 no_flops,     nullptr,    &linear_parts};
+extern const OpDef all_gather_op{"all_gather", infer_gather, trailing,     all_gather_gradient,
+                                 no_flops,     nullptr,      &kGatherParts};
+extern const OpDef reduce_scatter_op{
+    "reduce_scatter", infer_scatter, trailing,     reduce_scatter_gradient,
+    no_flops,         nullptr,       &linear_parts};
+extern const OpDef all_to_all_op{"all_to_all", infer_exchange, trailing,     all_to_all_gradient,
+                                 no_flops,     nullptr,        &linear_parts};
+extern const OpDef sample_exchange_op{"sample_exchange", infer_samples, trailing,     nullptr,
+                                      no_flops,          nullptr,       &linear_parts};
+extern const OpDef permute_op{"permute", infer_same, trailing,     permute_gradient,
+                              no_flops,  nullptr,    &linear_parts};
+extern const OpDef broadcast_op{"broadcast", infer_same, trailing,     broadcast_gradient,
+                                no_flops,    nullptr,    &linear_parts};
+extern const OpDef send_op{"send", infer_send, trailing, nullptr, no_flops, nullptr, &linear_parts};
+extern const OpDef recv_op{"recv", infer_recv, trailing, nullptr, no_flops, nullptr, &linear_parts};
+extern const OpDef vary_op{"vary", infer_same, same_dims_sharding, vary_gradient, no_cost, nullptr};
+extern const OpDef coordinate_op{"coordinate", infer_coordinate, same_dims_sharding,
                                  nullptr,      no_cost,          nullptr};
 
 }  // namespace orrery

@@ -1,75 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading and writing at run-time indices: gather rows of a table and its gradient scatter_add;
-// slice_at and update_slice along one dim (int "dim").
+// Reading and writing at a run-time index: slice_at and update_slice along one dim (int "dim").
 #include <stdexcept>
 
+#include "program/axes.h"
 #include "program/build.h"
-#include "program/op.h"
+#include "program/on_parts.h"
 
 namespace orrery {
 namespace {
 
-void want_index(const Type& t) {
-  if (t.dtype != ORR_I32 && t.dtype != ORR_I64)
-    throw std::invalid_argument("indices must be i32 or i64, not " + to_string(t));
-}
-
 size_t dim_of(const Attrs& attrs) { return static_cast<size_t>(attr_int(attrs, "dim", 0)); }
-
-std::vector<Type> infer_gather(const OpArgs& args) {
-  want_index(args.in[1]);
-  if (args.in[0].dims.size() != 2)
-    throw std::invalid_argument("the table must be [rows, width], not " + to_string(args.in[0]));
-  Dims dims = args.in[1].dims;
-  dims.push_back(args.in[0].dims[1]);
-  return {{args.in[0].dtype, dims}};
-}
-
-Sharding gather_sharding(const OpArgs& args, const std::vector<Type>&) {
-  Sharding s;
-  std::vector<int> index;
-  for (size_t i = 0; i < args.in[1].dims.size(); ++i) index.push_back(static_cast<int>(i));
-  std::vector<int> y = index;
-  int width = static_cast<int>(index.size());
-  y.push_back(width);
-  s.in = {{kNone, width}, index}, s.out = {y};
-  return s;
-}
-
-void gather_gradient(Gradient& g, const Op& op) {
-  if (!g.wanted(op.in[0])) return;
-  Program& p = g.p;
-  const Dims table = p.type(op.in[0]).dims;
-  ValueId index = build::reshape(p, build::batch_first(p, op.in[1]), {-1});
-  ValueId dy = build::reshape(p, build::batch_first(p, g.dy()), {-1, table[1]});
-  g.add(op.in[0], p.add1("scatter_add", {index, dy}, {{"rows", table[0]}}));
-}
-
-KernelForm gather_form(const Op&, const std::vector<Layout>& in, const std::vector<Layout>& out) {
-  return contiguous_form(in, out, "rfr");
-}
-
-std::vector<Type> infer_scatter(const OpArgs& args) {
-  want_index(args.in[0]);
-  if (args.in[1].dims.size() != 2 || args.in[0].dims != Dims{args.in[1].dims[0]})
-    throw std::invalid_argument("needs index [n] and rows [n, width], not " +
-                                to_string(args.in[0]) + " and " + to_string(args.in[1]));
-  return {{sum_dtype(args.attrs, args.in[1].dtype),
-           {attr_int(args.attrs, "rows", 0), args.in[1].dims[1]}}};
-}
-
-Sharding scatter_sharding(const OpArgs&, const std::vector<Type>&) {
-  return {{{0}, {0, 1}}, {{kNone, 1}}};
-}
-
-void scatter_gradient(Gradient& g, const Op& op) {
-  if (g.wanted(op.in[1])) g.add(op.in[1], build::gather(g.p, g.dy(), op.in[0]));
-}
-
-KernelForm scatter_form(const Op&, const std::vector<Layout>& in, const std::vector<Layout>& out) {
-  return contiguous_form(in, out, in.size() == 3 ? "frrr" : "frr");
-}
 
 std::vector<Type> infer_slice_at(const OpArgs& args) {
   Type out = args.in[0];
@@ -145,14 +86,26 @@ void update_slice_gradient(Gradient& g, const Op& op) {
     g.add(op.in[1], build::slice_at(p, g.dy(), dim, op.in[2], u.dims[static_cast<size_t>(dim)]));
 }
 
+// At this rank's own coordinate, of a dim with one index for each: that is its part.
+bool take_own(OnParts& s, const Op& op) {
+  const OpId maker = s.from.value(op.in[1]).producer;
+  if (maker == kNone || !has_axis(s.from.value(op.out[0]).varying, s.me.axis)) return false;
+  const Op& at = s.from.ops()[static_cast<size_t>(maker)];
+  const int dim = static_cast<int>(dim_of(op.attrs));
+  const int64_t extent = s.from.type(op.in[0]).dims[dim_of(op.attrs)];
+  if (at.kind != "coordinate" || attr_text(at.attrs, "axis", "") != s.me.axis ||
+      attr_int(op.attrs, "size", 1) != 1 || extent != s.me.ranks)
+    return false;
+  s.become(op.out[0], s.read(op.in[0], Cut::of(dim, {extent})), Cut{});
+  return true;
+}
+
+constexpr PartsRule kParts{.run = take_own};
+
 }  // namespace
 
-extern const OpDef gather_op{"gather",        infer_gather, gather_sharding,
-                             gather_gradient, touch_cost,   gather_form};
-extern const OpDef scatter_add_op{"scatter_add",    infer_scatter, scatter_sharding,
-                                  scatter_gradient, touch_cost,    scatter_form};
-extern const OpDef slice_at_op{"slice_at",        infer_slice_at, at_sharding,
-                               slice_at_gradient, touch_cost,     at_form};
+extern const OpDef slice_at_op{"slice_at", infer_slice_at, at_sharding, slice_at_gradient,
+                               touch_cost, at_form,        &kParts};
 extern const OpDef update_slice_op{"update_slice",        infer_update_slice, at_sharding,
                                    update_slice_gradient, touch_cost,         at_form};
 

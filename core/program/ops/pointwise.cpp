@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "program/build.h"
-#include "program/op.h"
+#include "program/on_parts.h"
 
 namespace orrery {
 namespace {
@@ -276,8 +276,33 @@ Cost cost(const OpArgs& args, const std::vector<Type>& out) {
   return c;
 }
 
+// Sums of sums, and scalars scaled by what is known everywhere. One summand more makes no exchange
+// more.
+std::vector<Way> options(const OnParts& s, const Op& op, const std::vector<Cut>& in) {
+  auto is_sum = [](const Cut& c) { return c.kind == Cut::sum; };
+  const auto count = std::count_if(in.begin(), in.end(), is_sum);
+  const bool all = count == static_cast<long>(in.size());
+  if (count == 0) return {};
+  Way way{in, std::vector<Cut>(op.out.size(), Cut::summand())};
+  const orr_instr& last = op.expr.instrs.back();
+  const bool scalar = s.from.type(op.out[0]).dims.empty();
+  const bool constants = std::any_of(op.expr.instrs.begin(), op.expr.instrs.end(),
+                                     [](const orr_instr& i) { return i.fn == ORR_FN_CONST; });
+  const bool adds = last.fn == ORR_FN_ADD || last.fn == ORR_FN_SUB;
+  if (adds && !constants && (all || scalar)) {
+    way.in.assign(in.size(), Cut::summand());
+    return {way};
+  }
+  if (last.fn != ORR_FN_MUL || !scalar || count != 1 || last.a == last.b) return {};
+  for (Cut& c : way.in)
+    if (!is_sum(c)) c = Cut{};
+  return {way};
+}
+
+constexpr PartsRule kParts{.options = options, .fit = fit_dims};
+
 }  // namespace
 
-extern const OpDef pointwise_op{"pointwise", infer, sharding, gradient, cost, form};
+extern const OpDef pointwise_op{"pointwise", infer, sharding, gradient, cost, form, &kParts};
 
 }  // namespace orrery

@@ -35,6 +35,7 @@ Sharding sharding(const OpArgs& args, const std::vector<Type>&) {
   auto [begin, end] = range(args.attrs);
   Sharding s;
   s.in.resize(1), s.out.resize(1);
+  s.sums = attr_text(args.attrs, "fn", "").starts_with("sum");
   for (size_t i = 0; i < args.in[0].dims.size(); ++i) {
     s.in[0].push_back(static_cast<int>(i));
     if (i < begin || i >= end) s.out[0].push_back(static_cast<int>(i));

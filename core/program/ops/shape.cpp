@@ -1,49 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that only rename elements: reshape (ints "dims"), transpose (ints "perm"), split (int "dim",
-// ints "sizes") and concat (int "dim"). Lowering turns them into views where strides allow.
+// Ops that only rename elements, beside reshape: transpose (ints "perm"), split (int "dim", ints
+// "sizes") and concat (int "dim"). Lowering turns them into views where strides allow.
 #include <algorithm>
 #include <numeric>
 #include <stdexcept>
 
 #include "program/build.h"
-#include "program/op.h"
-#include "program/relate.h"
+#include "program/on_parts.h"
 
 namespace orrery {
 namespace {
 
 size_t dim_of(const Attrs& attrs) { return static_cast<size_t>(attr_int(attrs, "dim", 0)); }
-
-std::vector<Type> infer_reshape(const OpArgs& args) {
-  Type out{args.in[0].dtype, attr_ints(args.attrs, "dims")};
-  bool negative = std::any_of(out.dims.begin(), out.dims.end(), [](int64_t d) { return d < 0; });
-  if (negative || out.elements() != args.in[0].elements())
-    throw std::invalid_argument("cannot see " + to_string(args.in[0].dims) + " (" +
-                                std::to_string(args.in[0].elements()) + " elements) as " +
-                                to_string(out.dims));
-  return {out};
-}
-
-// The first dim of a group that is not 1 is the major one on both sides and carries its factor.
-Sharding reshape_sharding(const OpArgs& args, const std::vector<Type>& out) {
-  const Dims &a = args.in[0].dims, &b = out[0].dims;
-  Sharding s;
-  s.in = {std::vector<int>(a.size(), kNone)}, s.out = {std::vector<int>(b.size(), kNone)};
-  auto major = [](const Dims& dims, const size_t(&range)[2]) {
-    size_t d = range[0];
-    while (d + 1 < range[1] && dims[d] == 1) ++d;
-    return d;
-  };
-  int factor = 0;
-  for (const SameElements& g : same_elements(a, b))
-    s.in[0][major(a, g.in)] = s.out[0][major(b, g.out)] = factor++;
-  return s;
-}
-
-void reshape_gradient(Gradient& g, const Op& op) {
-  if (g.wanted(op.in[0])) g.add(op.in[0], build::reshape(g.p, g.dy(), g.p.type(op.in[0]).dims));
-}
 
 std::vector<Type> infer_transpose(const OpArgs& args) {
   Dims perm = attr_ints(args.attrs, "perm"), seen(perm.size(), 0);
@@ -125,6 +94,7 @@ Sharding parts_sharding(const OpArgs& args, const std::vector<Type>& out) {
   Sharding s;
   for (const Type& t : args.in) s.in.push_back(dims(t));
   for (const Type& t : out) s.out.push_back(dims(t));
+  s.segments = attr_ints(args.attrs, "sizes");
   return s;
 }
 
@@ -146,42 +116,105 @@ void concat_gradient(Gradient& g, const Op& op) {
     if (g.wanted(op.in[i])) g.add(op.in[i], parts[i]);
 }
 
-Cost no_cost(const OpArgs&, const std::vector<Type>&) { return {}; }
+// -- along the dim that is cut or joined, where parts are parts of both sides ---------------------
+
+// The segments that each part of a split consists of; nothing if a part ends inside a segment.
+std::vector<Dims> segments_apart(const Dims& segments, const Dims& sizes) {
+  std::vector<Dims> parts;
+  size_t at = 0;
+  for (int64_t size : sizes) {
+    parts.emplace_back();
+    for (int64_t sum = 0; sum < size;) {
+      if (at == segments.size()) return {};
+      sum += segments[at];
+      parts.back().push_back(segments[at++]);
+      if (sum > size) return {};
+    }
+  }
+  return parts;
+}
+
+std::vector<Way> split_options(const OnParts& s, const Op& op, const std::vector<Cut>& in) {
+  std::vector<Way> options = linear_options(s, op, in);
+  const int dim = static_cast<int>(dim_of(op.attrs));
+  if (!in[0].is_along(dim)) return options;
+  Way way{in, {}};
+  for (Dims& segments : segments_apart(in[0].segments, attr_ints(op.attrs, "sizes")))
+    way.out.push_back(Cut::of(dim, std::move(segments)));
+  if (!way.out.empty()) options.push_back(std::move(way));
+  return options;
+}
+
+std::vector<Way> concat_options(const OnParts& s, const Op& op, const std::vector<Cut>& in) {
+  std::vector<Way> options = linear_options(s, op, in);
+  const int dim = static_cast<int>(dim_of(op.attrs));
+  if (!in[0].is_along(dim)) return options;
+  Way way;
+  Dims joined;
+  for (size_t i = 0; i < in.size(); ++i) {
+    const Dims whole = {s.from.type(op.in[i]).dims[dim_of(op.attrs)]};
+    const Dims& segments = in[i].is_along(dim) ? in[i].segments : whole;
+    joined.insert(joined.end(), segments.begin(), segments.end());
+    way.in.push_back(Cut::of(dim, segments));
+  }
+  way.out = {Cut::of(dim, joined)};
+  options.push_back(std::move(way));
+  return options;
+}
+
+void fit_sizes(Op& copy, const Program& p, const Way&, const Member&) {
+  Dims sizes;
+  for (ValueId v : copy.out) sizes.push_back(p.type(v).dims[dim_of(copy.attrs)]);
+  copy.attrs["sizes"] = sizes;
+}
+
+// -- a first dim taken apart into its indices, such as a matrix for each expert -------------------
+
+// They lie on one rank whole, and what is computed of them is computed there.
+bool split_to_owners(OnParts& s, const Op& op) {
+  const Cut& whole = s.at(op.in[0]);
+  const Dims sizes = attr_ints(op.attrs, "sizes");
+  const bool each = std::all_of(sizes.begin(), sizes.end(), [](int64_t n) { return n == 1; });
+  const bool met = s.from.value(op.in[0]).batch == Batch::none && op.phase != Phase::update;
+  if (s.deals && met) return false;  // by samples that stay on their ranks
+  if (!whole.is_plain(0) || dim_of(op.attrs) != 0 || !each) return false;
+  const ValueId x = s.read(op.in[0], whole);
+  const std::vector<ValueId> mine =
+      build::split(s.p, x, 0, Dims(static_cast<size_t>(s.p.type(x).dims[0]), 1));
+  size_t next = 0;
+  for (size_t j = 0; j < sizes.size(); ++j) {
+    const int owner = s.owner_of(j, sizes.size());
+    s.become(op.out[j], owner == s.me.rank ? mine[next++] : kNone, Cut::of_one(owner));
+  }
+  return true;
+}
+
+// Put together again they are the parts of a cut dim.
+bool concat_owned(OnParts& s, const Op& op) {
+  const size_t n = op.in.size();
+  std::vector<ValueId> mine;
+  for (size_t i = 0; i < n; ++i) {
+    const bool one = s.from.type(op.in[i]).dims[dim_of(op.attrs)] == 1;
+    const Cut owner = Cut::of_one(s.owner_of(i, n));
+    if (!one || s.at(op.in[i]) != owner) return false;
+    if (owner.dim == s.me.rank) mine.push_back(s.read(op.in[i], owner));
+  }
+  const int dim = static_cast<int>(dim_of(op.attrs));
+  s.become(op.out[0], build::concat(s.p, mine, dim), Cut::of(dim, {static_cast<int64_t>(n)}));
+  return true;
+}
+
+constexpr PartsRule kSplitParts{.options = split_options, .run = split_to_owners, .fit = fit_sizes};
+constexpr PartsRule kConcatParts{.options = concat_options, .run = concat_owned};
 
 }  // namespace
 
-std::vector<SameElements> same_elements(const Dims& a, const Dims& b) {
-  std::vector<SameElements> found;
-  size_t i = 0, j = 0;
-  while (i < a.size() && j < b.size()) {
-    SameElements g{{i, 0}, {j, 0}};
-    int64_t pa = a[i++], pb = b[j++];
-    while (pa != pb) {
-      if (pa < pb && i < a.size())
-        pa *= a[i++];
-      else if (pb < pa && j < b.size())
-        pb *= b[j++];
-      else
-        return found;
-    }
-    g.in[1] = i, g.out[1] = j;
-    found.push_back(g);
-  }
-  return found;
-}
-
-int32_t dim_of_one(const Dims& from, const Dims& to, int32_t dim) {
-  for (const SameElements& g : same_elements(from, to))
-    if (static_cast<size_t>(dim) < g.in[1]) return static_cast<int32_t>(g.out[0]);
-  return kNone;
-}
-
-extern const OpDef reshape_op{"reshape",        infer_reshape, reshape_sharding,
-                              reshape_gradient, no_cost,       nullptr};
 extern const OpDef transpose_op{"transpose",        infer_transpose, transpose_sharding,
-                                transpose_gradient, no_cost,         nullptr};
-extern const OpDef split_op{"split", infer_split, parts_sharding, split_gradient, no_cost, nullptr};
-extern const OpDef concat_op{"concat",        infer_concat, parts_sharding,
-                             concat_gradient, touch_cost,   nullptr};
+                                transpose_gradient, no_cost,         nullptr,
+                                &linear_parts};
+extern const OpDef split_op{"split", infer_split, parts_sharding, split_gradient,
+                            no_cost, nullptr,     &kSplitParts};
+extern const OpDef concat_op{"concat",   infer_concat, parts_sharding, concat_gradient,
+                             touch_cost, nullptr,      &kConcatParts};
 
 }  // namespace orrery

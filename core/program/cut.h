@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a value lies over the ranks of one mesh axis, and the ops that move it from one such layout
-// to another (docs/design.md, "Placements and axes").
+// How a value lies over the ranks of one mesh axis (docs/design.md, "Placements and axes").
 #pragma once
 
 #include <string>
 
 #include "program/program.h"
-#include "program/state.h"
 
 namespace orrery {
 
@@ -26,6 +24,8 @@ struct Cut {
   static Cut of_one(int coordinate) { return {owned, coordinate, {}}; }
   static Cut of(int dim, Dims segments) { return {parts, dim, std::move(segments)}; }
   bool is_even(int ranks) const;  // all ranks hold the same number of indices of each segment
+  bool is_along(int d) const { return kind == parts && dim == d; }
+  bool is_plain(int d) const { return is_along(d) && segments.size() == 1; }
   bool operator==(const Cut&) const = default;
 };
 
@@ -43,24 +43,5 @@ struct Member {
 Type held(const Type& whole, const Cut& cut, const Member& me);
 // The indices that the rank holds of what is cut in parts.
 Part::Ranges ranges_of(const Cut& cut, const Member& me);
-
-// What moving a value costs, in elements sent per element of the value; more than kNever:
-// impossible.
-constexpr double kNever = 1e6;
-double move_cost(const Cut& from, const Cut& to, int ranks);
-
-// Appends the ops that make `to` of x, which lies as `from`; `dims` are the whole value's.
-// REQUIRES: move_cost is below kNever; `to` is not a sum.
-ValueId move(Program& p, ValueId x, const Dims& dims, const Cut& from, const Cut& to,
-             const Member& me);
-
-// What `to` holds of a value that is cut in parts, of x, which is what `from` holds.
-ValueId share(Program& p, ValueId x, const Cut& cut, const Member& from, const Member& to);
-
-// What the rank with coordinate `root` has, on all.
-ValueId broadcast(Program& p, ValueId x, int root, const Member& me);
-
-// x summed, or its largest taken ("max"), over the ranks.
-ValueId all_reduce(Program& p, ValueId x, const Member& me, const char* fn = "sum");
 
 }  // namespace orrery

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The ways to carry out an op on cut values, and the choice among them: the one that sends the
-// fewest bytes. The factor map gives most of them; a few ops need a word of their own.
+// fewest bytes. The factor map gives most of them, the op's own rule some.
 #include <algorithm>
 #include <numeric>
 
@@ -10,12 +10,6 @@
 
 namespace orrery {
 namespace {
-
-bool is_sum(const Op& op) {
-  if (op.kind == "matmul" || op.kind == "norm_param_grad" || op.kind == "scatter_add") return true;
-  std::string fn = attr_text(op.attrs, "fn", "");
-  return op.kind == "reduce" && (fn == "sum" || fn == "sumsq");
-}
 
 bool draws(const Op& op) {
   return op.attrs.count("rng_id") ||
@@ -31,30 +25,30 @@ int dim_of(const std::vector<int>& factors, int factor) {
 }
 
 double CutPass::bytes(ValueId v) const {
-  const Value& value = from_.value(v);
+  const Value& value = from.value(v);
   double share = value.batch == Batch::sharded ? mesh_.batch_ranks() : 1;
   return static_cast<double>(value.type.bytes()) / share;
 }
 
 // Whether v's sum may be scattered along the sequence instead of being completed everywhere.
 bool CutPass::scatters(const Op& op, ValueId v) const {
-  const Value& value = from_.value(v);
+  const Value& value = from.value(v);
   const int dim = ask_.scatter;
   if (dim == kNone || cut(v).kind != Cut::sum || value.batch != Batch::sharded) return false;
   if (dim == value.batch_dim || static_cast<int>(value.type.dims.size()) <= dim + 1) return false;
   int64_t extent = value.type.dims[static_cast<size_t>(dim)];
-  if (extent % parts_)
+  if (extent % n_parts)
     fail(ORR_INVALID,
          "{}{}: a sequence of {} does not divide over the {} {} of axis '{}': choose a "
          "length that they divide, or turn `sequence` off",
-         op.site.prefix(), op.kind, extent, parts_, chunks_ > 1 ? "chunks" : "ranks", me_.axis);
+         op.site.prefix(), op.kind, extent, n_parts, n_chunks > 1 ? "chunks" : "ranks", me.axis);
   return true;
 }
 
 // Whether v's parts should not be gathered: those of parameters, and of what is made of them alone,
 // stay where they are and activations travel; these stay too where a strategy has placed some.
 bool CutPass::stays(const Op& op, ValueId v) const {
-  const Batch batch = from_.value(v).batch;
+  const Batch batch = from.value(v).batch;
   const bool kind = batch == Batch::none || (batch == Batch::sharded && !asked_.empty());
   return kind && cut(v).kind == Cut::parts && op.phase != Phase::update;
 }
@@ -63,20 +57,21 @@ double CutPass::cost_of(const Op& op, const Way& way) const {
   double sum = 0;
   for (size_t i = 0; i < op.in.size(); ++i) {
     const ValueId v = op.in[i];
-    double each = is_moved(v, way.in[i]) ? 0 : move_cost(cut(v), way.in[i], parts_);
+    double each = is_moved(v, way.in[i]) ? 0 : move_cost(cut(v), way.in[i], n_parts);
     const bool held = stays(op, v) && way.in[i].kind != Cut::parts && way.in[i].kind != Cut::dealt;
     bool uneven =
-        cut(v).kind == Cut::parts && !cut(v).is_even(parts_) && from_.value(v).batch != Batch::none;
+        cut(v).kind == Cut::parts && !cut(v).is_even(n_parts) && from.value(v).batch != Batch::none;
     if (uneven && cut(v) != way.in[i]) each = 2 * kNever;
-    if (way.in[i].kind == Cut::sum && !from_.type(v).dims.empty() && cut(v).kind != Cut::sum)
+    if (way.in[i].kind == Cut::sum && !from.type(v).dims.empty() && cut(v).kind != Cut::sum)
       each = 2 * kNever;
     sum += each * bytes(v) * (held ? 1e3 : 1);
   }
   for (size_t j = 0; j < op.out.size(); ++j)  // what is left to be summed
-    if (way.out[j].kind == Cut::sum) sum += move_cost(way.out[j], Cut{}, parts_) * bytes(op.out[j]);
+    if (way.out[j].kind == Cut::sum)
+      sum += move_cost(way.out[j], Cut{}, n_parts) * bytes(op.out[j]);
   for (size_t i = 0; i < op.in.size(); ++i)
     if (way.in[i].kind == Cut::sum)
-      sum -= move_cost(Cut::summand(), Cut{}, parts_) * bytes(op.in[i]);
+      sum -= move_cost(Cut::summand(), Cut{}, n_parts) * bytes(op.in[i]);
   return sum;
 }
 
@@ -99,12 +94,12 @@ Way CutPass::whole(const Op& op) const {
 bool CutPass::opens(const Op& op, const Sharding& s, int factor) const {
   bool parts = false;
   for (size_t i = 0; i < op.in.size(); ++i) {
-    const Value& value = from_.value(op.in[i]);
+    const Value& value = from.value(op.in[i]);
     parts = parts || stays(op, op.in[i]);
     const int dim = dim_of(s.in[i], factor);
     if (dim == kNone) continue;
     const bool batch = value.batch == Batch::sharded && value.batch_dim == dim;
-    if (batch || value.type.dims[static_cast<size_t>(dim)] % parts_) return false;
+    if (batch || value.type.dims[static_cast<size_t>(dim)] % n_parts) return false;
     if (usual(op.in[i]).kind == Cut::dealt) return false;
   }
   return parts && !asked_.empty();
@@ -113,13 +108,13 @@ bool CutPass::opens(const Op& op, const Sharding& s, int factor) const {
 // Where the axis deals the batch: whether samples stay samples, and what is made of parts has the
 // bits of one rank. Sums over a cut dim would not; nor do rows that fill up count in forward sums.
 bool CutPass::keeps_samples(const Op& op, const Way& way) const {
-  if (!deals_) return true;
+  if (!deals) return true;
   auto dealt = [&](ValueId v) { return usual(v).kind == Cut::dealt; };
   const bool any = std::any_of(op.in.begin(), op.in.end(), dealt);
   for (size_t i = 0; i < op.in.size(); ++i)
     if (dealt(op.in[i]) && way.in[i].kind != Cut::parts) return false;
   for (size_t j = 0; j < op.out.size(); ++j) {
-    const bool sum = any && from_.value(op.out[j]).batch == Batch::partial;
+    const bool sum = any && from.value(op.out[j]).batch == Batch::partial;
     if (way.out[j].kind != Cut::parts || any != (sum || dealt(op.out[j])) ||
         (sum && op.phase == Phase::forward))
       return false;
@@ -137,7 +132,7 @@ std::optional<Dims> CutPass::segments_along(const Op& op, const Sharding& s, int
     const Cut& now = cut(op.in[i]);
     if (now.kind == Cut::parts && now.dim == dim && !found) found = now.segments;
     fresh = fresh || (dim == ask_.scatter && scatters(op, op.in[i]));
-    if (fresh && !found) found = Dims{from_.type(op.in[i]).dims[static_cast<size_t>(dim)]};
+    if (fresh && !found) found = Dims{from.type(op.in[i]).dims[static_cast<size_t>(dim)]};
   }
   return found;
 }
@@ -152,7 +147,7 @@ std::optional<Way> CutPass::along(const Op& op, const Sharding& s, int factor) c
   }
   for (auto& factors : s.out) {
     int dim = dim_of(factors, factor);
-    if (dim == kNone && !is_sum(op)) return std::nullopt;
+    if (dim == kNone && !s.sums) return std::nullopt;
     way.out.push_back(dim == kNone ? Cut::summand() : Cut::of(dim, *segments));
   }
   if (!keeps_samples(op, way)) return std::nullopt;
@@ -161,66 +156,16 @@ std::optional<Way> CutPass::along(const Op& op, const Sharding& s, int factor) c
 
 void CutPass::try_factors(const Op& op, Way& best) const {
   if (draws(op)) return;  // random numbers count the elements of the whole
-  Sharding s = op_def(op.kind).sharding(args_of(from_, op), out_types(from_, op));
+  Sharding s = op_def(op.kind).sharding(args_of(from, op), out_types(from, op));
   std::set<int> factors;
   for (auto& f : s.in) factors.insert(f.begin(), f.end());
   factors.erase(kNone);
   for (int factor : factors) consider(op, along(op, s, factor), best);
 }
 
-// Sums, and scalars scaled by what is known everywhere. One summand more makes no exchange more.
-std::optional<Way> CutPass::summing(const Op& op) const {
-  std::vector<bool> sums;
-  for (ValueId v : op.in) sums.push_back(cut(v).kind == Cut::sum);
-  const auto count = std::count(sums.begin(), sums.end(), true);
-  const bool all = count == static_cast<long>(sums.size());
-  if (count == 0) return std::nullopt;
-  Way way{std::vector<Cut>(op.in.size()), std::vector<Cut>(op.out.size(), Cut::summand()), 0};
-  auto in_all = [&] { way.in.assign(op.in.size(), Cut::summand()); };
-  const bool exchanged = is_exchange(op.kind) && attr_text(op.attrs, "fn", "sum") == "sum";
-  if (op.kind == "total" || op.kind == "transpose" || op.kind == "stop_gradient" ||
-      op.kind == "split" || op.kind == "reshape" || op.kind == "concat" || exchanged) {
-    in_all();
-    return all ? std::optional(way) : std::nullopt;
-  }
-  if (op.kind != "pointwise") return std::nullopt;
-  const orr_instr& last = op.expr.instrs.back();
-  const bool scalar = from_.type(op.out[0]).dims.empty();
-  const bool constants = std::any_of(op.expr.instrs.begin(), op.expr.instrs.end(),
-                                     [](const orr_instr& i) { return i.fn == ORR_FN_CONST; });
-  if ((last.fn == ORR_FN_ADD || last.fn == ORR_FN_SUB) && !constants && (all || scalar)) {
-    in_all();
-    return way;
-  }
-  if (last.fn != ORR_FN_MUL || !scalar || count != 1 || last.a == last.b) return std::nullopt;
-  for (size_t i = 0; i < sums.size(); ++i)
-    if (sums[i]) way.in[i] = Cut::summand();
-  return way;
-}
-
-std::optional<Way> CutPass::by_heads(const Op& op) const {
-  if ((op.kind != "attention" && op.kind != "attention_grad") || deals_) return std::nullopt;
-  auto cut_by_width = [&](ValueId v) { return cut(v).kind == Cut::parts && cut(v).dim == 2; };
-  if (!std::any_of(op.in.begin(), op.in.end(), cut_by_width)) return std::nullopt;
-  int64_t heads = attr_int(op.attrs, "heads", 1);
-  if (heads % me_.ranks) {
-    std::string legal;
-    for (int64_t n = 1; n <= heads; ++n)
-      if (heads % n == 0) legal += (legal.empty() ? "" : ", ") + std::to_string(n);
-    fail(ORR_INVALID,
-         "{}attention: {} heads do not divide over the {} ranks of axis '{}': choose a size of {}",
-         op.site.prefix(), heads, me_.ranks, me_.axis, legal);
-  }
-  auto by_width = [&](ValueId v) {
-    const Dims& dims = from_.type(v).dims;
-    return dims.size() == 3 ? Cut::of(2, {dims[2]}) : Cut{};
-  };
-  const bool grad = op.kind == "attention_grad";
-  Way way;
-  for (ValueId v : op.in) way.in.push_back(by_width(v));
-  for (ValueId v : op.out) way.out.push_back(by_width(v));
-  (grad ? way.in[5] : way.out[1]) = Cut::of(1, {heads});  // lse
-  return way;
+std::vector<Way> CutPass::options_of(const Op& op, const std::vector<Cut>& in) const {
+  const PartsRule* rule = op_def(op.kind).parts;
+  return rule && rule->options ? rule->options(*this, op, in) : std::vector<Way>{};
 }
 
 Way CutPass::choose(const Op& op) const {
@@ -228,11 +173,14 @@ Way CutPass::choose(const Op& op) const {
   bool cut_any =
       std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return cut(v) != usual(v); });
   if (!cut_any) return best;
-  if (auto queries = by_queries(op)) return *queries;
-  consider(op, summing(op), best);
-  consider(op, renaming(op), best);
-  if (auto heads = by_heads(op)) return *heads;
-  if (op.kind != "reshape") try_factors(op, best);
+  std::vector<Cut> in;
+  for (ValueId v : op.in) in.push_back(cut(v));
+  for (Way& way : options_of(op, in)) {
+    if (way.only) return way;
+    consider(op, std::move(way), best);
+  }
+  const PartsRule* rule = op_def(op.kind).parts;
+  if (!rule || rule->factors) try_factors(op, best);
   return best;
 }
 

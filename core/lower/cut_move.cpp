@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lower/cut.h"
+#include "lower/cut_move.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/error.h"
 #include "lower/gather.h"
 #include "program/build.h"
 #include "program/op.h"
+#include "program/rewrite.h"
 
 namespace orrery {
 namespace {
@@ -16,50 +16,31 @@ namespace {
 ValueId exchange(Program& p, const char* kind, ValueId x, Attrs attrs, const Member& me,
                  int shift) {
   Op op;
-  op.kind = kind, op.attrs = std::move(attrs), op.in = {x}, op.phase = p.phase(),
-  op.site = p.site();
+  op.kind = kind, op.attrs = std::move(attrs), op.in = {x};
   op.attrs["axis"] = me.axis, op.attrs["origin"] = me.origin;
-  const bool sums = op.kind == "all_reduce" || op.kind == "reduce_scatter";
-  if (me.tree && sums && attr_text(op.attrs, "fn", "sum") == "sum") op.attrs["tree"] = int64_t{1};
   const Type type = op_def(kind).infer(args_of(p, op)).at(0);
-  const Value from = p.value(x);
-  op.out = {p.new_value(type, Role::activation)};
-  Value& y = p.mutable_value(op.out[0]);
-  y.batch = from.batch;
-  y.batch_dim = from.batch_dim == kNone ? kNone : from.batch_dim + shift;
-  p.append(std::move(op));
-  return p.ops().back().out[0];
+  const ValueId y = append_op(p, std::move(op), type);
+  const Value& from = p.value(x);
+  p.mutable_value(y).batch = from.batch;
+  p.mutable_value(y).batch_dim = from.batch_dim == kNone ? kNone : from.batch_dim + shift;
+  return y;
 }
+
+// Of an exchange that sums.
+Attrs in_order(const Member& me) { return me.tree ? Attrs{{"tree", int64_t{1}}} : Attrs{}; }
 
 bool equal(const Dims& segments) {
   return std::all_of(segments.begin(), segments.end(), [&](int64_t n) { return n == segments[0]; });
-}
-
-// dims with `dim` replaced by several.
-Dims widened(Dims dims, size_t dim, const Dims& by) {
-  dims.erase(dims.begin() + static_cast<long>(dim));
-  dims.insert(dims.begin() + static_cast<long>(dim), by.begin(), by.end());
-  return dims;
-}
-
-ValueId transpose_to(Program& p, ValueId x, size_t from, size_t to) {
-  if (from == to) return x;
-  Dims perm(p.type(x).dims.size());
-  std::iota(perm.begin(), perm.end(), 0);
-  int64_t moved = perm[from];
-  perm.erase(perm.begin() + static_cast<long>(from));
-  perm.insert(perm.begin() + static_cast<long>(to), moved);
-  return build::transpose(p, x, perm);
 }
 
 // [ranks, .., n * k, ..] as it comes from all_gather, to [.., n * ranks * k, ..].
 ValueId interleave(Program& p, ValueId x, size_t dim, int64_t n, int64_t ranks) {
   Dims dims = p.type(x).dims;
   int64_t k = dims[dim + 1] / n;
-  ValueId wide = build::reshape(p, x, widened(dims, dim + 1, {n, k}));
-  Dims merged = widened(dims, dim + 1, {n * ranks * k});
+  ValueId wide = build::reshape(p, x, with_dim(dims, dim + 1, {n, k}));
+  Dims merged = with_dim(dims, dim + 1, {n * ranks * k});
   merged.erase(merged.begin());
-  return build::reshape(p, transpose_to(p, wide, 0, dim + 1), merged);
+  return build::reshape(p, build::move_dim(p, wide, 0, dim + 1), merged);
 }
 
 // Parts to the whole of all of it, or of the rank's own samples.
@@ -93,10 +74,10 @@ ValueId gather_uneven(Program& p, ValueId x, const Dims& dims, const Cut& cut, c
   for (int r = 0; r < me.ranks; ++r)
     cuts.push_back(Member{r, me.ranks, {}, {}}.end(dims[dim]) *
                    (Type{ORR_F32, dims}.elements() / dims[dim]));
-  const Pieces pieces{{transpose_to(p, x, dim, 0)}, cuts};
+  const Pieces pieces{{build::move_dim(p, x, dim, 0)}, cuts};
   const ValueId all =
       gather_together(p, {pieces}, p.type(x).dtype, {me.axis, me.origin, me.rank})[0];
-  return transpose_to(p, build::reshape(p, all, turned), 0, dim);
+  return build::move_dim(p, build::reshape(p, all, turned), 0, dim);
 }
 
 // What each rank holds of `from` to what it holds of `to`, in one exchange: every rank sends of its
@@ -104,8 +85,8 @@ ValueId gather_uneven(Program& p, ValueId x, const Dims& dims, const Cut& cut, c
 ValueId trade(Program& p, ValueId x, const Cut& from, const Cut& to, const Member& me) {
   const size_t dim = static_cast<size_t>(to.dim);
   const int64_t n = static_cast<int64_t>(to.segments.size()), k = to.segments[0] / me.ranks;
-  ValueId wide = build::reshape(p, x, widened(p.type(x).dims, dim, {n, me.ranks, k}));
-  ValueId all = exchange(p, "all_to_all", transpose_to(p, wide, dim + 1, 0), {}, me, 0);
+  ValueId wide = build::reshape(p, x, with_dim(p.type(x).dims, dim, {n, me.ranks, k}));
+  ValueId all = exchange(p, "all_to_all", build::move_dim(p, wide, dim + 1, 0), {}, me, 0);
   Dims dims = p.type(all).dims;
   dims.erase(dims.begin() + to.dim + 2), dims[dim + 1] = n * k;
   return interleave(p, build::reshape(p, all, dims), static_cast<size_t>(from.dim),
@@ -113,39 +94,15 @@ ValueId trade(Program& p, ValueId x, const Cut& from, const Cut& to, const Membe
 }
 
 // Summands to shares of the sum; own samples to shares of everyone's.
-ValueId scatter(Program& p, ValueId x, const Cut& cut, const Member& me,
-                const char* kind = "reduce_scatter") {
+ValueId scatter(Program& p, ValueId x, const Cut& cut, const Member& me, const char* kind,
+                const Attrs& attrs = {}) {
   const size_t dim = static_cast<size_t>(cut.dim);
   const int64_t n = static_cast<int64_t>(cut.segments.size()), k = cut.segments[0] / me.ranks;
   Dims dims = p.type(x).dims;
-  ValueId wide = build::reshape(p, x, widened(dims, dim, {n, me.ranks, k}));
-  ValueId mine = exchange(p, kind, transpose_to(p, wide, dim + 1, 0), {}, me, -1);
-  return build::reshape(p, mine, widened(dims, dim, {n * k}));
+  ValueId wide = build::reshape(p, x, with_dim(dims, dim, {n, me.ranks, k}));
+  ValueId mine = exchange(p, kind, build::move_dim(p, wide, dim + 1, 0), attrs, me, -1);
+  return build::reshape(p, mine, with_dim(dims, dim, {n * k}));
 }
-
-}  // namespace
-
-bool Cut::is_even(int ranks) const {
-  return std::all_of(segments.begin(), segments.end(), [&](int64_t n) { return n % ranks == 0; });
-}
-
-Type held(const Type& whole, const Cut& cut, const Member& me) {
-  Part part;
-  if (cut.kind == Cut::parts && me.ranks > 1) part.cut(cut.dim, ranges_of(cut, me));
-  return part.type(whole);
-}
-
-Part::Ranges ranges_of(const Cut& cut, const Member& me) {
-  Part::Ranges ranges;
-  int64_t at = 0;
-  for (int64_t n : cut.segments) {
-    ranges.emplace_back(at + me.begin(n), at + me.end(n));
-    at += n;
-  }
-  return ranges;
-}
-
-namespace {
 
 // Whether one all_to_all does it.
 bool trades(const Cut& from, const Cut& to, int ranks) {
@@ -180,9 +137,10 @@ ValueId share(Program& p, ValueId x, const Cut& cut, const Member& from, const M
   const int64_t n = static_cast<int64_t>(cut.segments.size()), each = cut.segments[0];
   if (equal(cut.segments)) {
     Dims dims = p.type(x).dims;
-    ValueId wide = build::reshape(p, x, widened(dims, dim, {n, from.end(each) - from.begin(each)}));
+    ValueId wide =
+        build::reshape(p, x, with_dim(dims, dim, {n, from.end(each) - from.begin(each)}));
     ValueId mine = piece(wide, each, cut.dim + 1);
-    return build::reshape(p, mine, widened(dims, dim, {n * (to.end(each) - to.begin(each))}));
+    return build::reshape(p, mine, with_dim(dims, dim, {n * (to.end(each) - to.begin(each))}));
   }
   Dims sizes;
   for (int64_t segment : cut.segments) sizes.push_back(from.end(segment) - from.begin(segment));
@@ -199,7 +157,9 @@ ValueId broadcast(Program& p, ValueId x, int root, const Member& me) {
 
 ValueId all_reduce(Program& p, ValueId x, const Member& me, const char* fn) {
   if (me.ranks == 1) return x;
-  return exchange(p, "all_reduce", x, {{"fn", std::string(fn)}}, me, 0);
+  Attrs attrs = fn == std::string("sum") ? in_order(me) : Attrs{};
+  attrs["fn"] = std::string(fn);
+  return exchange(p, "all_reduce", x, std::move(attrs), me, 0);
 }
 
 ValueId move(Program& p, ValueId x, const Dims& dims, const Cut& from, const Cut& to,
@@ -209,7 +169,7 @@ ValueId move(Program& p, ValueId x, const Dims& dims, const Cut& from, const Cut
   if (to.kind == Cut::dealt) return gather_even(p, x, from, me, "sample_exchange");
   if (from.kind == Cut::sum) {
     bool scattered = to.kind == Cut::parts && to.is_even(me.ranks) && equal(to.segments);
-    if (scattered) return scatter(p, x, to, me);
+    if (scattered) return scatter(p, x, to, me, "reduce_scatter", in_order(me));
     x = all_reduce(p, x, me);
   } else if (trades(from, to, me.ranks)) {
     return trade(p, x, from, to, me);

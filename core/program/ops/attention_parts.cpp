@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention on a part of the heads, or of the queries with all keys and values on every rank
+// (Grattafiori et al., "The Llama 3 Herd of Models", 2024, section 3.3.2). Under a causal mask the
+// op on a part of the queries says which it is: "first_query" of "queries". When all axes are done,
+// the keys that no query of the part sees are left out, so that the part with the others has the
+// op's own mask.
+#include <algorithm>
+
+#include "base/error.h"
+#include "program/build.h"
+#include "program/on_parts.h"
+
+namespace orrery {
+namespace {
+
+// Inputs before seed, step and base: q, k, v; of the gradient do, q, k, v, o, lse.
+size_t first_key(const Op& op) { return op.kind == "attention" ? 1 : 2; }
+
+bool is_causal(const Op& op) { return attr_int(op.attrs, "causal", 0) != 0; }
+
+// The gradients of keys and values are summands, one of each part.
+std::vector<Way> by_queries(const OnParts& s, const Op& op, const std::vector<Cut>& in) {
+  const size_t k = first_key(op);
+  const Cut& rows = in[k - 1];
+  const int64_t queries = attr_int(op.attrs, "queries", s.from.type(op.in[k - 1]).dims[1]);
+  const bool blind = is_causal(op) && s.from.type(op.in[k]).dims[1] < queries;
+  if (op.attrs.count("rng_id") || !rows.is_plain(1) || blind) return {};
+  const Cut lse = Cut::of(2, rows.segments), sum = Cut::summand();
+  if (k == 1) return {Way{{rows, Cut{}, Cut{}}, {rows, lse}, true}};
+  return {Way{{rows, rows, Cut{}, Cut{}, rows, lse}, {rows, sum, sum}, true}};
+}
+
+void check_heads(const OnParts& s, const Op& op, int64_t heads) {
+  if (heads % s.me.ranks == 0) return;
+  std::string legal;
+  for (int64_t n = 1; n <= heads; ++n)
+    if (heads % n == 0) legal += (legal.empty() ? "" : ", ") + std::to_string(n);
+  fail(ORR_INVALID,
+       "{}attention: {} heads do not divide over the {} ranks of axis '{}': choose a size of {}",
+       op.site.prefix(), heads, s.me.ranks, s.me.axis, legal);
+}
+
+std::vector<Way> by_heads(const OnParts& s, const Op& op, const std::vector<Cut>& in) {
+  if (std::none_of(in.begin(), in.end(), [](const Cut& c) { return c.is_along(2); })) return {};
+  const int64_t heads = attr_int(op.attrs, "heads", 1);
+  check_heads(s, op, heads);
+  auto by_width = [&](ValueId v) {
+    const Dims& dims = s.from.type(v).dims;
+    return dims.size() == 3 ? Cut::of(2, {dims[2]}) : Cut{};
+  };
+  Way way{.only = true};
+  for (ValueId v : op.in) way.in.push_back(by_width(v));
+  for (ValueId v : op.out) way.out.push_back(by_width(v));
+  (first_key(op) == 2 ? way.in[5] : way.out[1]) = Cut::of(1, {heads});  // lse
+  return {way};
+}
+
+std::vector<Way> options(const OnParts& s, const Op& op, const std::vector<Cut>& in) {
+  if (s.deals) return {};
+  std::vector<Way> found = by_queries(s, op, in);
+  return found.empty() ? by_heads(s, op, in) : found;
+}
+
+// Which queries a part has, or which heads.
+void fit(Op& copy, const Program&, const Way& way, const Member& part) {
+  const Cut& first = way.in[0];
+  if (first.is_along(1) && is_causal(copy)) {
+    const int64_t queries = first.segments[0];
+    copy.attrs["queries"] = attr_int(copy.attrs, "queries", queries);
+    copy.attrs["first_query"] = attr_int(copy.attrs, "first_query", 0) + part.begin(queries);
+  }
+  if (!first.is_along(2)) return;
+  const int64_t all = attr_int(copy.attrs, "heads", 1), share = all / part.ranks;
+  copy.attrs["heads"] = share;
+  if (!copy.attrs.count("rng_id")) return;
+  copy.attrs["head_total"] = attr_int(copy.attrs, "head_total", all);
+  copy.attrs["head_lo"] = attr_int(copy.attrs, "head_lo", 0) + part.rank * share;
+}
+
+// The same op and outputs on the keys [0, n); the gradients of the others are 0.
+void without_keys(Program& p, Op op, int64_t n) {
+  const size_t k = first_key(op);
+  const std::vector<ValueId> in = op.in, out = op.out;
+  for (size_t i = k; i < k + 2; ++i) op.in[i] = build::slice(p, in[i], 1, 0, n);
+  for (size_t j = 1; j < 3 && k == 2; ++j) {
+    const Value whole = p.value(out[j]);
+    op.out[j] = p.new_value(p.type(op.in[k + j - 1]), whole.role);
+    p.mutable_value(op.out[j]).batch = whole.batch;
+    p.mutable_value(op.out[j]).batch_dim = whole.batch_dim;
+  }
+  p.append(op);
+  for (size_t j = 1; j < 3 && k == 2; ++j) {
+    const ValueId key = in[k + j - 1];
+    Op join;
+    join.kind = "concat", join.attrs["dim"] = int64_t{1}, join.phase = op.phase;
+    join.site = op.site, join.out = {out[j]};
+    join.in = {op.out[j], build::zeros_like(p, build::slice(p, key, 1, n, p.type(key).dims[1]))};
+    p.append(std::move(join));
+  }
+}
+
+void settle(Program& p, Op op) {
+  const size_t k = first_key(op);
+  const int64_t keys = p.type(op.in[k]).dims[1];
+  int64_t seen = keys;  // by the last query of the part
+  if (op.attrs.count("queries"))
+    seen += attr_int(op.attrs, "first_query", 0) + p.type(op.in[k - 1]).dims[1] -
+            attr_int(op.attrs, "queries", 0);
+  op.attrs.erase("queries"), op.attrs.erase("first_query");
+  if (seen < keys)
+    without_keys(p, std::move(op), seen);
+  else
+    p.append(std::move(op));
+}
+
+}  // namespace
+
+extern const PartsRule attention_parts{.options = options, .fit = fit, .settle = settle};
+
+}  // namespace orrery

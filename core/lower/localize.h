@@ -24,7 +24,7 @@ struct Leaves {
 
   int64_t count() const { return last - first; }
   // A rank without leaves has the shapes of one: its plan is cut out of a worker's
-  // (lower/schedule.cpp).
+  // (lower/schedule/schedule.cpp).
   bool idle() const { return count() == 0; }
   int64_t in_shapes() const { return idle() ? 1 : count(); }
   int64_t slices() const { return sliced ? count() : 1; }
@@ -41,7 +41,7 @@ struct Total {
                             // them; "": each of its own leaves
   int64_t nodes = 1;        // that this rank exports
   // Sharded: which elements each rank of the axis gets, [begin, begin + count); members of a
-  // unit travel together (lower/units.h), the first uses of parameters, the second ones, ...
+  // unit travel together (lower/shard/units.h), the first uses of parameters, the second ones, ...
   Dims begin, count;
   int64_t unit = kNone, use = 0, member = 0;
   std::string origin;
@@ -83,6 +83,13 @@ struct LocalProgram {
 // Whether peers wait for it, even if this rank does not need what comes of it.
 bool is_awaited(const Op& op);
 
+// The ops that results and new states are made of, and those that peers wait for with what they
+// need.
+std::vector<bool> live_ops(const Program& p);
+
+// By value: whether it has the samples of all ranks of the axis over which samples travel; of a
+// message int "gathered" = 1 says so.
+std::vector<char> find_gathered(const Program& p);
 // `dealt`: the leaves of every rank of the batch axis (deal_leaves).
 LocalProgram localize(const Program& logical, const Leaves& leaves, const Mesh& mesh,
                       const std::vector<int64_t>& dealt, int rank);

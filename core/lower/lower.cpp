@@ -6,12 +6,9 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "lower/coalesce.h"
 #include "lower/cut_program.h"
-#include "lower/rows.h"
-#include "lower/shard.h"
-#include "lower/stage.h"
-#include "lower/whole_batch.h"
+#include "lower/shared/passes.h"
+#include "lower/shared/stage.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
 

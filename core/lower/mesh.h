@@ -33,7 +33,7 @@ struct Reduction {
   std::string origin;  // strategy
 };
 
-// How a parameter's training is cut over the ranks that share the batch (lower/units.h).
+// How a parameter's training is cut over the ranks that share the batch (lower/shard/units.h).
 struct Sharded {
   std::string axis, origin;  // axis: that of the batch, or the inner half of it
   int unit = 0;              // parameters of equal unit travel together

@@ -68,7 +68,7 @@ struct Op {
   Phase phase = Phase::forward;
   Site site;
   OpId twin = kNone;  // backward: the forward op whose gradient this belongs to
-  int32_t stage = 0;  // pipeline stage (lower/stage.h), from 0
+  int32_t stage = 0;  // pipeline stage (lower/shared/stage.h), from 0
 };
 
 // A number that may stand where a value is expected.

@@ -2,7 +2,7 @@
 """The borders of the house, read from #include lines and string literals.
 
 check(root) returns one sentence per violation. The rules are those of the design: rooms of the core
-include only rooms below them, plugins and kernels only the public headers and their own files, the
+include only rooms below them and no header of another's sub-room, plugins and kernels only the public headers and their own files, the
 public headers only libc, one room each knows Lua, Boost.DLL and CLI11, and the core names no plugin.
 """
 import pathlib
@@ -61,7 +61,16 @@ def check_core(name, how, target):
         return f'"{target}" does not begin with a room of the core'
     if other != room and other not in BELOW[room]:
         return f"room {room} may not include room {other}"
-    return None
+    return check_sub_room(name, target)
+
+
+def check_sub_room(name, target):
+    """A header in a folder of a room is for the files of that folder; one in `shared`, for the whole room."""
+    if target.count("/") < 2:
+        return None
+    room, sub = target.split("/")[:2]
+    inside = f"core/{room}/" if sub == "shared" else f"core/{room}/{sub}/"
+    return None if name.startswith(inside) else f"{target} is private to {inside}"
 
 
 def check_plugin(root, path, how, target):

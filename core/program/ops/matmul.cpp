@@ -5,7 +5,8 @@
 // result's.
 //
 // matmul_pointwise: a matmul and the pointwise op that reads it; inputs a, b and those of the
-// expression but its input 0, which is the product. Lowering makes it (lower/fuse_products.cpp).
+// expression but its input 0, which is the product. Lowering makes it
+// (lower/kernels/fuse_products.cpp).
 #include <algorithm>
 #include <numeric>
 #include <stdexcept>

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Collects the totals of a step into buckets (docs/design.md, "Sums in canonical order"): in the
+// order in which they are complete, of one dtype, up to the size that the strategy asked for. A
+// rank with one tree node computes straight into the bucket; with several, a copy puts node after
+// node. In slices the bucket is the stack of the nodes that wait (lower/slices.h): every slice
+// computes straight into its top.
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/error.h"
+#include "lower/kernels/launcher.h"
+#include "lower/lower.h"
+
+namespace orrery {
+namespace {
+
+constexpr int64_t kAlign = 16;  // elements; members start on cache lines
+
+int64_t aligned(int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+
+class Filler {
+ public:
+  Filler(RankPlan& plan, const std::vector<int64_t>& dealt)
+      : plan_(plan), mesh_(plan.mesh), leaves_(plan.local.leaves), dealt_(dealt) {}
+
+  void run() {
+    collect();
+    std::stable_sort(buckets_.begin(), buckets_.end(), [&](const Exchange& a, const Exchange& b) {
+      return completed(a) < completed(b);
+    });
+    for (Exchange& b : buckets_) settle(b);
+  }
+
+ private:
+  // Members of a bucket are completed by the same ranks, in the same segment and chunk, or, in one
+  // call, at any time that nothing waits for. Pieces of a unit travel apart from others, once for
+  // each use of their parameters.
+  using Key =
+      std::tuple<std::string, std::string, int32_t, Segment, int, int64_t, int64_t, int64_t>;
+
+  Key key_of(const Total& t) const {
+    const Value& v = plan_.local.program.value(t.partial);
+    size_t maker = static_cast<size_t>(v.producer);
+    if (!leaves_.sliced)
+      return {t.axis, t.gathered, v.type.dtype, Segment::backward, 0, t.unit, t.use, t.early};
+    const int stage = plan_.local.program.ops()[maker].stage;
+    return {t.axis, "", v.type.dtype, plan_.segments[maker], stage, t.unit, t.use, t.early};
+  }
+
+  int ranks(const std::string& axis) const { return mesh_.size_of(axis); }
+
+  // Leaves of the ranks that complete a sum, by their coordinate on the axis.
+  std::vector<int64_t> leaf_first(const Total& t) const {
+    return leaves_among(mesh_, dealt_, t.axis, plan_.rank, t.gathered);
+  }
+
+  void collect() {
+    std::map<Key, size_t> open;  // the bucket still taking members
+    for (const Total& t : plan_.local.totals) {
+      const Value& v = plan_.local.program.value(t.whole);
+      if (ranks(t.axis) == 1 && !leaves_.sliced) continue;
+      auto reduced = mesh_.reduced.find(t.logical);
+      check_reduced(t, v, reduced == mesh_.reduced.end() ? "" : reduced->second.axis);
+      int64_t limit = t.is_cut() || reduced == mesh_.reduced.end() ? 0 : reduced->second.bucket;
+      size_t& at = open.try_emplace(key_of(t), SIZE_MAX).first->second;
+      if (at == SIZE_MAX || full(buckets_[at], limit)) {
+        at = buckets_.size();
+        buckets_.push_back(fresh(v.type.dtype, t));
+        if (t.is_cut()) buckets_[at].op = ORR_COLL_TREE_REDUCE_SCATTER;
+      }
+      Exchange& b = buckets_[at];
+      if (reduced != mesh_.reduced.end()) b.origin = reduced->second.origin, b.where = v.site.line;
+      if (t.is_cut()) b.origin = t.origin;
+      b.totals.push_back(t.whole);
+      add_member(b, t);
+    }
+    for (Exchange& b : buckets_)
+      if (b.op == ORR_COLL_TREE_REDUCE_SCATTER) order_pieces(b);
+  }
+
+  void check_reduced(const Total& t, const Value& v, const std::string& over) const {
+    if (v.role != Role::grad || t.is_cut()) return;
+    for (const std::string& axis : factors_of(t.axis))
+      if (ranks(axis) > 1 && !has_axis(over, axis))
+        fail(ORR_FAILED,
+             "{}no strategy reduces the gradient of '{}' over axis '{}', whose {} ranks share the "
+             "batch",
+             v.site.prefix(), v.name, axis, ranks(axis));
+  }
+
+  void add_member(Exchange& b, const Total& t) {
+    offsets_[t.whole] = b.count;
+    b.count += aligned(plan_.local.program.type(t.partial).elements());
+  }
+
+  // In the order of the unit, so that a rank's pieces are neighbours.
+  void order_pieces(Exchange& b) {
+    std::sort(b.totals.begin(), b.totals.end(),
+              [&](ValueId a, ValueId c) { return total(a).member < total(c).member; });
+    b.count = 0;
+    for (ValueId whole : b.totals) add_member(b, total(whole));
+    for (size_t r = 0; r < static_cast<size_t>(ranks(b.axis)); ++r) {
+      int64_t begin = 0, end = 0;
+      for (ValueId whole : b.totals) {
+        const Total& t = total(whole);
+        if (t.count[r] == 0) continue;
+        if (end == 0) begin = offsets_[whole] + t.begin[r];
+        end = offsets_[whole] + t.begin[r] + t.count[r];
+      }
+      b.begins.push_back(begin), b.counts.push_back(end - begin);
+    }
+  }
+
+  static bool full(const Exchange& b, int64_t limit) {
+    return limit > 0 && b.count * orr_dtype_bytes(b.dtype) >= limit;
+  }
+
+  Exchange fresh(int32_t dtype, const Total& t) const {
+    Exchange b;
+    b.op = ORR_COLL_TREE_ALL_REDUCE;
+    if (ranks(t.axis) > 1) b.axis = t.axis;
+    b.dtype = dtype, b.nodes = t.nodes, b.leaf_first = leaf_first(t);
+    b.origin = mesh_.maker_of(t.axis);
+    return b;
+  }
+
+  const Total& total(ValueId whole) const {
+    for (const Total& t : plan_.local.totals)
+      if (t.whole == whole) return t;
+    fail(ORR_FAILED, "a bucket holds a value that is no total");
+  }
+
+  OpId completed(const Exchange& b) const {
+    OpId last = kNone;
+    for (ValueId v : b.totals)
+      last = std::max(last, plan_.local.program.value(total(v).partial).producer);
+    return last;
+  }
+
+  // Nodes that a bucket of such sums has room for: the most of any rank that shares the
+  // batch, for registered memory is symmetric.
+  int64_t room(const Total& t) {
+    auto [known, fresh] = room_.try_emplace({t.axis, t.gathered}, 1);
+    if (!fresh) return known->second;
+    const std::string others = without_axis(mesh_.batch_axis, t.axis);
+    for (int g = 0; g < mesh_.size_of(others); ++g) {
+      const auto first =
+          leaves_among(mesh_, dealt_, t.axis, mesh_.peer(others, g, plan_.rank), t.gathered);
+      for (size_t r = 0; r + 1 < first.size(); ++r)
+        known->second =
+            std::max<int64_t>(known->second, nodes(first[r], first[r + 1], first.back()));
+    }
+    return known->second;
+  }
+
+  int64_t nodes(int64_t first, int64_t last, int64_t total) const {
+    return leaves_.sliced ? NodeStack(first, last, total).slots
+                          : orr_tree_nodes(first, last, total);
+  }
+
+  void settle(Exchange& b) {
+    int64_t element = orr_dtype_bytes(b.dtype);
+    Storage s;
+    s.region = b.axis.empty() ? Region::arena : Region::comm, s.category = "gradient";
+    s.bytes = static_cast<uint64_t>(b.count * element);
+    s.slots = room(total(b.totals[0]));
+    if (leaves_.sliced) s.by = Slots::stack;
+    const int storage = plan_.add(s);
+    b.send = b.recv = {storage, 0, Layout::contiguous({b.dtype, {b.count}})};
+    const int me = mesh_.coordinate(b.axis, plan_.rank);
+    if (!b.begins.empty())
+      b.recv.offset = static_cast<uint64_t>(b.begins[static_cast<size_t>(me)] * element);
+    uint64_t pieces_at = lends(b) ? lend(b, storage) : 0;
+    for (ValueId whole : b.totals) {
+      uint64_t offset = static_cast<uint64_t>(offsets_[whole] * element);
+      const Total& t = total(whole);
+      ValueId partial = t.partial;
+      bool direct = leaves_.sliced || b.nodes == 1;
+      if (direct)
+        move(plan_.places[static_cast<size_t>(partial)].storage, storage, offset);
+      else
+        pack(b, partial, storage, offset);
+      if (t.is_cut()) {
+        uint64_t piece = offset + static_cast<uint64_t>(t.begin[static_cast<size_t>(me)] * element);
+        move(plan_.places[static_cast<size_t>(whole)].storage, b.recv.storage, piece - pieces_at);
+      } else if (direct) {
+        plan_.places[static_cast<size_t>(whole)] = plan_.places[static_cast<size_t>(partial)];
+      } else {
+        move(plan_.places[static_cast<size_t>(whole)].storage, storage, offset);
+      }
+    }
+    b.name = fmt::format("bucket {}", plan_.buckets());
+    b.bytes_sent = b.sent_by(me, ranks(b.axis));
+    if (leaves_.sliced) add_merge(b);
+    plan_.exchanges.push_back(std::move(b));
+  }
+
+  bool lends(const Exchange& b) const { return !leaves_.sliced && total(b.totals[0]).free; }
+
+  // This rank's pieces end elsewhere, and the bucket's memory serves others as soon as they are
+  // there. Returns where in the bucket they begin, in bytes.
+  uint64_t lend(Exchange& b, int storage) {
+    plan_.storage(storage).lent = true;
+    uint64_t pieces_at = b.recv.offset;
+    Storage s;
+    s.category = "gradient";
+    s.bytes =
+        static_cast<uint64_t>(b.counts[static_cast<size_t>(mesh_.coordinate(b.axis, plan_.rank))] *
+                              orr_dtype_bytes(b.dtype));
+    b.recv.storage = plan_.add(s), b.recv.offset = 0;
+    return pieces_at;
+  }
+
+  // Everything in storage `from` now lies in `to`.
+  void move(int from, int to, uint64_t offset) {
+    auto fix = [&](Place& at) {
+      if (at.storage == from) at.storage = to, at.offset += offset;
+    };
+    for (Place& at : plan_.places) fix(at);
+    for (Launch& l : plan_.launches) {
+      for (Place& at : l.in_at) fix(at);
+      for (Place& at : l.out_at) fix(at);
+    }
+    for (Exchange& e : plan_.exchanges) fix(e.send), fix(e.recv);
+    plan_.storage(from).bytes = 0;
+  }
+
+  // Copies [nodes, n] into the bucket, `count` elements apart, right after its maker.
+  void pack(const Exchange& b, ValueId partial, int storage, uint64_t offset) {
+    const Place& from = plan_.places[static_cast<size_t>(partial)];
+    int64_t n = plan_.local.program.type(partial).elements();
+    auto maker = std::find_if(plan_.order.begin(), plan_.order.end(), [&](const Step& s) {
+      if (s.kind != Step::launch) return false;
+      const Launch& l = plan_.launches[static_cast<size_t>(s.index)];
+      return std::any_of(l.out_at.begin(), l.out_at.end(),
+                         [&](const Place& at) { return at.storage == from.storage; });
+    });
+    auto next = maker + 1;  // copies of one maker in the order of the buckets, as on every rank
+    while (next != plan_.order.end() && next->kind == Step::launch && packs_.count(next->index))
+      ++next;
+    auto after = next - plan_.order.begin(), end = static_cast<int64_t>(plan_.order.size());
+    Place source{from.storage, from.offset, {b.dtype, {b.nodes, n}, {n, 1}}};
+    Place target{storage, offset, {b.dtype, {b.nodes, n}, {b.count, 1}}};
+    Launcher launcher(plan_);
+    launcher.at(maker->segment, maker->chunk);
+    launcher.copy(plan_.launches[static_cast<size_t>(maker->index)].op, source, target);
+    for (auto s = plan_.order.begin() + end; s != plan_.order.end(); ++s) packs_.insert(s->index);
+    std::rotate(plan_.order.begin() + after, plan_.order.begin() + end, plan_.order.end());
+  }
+
+  // The launch that adds the node on top of the stack to the one below it; its step says where.
+  void add_merge(Exchange& b) {
+    Op add;
+    add.kind = "pointwise", add.phase = Phase::backward;
+    add.site.line = b.where;
+    int32_t left = add.expr.push(ORR_FN_INPUT, b.dtype, 0),
+            right = add.expr.push(ORR_FN_INPUT, b.dtype, 1);
+    add.expr.outputs = {add.expr.push(ORR_FN_ADD, b.dtype, left, right)};
+    Place top = b.send, below = b.send;
+    below.offset -= plan_.storage(b.send.storage).bytes;
+    auto [axis, gathered, dtype, segment, chunk, unit, use, early] = key_of(total(b.totals[0]));
+    Launcher launcher(plan_);
+    launcher.at(segment, chunk);
+    launcher.add(add, {below, top}, {below});
+    b.merge = plan_.order.back().index;
+    b.segment = segment, b.chunk = chunk;
+    plan_.order.pop_back();
+  }
+
+  RankPlan& plan_;
+  const Mesh& mesh_;
+  const Leaves& leaves_;
+  const std::vector<int64_t>& dealt_;
+  std::vector<Exchange> buckets_;
+  std::map<ValueId, int64_t> offsets_;
+  std::map<std::pair<std::string, std::string>, int64_t> room_;  // by axis and gathered one
+  std::set<int> packs_;                                          // launches that copy into buckets
+};
+
+}  // namespace
+
+void fill_buckets(RankPlan& plan, const std::vector<int64_t>& dealt) { Filler(plan, dealt).run(); }
+
+}  // namespace orrery

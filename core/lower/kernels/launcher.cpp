@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/kernels/launcher.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "lower/kernels/two_ops.h"
+
+namespace orrery {
+namespace {
+
+bool is_short(const Place& x) {
+  return is_real(x.layout.dtype) && orr_dtype_bytes(x.layout.dtype) == 2;
+}
+
+bool can_widen(const Op& op, const std::vector<Place>& in, const std::vector<Place>& out) {
+  return op.attrs.count("dtype") && out[0].layout.dtype == ORR_F32 &&
+         std::any_of(in.begin(), in.end(), is_short);
+}
+
+std::vector<Layout> layouts(const std::vector<Place>& places) {
+  std::vector<Layout> out;
+  for (const Place& x : places) out.push_back(x.layout);
+  return out;
+}
+
+}  // namespace
+
+int Launcher::new_storage(uint64_t bytes, const std::string& category) {
+  Storage s;
+  s.bytes = bytes, s.category = category;
+  bool per_slice = segment_ != Segment::prologue && segment_ != Segment::update;
+  if (plan_.local.leaves.sliced && per_slice) s.by = Slots::ring;
+  return plan_.add(std::move(s));
+}
+
+Place Launcher::new_place(const Type& type) {
+  return {new_storage(type.bytes(), "activation"), 0, Layout::contiguous(type)};
+}
+
+void Launcher::add(const Op& op, std::vector<Place> in, const std::vector<Place>& out) {
+  if (op.kind == "matmul_pointwise" && !taken_as_one(kernels_, op, layouts(in), layouts(out)))
+    return add_apart(op, in, out);
+  Launch launch;
+  launch.op = op;
+  for (int attempt = 0;; ++attempt) {
+    KernelForm form = op_def(op.kind).form(op, layouts(in), layouts(out));
+    std::set<int> copies(form.copy.begin(), form.copy.end());
+    if (copies.empty()) {
+      launch.in = abi_tensors(form.in), launch.out = abi_tensors(form.out);
+      if (can_widen(op, in, out) && !kernels_.takes(launch))
+        return add_widened(op, std::move(in), out);
+      orr_support support = kernels_.choose(launch);
+      for (size_t i = 0; i < form.in.size(); ++i)
+        if (!form.in[i].is_contiguous() && !(support.strided_in >> i & 1))
+          copies.insert(static_cast<int>(i));
+      bool out_fits = form.out_ok;
+      for (size_t i = 0; i < form.out.size(); ++i)
+        out_fits = out_fits && (form.out[i].is_contiguous() || (support.strided_out >> i & 1));
+      if (copies.empty() && !out_fits) return add_beside(op, in, out);
+    }
+    if (copies.empty()) break;
+    if (attempt > 2)
+      fail(ORR_FAILED, "{}{}: no layout suits the kernel", op.site.prefix(), op.kind);
+    for (int i : copies)
+      in[static_cast<size_t>(i)] = contiguous_copy(op, in[static_cast<size_t>(i)]);
+  }
+  launch.in_at = std::move(in), launch.out_at = out;
+  finish(std::move(launch));
+}
+
+// The two ops that it stands for. Where the product is an output as well, it is made there.
+void Launcher::add_apart(const Op& op, const std::vector<Place>& in,
+                         const std::vector<Place>& out) {
+  Op rest = op;
+  rest.kind = "pointwise", rest.attrs = {{"dims", out[0].layout.dims}}, rest.expr.outputs.clear();
+  std::vector<Place> in_rest(in.begin() + 1, in.end()), out_rest;
+  Place& y = in_rest[0];
+  y.storage = kNone;
+  for (size_t j = 0; j < out.size(); ++j) {
+    if (is_product(op, op.expr.outputs[j]))
+      y = out[j];
+    else
+      out_rest.push_back(out[j]), rest.expr.outputs.push_back(op.expr.outputs[j]);
+  }
+  if (y.storage == kNone) y = new_place({product_dtype(op), out[0].layout.dims});
+  add(product_of(op), {in[0], in[1]}, {y});
+  add(rest, in_rest, out_rest);
+}
+
+void Launcher::copy(const Op& reason, const Place& from, const Place& to) {
+  Op copy;
+  copy.kind = "pointwise", copy.phase = reason.phase, copy.site = reason.site,
+  copy.stage = reason.stage;
+  int32_t x = copy.expr.push(ORR_FN_INPUT, from.layout.dtype, 0);
+  const int32_t dtype = to.layout.dtype;
+  copy.expr.outputs = {dtype == from.layout.dtype ? x : copy.expr.push(ORR_FN_CAST, dtype, x)};
+  add(copy, {from}, {to});
+}
+
+Place Launcher::contiguous_copy(const Op& reason, const Place& from, int32_t dtype) {
+  const Place to = new_place({dtype ? dtype : from.layout.dtype, from.layout.dims});
+  copy(reason, from, to);
+  return to;
+}
+
+void Launcher::post(Exchange exchange) {
+  plan_.order.push_back({Step::post, segment_, static_cast<int>(plan_.exchanges.size()), chunk_});
+  plan_.exchanges.push_back(std::move(exchange));
+}
+
+// The kernel cannot write with strides: it writes beside, a copy follows.
+void Launcher::add_beside(const Op& op, const std::vector<Place>& in,
+                          const std::vector<Place>& out) {
+  std::vector<Place> beside;
+  for (const Place& x : out)
+    beside.push_back(x.layout.is_contiguous() ? x : new_place({x.layout.dtype, x.layout.dims}));
+  add(op, in, beside);
+  for (size_t i = 0; i < out.size(); ++i)
+    if (beside[i].storage != out[i].storage) copy(op, beside[i], out[i]);
+}
+
+// An f32 sum of 16-bit tensors that no kernel makes (ops.h, ANOTHER DTYPE): of what they are in
+// f32.
+void Launcher::add_widened(const Op& op, std::vector<Place> in, const std::vector<Place>& out) {
+  for (Place& x : in)
+    if (is_short(x)) x = contiguous_copy(op, x, ORR_F32);
+  add(op, std::move(in), out);
+}
+
+void Launcher::finish(Launch launch) {
+  const uint64_t workspace = kernels_.workspace_of(launch);
+  if (workspace) launch.workspace = new_storage(workspace, "workspace");
+  OpArgs args{launch.op.kind, launch.op.attrs, launch.op.expr, {}};
+  std::vector<Type> outs;
+  for (const Place& x : launch.in_at) args.in.push_back({x.layout.dtype, x.layout.dims});
+  for (const Place& x : launch.out_at) outs.push_back({x.layout.dtype, x.layout.dims});
+  launch.cost = op_def(launch.op.kind).cost(args, outs);
+  plan_.order.push_back({Step::launch, segment_, static_cast<int>(plan_.launches.size()), chunk_});
+  plan_.launches.push_back(std::move(launch));
+}
+
+}  // namespace orrery

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Gives every value a place: shape ops become views, parts of a concat are written where they
+// belong, updates are written into the state they replace; then asks the kernel plugins for each
+// op and inserts copies where a kernel wants its input contiguous. Communication becomes exchanges.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "lower/kernels/launcher.h"
+#include "lower/kernels/row_places.h"
+#include "lower/lower.h"
+
+namespace orrery {
+namespace {
+
+bool is_view(const std::string& kind) {
+  return kind == "reshape" || kind == "transpose" || kind == "split";
+}
+
+Layout transposed(Layout x, const Op& op) {
+  const Layout from = x;
+  const Dims perm = attr_ints(op.attrs, "perm");
+  for (size_t i = 0; i < perm.size(); ++i) {
+    x.dims[i] = from.dims[static_cast<size_t>(perm[i])];
+    x.strides[i] = from.strides[static_cast<size_t>(perm[i])];
+  }
+  return x;
+}
+
+// The part of these dims of `whole` that begins at index `begin` of the op's dim; `begin` then is
+// where the next one does.
+Place next_part(const Place& whole, const Op& op, const Dims& dims, int64_t& begin) {
+  const auto dim = static_cast<size_t>(attr_int(op.attrs, "dim", 0));
+  Place part = whole;
+  part.offset += static_cast<uint64_t>(begin * whole.layout.strides[dim] *
+                                       orr_dtype_bytes(whole.layout.dtype));
+  part.layout.dims = dims;
+  begin += dims[dim];
+  return part;
+}
+
+class Placer {
+ public:
+  explicit Placer(RankPlan& plan) : plan_(plan), p_(plan.local.program), launcher_(plan) {
+    plan_.places.assign(p_.values().size(), {});
+    last_read_.assign(p_.values().size(), kNone), reads_.resize(p_.values().size());
+    is_total_.resize(p_.values().size());
+    sliced_ = plan_.local.leaves.sliced;
+    for (const Total& t : plan_.local.totals) {  // a slice is a node of its own
+      nodes_[t.partial] = sliced_ ? 1 : t.nodes;
+      if (nodes_[t.partial] == 1 && !t.is_cut()) same_[t.whole] = t.partial;
+      is_total_[at(t.whole)] = true;
+    }
+    for (auto& [state, next] : p_.updates()) next_state_[next] = state;
+    for (auto& [name, id] : p_.outputs()) results_.insert(id);
+    for (size_t i = 0; i < p_.ops().size(); ++i)
+      for (ValueId v : p_.ops()[i].in) last_read_[at(v)] = static_cast<int>(i), ++reads_[at(v)];
+    for (size_t i = p_.ops().size(); i-- > 0;)  // reading a view is reading what it shows
+      if (const Op& op = p_.ops()[i]; is_view(op.kind) || may_be_row(op))
+        for (ValueId x : op.in)
+          for (ValueId v : op.out)
+            last_read_[at(x)] = std::max(last_read_[at(x)], last_read_[at(v)]);
+  }
+
+  void run() {
+    bool split = std::any_of(plan_.cells.begin(), plan_.cells.end(),
+                             [](const Cell& c) { return c.segment == Segment::weight; });
+    plan_.segments = segments_of(p_, sliced_ || plan_.local.leaves.idle(), split);
+    for (size_t i = 0; i < p_.values().size(); ++i)
+      if (p_.values()[i].producer == kNone) place_input(static_cast<ValueId>(i));
+    reserve_homes();
+    reserve_concats();
+    for (size_t i = 0; i < p_.ops().size(); ++i) {
+      launcher_.at(plan_.segments[i], p_.ops()[i].stage);
+      place_op(i);
+    }
+    for (auto& [state, next] : p_.updates()) finish_update(state, next);
+    for (auto& [whole, partial] : same_) place(whole);  // results that no op reads
+  }
+
+ private:
+  struct Inside {
+    ValueId into;
+    uint64_t offset;
+    Layout view;
+  };
+
+  static size_t at(ValueId v) { return static_cast<size_t>(v); }
+
+  Place& place(ValueId v) {
+    Place& here = plan_.places[at(v)];
+    if (here.storage == kNone)
+      if (auto alias = same_.find(v); alias != same_.end()) here = place(alias->second);
+    return here;
+  }
+
+  void place_input(ValueId v) {
+    const Value& value = p_.value(v);
+    if (same_.count(v)) return;  // a total that is its own partial
+    Place& at = plan_.places[static_cast<size_t>(v)];
+    at.layout = Layout::contiguous(value.type);
+    const bool total = is_total_[static_cast<size_t>(v)];
+    bool per_slice = value.role == Role::batch || value.name == "$row";
+    launcher_.at(per_slice ? Segment::forward : Segment::update, 0);
+    if (value.state && rows_.has(value.state.get())) {
+      at = rows_.place(value.state.get(), at.layout);
+      return;
+    }
+    at.storage = launcher_.new_storage(value.type.bytes(), total ? "gradient" : "input");
+    if (per_slice) plan_.storages.back().slots = plan_.local.leaves.slices();
+    if (value.state) belong(plan_.storages.back(), value);
+  }
+
+  static void belong(Storage& s, const Value& value) {
+    s.region = Region::state, s.state = value.state, s.tier = value.tier;
+    s.category = category_of(*value.state);
+  }
+
+  std::string category(ValueId v) const {
+    if (nodes_.count(v)) return "gradient";
+    return p_.value(v).type.dims.empty() ? "metric" : "activation";
+  }
+
+  // Parts of a concat that only the concat reads, and that one op makes alone, are written into it.
+  void reserve_concats() {
+    for (const Op& op : p_.ops()) {
+      if (op.kind != "concat") continue;
+      const Place whole{kNone, 0, Layout::contiguous(p_.type(op.out[0]))};
+      int64_t begin = 0;
+      for (ValueId v : op.in) {
+        const Place part = next_part(whole, op, p_.type(v).dims, begin);
+        reserve(v, {op.out[0], part.offset, part.layout});
+      }
+    }
+  }
+
+  // Results of gatherings that may lie where the old values do; their pieces are computed there.
+  void reserve_homes() {
+    for (size_t i = 0; i < p_.ops().size(); ++i) {
+      const Op& op = p_.ops()[i];
+      if (!op.attrs.count("home")) continue;
+      const auto own = rows_.home(static_cast<OpId>(i));
+      if (!own) continue;
+      preplace(op.out[0], own->storage, 0);
+      if (op.in.empty()) continue;
+      OpId maker = p_.value(op.in[0]).producer;
+      if (p_.ops()[static_cast<size_t>(maker)].kind == "concat")
+        preplace(op.in[0], own->storage, own->offset);
+      else
+        reserve(op.in[0], {op.out[0], own->offset, Layout::contiguous(p_.type(op.in[0]))});
+    }
+  }
+
+  void preplace(ValueId v, int storage, uint64_t offset) {
+    plan_.places[static_cast<size_t>(v)] = {storage, offset, Layout::contiguous(p_.type(v))};
+  }
+
+  // Has a value written inside another, if one op makes it for that alone; it may make it in other
+  // dims.
+  void reserve(ValueId part, Inside where) {
+    OpId maker = p_.value(part).producer;
+    if (maker == kNone || reads_[at(part)] != 1 || nodes_.count(part) || next_state_.count(part))
+      return;
+    const Op& op = p_.ops()[static_cast<size_t>(maker)];
+    if (op.kind == "reshape" && where.view.is_contiguous())
+      return reserve(op.in[0], {where.into, where.offset, Layout::contiguous(p_.type(op.in[0]))});
+    if (!is_exchange(op.kind) && !is_view(op.kind)) wanted_[part] = where;
+  }
+
+  void place_op(size_t i) {
+    const Op& op = p_.ops()[i];
+    for (ValueId v : op.in)
+      if (place(v).storage == kNone)
+        fail(ORR_FAILED, "{}{}: the program is out of order: it reads what is made later",
+             op.site.prefix(), op.kind);
+    if (is_view(op.kind) && place_view(op)) return;
+    if (is_view(op.kind)) return copy_view(op, static_cast<int>(i));
+    if (op.kind == "concat") return place_concat(op);
+    if (is_exchange(op.kind)) return place_exchange(op, static_cast<int>(i));
+    if (op.kind == "scatter_add" && op.in.size() == 3) add_in_place(op);
+    std::vector<Place> in, out;
+    in.reserve(op.in.size()), out.reserve(op.out.size());
+    for (ValueId v : op.in) in.push_back(place(v));
+    for (ValueId v : op.out) out.push_back(output_place(v, static_cast<int>(i)));
+    launcher_.add(op, std::move(in), out);
+  }
+
+  // Rows are added where the base lies, which nobody else reads.
+  void add_in_place(const Op& op) {
+    if (next_state_.count(op.out[0]) || reads_[at(op.in[2])] != 1) return;
+    const Place& base = place(op.in[2]);
+    if (plan_.storage(base.storage).region != Region::state && base.layout.is_contiguous())
+      plan_.places[static_cast<size_t>(op.out[0])] = base;
+  }
+
+  // The place where an op writes: inside a concat, over the state it replaces, or fresh.
+  Place output_place(ValueId v, int op_index) {
+    Place& at = plan_.places[static_cast<size_t>(v)];
+    if (at.storage != kNone) return at;
+    at.layout = Layout::contiguous(p_.type(v));
+    if (auto w = wanted_.find(v); w != wanted_.end()) {
+      Place& whole = concat_place(w->second.into);
+      at = {whole.storage, whole.offset + w->second.offset, w->second.view};
+    } else if (auto s = next_state_.find(v);
+               s != next_state_.end() && in_place(s->second, op_index)) {
+      at = place(s->second);
+    } else {
+      uint64_t nodes = nodes_.count(v) ? static_cast<uint64_t>(nodes_[v]) : 1;
+      at.storage = launcher_.new_storage(p_.type(v).bytes() * nodes, category(v));
+    }
+    return at;
+  }
+
+  // An update may be written over the old value if nobody reads the old value afterwards and its
+  // maker works elementwise (or does not read it).
+  bool in_place(ValueId state, int op_index) {
+    const int last = last_read_[at(state)];
+    return last < op_index ||
+           (last == op_index && p_.ops()[static_cast<size_t>(op_index)].kind == "pointwise" &&
+            p_.type(p_.ops()[static_cast<size_t>(op_index)].out[0]).dims == p_.type(state).dims);
+  }
+
+  Place& concat_place(ValueId v) {
+    Place& at = plan_.places[static_cast<size_t>(v)];
+    if (at.storage == kNone) {
+      at.layout = Layout::contiguous(p_.type(v));
+      at.storage = launcher_.new_storage(p_.type(v).bytes(), category(v));
+    }
+    return at;
+  }
+
+  // States that lie one after another, read before anything replaces them, are their concatenation.
+  bool may_be_row(const Op& op) const {
+    return op.kind == "concat" && op.phase != Phase::update && !results_.count(op.out[0]) &&
+           !next_state_.count(op.out[0]);
+  }
+  bool place_row(const Op& op) {
+    Place all = place(op.in[0]);
+    if (!may_be_row(op) || all.storage == kNone ||
+        plan_.storage(all.storage).region != Region::state)
+      return false;
+    uint64_t end = all.offset;
+    for (ValueId part : op.in) {
+      const Place& at = place(part);
+      if (at.storage != all.storage || at.offset != end || at.layout.dims.size() != 1) return false;
+      end += p_.type(part).bytes();
+    }
+    plan_.places[static_cast<size_t>(op.out[0])] = {all.storage, all.offset,
+                                                    Layout::contiguous(p_.type(op.out[0]))};
+    return true;
+  }
+
+  void place_concat(const Op& op) {
+    if (place_row(op)) return;
+    const Place whole = concat_place(op.out[0]);
+    int64_t begin = 0;
+    for (ValueId v : op.in) {
+      const Place to = next_part(whole, op, p_.type(v).dims, begin);
+      if (!same(place(v), to)) launcher_.copy(op, place(v), to);
+    }
+  }
+
+  bool place_view(const Op& op) {
+    const Place& x = place(op.in[0]);
+    if (op.kind == "split") {
+      int64_t begin = 0;
+      for (ValueId v : op.out)
+        plan_.places[static_cast<size_t>(v)] = next_part(x, op, p_.type(v).dims, begin);
+      return std::none_of(op.out.begin(), op.out.end(),
+                          [&](ValueId v) { return pinned(v, place(v)); });
+    }
+    Place view{x.storage, x.offset, x.layout};
+    if (op.kind == "transpose") {
+      view.layout = transposed(x.layout, op);
+    } else if (!reshape_layout(x.layout, p_.type(op.out[0]).dims, view.layout)) {
+      return false;
+    }
+    if (pinned(op.out[0], view)) return false;
+    plan_.places[static_cast<size_t>(op.out[0])] = view;
+    return true;
+  }
+
+  static bool same(const Place& a, const Place& b) {
+    return a.storage == b.storage && a.offset == b.offset;
+  }
+
+  // Values that must own contiguous memory of their own, and not lie `here`: a result does not
+  // change with the state that it shows.
+  bool pinned(ValueId v, const Place& here) {
+    auto state = next_state_.find(v);
+    return nodes_.count(v) || (state != next_state_.end() && !same(place(state->second), here)) ||
+           (results_.count(v) && plan_.storage(here.storage).region == Region::state);
+  }
+
+  static bool reshape_layout(const Layout& x, const Dims& dims, Layout& out) {
+    if (x.is_contiguous()) {
+      out = Layout::contiguous({x.dtype, dims});
+      return true;
+    }
+    out = {x.dtype, dims, Dims(dims.size(), 1)};
+    size_t i = 0, j = 0;
+    while (i < x.dims.size() || j < dims.size()) {
+      size_t i0 = i, j0 = j;
+      int64_t a = i < x.dims.size() ? x.dims[i++] : 1, b = j < dims.size() ? dims[j++] : 1;
+      while (a != b) {
+        if (a < b && i < x.dims.size())
+          a *= x.dims[i++];
+        else if (j < dims.size())
+          b *= dims[j++];
+        else
+          return false;
+      }
+      int64_t dim, stride;
+      if (!merge_dims(x, i0, i, dim, stride)) return false;
+      for (size_t k = j; k-- > j0; stride *= dims[k]) out.strides[k] = stride;
+    }
+    return true;
+  }
+
+  // A shape op that cannot be a view: its elements move.
+  void copy_view(const Op& op, int op_index) {
+    if (op.kind == "split") {
+      for (ValueId v : op.out) {
+        Place from = plan_.places[static_cast<size_t>(v)];
+        plan_.places[static_cast<size_t>(v)] = {};
+        launcher_.copy(op, from, output_place(v, op_index));
+      }
+      return;
+    }
+    Place from = place(op.in[0]);
+    Place to = output_place(op.out[0], op_index);
+    if (op.kind == "transpose") {
+      from.layout = transposed(from.layout, op);
+    } else {
+      to.layout = Layout::contiguous({from.layout.dtype, from.layout.dims});
+    }
+    launcher_.copy(op, from, to);
+  }
+
+  void place_exchange(const Op& op, int op_index) {
+    Exchange e = exchange_of(p_, op, plan_.mesh, plan_.rank);
+    if (!op.in.empty()) {
+      e.send = place(op.in[0]);
+      if (!e.send.layout.is_contiguous()) e.send = launcher_.contiguous_copy(op, e.send);
+    }
+    if (!op.out.empty()) e.recv = output_place(op.out[0], op_index);
+    launcher_.post(std::move(e));
+  }
+
+  // Updates that could not be written in place are copied over the state at the end.
+  void finish_update(ValueId state, ValueId next) {
+    Place from = place(next), to = place(state);
+    if (same(from, to)) return;
+    Op reason;
+    reason.phase = Phase::update, reason.site = p_.value(next).site;
+    if (from.layout.dims.empty()) from.layout.strides.clear();
+    launcher_.copy(reason, from, to);
+  }
+
+  RankPlan& plan_;
+  Program& p_;
+  std::map<ValueId, int64_t> nodes_;
+  std::map<ValueId, ValueId> same_, next_state_;
+  std::set<ValueId> results_;
+  std::map<ValueId, Inside> wanted_;
+  std::vector<int> last_read_, reads_;  // by value: the last op that reads it, how many do
+  std::vector<char> is_total_;          // by value
+  Launcher launcher_;
+  RowPlaces rows_{plan_, launcher_, last_read_};
+  bool sliced_ = false;
+};
+
+}  // namespace
+
+void place_values(RankPlan& plan) { Placer(plan).run(); }
+
+}  // namespace orrery

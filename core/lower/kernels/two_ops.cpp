@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/kernels/two_ops.h"
+
+namespace orrery {
+namespace {
+
+// Whether the kernel takes all tensors of the form as they lie.
+bool suits(const KernelForm& form, const orr_support& support) {
+  auto all = [](const std::vector<Layout>& x, uint32_t strided) {
+    for (size_t i = 0; i < x.size(); ++i)
+      if (!x[i].is_contiguous() && !(strided >> i & 1)) return false;
+    return true;
+  };
+  return all(form.in, support.strided_in) && all(form.out, support.strided_out);
+}
+
+}  // namespace
+
+Op product_of(Op both) {
+  both.kind = "matmul", both.expr = {};
+  return both;
+}
+
+bool is_product(const Op& both, int32_t reg) {
+  const orr_instr& i = both.expr.instrs[static_cast<size_t>(reg)];
+  return i.fn == ORR_FN_INPUT && i.a == 0;
+}
+
+int32_t product_dtype(const Op& both) {
+  int32_t reg = 0;
+  while (!is_product(both, reg)) ++reg;
+  return both.expr.instrs[static_cast<size_t>(reg)].dtype;
+}
+
+std::vector<orr_tensor> abi_tensors(const std::vector<Layout>& layouts) {
+  std::vector<orr_tensor> out;
+  for (const Layout& x : layouts) out.push_back(x.abi());
+  return out;
+}
+
+bool taken_as_one(const KernelChoice& kernels, const Op& both, const std::vector<Layout>& in,
+                  const std::vector<Layout>& out) {
+  const KernelForm form = op_def(both.kind).form(both, in, out);
+  if (!form.copy.empty() || !form.out_ok) return false;
+  Launch one, product;
+  one.op = both, one.in = abi_tensors(form.in), one.out = abi_tensors(form.out);
+  const orr_support support = kernels.best(one);
+  if (!support.score || !suits(form, support)) return false;
+  product.op = product_of(both);
+  product.in = {one.in[0], one.in[1]}, product.out = {one.out[0]};
+  product.out[0].dtype = product_dtype(both);
+  return support.score >= kernels.best(product).score;
+}
+
+}  // namespace orrery

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Offsets for everything, before the run: a storage lives from its first write to its last read in
+// the schedule, once for every slice; lives that overlap need slots of their own. The largest are
+// placed first, each at the lowest offset free for all its life.
+#include <algorithm>
+
+#include "lower/lower.h"
+#include "lower/schedule/touched.h"
+
+namespace orrery {
+namespace {
+
+uint64_t aligned(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
+
+using Life = std::pair<int, int>;  // steps [first, last]
+using Lives =
+    std::vector<Life>;  // by slice, {-1, -1} if it has none; slice 0 for what has one slot
+
+class LifeFinder {
+ public:
+  explicit LifeFinder(RankPlan& plan) : plan_(plan), lives_(plan.storages.size()) {}
+
+  void run() {
+    int end = static_cast<int>(plan_.schedule.size());
+    for (int step = 0; step < end; ++step)
+      touch_all(plan_.schedule[static_cast<size_t>(step)], step);
+    const Program& p = plan_.local.program;
+    for (auto& [name, id] : p.outputs())
+      if (int storage = plan_.places[static_cast<size_t>(id)].storage; storage != kNone)
+        touch(storage, 0, end);
+    for (size_t i = 0; i < lives_.size(); ++i) settle(plan_.storages[i], lives_[i]);
+    for (size_t v = 0; v < p.values().size();
+         ++v)  // what is given from outside is there from the start
+      if (p.values()[v].producer == kNone && plan_.places[v].storage != kNone) {
+        Storage& s = plan_.storage(plan_.places[v].storage);
+        if (s.category == "input" && !s.alive.empty()) s.alive = {{0, s.alive.back().second}};
+      }
+  }
+
+ private:
+  void touch(int storage, int slice, int step) {
+    Lives& lives = lives_[static_cast<size_t>(storage)];
+    if (lives.size() <= static_cast<size_t>(slice))
+      lives.resize(static_cast<size_t>(slice) + 1, {-1, -1});
+    Life& life = lives[static_cast<size_t>(slice)];
+    if (life.first < 0) life.first = step;
+    life.second = step;
+  }
+
+  void touch_all(const Step& s, int step) {
+    auto at = [&](int x) { touch(x, plan_.storage(x).by == Slots::ring ? s.slice : 0, step); };
+    each_touched(plan_, s, at, at);
+    if (s.kind != Step::launch) return;
+    const int workspace = plan_.launches[static_cast<size_t>(s.index)].workspace;
+    if (workspace != kNone) touch(workspace, s.slice, step);
+  }
+
+  // Slices live in slots by turns: as many as lie between the oldest and the newest alive together.
+  static void settle(Storage& s, const Lives& lives) {
+    bool given = s.category == "input";
+    if (s.by == Slots::ring && !given) {
+      // Every chunk runs its slices in order, so lives begin and end in order as well.
+      size_t oldest = 0;
+      for (size_t slice = 0; slice < lives.size(); ++slice) {
+        if (lives[slice].first < 0) continue;
+        while (lives[oldest].second < lives[slice].first) ++oldest;
+        s.slots = std::max<int64_t>(s.slots, static_cast<int64_t>(slice - oldest + 1));
+      }
+    }
+    for (const Life& life : lives)
+      if (life.first >= 0) s.alive.push_back(life);
+    if (s.alive.empty()) return;
+    std::sort(s.alive.begin(), s.alive.end());
+    if (s.slots > 1) s.alive = {{s.alive.front().first, last_of(s.alive)}};
+  }
+
+  static int last_of(const std::vector<Life>& spans) {
+    int last = 0;
+    for (auto& [first, end] : spans) last = std::max(last, end);
+    return last;
+  }
+
+  RankPlan& plan_;
+  std::vector<Lives> lives_;
+};
+
+}  // namespace
+
+bool Storage::alive_at(int step) const {
+  auto next = std::upper_bound(alive.begin(), alive.end(), std::pair<int, int>{step, INT32_MAX});
+  return next != alive.begin() && step <= std::prev(next)->second;
+}
+
+bool Storage::meets(const Storage& other) const {
+  for (auto a = alive.begin(), b = other.alive.begin();
+       a != alive.end() && b != other.alive.end();) {
+    if (a->second < b->first)
+      ++a;
+    else if (b->second < a->first)
+      ++b;
+    else
+      return true;
+  }
+  return false;
+}
+
+uint64_t lay_out(std::vector<Storage*>& storages, uint64_t alignment) {
+  std::stable_sort(storages.begin(), storages.end(),
+                   [](const Storage* a, const Storage* b) { return a->whole() > b->whole(); });
+  std::vector<Storage*> placed;  // by offset
+  uint64_t peak = 0;
+  for (Storage* s : storages) {
+    uint64_t offset = 0;
+    for (const Storage* other : placed) {
+      if (offset + s->whole() <= other->offset) break;
+      const uint64_t end = aligned(other->offset + other->whole(), alignment);
+      if (offset < end && other->meets(*s)) offset = end;
+    }
+    s->offset = offset;
+    peak = std::max(peak, aligned(offset + s->whole(), alignment));
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), s,
+                         [](const Storage* a, const Storage* b) { return a->offset < b->offset; }),
+        s);
+  }
+  return peak;
+}
+
+void plan_memory(RankPlan& plan) {
+  const uint64_t alignment = plan.alignment;
+  LifeFinder(plan).run();
+  std::vector<Storage*> arena, lent, host, disk;
+  for (Storage& s : plan.storages) {
+    if (s.is_away()) {
+      (s.tier == Tier::disk ? plan.disk_bytes : plan.host_bytes) += aligned(s.bytes, alignment);
+    } else if (s.region == Region::state) {
+      plan.state_bytes += aligned(s.bytes, alignment);
+    } else if (s.region == Region::comm && s.lent) {
+      lent.push_back(&s);
+    } else if (s.region == Region::comm) {  // travels while others are filled
+      s.offset = plan.comm_bytes;
+      plan.comm_bytes += aligned(s.whole(), alignment);
+    } else if (s.bytes && !s.alive.empty()) {
+      (s.region == Region::host ? host : s.region == Region::disk ? disk : arena).push_back(&s);
+    }
+  }
+  plan.host_stash = lay_out(host, alignment), plan.disk_stash = lay_out(disk, alignment);
+  plan.arena_bytes = lay_out(arena, alignment);
+  uint64_t lent_bytes = lay_out(lent, alignment);
+  for (Storage* s : lent) s->offset += plan.comm_bytes;
+  plan.comm_bytes += lent_bytes;
+}
+
+}  // namespace orrery

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Orders the lanes. Compute follows the program, or its cells slice by slice (order_slices); a
+// bucket is posted as soon as its last member is complete; the update is reordered so that what
+// needs only early buckets runs while later ones still travel. Waits come last: before the first
+// step that touches what travels.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "lower/lower.h"
+#include "lower/schedule/touched.h"
+
+namespace orrery {
+namespace {
+
+bool travels(const Exchange& e) { return !e.axis.empty(); }
+
+// All leaves in one call.
+void order_one_call(RankPlan& plan) {
+  for (const Step& s : plan.order)
+    if (s.segment != Segment::update) plan.schedule.push_back(s);
+}
+
+// Posts each bucket after the last step that writes it.
+void post_buckets(RankPlan& plan) {
+  std::map<int, size_t> last_write;
+  for (size_t i = 0; i < plan.schedule.size(); ++i)
+    if (plan.schedule[i].kind == Step::launch)
+      for (const Place& x : plan.launches[static_cast<size_t>(plan.schedule[i].index)].out_at)
+        last_write[x.storage] = i;
+  std::multimap<size_t, int> after;
+  for (size_t e = 0; e < plan.exchanges.size(); ++e)
+    if (plan.exchanges[e].is_bucket() && travels(plan.exchanges[e]))
+      after.emplace(last_write.at(plan.exchanges[e].send.storage), static_cast<int>(e));
+  std::vector<Step> steps, waiting;
+  for (size_t i = 0; i < plan.schedule.size(); ++i) {
+    steps.push_back(plan.schedule[i]);
+    auto [begin, end] = after.equal_range(i);
+    for (auto e = begin; e != end; ++e) {
+      steps.push_back({Step::post, plan.schedule[i].segment, e->second});
+      // Lent memory is awaited at the same place on all ranks, for registered memory is symmetric:
+      // one bucket travels while the next is filled.
+      if (!plan.storage(plan.exchanges[static_cast<size_t>(e->second)].send.storage).lent) continue;
+      steps.insert(steps.end(), waiting.begin(), waiting.end());
+      waiting = {{Step::wait, Segment::backward, e->second}};
+    }
+  }
+  steps.insert(steps.end(), waiting.begin(), waiting.end());
+  plan.schedule = std::move(steps);
+}
+
+// A rank without leaves exchanges in the order of the others, and computes what no sample is needed
+// for.
+void drop_samples(RankPlan& plan) {
+  std::erase_if(plan.schedule, [](const Step& s) {
+    return s.kind == Step::launch && s.segment != Segment::prologue && s.segment != Segment::update;
+  });
+}
+
+// The update sorted by the last bucket that each step needs; exchanges keep their order.
+void order_update(RankPlan& plan) {
+  std::map<int, int> written, used;  // storage -> need of its last writer / of any user
+  int bucket = 0, posted = -1;
+  for (const Step& s : plan.schedule)
+    if (s.kind == Step::post && plan.exchanges[static_cast<size_t>(s.index)].is_bucket())
+      written[plan.exchanges[static_cast<size_t>(s.index)].send.storage] = bucket++;
+  auto level = [](const std::map<int, int>& m, int storage) {
+    auto at = m.find(storage);
+    return at == m.end() ? -1 : at->second;
+  };
+  std::vector<std::pair<int, Step>> update;
+  for (const Step& s : plan.order) {
+    if (s.segment != Segment::update) continue;
+    int need = s.kind == Step::post ? posted : -1;
+    each_touched(
+        plan, s, [&](int x) { need = std::max(need, level(written, x)); },
+        [&](int x) {
+          need = std::max({need, level(used, x), level(written, x)});
+        });
+    each_touched(
+        plan, s, [&](int x) { used[x] = std::max(level(used, x), need); },
+        [&](int x) { written[x] = std::max(level(written, x), need); });
+    if (s.kind == Step::post) posted = need;
+    update.emplace_back(need, s);
+  }
+  std::stable_sort(update.begin(), update.end(),
+                   [](auto& a, auto& b) { return a.first < b.first; });
+  for (auto& [need, s] : update) plan.schedule.push_back(s);
+}
+
+// Which copy of a storage a step means, while slots are not counted yet.
+int instance(const Storage& s, const Step& step) {
+  return s.by == Slots::ring ? step.slice : s.by == Slots::stack ? step.depth : 0;
+}
+
+void insert_waits(RankPlan& plan) {
+  const size_t slices = static_cast<size_t>(plan.local.leaves.slices());
+  std::map<std::pair<int, int>, std::vector<Step>> travelling;  // (storage, instance) -> posts
+  std::vector<char> ever(plan.storages.size());  // storages that something has travelled in
+  std::vector<char> waited(plan.exchanges.size() * slices);  // by exchange and slice
+  std::vector<Step> steps, posts;
+  steps.reserve(plan.schedule.size() * 5 / 4);
+  auto wait = [&](Step post, Segment segment) {
+    char& done = waited[static_cast<size_t>(post.index) * slices + static_cast<size_t>(post.slice)];
+    if (std::exchange(done, true)) return;
+    post.kind = Step::wait, post.segment = segment;
+    steps.push_back(post);
+  };
+  auto settle = [&](int storage, const Step& s) {
+    if (!ever[static_cast<size_t>(storage)]) return;
+    auto at = travelling.find({storage, instance(plan.storage(storage), s)});
+    if (at == travelling.end()) return;
+    for (const Step& post : at->second) wait(post, s.segment);
+    travelling.erase(at);
+  };
+  for (const Step& s : plan.schedule) {
+    if (s.kind == Step::wait) {
+      wait(s, s.segment);
+      continue;
+    }
+    auto before = [&](int x) { settle(x, s); };
+    each_touched(plan, s, before, before);
+    steps.push_back(s);
+    if (s.kind != Step::post) continue;
+    auto after = [&](int x) {
+      ever[static_cast<size_t>(x)] = true;
+      travelling[{x, instance(plan.storage(x), s)}].push_back(s);
+    };
+    each_touched(plan, s, after, after);
+    posts.push_back(s);
+  }
+  for (const Step& post : posts) wait(post, Segment::update);
+  plan.schedule = std::move(steps);
+}
+
+}  // namespace
+
+void make_schedule(RankPlan& plan) {
+  if (plan.local.leaves.sliced)
+    order_slices(plan);
+  else
+    order_one_call(plan);
+  post_buckets(plan);
+  if (plan.local.leaves.idle()) drop_samples(plan);
+  order_update(plan);
+  stream_states(plan);
+  stash_activations(plan);
+  insert_waits(plan);
+}
+
+}  // namespace orrery

@@ -136,8 +136,8 @@ TEST(PlacedTraffic, IsEightTradesALayerByHeads) {
   }
 }
 
-// One index of a cut dim lies on one rank whole: its halves are taken and multiplied there, and what
-// the others lack of the result is all that is sent.
+// One index of a cut dim lies on one rank whole: its halves are taken and multiplied there, and
+// what the others lack of the result is all that is sent.
 TEST(PlacedOwners, TakeTheirOwnApart) {
   Program p;
   const ValueId x = p.input("x", {ORR_F32, {2, 6}});

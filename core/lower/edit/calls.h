@@ -24,7 +24,7 @@ void check_options(const StrategyUse& use, const orr_strategy_info& info);
 // Lets the mesh's driver edit the complete step and write the programs beside it. From then on
 // ranks run the step alone. Throws Error where another strategy has asked for what ranks do
 // together.
-void write_driven(Program& step, Mesh& mesh, int64_t leaves,
+void write_driven(Program& step, Mesh& mesh, int64_t microbatches,
                   const std::map<std::string, ValueId>& gradients);
 
 namespace edit {

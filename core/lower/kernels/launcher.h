@@ -23,7 +23,7 @@ class Launcher {
   // What follows belongs to this segment and chunk.
   void at(Segment segment, int chunk) { segment_ = segment, chunk_ = chunk; }
 
-  // A storage of its own for every slice if the segment runs slice by slice.
+  // A storage of its own for every microbatch if the segment has a call for each.
   int new_storage(uint64_t bytes, const std::string& category);
   // All of a new one, for what lives within the step.
   Place new_place(const Type& type);

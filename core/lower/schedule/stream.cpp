@@ -60,10 +60,10 @@ class Streamer {
     }
   }
 
-  // Slices come to forward and backward again and again: what they use stays.
+  // Microbatches come to forward and backward again and again: what they use stays.
   Segment part_of(const Step& s) const {
     if (s.segment == Segment::update) return s.segment;
-    return plan_.local.leaves.sliced ? Segment::prologue : s.segment;
+    return plan_.local.microbatches.one_by_one ? Segment::prologue : s.segment;
   }
 
   // Null if the storage is at hand.

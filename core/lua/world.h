@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "comm/collectives.h"
-#include "lua/api.h"
 #include "lua/layer.h"
 
 namespace orrery::lua {
@@ -27,13 +26,9 @@ struct Handle {
   Function argument;
 };
 
-// Argument 1, if this rank is in it; else throws.
-const World& world_at(lua_State* L);
-// A call of `word` to the world that is argument 1, from the user's line.
-WordCall call_at(lua_State* L, Word word);
-
-// One list per file.
-std::vector<Api> word_api();
-std::vector<Api> object_api();
+// The group's number, if this rank is in it; else throws.
+int group_of(const World& world);
+// A call of `word` to the world, from the user's line.
+WordCall call_of(lua_State* L, const World& world, Word word);
 
 }  // namespace orrery::lua

@@ -6,7 +6,7 @@
 --
 -- A block: its first line is the call, then sentences, then
 --   ---@param NAME[?] TYPE text           one for each argument; ? may be left out
---   ---@option NAME TYPE[=DEFAULT] text   a field of the last argument
+--   ---@option NAME TYPE[=DEFAULT] text   a field of the last argument; the text may go on in further lines
 --   ---@return TYPE
 local _, orrery = ...
 local engine = orrery.engine
@@ -38,18 +38,19 @@ local function entry_in(call, path)
   return { owner = owner, name = name, method = mark == ":", returns = "", doc = "", parameters = {}, options = {} }
 end
 
+-- A line without a tag goes on with what the one before it says.
 local function read_line(entry, line)
   local tag, text = line:match "^@(%l+) (.*)$"
-  if tag == "param" then
-    table.insert(entry.parameters, parameter_in(text))
-  elseif tag == "option" then
-    local option = parameter_in(text)
-    option.optional = true
-    table.insert(entry.options, option)
+  local list = tag == "param" and entry.parameters or tag == "option" and entry.options
+  if list then
+    entry.last = parameter_in(text)
+    entry.last.optional = entry.last.optional or tag == "option"
+    table.insert(list, entry.last)
   elseif tag == "return" then
     entry.returns = text
   else
-    entry.doc = entry.doc .. (entry.doc == "" and "" or " ") .. line:match "^ *(.*)"
+    local told = entry.last or entry
+    told.doc = told.doc .. (told.doc == "" and "" or " ") .. line:match "^ *(.*)"
   end
 end
 

@@ -37,7 +37,7 @@ struct Arg {
   std::string name, doc;
   const ApiType* type;
   std::optional<std::string> fallback;  // a Lua literal; without one the argument is required
-  bool is(const char* type_name) const { return type == api_type(type_name); }
+  bool is(std::string_view type_name) const { return type_name == type->name; }
 };
 
 struct Api {

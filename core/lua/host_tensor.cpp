@@ -33,9 +33,9 @@ void write_number(lua_State* L, int32_t dtype, std::byte* place) {
   write_element(dtype, place, to_number(L, -1, "tensor: element"));
 }
 
-// Calls `leaf()` for each number of the nested list, on top of the stack, as long as it is true.
-template <class Leaf>
-bool walk(lua_State* L, int index, const Dims& dims, size_t depth, Leaf&& leaf) {
+// Calls `visit()` for each number of the nested list, on top of the stack, as long as it is true.
+template <class Visit>
+bool walk(lua_State* L, int index, const Dims& dims, size_t depth, Visit&& visit) {
   const auto size = static_cast<int64_t>(lua_rawlen(L, index));
   if (size != dims[depth]) {
     fail(ORR_INVALID, "tensor: a list of {} stands where the first of its level has {}", size,
@@ -47,7 +47,7 @@ bool walk(lua_State* L, int index, const Dims& dims, size_t depth, Leaf&& leaf) 
     const bool inner = depth + 1 < dims.size();
     if (inner && !lua_istable(L, -1))
       fail(ORR_INVALID, "tensor: {} stands where a list should", describe(L, -1));
-    on = inner ? walk(L, lua_gettop(L), dims, depth + 1, leaf) : leaf();
+    on = inner ? walk(L, lua_gettop(L), dims, depth + 1, visit) : visit();
     lua_pop(L, 1);
   }
   return on;

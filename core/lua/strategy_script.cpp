@@ -123,13 +123,11 @@ std::shared_ptr<const orr_strategy_api> script_strategy(const Table& given) {
 auto schedule_at(lua_State* L, int index) {
   return [order = Function(L, index)](int stage, int stages, int leaves) {
     lua_State* state = order.state();
-    const int top = lua_gettop(state);
+    const StackTop top(state);
     order.push();
     for (int number : {stage, stages, leaves}) lua_pushinteger(state, number);
     protected_call(state, 3, 1);
-    std::vector<std::string> cells = texts_at(state, top + 1, "a cell of the schedule");
-    lua_settop(state, top);
-    return cells;
+    return texts_at(state, top.at + 1, "a cell of the schedule");
   };
 }
 

@@ -137,12 +137,6 @@ int load_file(lua_State* L) {
   return 1;
 }
 
-int any_next(lua_State* L) {
-  if (lua_next(L, 1)) return 2;
-  lua_pushnil(L);
-  return 1;
-}
-
 int type_name(lua_State* L) {
   if (luaL_getmetafield(L, 1, "__name") == LUA_TNIL) lua_pushstring(L, luaL_typename(L, 1));
   return 1;
@@ -200,7 +194,6 @@ std::vector<Api> tool_api() {
       {"engine.rows() -> table[]; What C++ offers to scripts, for the manual.", call<rows>},
       {"engine.library() -> string; The Lua library's directory.", call<lua_library>},
       {"engine.is_file(path: string) -> boolean; Whether there is such a file.", call<is_file>},
-      {"engine.next(t: table, key?: any) -> any, any; Lua's own next, in no order.", any_next},
       {"engine.load_file(path: string, name: string) -> function; The file as a chunk of this "
        "name.",
        load_file},

@@ -5,6 +5,7 @@
 -- of each).
 local _, orrery = ...
 local engine = orrery.engine
+local any_next = require "orrery.globals".next
 
 local most_levels = 100
 
@@ -16,7 +17,7 @@ local function encode_table(value, level, bytes)
   end
   local head, pairs_of_it = #bytes + 1, 0
   bytes[head] = ""
-  for key, its in engine.next, value do
+  for key, its in any_next, value do
     pairs_of_it = pairs_of_it + 1
     encode(key, level, bytes)
     encode(its, level, bytes)

@@ -40,7 +40,7 @@ WORDS = {
     "door": ("connection", 2),
     "doors": ("connections", 0),
     "saying": ("collective", 3),
-    "word": ("collective", 13),
+    "word": ("collective", 10),
     "words": ("collectives", 8),
     "notice": ("description", 2),
     "rolls": ("liveness", 0),

@@ -815,12 +815,6 @@ function orrery.engine.library() end
 ---@return boolean
 function orrery.engine.is_file(path) end
 
----Lua's own next, in no order.
----@param t table
----@param key? any
----@return any, any
-function orrery.engine.next(t, key) end
-
 ---The file as a chunk of this name.
 ---@param path string
 ---@param name string

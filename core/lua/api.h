@@ -71,7 +71,7 @@ std::vector<Api> draft_edit_api();
 std::vector<Api> draft_program_api();
 std::vector<Api> draft_hook_api();
 std::vector<Api> world_api();
-std::vector<Api> word_api();
+std::vector<Api> collective_api();
 std::vector<Api> data_api();
 std::vector<Api> tool_api();
 

@@ -121,11 +121,11 @@ std::shared_ptr<const orr_strategy_api> script_strategy(const Table& given) {
 
 // A schedule of the script's own: function(stage, stages, microbatches) -> {"F0", "B0", ...}.
 auto schedule_at(lua_State* L, int index) {
-  return [order = Function(L, index)](int stage, int stages, int leaves) {
+  return [order = Function(L, index)](int stage, int stages, int microbatches) {
     lua_State* state = order.state();
     const StackTop top(state);
     order.push();
-    for (int number : {stage, stages, leaves}) lua_pushinteger(state, number);
+    for (int number : {stage, stages, microbatches}) lua_pushinteger(state, number);
     protected_call(state, 3, 1);
     return texts_at(state, top.at + 1, "a cell of the schedule");
   };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// orrery.world: the ranks of the job, groups of them, and the words that are no collective on
+// orrery.world: the ranks of the job, groups of them, and the collectives that are no collective on
 // tensors.
 #include "lua/world.h"
 
@@ -47,7 +47,7 @@ World group(lua_State* L, World& self, Index ranks) {
   if (!self.ranks.empty())
     fail(ORR_INVALID, "{}:group: groups are made of the world, not of groups", text_of(self));
   World made{0, members_at(L, ranks)};
-  WordCall call = call_of(L, self, Word::barrier);
+  CollectiveCall call = call_of(L, self, Collective::barrier);
   call.name = text_of(made);
   post(comm(), std::move(call)).wait();
   const bool member = std::count(made.ranks.begin(), made.ranks.end(), world_info().rank) > 0;
@@ -55,10 +55,12 @@ World group(lua_State* L, World& self, Index ranks) {
   return made;
 }
 
-void barrier(lua_State* L, World& self) { post(comm(), call_of(L, self, Word::barrier)).wait(); }
+void barrier(lua_State* L, World& self) {
+  post(comm(), call_of(L, self, Collective::barrier)).wait();
+}
 
 int64_t join_in(lua_State* L, World& self) {
-  return post(comm(), call_of(L, self, Word::join)).wait().last;
+  return post(comm(), call_of(L, self, Collective::join)).wait().last;
 }
 
 Route route_of(lua_State* L, const World& self, const Table& options, const char* peer) {
@@ -82,14 +84,14 @@ HostTensor own_value(lua_State* L, int index) {
 
 void send(lua_State* L, World& self, Index x, const Table& options) {
   const Route to = route_of(L, self, options, "to");
-  if (!runtime_options().plan_only) send_word(comm(), own_value(L, x), to);
+  if (!runtime_options().plan_only) send_tensor(comm(), own_value(L, x), to);
 }
 
 HostTensor recv(lua_State* L, World& self, Index x, const Table& options) {
   const Route from = route_of(L, self, options, "from");
   const auto* ref = test<StateRef>(L, x);
   const HostTensor like = ref ? HostTensor::make(ref->state->type) : host_at(L, x);
-  return runtime_options().plan_only ? like : recv_word(comm(), like.type, from);
+  return runtime_options().plan_only ? like : recv_tensor(comm(), like.type, from);
 }
 
 std::string show(World& self) {
@@ -134,9 +136,9 @@ int group_of(const World& world) {
   return world.group;
 }
 
-WordCall call_of(lua_State* L, const World& world, Word word) {
-  WordCall call;
-  call.word = word;
+CollectiveCall call_of(lua_State* L, const World& world, Collective kind) {
+  CollectiveCall call;
+  call.kind = kind;
   call.group = group_of(world);
   call.line = user_line(L);
   return call;

@@ -18,17 +18,17 @@ struct World {
   std::vector<int> ranks;  // of a group; empty: all
 };
 
-// A word under way, and what it was said of.
+// A collective under way, and what it was said of.
 struct Handle {
   static constexpr const char* kClass = "Handle";
-  PostedWord posted;
-  Word word;
+  PostedCollective posted;
+  Collective kind;
   Function argument;
 };
 
 // The group's number, if this rank is in it; else throws.
 int group_of(const World& world);
-// A call of `word` to the world, from the user's line.
-WordCall call_of(lua_State* L, const World& world, Word word);
+// A call of `collective` to the world, from the user's line.
+CollectiveCall call_of(lua_State* L, const World& world, Collective kind);
 
 }  // namespace orrery::lua

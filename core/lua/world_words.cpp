@@ -11,7 +11,9 @@
 namespace orrery::lua {
 namespace {
 
-bool changes_states(Word word) { return word == Word::allreduce || word == Word::broadcast; }
+bool changes_states(Collective kind) {
+  return kind == Collective::allreduce || kind == Collective::broadcast;
+}
 
 // Whether a table is a nested list of numbers, which is a tensor.
 bool is_numbers(lua_State* L, int index, int depth = 1) {
@@ -73,53 +75,53 @@ std::vector<HostTensor> tensors_of(lua_State* L) {
 }
 
 // Replaces the value on top, made by `tensors_of`, by the same of the answer's tensors.
-void put_back(lua_State* L, Word word, const std::vector<HostTensor>& tensors) {
+void put_back(lua_State* L, Collective kind, const std::vector<HostTensor>& tensors) {
   size_t next = 0;
   for_tensors(L, [&](int index) {
     const HostTensor& value = tensors[next++];
     const auto* ref = test<StateRef>(L, index);
-    if (ref && changes_states(word)) return give_state(ref->state, value, user_line(L));
+    if (ref && changes_states(kind)) return give_state(ref->state, value, user_line(L));
     push(L, Host{value});
     lua_replace(L, index);
   });
 }
 
-// Waits; pushes what the word gives to the value on top.
-Pushed answer(lua_State* L, const PostedWord& posted, Word word) {
-  const WordAnswer& answer = posted.wait();
-  put_back(L, word, answer.tensors);
-  if (word != Word::alltoall) return {1};
+// Waits; pushes what the collective gives to the value on top.
+Pushed answer(lua_State* L, const PostedCollective& posted, Collective kind) {
+  const CollectiveResult& answer = posted.wait();
+  put_back(L, kind, answer.tensors);
+  if (kind != Collective::alltoall) return {1};
   push_list(L, answer.splits);
   return {2};
 }
 
-void read_options(const Table& options, WordCall& call) {
+void read_options(const Table& options, CollectiveCall& call) {
   call.name = options.text("name");
-  if (call.word == Word::allreduce || call.word == Word::reduce_scatter)
+  if (call.kind == Collective::allreduce || call.kind == Collective::reduce_scatter)
     call.op = options.text("op");
   if (runtime_options().plan_only) return;  // alone: the others' ranks and parts are not there
-  if (call.word == Word::broadcast) call.root = static_cast<int>(options.integer("root"));
-  if (call.word == Word::alltoall && options.has("splits"))
+  if (call.kind == Collective::broadcast) call.root = static_cast<int>(options.integer("root"));
+  if (call.kind == Collective::alltoall && options.has("splits"))
     call.splits = options.integers("splits");
 }
 
-template <Word word, bool async>
+template <Collective kind, bool async>
 Pushed say(lua_State* L, World& self, Index x, const Table& options) {
-  WordCall call = call_of(L, self, word);
+  CollectiveCall call = call_of(L, self, kind);
   read_options(options, call);
   lua_pushvalue(L, x);
   call.tensors = tensors_of(L);
-  if (word == Word::alltoall && is_list(L, -1))
+  if (kind == Collective::alltoall && is_list(L, -1))
     fail(ORR_INVALID, "alltoall takes one tensor, not a list");
-  const PostedWord posted = post(Runtime::get().comm(), std::move(call));
-  if (!async) return answer(L, posted, word);
-  push(L, Handle{posted, word, Function(L, -1)});
+  const PostedCollective posted = post(Runtime::get().comm(), std::move(call));
+  if (!async) return answer(L, posted, kind);
+  push(L, Handle{posted, kind, Function(L, -1)});
   return {1};
 }
 
 Pushed wait(lua_State* L, Handle& handle) {
   handle.argument.push();
-  return answer(L, handle.posted, handle.word);
+  return answer(L, handle.posted, handle.kind);
 }
 
 bool poll(Handle& handle) { return handle.posted.done(); }
@@ -129,48 +131,52 @@ std::string gather_bytes(lua_State* L, World& world, const std::string& bytes,
                          const std::string& name) {
   HostTensor mine = HostTensor::make({ORR_U8, {static_cast<int64_t>(bytes.size())}});
   std::copy(bytes.begin(), bytes.end(), mine.data<char>());  // none has no address
-  WordCall call = call_of(L, world, Word::allgather);
+  CollectiveCall call = call_of(L, world, Collective::allgather);
   call.tensors = {mine};
   call.name = name;
   const HostTensor all = post(Runtime::get().comm(), std::move(call)).wait().tensors.front();
   return {all.data<char>(), all.bytes->size()};
 }
 
-// A word and its async form.
-template <Word word>
+// A collective and its async form.
+template <Collective kind>
 void add(std::vector<Api>& rows, const std::string& name, const std::string& declared) {
   const std::string options =
       " @option name: string = ''; for messages; all ranks must give the same";
   const std::string own =
       declared.find(" @") == declared.npos ? "" : declared.substr(declared.find(" @"));
   rows.emplace_back(fmt::format("World:{}(x: any, options?) -> {}{}", name, declared, options),
-                    call<say<word, false>>);
+                    call<say<kind, false>>);
   rows.emplace_back(fmt::format("World:{}_async(x: any, options?) -> Handle; The same without "
                                 "waiting: handle:wait() gives the result.{}{}",
                                 name, own, options),
-                    call<say<word, true>>);
+                    call<say<kind, true>>);
 }
 
 }  // namespace
 
-std::vector<Api> word_api() {
+std::vector<Api> collective_api() {
   const std::string op = " @option op: string = 'sum'; sum, mean, min, max or prod";
   std::vector<Api> rows;
-  add<Word::allreduce>(rows, "allreduce", "any; Reduces over all ranks; all get the result." + op);
-  add<Word::broadcast>(rows, "broadcast",
-                       "any; All ranks get the root's value. @option root: integer = 0; rank whose "
-                       "value all get");
-  add<Word::allgather>(
+  add<Collective::allreduce>(rows, "allreduce",
+                             "any; Reduces over all ranks; all get the result." + op);
+  add<Collective::broadcast>(
+      rows, "broadcast",
+      "any; All ranks get the root's value. @option root: integer = 0; rank whose "
+      "value all get");
+  add<Collective::allgather>(
       rows, "allgather",
       "any; All ranks' tensors joined along dim 1, in rank order; dim 1 may differ.");
-  add<Word::reduce_scatter>(rows, "reduce_scatter",
-                            "any; Reduces, then each rank keeps its part of dim 1; the first may "
-                            "have one row more." +
-                                op);
-  add<Word::alltoall>(rows, "alltoall",
-                      "orrery.HostTensor, integer[]; Part r of dim 1 goes to rank r; the rows that "
-                      "came from each rank, too. @option splits?: integers; rows for each rank; "
-                      "left out: equal parts");
+  add<Collective::reduce_scatter>(
+      rows, "reduce_scatter",
+      "any; Reduces, then each rank keeps its part of dim 1; the first may "
+      "have one row more." +
+          op);
+  add<Collective::alltoall>(
+      rows, "alltoall",
+      "orrery.HostTensor, integer[]; Part r of dim 1 goes to rank r; the rows that "
+      "came from each rank, too. @option splits?: integers; rows for each rank; "
+      "left out: equal parts");
   rows.emplace_back("Handle:wait() -> any; Waits for the word and returns what it gives.",
                     call<wait>);
   rows.emplace_back("Handle:poll() -> boolean; Whether wait() would return at once.", call<poll>);

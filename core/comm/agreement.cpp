@@ -37,13 +37,13 @@ std::string said(int rank, const Spoken& s) {
   return fmt::format("rank {} {}{}", rank, s.text, *s.line ? fmt::format(" ({})", s.line) : "");
 }
 
-[[noreturn]] void fail_apart(const WorldComm::Post& post, const Saying& saying,
-                             const std::vector<Notice>& all, int one, int other) {
+[[noreturn]] void fail_apart(const WorldComm::Post& post, const Description& description,
+                             const std::vector<Signature>& all, int one, int other) {
   Spoken mine{};
-  saying.text.copy(mine.text, sizeof mine.text - 1);
-  saying.line.copy(mine.line, sizeof mine.line - 1);
+  description.text.copy(mine.text, sizeof mine.text - 1);
+  description.line.copy(mine.line, sizeof mine.line - 1);
   const std::vector<Spoken> texts =
-      gather(post, mine, static_cast<int>(all.size()), where_of(saying));
+      gather(post, mine, static_cast<int>(all.size()), where_of(description));
   const Spoken &a = texts[static_cast<size_t>(one)], &b = texts[static_cast<size_t>(other)];
   std::string text = "ranks post different operations: " + said(one, a) + "; " + said(other, b);
   if (std::strcmp(a.text, b.text) == 0) text += "; tensors after those named differ";
@@ -56,27 +56,27 @@ std::string said(int rank, const Spoken& s) {
 
 }  // namespace
 
-std::string where_of(const Saying& saying) {
-  return saying.line.empty() ? saying.text : saying.line + ", " + saying.text;
+std::string where_of(const Description& description) {
+  return description.line.empty() ? description.text : description.line + ", " + description.text;
 }
 
-// All ranks see the same notices, so that all come to the same end.
-std::vector<Notice> agree(const WorldComm::Post& post, int size, Notice mine,
-                          const Saying& saying) {
-  if (!mine.joined) mine.what = hash(saying.text);
-  std::vector<Notice> all = gather(post, mine, size, where_of(saying));
+// All ranks see the same signatures, so that all come to the same end.
+std::vector<Signature> agree(const WorldComm::Post& post, int size, Signature mine,
+                             const Description& description) {
+  if (!mine.joined) mine.what = hash(description.text);
+  std::vector<Signature> all = gather(post, mine, size, where_of(description));
   int active = -1, joined = -1;
   for (int r = 0; r < size; ++r) {
-    const Notice& n = all[static_cast<size_t>(r)];
+    const Signature& n = all[static_cast<size_t>(r)];
     if (n.joined)
       joined = r;
     else if (active < 0)
       active = r;
     else if (n.what != all[static_cast<size_t>(active)].what)
-      fail_apart(post, saying, all, active, r);
+      fail_apart(post, description, all, active, r);
   }
   if (joined >= 0 && active >= 0 && !all[static_cast<size_t>(active)].stands_in)
-    fail_apart(post, saying, all, active, joined);
+    fail_apart(post, description, all, active, joined);
   return all;
 }
 

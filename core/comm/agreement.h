@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the ranks of a group tell each other before a word moves a byte: which word it is, and
-// whether a rank has joined, that is, has run out of data and only stands in for the others' sums.
+// What the ranks of a group tell each other before a collective moves a byte: which collective it
+// is, and whether a rank has joined, that is, has run out of data and only stands in for the
+// others' sums.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +14,26 @@
 namespace orrery {
 
 // Travels between ranks.
-struct Notice {
-  uint64_t what = 0;      // hash of the words' text, in which all ranks must agree
-  int64_t joined = 0;     // 0, or how many notices this one is since the rank has joined
+struct Signature {
+  uint64_t what = 0;      // hash of the collectives' text, in which all ranks must agree
+  int64_t joined = 0;     // 0, or how many signatures this one is since the rank has joined
   int64_t stands_in = 0;  // whether ranks that have joined can take part with zeros
   int64_t counts[ORR_BOOL + 1] = {};  // elements to be summed, by dtype
 };
 
-// One rank's word, as messages call it.
-struct Saying {
+// One rank's collective, as messages call it.
+struct Description {
   std::string text;  // "allreduce 'loss' of f32[1], op sum"
   std::string line;  // Lua file:line
 };
 
-// Every rank's notice, by rank; collective over the group. Throws Error naming two ranks, what they
-// said and their lines if they do not mean the same. [communication thread]
-std::vector<Notice> agree(const WorldComm::Post& post, int size, Notice mine, const Saying& saying);
+// Every rank's signature, by rank; collective over the group. Throws Error naming two ranks, what
+// they said and their lines if they do not mean the same. [communication thread]
+std::vector<Signature> agree(const WorldComm::Post& post, int size, Signature mine,
+                             const Description& description);
 
-// "train.lua:12, allreduce 'loss' of f32[1], op sum": `where` of the operations that a word is made
-// of.
-std::string where_of(const Saying& saying);
+// "train.lua:12, allreduce 'loss' of f32[1], op sum": `where` of the operations that a collective
+// is made of.
+std::string where_of(const Description& description);
 
 }  // namespace orrery

@@ -118,7 +118,7 @@ struct Parts {
 }  // namespace
 
 orr_coll Job::make(int32_t op, int32_t dtype) const {
-  return collective(op, dtype, word_name(call.word), where);
+  return collective(op, dtype, collective_name(call.kind), where);
 }
 
 int32_t redop(const std::string& op) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How words move their bytes, once the ranks have agreed on them: each is one posting, or two where
-// the sizes of parts must be told first. [communication thread]
+// How collectives move their bytes, once the ranks have agreed on them: each is one posting, or two
+// where the sizes of parts must be told first. [communication thread]
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace orrery::moves {
 
-// One word on the lane.
+// One collective on the lane.
 struct Job {
-  const WordCall& call;
-  WordAnswer& answer;
+  const CollectiveCall& call;
+  CollectiveResult& answer;
   int rank, size;
   const WorldComm::Post& post;
   std::string where;
@@ -27,7 +27,7 @@ void allgather(Job& job);
 void reduce_scatter(Job& job);  // rows that do not divide evenly: the first ranks get one more
 void alltoall(Job& job);
 
-// The reduction of "sum" or "mean", "min", "max", "prod"; throws for any other word.
+// The reduction of "sum" or "mean", "min", "max", "prod"; throws for any other collective.
 int32_t redop(const std::string& op);
 
 }  // namespace orrery::moves

@@ -15,32 +15,33 @@ using moves::Job;
 
 void barrier(Job&) {}  // to agree is to have met
 
-Saying saying_of(const WordCall& call);
+Description description_of(const CollectiveCall& call);
 
-// Answers every word of the others with zeros until they have all joined, too.
+// Answers every collective of the others with zeros until they have all joined, too.
 void join(Job& job) {
-  for (Notice mine;;) {
+  for (Signature mine;;) {
     ++mine.joined;
-    const std::vector<Notice> all = agree(job.post, job.size, mine, saying_of(job.call));
+    const std::vector<Signature> all = agree(job.post, job.size, mine, description_of(job.call));
     const auto active =
-        std::find_if(all.begin(), all.end(), [](const Notice& n) { return !n.joined; });
+        std::find_if(all.begin(), all.end(), [](const Signature& n) { return !n.joined; });
     if (active == all.end()) {
       for (int r = 0; r < job.size; ++r)
         if (all[static_cast<size_t>(r)].joined <= all[static_cast<size_t>(job.answer.last)].joined)
           job.answer.last = r;
       return;
     }
-    WordCall zeros{Word::allreduce, {}, "sum", 0, {}, "", job.call.line, job.call.group};
+    CollectiveCall zeros{Collective::allreduce, {}, "sum", 0, {}, "", job.call.line,
+                         job.call.group};
     for (int32_t dtype = ORR_F32; dtype <= ORR_BOOL; ++dtype)
       if (int64_t n = active->counts[dtype])
         zeros.tensors.push_back(HostTensor::make({dtype, {n}}));
-    WordAnswer unread;
+    CollectiveResult unread;
     Job stand_in{zeros, unread, job.rank, job.size, job.post, job.where};
     moves::allreduce(stand_in);
   }
 }
 
-// What a word asks of its tensors, and how it is carried out.
+// What a collective asks of its tensors, and how it is carried out.
 struct Row {
   const char* name;
   bool reduces;   // takes op
@@ -56,7 +57,7 @@ constexpr Row rows[] = {{"allreduce", true, false, false, false, moves::allreduc
                         {"alltoall", false, false, true, true, moves::alltoall},
                         {"barrier", false, false, false, false, barrier},
                         {"join", false, false, false, false, join}};
-const Row& row_of(Word word) { return rows[static_cast<size_t>(word)]; }
+const Row& row_of(Collective kind) { return rows[static_cast<size_t>(kind)]; }
 
 std::string type_text(const Row& row, const Type& type) {
   if (!row.own_rows) return to_string(type);
@@ -65,8 +66,8 @@ std::string type_text(const Row& row, const Type& type) {
                      text.substr(1));
 }
 
-Saying saying_of(const WordCall& call) {
-  const Row& row = row_of(call.word);
+Description description_of(const CollectiveCall& call) {
+  const Row& row = row_of(call.kind);
   std::string text = row.name;
   if (!call.name.empty()) text += fmt::format(" '{}'", call.name);
   const size_t n = call.tensors.size();
@@ -80,16 +81,16 @@ Saying saying_of(const WordCall& call) {
   return {text, call.line};
 }
 
-Notice notice_of(const WordCall& call) {
-  Notice n;
-  n.stands_in = call.word == Word::barrier ||
-                (call.word == Word::allreduce && (call.op == "sum" || call.op == "mean"));
-  if (call.word == Word::allreduce)
+Signature signature_of(const CollectiveCall& call) {
+  Signature n;
+  n.stands_in = call.kind == Collective::barrier ||
+                (call.kind == Collective::allreduce && (call.op == "sum" || call.op == "mean"));
+  if (call.kind == Collective::allreduce)
     for (const HostTensor& t : call.tensors) n.counts[t.type.dtype] += t.type.elements();
   return n;
 }
 
-void check_splits(const WordCall& call, int size) {
+void check_splits(const CollectiveCall& call, int size) {
   const int64_t have = call.tensors.front().type.dims[0];
   if (call.splits.empty() && have % size)
     fail(ORR_INVALID,
@@ -108,8 +109,8 @@ void check_splits(const WordCall& call, int size) {
          call.splits.size(), sum, size, have);
 }
 
-void check(const WordCall& call, int size) {
-  const Row& row = row_of(call.word);
+void check(const CollectiveCall& call, int size) {
+  const Row& row = row_of(call.kind);
   if (row.reduces) moves::redop(call.op);
   if (row.roots && (call.root < 0 || call.root >= size))
     fail(ORR_INVALID, "root is {}: ranks are 0..{}", call.root, size - 1);
@@ -120,12 +121,12 @@ void check(const WordCall& call, int size) {
       fail(ORR_INVALID, "a mean over ranks needs f32 or f64, not {}; use op = \"sum\"",
            dtype_name(t.type.dtype));
   }
-  if (call.word == Word::alltoall) check_splits(call, size);
+  if (call.kind == Collective::alltoall) check_splits(call, size);
 }
 
-void carry_out(const WordCall& call, WordAnswer& answer, int rank, int size,
+void carry_out(const CollectiveCall& call, CollectiveResult& answer, int rank, int size,
                const WorldComm::Post& post) {
-  const Saying saying = saying_of(call);
+  const Description description = description_of(call);
   Job job{call,
           answer,
           rank,
@@ -133,8 +134,9 @@ void carry_out(const WordCall& call, WordAnswer& answer, int rank, int size,
           post,
           call.agreed || call.name.empty() ? call.line
                                            : fmt::format("{}, named '{}'", call.line, call.name)};
-  if (!call.agreed && call.word != Word::join) agree(post, size, notice_of(call), saying);
-  row_of(call.word).run(job);
+  if (!call.agreed && call.kind != Collective::join)
+    agree(post, size, signature_of(call), description);
+  row_of(call.kind).run(job);
 }
 
 // One end of a message; the other end's is the peer's.
@@ -156,28 +158,28 @@ void transfer(WorldComm& comm, int32_t op, const HostTensor& x, const Route& rou
 
 }  // namespace
 
-const char* word_name(Word word) { return row_of(word).name; }
+const char* collective_name(Collective kind) { return row_of(kind).name; }
 
-const WordAnswer& PostedWord::wait() const {
+const CollectiveResult& PostedCollective::wait() const {
   comm_.wait(ticket_);
   return *answer_;
 }
 
-PostedWord post(WorldComm& comm, WordCall call) {
+PostedCollective post(WorldComm& comm, CollectiveCall call) {
   const int rank = comm.rank(call.group), size = comm.size(call.group), group = call.group;
   check(call, size);
-  auto answer = std::make_shared<WordAnswer>();
+  auto answer = std::make_shared<CollectiveResult>();
   const auto work = [call = std::move(call), answer, rank, size](const WorldComm::Post& post) {
     carry_out(call, *answer, rank, size, post);
   };
   return {comm, answer, comm.submit(work, group)};
 }
 
-void send_word(WorldComm& comm, const HostTensor& x, const Route& to) {
+void send_tensor(WorldComm& comm, const HostTensor& x, const Route& to) {
   transfer(comm, ORR_COLL_SEND, x, to);
 }
 
-HostTensor recv_word(WorldComm& comm, const Type& type, const Route& from) {
+HostTensor recv_tensor(WorldComm& comm, const Type& type, const Route& from) {
   const HostTensor y = HostTensor::make(type);
   transfer(comm, ORR_COLL_RECV, y, from);
   return y;

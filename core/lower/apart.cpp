@@ -16,8 +16,8 @@ namespace {
 
 class Separator {
  public:
-  Separator(Program& p, const Mesh& mesh, int64_t leaves)
-      : p_(p), mesh_(mesh), with_samples_(count_with_samples(leaves)) {}
+  Separator(Program& p, const Mesh& mesh, int64_t microbatches)
+      : p_(p), mesh_(mesh), with_samples_(count_with_samples(microbatches)) {}
 
   void run() {
     std::vector<ValueId> updated, reported;
@@ -37,12 +37,12 @@ class Separator {
   }
 
  private:
-  // The coordinates that train apart and get samples, which are the first: the leaves behind the
-  // last sample of a ragged batch are others'.
-  int count_with_samples(int64_t leaves) const {
-    const std::vector<int64_t> first = deal_leaves(leaves, mesh_);
+  // The coordinates that train apart and get samples, which are the first: the microbatches behind
+  // the last sample of a ragged batch are others'.
+  int count_with_samples(int64_t microbatches) const {
+    const std::vector<int64_t> first = deal_microbatches(microbatches, mesh_);
     const int ranks = mesh_.size_of(mesh_.apart), inner = mesh_.gradient_ranks();
-    const int64_t batch = p_.batch_size(), rows = (batch + leaves - 1) / leaves;
+    const int64_t batch = p_.batch_size(), rows = (batch + microbatches - 1) / microbatches;
     int n = ranks;
     while (n > 1 && first[static_cast<size_t>((n - 1) * inner)] * rows >= batch) --n;
     return n;
@@ -141,7 +141,9 @@ class Separator {
 
 }  // namespace
 
-void sum_apart(Program& p, const Mesh& mesh, int64_t leaves) { Separator(p, mesh, leaves).run(); }
+void sum_apart(Program& p, const Mesh& mesh, int64_t microbatches) {
+  Separator(p, mesh, microbatches).run();
+}
 
 static ValueId one_value(Program& p, ValueId v) {
   const State& s = *p.value(v).state;

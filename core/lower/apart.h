@@ -17,7 +17,7 @@ namespace orrery {
 // the mean over all ranks; of values of the update, such as a gradient's norm, the mean of the
 // ranks' own. A coordinate of `spread.apart` that gets none of the samples changes none of its
 // states, and no such mean counts it.
-void sum_apart(Program& p, const Mesh& mesh, int64_t leaves);
+void sum_apart(Program& p, const Mesh& mesh, int64_t microbatches);
 
 // Lets a program that updates nothing read one value of every state that varies but for those that
 // are `alike` on all ranks: made of the coordinates' as State::leave says, anew each time.

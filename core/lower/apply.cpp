@@ -115,9 +115,9 @@ void order_placings(const Program& p, Mesh& mesh) {
 // Ranks that exchange samples run the same number of microbatches, and all of them train together.
 // Where microbatches run one after another, each rank's have to make one node of the tree of sums,
 // and those of all these ranks one more: both numbers are powers of two, or there is no other rank.
-void check_gathered(const Mesh& mesh, int64_t leaves) {
+void check_gathered(const Mesh& mesh, int64_t microbatches) {
   const std::string axis = mesh.gathered_axis();
-  const int64_t ranks = mesh.size_of(axis), all = mesh.batch_ranks(), each = leaves / all;
+  const int64_t ranks = mesh.size_of(axis), all = mesh.batch_ranks(), each = microbatches / all;
   if (ranks == 1) return;
   std::string alone = mesh.apart;
   for (const GradientHook& hook : mesh.exchanges) alone = with_axis(alone, hook.axis);
@@ -128,7 +128,7 @@ void check_gathered(const Mesh& mesh, int64_t leaves) {
          axis);
   auto power = [](int64_t n) { return (n & (n - 1)) == 0; };
   const bool nodes = power(each) && (ranks == all || power(ranks));
-  if (leaves % all == 0 && !mesh.dedicated && (nodes || !mesh.sliced)) return;
+  if (microbatches % all == 0 && !mesh.dedicated && (nodes || !mesh.one_by_one)) return;
   const std::string more = fmt::format(
       ", as strategy.{} runs them one after another a power of two (of ranks, too, "
       "where axis '{}' has replicas)",
@@ -136,7 +136,7 @@ void check_gathered(const Mesh& mesh, int64_t leaves) {
   fail(ORR_INVALID,
        "{} microbatches on the {} ranks that share the batch, of which the {} of axis '{}' send "
        "each other samples: each rank needs the same number{}",
-       leaves, all, ranks, axis, mesh.sliced ? more : "");
+       microbatches, all, ranks, axis, mesh.one_by_one ? more : "");
 }
 
 // Gradients of what is cut over an axis that deals the batch are complete on its ranks.
@@ -226,7 +226,7 @@ bool decides_over_step(const Mesh& mesh) {
                      [](const CompleteHook& hook) { return hook.decides; });
 }
 
-void complete_step(Program& p, Mesh& mesh, int64_t leaves, bool training,
+void complete_step(Program& p, Mesh& mesh, int64_t microbatches, bool training,
                    const Measured& measured) {
   if (!training) mesh.periodic.clear(), mesh.completing.clear(), mesh.driving = {};
   call_completing(p, mesh, measured);
@@ -236,14 +236,14 @@ void complete_step(Program& p, Mesh& mesh, int64_t leaves, bool training,
       if (op.phase == Phase::update) op.stage = static_cast<int32_t>(mesh.chunk_at.size()) - 1;
     complete_sums(p);
   }
-  if (!mesh.apart.empty()) sum_apart(p, mesh, leaves);
-  if (mesh.driving.on()) write_driven(p, mesh, leaves, measured.gradients);
-  if (mesh.dedicated > 0 && mesh.sliced)
+  if (!mesh.apart.empty()) sum_apart(p, mesh, microbatches);
+  if (mesh.driving.on()) write_driven(p, mesh, microbatches, measured.gradients);
+  if (mesh.dedicated > 0 && mesh.one_by_one)
     fail(ORR_INVALID,
          "strategy.{} leaves ranks without leaves, which has no order in time: leave out what "
          "orders leaves",
          mesh.dedicated_by);
-  if (!mesh.gathered_axis().empty()) check_gathered(mesh, leaves), keep_cut_whole(mesh);
+  if (!mesh.gathered_axis().empty()) check_gathered(mesh, microbatches), keep_cut_whole(mesh);
   if (!mesh.placed.empty()) order_placings(p, mesh);
   read_copies(p, mesh);
   tell_states(p, mesh.apart);

@@ -38,8 +38,8 @@ ValueId of_samples(Program& p, ValueId v, int32_t batch_dim) {
   return v;
 }
 
-int64_t DealtSamples::in_leaves(int64_t first, int64_t last) const {
-  return std::min(last * leaves.rows, batch) - std::min(first * leaves.rows, batch);
+int64_t DealtSamples::in_microbatches(int64_t first, int64_t last) const {
+  return std::min(last * microbatches.rows, batch) - std::min(first * microbatches.rows, batch);
 }
 
 ValueId add_reshape(Program& p, ValueId x, const Dims& dims) {
@@ -71,8 +71,10 @@ ValueId add_batch_gather(Program& p, const DealtSamples& samples, ValueId x, con
   const std::string& axis = samples.mesh.batch_axis;
   if (samples.mesh.size_of(axis) == 1) return add_reshape(p, own[0], whole.dims);
   Dims counts;
-  for (size_t r = 0; r + 1 < samples.first_leaf.size(); ++r)
-    counts.push_back(samples.in_leaves(samples.first_leaf[r], samples.first_leaf[r + 1]) * width);
+  for (size_t r = 0; r + 1 < samples.first_microbatch.size(); ++r)
+    counts.push_back(
+        samples.in_microbatches(samples.first_microbatch[r], samples.first_microbatch[r + 1]) *
+        width);
   const Attrs attrs = {{"axis", axis}, {"counts", counts}, {"origin", dealer(samples.mesh)}};
   const ValueId rows = append_op(p, "all_gather", attrs, own, {whole.dtype, {whole.elements()}});
   return add_reshape(p, rows, whole.dims);
@@ -83,7 +85,7 @@ ValueId add_batch_slice(Program& p, const DealtSamples& samples, ValueId y, cons
   std::vector<ValueId> parts;
   if (n) {
     const ValueId all = add_reshape(p, y, {p.type(y).elements()});
-    parts.push_back(add_part(p, all, samples.leaves.first_row() * width, n));
+    parts.push_back(add_part(p, all, samples.microbatches.first_row() * width, n));
   }
   if (n < own.elements()) parts.push_back(p.constant(0, own.dtype, {own.elements() - n}));
   if (parts.size() > 1)
@@ -98,8 +100,8 @@ ValueId add_sample_index(Program& p, const DealtSamples& samples, int64_t rows, 
     return op.expr.push(ORR_FN_CONST, ORR_I64, -1, -1, -1, static_cast<double>(n));
   };
   const int32_t in_call = op.expr.push(ORR_FN_INPUT, ORR_I64, 0);
-  const int32_t before =
-      first == kNone ? number(samples.leaves.first_row()) : op.expr.push(ORR_FN_INPUT, ORR_I64, 1);
+  const int32_t before = first == kNone ? number(samples.microbatches.first_row())
+                                        : op.expr.push(ORR_FN_INPUT, ORR_I64, 1);
   if (first != kNone) op.in.push_back(first);
   const int32_t at = op.expr.push(ORR_FN_ADD, ORR_I64, in_call, before);
   op.expr.outputs = {op.expr.push(ORR_FN_MIN, ORR_I64, at, number(samples.batch - 1))};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From the samples of a rank to the rows of the whole batch and back (program/ops/batch.cpp), as
-// ops of a rank's program. Rows that fill the last leaf up are no samples.
+// ops of a rank's program. Rows that fill the last microbatch up are no samples.
 #pragma once
 
 #include <vector>
@@ -13,12 +13,13 @@ namespace orrery {
 // Who has which samples. REQUIRES: what it refers to outlives it.
 struct DealtSamples {
   int64_t batch;
-  const Leaves& leaves;
-  const std::vector<int64_t>& first_leaf;  // by coordinate on the batch axis, and behind the last
+  const Microbatches& microbatches;
+  const std::vector<int64_t>&
+      first_microbatch;  // by coordinate on the batch axis, and behind the last
   const Mesh& mesh;
 
-  int64_t in_leaves(int64_t first, int64_t last) const;
-  int64_t here() const { return in_leaves(leaves.first, leaves.last); }
+  int64_t in_microbatches(int64_t first, int64_t last) const;
+  int64_t here() const { return in_microbatches(microbatches.first, microbatches.last); }
 };
 
 // Appends an op as it is: the rules about the batch are those of the logical program.

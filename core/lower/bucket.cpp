@@ -3,8 +3,8 @@
 // Collects the totals of a step into buckets (docs/design.md, "Sums in canonical order"): in the
 // order in which they are complete, of one dtype, up to the size that the strategy asked for. A
 // rank with one tree node computes straight into the bucket; with several, a copy puts node after
-// node. In slices the bucket is the stack of the nodes that wait (lower/slices.h): every slice
-// computes straight into its top.
+// node. One by one the bucket is the stack of the nodes that wait (lower/slices.h): every
+// microbatch computes straight into its top.
 
 #include <algorithm>
 #include <map>
@@ -25,7 +25,7 @@ int64_t aligned(int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 class Filler {
  public:
   Filler(RankPlan& plan, const std::vector<int64_t>& dealt)
-      : plan_(plan), mesh_(plan.mesh), leaves_(plan.local.leaves), dealt_(dealt) {}
+      : plan_(plan), mesh_(plan.mesh), microbatches_(plan.local.microbatches), dealt_(dealt) {}
 
   void run() {
     collect();
@@ -45,7 +45,7 @@ class Filler {
   Key key_of(const Total& t) const {
     const Value& v = plan_.local.program.value(t.partial);
     size_t maker = static_cast<size_t>(v.producer);
-    if (!leaves_.sliced)
+    if (!microbatches_.one_by_one)
       return {t.axis, t.gathered, v.type.dtype, Segment::backward, 0, t.unit, t.use, t.early};
     const int stage = plan_.local.program.ops()[maker].stage;
     return {t.axis, "", v.type.dtype, plan_.segments[maker], stage, t.unit, t.use, t.early};
@@ -53,16 +53,16 @@ class Filler {
 
   int ranks(const std::string& axis) const { return mesh_.size_of(axis); }
 
-  // Leaves of the ranks that complete a sum, by their coordinate on the axis.
+  // Microbatches of the ranks that complete a sum, by their coordinate on the axis.
   std::vector<int64_t> leaf_first(const Total& t) const {
-    return leaves_among(mesh_, dealt_, t.axis, plan_.rank, t.gathered);
+    return microbatches_among(mesh_, dealt_, t.axis, plan_.rank, t.gathered);
   }
 
   void collect() {
     std::map<Key, size_t> open;  // the bucket still taking members
     for (const Total& t : plan_.local.totals) {
       const Value& v = plan_.local.program.value(t.whole);
-      if (ranks(t.axis) == 1 && !leaves_.sliced) continue;
+      if (ranks(t.axis) == 1 && !microbatches_.one_by_one) continue;
       auto reduced = mesh_.reduced.find(t.logical);
       check_reduced(t, v, reduced == mesh_.reduced.end() ? "" : reduced->second.axis);
       int64_t limit = t.is_cut() || reduced == mesh_.reduced.end() ? 0 : reduced->second.bucket;
@@ -150,7 +150,7 @@ class Filler {
     const std::string others = without_axis(mesh_.batch_axis, t.axis);
     for (int g = 0; g < mesh_.size_of(others); ++g) {
       const auto first =
-          leaves_among(mesh_, dealt_, t.axis, mesh_.peer(others, g, plan_.rank), t.gathered);
+          microbatches_among(mesh_, dealt_, t.axis, mesh_.peer(others, g, plan_.rank), t.gathered);
       for (size_t r = 0; r + 1 < first.size(); ++r)
         known->second =
             std::max<int64_t>(known->second, nodes(first[r], first[r + 1], first.back()));
@@ -159,8 +159,8 @@ class Filler {
   }
 
   int64_t nodes(int64_t first, int64_t last, int64_t total) const {
-    return leaves_.sliced ? NodeStack(first, last, total).slots
-                          : orr_tree_nodes(first, last, total);
+    return microbatches_.one_by_one ? NodeStack(first, last, total).slots
+                                    : orr_tree_nodes(first, last, total);
   }
 
   void settle(Exchange& b) {
@@ -169,7 +169,7 @@ class Filler {
     s.region = b.axis.empty() ? Region::arena : Region::comm, s.category = "gradient";
     s.bytes = static_cast<uint64_t>(b.count * element);
     s.slots = room(total(b.totals[0]));
-    if (leaves_.sliced) s.by = Slots::stack;
+    if (microbatches_.one_by_one) s.by = Slots::stack;
     plan_.storages.push_back(s);
     int storage = static_cast<int>(plan_.storages.size()) - 1;
     b.send = b.recv = {storage, 0, Layout::contiguous({b.dtype, {b.count}})};
@@ -181,7 +181,7 @@ class Filler {
       uint64_t offset = static_cast<uint64_t>(offsets_[whole] * element);
       const Total& t = total(whole);
       ValueId partial = t.partial;
-      bool direct = leaves_.sliced || b.nodes == 1;
+      bool direct = microbatches_.one_by_one || b.nodes == 1;
       if (direct)
         move(plan_.places[static_cast<size_t>(partial)].storage, storage, offset);
       else
@@ -197,11 +197,13 @@ class Filler {
     }
     b.name = fmt::format("bucket {}", plan_.buckets());
     b.bytes_sent = b.sent_by(me, ranks(b.axis));
-    if (leaves_.sliced) add_merge(b);
+    if (microbatches_.one_by_one) add_merge(b);
     plan_.exchanges.push_back(std::move(b));
   }
 
-  bool lends(const Exchange& b) const { return !leaves_.sliced && total(b.totals[0]).free; }
+  bool lends(const Exchange& b) const {
+    return !microbatches_.one_by_one && total(b.totals[0]).free;
+  }
 
   // This rank's pieces end elsewhere, and the bucket's memory serves others as soon as they are
   // there. Returns where in the bucket they begin, in bytes.
@@ -276,7 +278,7 @@ class Filler {
 
   RankPlan& plan_;
   const Mesh& mesh_;
-  const Leaves& leaves_;
+  const Microbatches& microbatches_;
   const std::vector<int64_t>& dealt_;
   std::vector<Exchange> buckets_;
   std::map<ValueId, int64_t> offsets_;

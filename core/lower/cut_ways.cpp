@@ -95,7 +95,7 @@ Way CutPass::whole(const Op& op) const {
 }
 
 // Whether the op may cut what is whole along the factor, where inputs are in parts of other dims:
-// these then change the dim. Leaves of the batch are dealt over other ranks.
+// these then change the dim. Microbatches of the batch are dealt over other ranks.
 bool CutPass::opens(const Op& op, const Sharding& s, int factor) const {
   bool parts = false;
   for (size_t i = 0; i < op.in.size(); ++i) {

@@ -18,7 +18,7 @@ namespace {
 
 // A step that is cut over one axis only, and whole.
 void check_nothing_together(const Mesh& mesh) {
-  const bool together = mesh.axes.size() > 1 || mesh.sliced || !mesh.sharded.empty() ||
+  const bool together = mesh.axes.size() > 1 || mesh.one_by_one || !mesh.sharded.empty() ||
                         !mesh.reduced.empty() || !mesh.exchanges.empty() ||
                         !mesh.periodic.empty() || !mesh.apart.empty() || !mesh.placed.empty();
   const Driving& d = mesh.driving;
@@ -49,13 +49,13 @@ void forget_unread(Program& p) {
 
 }  // namespace
 
-void write_driven(Program& step, Mesh& mesh, int64_t leaves,
+void write_driven(Program& step, Mesh& mesh, int64_t microbatches,
                   const std::map<std::string, ValueId>& gradients) {
   check_nothing_together(mesh);
   for (auto& [name, gradient] : gradients) mesh.driving.gradients[name] = step.now(gradient);
   const Site site = step.site();
   step.set_phase(Phase::update);
-  mesh.driving.write(step, deal_leaves(leaves, mesh));
+  mesh.driving.write(step, deal_microbatches(microbatches, mesh));
   mesh.driving.write = nullptr;
   step.set_phase(Phase::forward);
   step.set_site(site);

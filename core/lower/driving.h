@@ -17,7 +17,7 @@ namespace orrery {
 // Lets the driver of `spread` edit the complete step and write the programs beside it. From then on
 // ranks run the step alone. Throws Error where another strategy has asked for what ranks do
 // together.
-void write_driven(Program& step, Mesh& mesh, int64_t leaves,
+void write_driven(Program& step, Mesh& mesh, int64_t microbatches,
                   const std::map<std::string, ValueId>& gradients);
 
 namespace edit {

@@ -138,16 +138,18 @@ orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_
              where[c], axis_name, ranks);
       if (modules) patterns.push_back(modules[c]);
     }
-    e->mesh->pipe_axis = axis_name, e->mesh->sliced = true;
+    e->mesh->pipe_axis = axis_name, e->mesh->one_by_one = true;
     e->mesh->slicer = e->strategy;
     e->mesh->chunk_at.assign(where, where + n);
     e->mesh->scheduler = e->strategy;
     e->mesh->make_timetable =
         [use = *e->use, at = e->mesh->chunk_at,
-         known = std::make_shared<std::map<int, std::shared_ptr<const Timetable>>>()](int leaves) {
-          if (auto found = known->find(leaves); found != known->end()) return found->second;
+         known = std::make_shared<std::map<int, std::shared_ptr<const Timetable>>>()](
+            int microbatches) {
+          if (auto found = known->find(microbatches); found != known->end()) return found->second;
           return known
-              ->emplace(leaves, std::make_shared<const Timetable>(tables_of(use, at, leaves)))
+              ->emplace(microbatches,
+                        std::make_shared<const Timetable>(tables_of(use, at, microbatches)))
               .first->second;
         };
     assign_stages(*e->program, n, patterns);
@@ -155,7 +157,7 @@ orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_
 }
 
 orr_status* loop(orr_program* e) {
-  e->mesh->sliced = true, e->mesh->slicer = e->strategy;
+  e->mesh->one_by_one = true, e->mesh->slicer = e->strategy;
   return nullptr;
 }
 

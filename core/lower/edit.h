@@ -22,9 +22,9 @@ struct StrategyUse {
   std::string name;
   std::map<std::string, Attr> options;
   std::string line;  // Lua file:line
-  // A schedule of the script's own: the cells of one stage in order, as "F0", "B3", "W3", with ":k"
-  // behind for the rank's k-th chunk. Empty: the strategy's own.
-  std::function<std::vector<std::string>(int stage, int stages, int leaves)> order = nullptr;
+  // A schedule of the script's own: the actions of one stage in order, as "F0", "B3", "W3", with
+  // ":k" behind for the rank's k-th chunk. Empty: the strategy's own.
+  std::function<std::vector<std::string>(int stage, int stages, int microbatches)> order = nullptr;
   // A strategy that the script or the Lua library defines; null: the plugin of this name.
   std::shared_ptr<const orr_strategy_api> script = nullptr;
 };
@@ -49,14 +49,14 @@ void apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int wor
 // Once the update is there: carries out what strategies have asked of the whole step, and lets
 // those that work by a clock of their own, or drive the ranks, write their programs. The hooks are
 // gone then.
-void complete_step(Program& p, Mesh& mesh, int64_t leaves, bool training,
+void complete_step(Program& p, Mesh& mesh, int64_t microbatches, bool training,
                    const Measured& measured = {});
 // Whether a strategy decides over the whole step, and needs the norm of all gradients.
 bool decides_over_step(const Mesh& mesh);
 
-// The cells of every coordinate of a pipeline that holds chunk c at chunk_at[c], as the strategy,
-// or the script in its place, orders `leaves` leaves.
-CellTables tables_of(const StrategyUse& use, const std::vector<int>& chunk_at, int leaves);
+// The actions of every coordinate of a pipeline that holds chunk c at chunk_at[c], as the strategy,
+// or the script in its place, orders `microbatches` microbatches.
+ActionTables tables_of(const StrategyUse& use, const std::vector<int>& chunk_at, int microbatches);
 
 // What the strategy that caused an exchange says a rank sends in it; nothing if it has no formula
 // of its own.

@@ -32,7 +32,7 @@ Exchange described(const Op& op) {
   return e;
 }
 
-// Every rank's summand is a leaf of the tree.
+// Every rank's summand is a microbatch of the tree.
 void make_tree(Exchange& e, int ranks) {
   const bool all = e.op == ORR_COLL_ALL_REDUCE;
   e.op = all ? ORR_COLL_TREE_ALL_REDUCE : ORR_COLL_TREE_REDUCE_SCATTER;

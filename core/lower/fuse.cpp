@@ -90,9 +90,9 @@ class Fuser {
     return constant(a) || (dims(producer) == dims(user) && run_together(a, b));
   }
 
-  // In slices, what runs at other times cannot be joined.
+  // One by one, what runs at other times cannot be joined.
   bool run_together(const Op& a, const Op& b) const {
-    if (!local_.leaves.sliced || !per_sample(a)) return true;
+    if (!local_.microbatches.one_by_one || !per_sample(a)) return true;
     return a.phase == b.phase && a.stage == b.stage && once(a) == once(b);
   }
   bool once(const Op& op) const { return p_.value(op.out[0]).batch == Batch::none; }

@@ -30,8 +30,8 @@ std::vector<Layout> layouts(const std::vector<Place>& places) {
 int Launcher::new_storage(uint64_t bytes, const std::string& category) {
   Storage s;
   s.bytes = bytes, s.category = category;
-  bool per_slice = segment_ != Segment::prologue && segment_ != Segment::update;
-  if (plan_.local.leaves.sliced && per_slice) s.by = Slots::ring;
+  bool per_microbatch = segment_ != Segment::prologue && segment_ != Segment::update;
+  if (plan_.local.microbatches.one_by_one && per_microbatch) s.by = Slots::ring;
   plan_.storages.push_back(s);
   return static_cast<int>(plan_.storages.size()) - 1;
 }

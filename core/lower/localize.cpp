@@ -18,18 +18,18 @@ namespace {
 
 class Localizer {
  public:
-  Localizer(const Program& logical, const Leaves& leaves, const Mesh& mesh,
+  Localizer(const Program& logical, const Microbatches& microbatches, const Mesh& mesh,
             const std::vector<int64_t>& dealt, int rank)
       : from_(logical),
-        leaves_(leaves),
+        microbatches_(microbatches),
         mesh_(mesh),
         dealt_(dealt),
         rank_(rank),
         turns_(find_turns(logical)),
-        keys_(logical, leaves, local_.program) {
-    local_.leaves = leaves;
-    rows_ = leaves.rows_per_call();
-    padded_ = (leaves.before + leaves.total) * leaves.rows > logical.batch_size();
+        keys_(logical, microbatches, local_.program) {
+    local_.microbatches = microbatches;
+    rows_ = microbatches.rows_per_call();
+    padded_ = (microbatches.before + microbatches.total) * microbatches.rows > logical.batch_size();
     map_.assign(from_.values().size(), kNone);
     gathered_ = find_gathered(from_);
     for (const Value& v : from_.values())
@@ -56,7 +56,7 @@ class Localizer {
     if (std::any_of(list.states.begin(), list.states.end(),
                     [&](ValueId v) { return from_.value(v).tier != Tier::device; }))
       return;
-    Neighbours row;
+    FlatBuffer row;
     row.room = list.room, row.axis = list.axis;
     for (ValueId v : list.states) {
       row.states.push_back(from_.value(v).state);
@@ -65,7 +65,7 @@ class Localizer {
     }
     bool bound =
         std::any_of(row.states.begin(), row.states.end(), [](auto& s) { return s->bound; });
-    if (!bound || row.seated()) local_.neighbours.push_back(std::move(row));
+    if (!bound || row.seated()) local_.flat_buffers.push_back(std::move(row));
   }
 
   Type local_type(ValueId id) const {
@@ -93,7 +93,7 @@ class Localizer {
   const Op& maker_of(ValueId v) const {
     return from_.ops()[static_cast<size_t>(from_.value(v).producer)];
   }
-  // This rank's leaves [lo, lo + n) among those that a sum of this op is completed over.
+  // This rank's microbatches [lo, lo + n) among those that a sum of this op is completed over.
   struct Share {
     std::string axis, gathered;
     int64_t lo, n, total;
@@ -102,8 +102,9 @@ class Localizer {
   Share share_of(const Op& op) const {
     const std::string gathered = reads_gathered(op) ? mesh_.gathered_axis() : "";
     const std::string axis = without_axis(attr_text(op.attrs, "among", mesh_.batch_axis), gathered);
-    if (axis == mesh_.batch_axis) return {axis, "", leaves_.first, leaves_.count(), leaves_.total};
-    const std::vector<int64_t> first = leaves_among(mesh_, dealt_, axis, rank_, gathered);
+    if (axis == mesh_.batch_axis)
+      return {axis, "", microbatches_.first, microbatches_.count(), microbatches_.total};
+    const std::vector<int64_t> first = microbatches_among(mesh_, dealt_, axis, rank_, gathered);
     const auto me = static_cast<size_t>(mesh_.coordinate(axis, rank_));
     return {axis, gathered, first[me], first[me + 1] - first[me], first.back()};
   }
@@ -176,7 +177,7 @@ class Localizer {
               "the parameter first, or leave the strategy out");
     const Share share = share_of(maker);
     const bool apart = maker.attrs.count("among") || !share.gathered.empty();
-    if (share.axis.empty() && !leaves_.sliced && apart) return value(partial);
+    if (share.axis.empty() && !microbatches_.one_by_one && apart) return value(partial);
     auto [at, fresh] = totals_.emplace(partial, kNone);
     if (fresh && apart_.count(partial)) {
       at->second = join(partial, share);
@@ -229,7 +230,7 @@ class Localizer {
       return;
     }
     if (is_among_one(op)) return emit_identity(op);
-    if (leaves_.sliced && reads_gathered(op) && sums_samples(op)) return emit_apart(op);
+    if (microbatches_.one_by_one && reads_gathered(op) && sums_samples(op)) return emit_apart(op);
     Op copy = op;
     copy.phase = to().phase();
     const bool early = turns_.early[static_cast<size_t>(&op - from_.ops().data())];
@@ -252,8 +253,8 @@ class Localizer {
     map_[static_cast<size_t>(op.out[0])] = build::reshape(to(), x, local_type(op.out[0]).dims);
   }
 
-  // A sum over samples of several ranks, slice by slice: one for each rank, whose leaves are no
-  // neighbours of the others'.
+  // A sum over samples of several ranks, one microbatch after another: one for each rank, whose
+  // microbatches are no neighbours of the others'.
   void emit_apart(const Op& op) {
     const int ranks = mesh_.size_of(mesh_.gathered_axis());
     for (int r = 0; r < ranks; ++r) {
@@ -280,8 +281,8 @@ class Localizer {
     return parts[static_cast<size_t>(rank)];
   }
 
-  // The whole of such a sum: each rank's leaves are a node of the tree, and so are those of all
-  // (check_gathered in lower/apply.cpp).
+  // The whole of such a sum: each rank's microbatches are a node of the tree, and so are those of
+  // all (check_gathered in lower/apply.cpp).
   ValueId join(ValueId partial, const Share& share) {
     std::vector<ValueId> nodes;
     for (ValueId sum : apart_.at(partial)) nodes.push_back(add_total(sum, partial).whole);
@@ -298,14 +299,15 @@ class Localizer {
     if (op.kind == "batch_sum")
       return from_.value(op.in[0]).batch == Batch::partial ? total_of(op.in[0], true)
                                                            : value(op.in[0]);
-    const DealtSamples samples{from_.batch_size(), leaves_, dealt_, mesh_};
+    const DealtSamples samples{from_.batch_size(), microbatches_, dealt_, mesh_};
     if (op.kind == "batch_gather")
       return add_batch_gather(to(), samples, value(op.in[0]), from_.type(op.out[0]));
     if (op.kind == "batch_slice")
       return add_batch_slice(to(), samples, value(op.in[0]), local_type(op.out[0]));
     if (op.kind == "sample_index")
-      return add_sample_index(to(), samples, rows_,
-                              leaves_.sliced ? keys_.first_element(1, op) : ValueId{kNone});
+      return add_sample_index(
+          to(), samples, rows_,
+          microbatches_.one_by_one ? keys_.first_element(1, op) : ValueId{kNone});
     return kNone;
   }
 
@@ -339,10 +341,11 @@ class Localizer {
     if (op.out.empty()) return;
     const Value& out = from_.value(op.out[0]);
     if (copy.attrs.count("dims")) copy.attrs["dims"] = to().type(copy.out[0]).dims;
-    if (out.batch == Batch::partial && reads_any(from_, op, Batch::sharded) && !leaves_.sliced) {
+    if (out.batch == Batch::partial && reads_any(from_, op, Batch::sharded) &&
+        !microbatches_.one_by_one) {
       const Share share = share_of(op);
       copy.attrs["leaf_lo"] = share.lo;
-      copy.attrs["leaf_n"] = leaves_.idle() ? 1 : share.n;
+      copy.attrs["leaf_n"] = microbatches_.idle() ? 1 : share.n;
       copy.attrs["leaf_total"] = std::max<int64_t>(share.total, 1);
     }
     copy.attrs.erase("among");
@@ -351,7 +354,7 @@ class Localizer {
   }
 
   const Program& from_;
-  Leaves leaves_;
+  Microbatches microbatches_;
   const Mesh& mesh_;
   const std::vector<int64_t>& dealt_;
   int rank_;
@@ -374,7 +377,7 @@ bool is_awaited(const Op& op) {
          op.kind == "batch_gather" || op.attrs.count("always");
 }
 
-bool Neighbours::seated() const {
+bool FlatBuffer::seated() const {
   const State& first = *states.front();
   for (size_t i = 0; i < states.size(); ++i)
     if (!first.memory || states[i]->memory != first.memory ||
@@ -383,9 +386,9 @@ bool Neighbours::seated() const {
   return true;
 }
 
-LocalProgram localize(const Program& logical, const Leaves& leaves, const Mesh& mesh,
+LocalProgram localize(const Program& logical, const Microbatches& microbatches, const Mesh& mesh,
                       const std::vector<int64_t>& dealt, int rank) {
-  LocalProgram local = Localizer(logical, leaves, mesh, dealt, rank).run();
+  LocalProgram local = Localizer(logical, microbatches, mesh, dealt, rank).run();
   // Order totals by the op that completes them, which is the order in which they can be sent.
   const Program& p = local.program;
   std::stable_sort(local.totals.begin(), local.totals.end(), [&](const Total& a, const Total& b) {

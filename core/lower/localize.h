@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the logical program to one rank's: shapes shrink to the rank's leaves, ops that sum over the
-// batch learn which leaves they hold, dead ops go, batch_mean and total become plain values. The
-// result is a Program whose ops kernels can run, in execution order.
+// From the logical program to one rank's: shapes shrink to the rank's microbatches, ops that sum
+// over the batch learn which microbatches they hold, dead ops go, batch_mean and total become plain
+// values. The result is a Program whose ops kernels can run, in execution order.
 #pragma once
 
 #include <memory>
@@ -15,21 +15,22 @@
 
 namespace orrery {
 
-struct Leaves {
+struct Microbatches {
   int64_t total = 1;            // microbatches of the step
   int64_t first = 0, last = 1;  // this rank's
-  int64_t rows = 0;             // samples per leaf; the last leaf may be padded
-  bool sliced = false;          // one leaf a call (lower/slices.h), else all in one
-  int64_t before = 0;  // leaves of others that come before all of these, where a rank works alone
+  int64_t rows = 0;             // samples per microbatch; the last microbatch may be padded
+  bool one_by_one = false;      // one microbatch a call (lower/slices.h), else all in one
+  int64_t before =
+      0;  // microbatches of others that come before all of these, where a rank works alone
 
   int64_t count() const { return last - first; }
-  // A rank without leaves has the shapes of one: its plan is cut out of a worker's
+  // A rank without microbatches has the shapes of one: its plan is cut out of a worker's
   // (lower/schedule.cpp).
   bool idle() const { return count() == 0; }
   int64_t in_shapes() const { return idle() ? 1 : count(); }
-  int64_t slices() const { return sliced ? count() : 1; }
+  int64_t calls() const { return one_by_one ? count() : 1; }
   int64_t first_row() const { return (before + first) * rows; }
-  int64_t rows_per_call() const { return (sliced ? 1 : in_shapes()) * rows; }
+  int64_t rows_per_call() const { return (one_by_one ? 1 : in_shapes()) * rows; }
 };
 
 // A sum over the batch to be completed over all ranks: `partial` holds this rank's tree nodes, one
@@ -38,7 +39,7 @@ struct Total {
   ValueId partial = kNone, whole = kNone;
   ValueId logical = kNone;  // the partial's id in the logical program
   std::string axis;         // the ranks that complete it: the axes that deal the batch, or some of
-                            // them; "": each of its own leaves
+                            // them; "": each of its own microbatches
   int64_t nodes = 1;        // that this rank exports
   // Sharded: which elements each rank of the axis gets, [begin, begin + count); members of a
   // unit travel together (lower/units.h), the first uses of parameters, the second ones, ...
@@ -56,7 +57,7 @@ struct Total {
 };
 
 // States in one piece of memory, one after another.
-struct Neighbours {
+struct FlatBuffer {
   std::vector<std::shared_ptr<State>> states;
   std::vector<uint64_t> offsets;  // bytes
   uint64_t bytes = 0, room = 0;   // here; on the rank that holds most
@@ -74,17 +75,17 @@ struct Held {
 
 struct LocalProgram {
   Program program;
-  std::vector<Total> totals;           // in the order in which the partials are complete
-  std::vector<Held> parts;             // of all states that were named
-  std::vector<Neighbours> neighbours;  // disjoint
-  Leaves leaves;
+  std::vector<Total> totals;             // in the order in which the partials are complete
+  std::vector<Held> parts;               // of all states that were named
+  std::vector<FlatBuffer> flat_buffers;  // disjoint
+  Microbatches microbatches;
 };
 
 // Whether peers wait for it, even if this rank does not need what comes of it.
 bool is_awaited(const Op& op);
 
-// `dealt`: the leaves of every rank of the batch axis (deal_leaves).
-LocalProgram localize(const Program& logical, const Leaves& leaves, const Mesh& mesh,
+// `dealt`: the microbatches of every rank of the batch axis (deal_microbatches).
+LocalProgram localize(const Program& logical, const Microbatches& microbatches, const Mesh& mesh,
                       const std::vector<int64_t>& dealt, int rank);
 
 // Joins chains of pointwise ops into single ones (docs/design.md, "A program"). Bits do not change:

@@ -66,17 +66,17 @@ orr_coll Exchange::descriptor() const {
 
 namespace {
 
-void choose_cells(RankPlan& plan) {
+void choose_actions(RankPlan& plan) {
   const Mesh& mesh = plan.mesh;
-  int slices = static_cast<int>(plan.local.leaves.slices());
-  plan.timetable = mesh.make_timetable ? mesh.make_timetable(slices)
-                                       : std::make_shared<const Timetable>(CellTables{
-                                             one_after_another(plan.local.program, slices)});
-  plan.cells =
-      plan.timetable->cells[static_cast<size_t>(mesh.coordinate(mesh.pipe_axis, plan.rank))];
+  int calls = static_cast<int>(plan.local.microbatches.calls());
+  plan.timetable = mesh.make_timetable ? mesh.make_timetable(calls)
+                                       : std::make_shared<const Timetable>(ActionTables{
+                                             one_after_another(plan.local.program, calls)});
+  plan.actions =
+      plan.timetable->actions[static_cast<size_t>(mesh.coordinate(mesh.pipe_axis, plan.rank))];
 }
 
-// What a rank without leaves and without others does: nothing.
+// What a rank without microbatches and without others does: nothing.
 Program states_alone(const Program& from) {
   Program p;
   for (const Value& v : from.values())
@@ -126,8 +126,8 @@ void ask_device(RankPlan& plan) {
   plan.alignment = std::max(plan.alignment, facts.alignment), plan.outside = facts.outside;
 }
 
-// The same leaves where there are no others.
-Leaves by_itself(Leaves mine) {
+// The same microbatches where there are no others.
+Microbatches by_itself(Microbatches mine) {
   mine.before = mine.first;
   mine.last -= mine.first, mine.first = 0;
   mine.total = mine.in_shapes();
@@ -139,21 +139,21 @@ Leaves by_itself(Leaves mine) {
 RankPlan lower(const LowerRequest& request) {
   check_whole_batch(*request.logical, *request.mesh);
   int workers = request.mesh->workers();
-  int64_t leaves = request.microbatches;
-  if (leaves < workers)
-    fail(ORR_INVALID, "{} microbatches cannot be dealt to {} ranks: give at least {}", leaves,
+  int64_t microbatches = request.microbatches;
+  if (microbatches < workers)
+    fail(ORR_INVALID, "{} microbatches cannot be dealt to {} ranks: give at least {}", microbatches,
          workers, workers);
-  std::vector<int64_t> first = deal_leaves(leaves, *request.mesh);
-  Leaves mine;
-  mine.total = leaves;
+  std::vector<int64_t> first = deal_microbatches(microbatches, *request.mesh);
+  Microbatches mine;
+  mine.total = microbatches;
   size_t me = static_cast<size_t>(request.mesh->coordinate(request.mesh->batch_axis, request.rank));
   mine.first = first[me], mine.last = first[me + 1];
   if (request.mesh->only) std::tie(mine.first, mine.last) = *request.mesh->only;
   int64_t batch = request.logical->batch_size();
-  if (batch && batch < leaves)
-    fail(ORR_INVALID, "a batch of {} is smaller than the {} microbatches", batch, leaves);
-  mine.rows = (batch + leaves - 1) / leaves;
-  mine.sliced = request.mesh->sliced;
+  if (batch && batch < microbatches)
+    fail(ORR_INVALID, "a batch of {} is smaller than the {} microbatches", batch, microbatches);
+  mine.rows = (batch + microbatches - 1) / microbatches;
+  mine.one_by_one = request.mesh->one_by_one;
   if (request.mesh->alone) mine = by_itself(mine);
 
   RankPlan plan;
@@ -166,7 +166,7 @@ RankPlan lower(const LowerRequest& request) {
   gather_rows(plan.local, plan.mesh, request.rank);
   fuse_pointwise(plan.local);
   fuse_products(plan.local, request.kernels);
-  if (mine.sliced) choose_cells(plan);
+  if (mine.one_by_one) choose_actions(plan);
   place_values(plan);
   fill_buckets(plan, first);
   make_schedule(plan);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Offsets for everything, before the run: a storage lives from its first write to its last read in
-// the schedule, once for every slice; lives that overlap need slots of their own. The largest are
-// placed first, each at the lowest offset free for all its life.
+// the schedule, once for every microbatch; lifetimes that overlap need slots of their own. The
+// largest are placed first, each at the lowest offset free for all its life.
 #include <algorithm>
 
 #include "lower/lower.h"
@@ -12,13 +12,13 @@ namespace {
 
 uint64_t aligned(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
-using Life = std::pair<int, int>;  // steps [first, last]
-using Lives =
-    std::vector<Life>;  // by slice, {-1, -1} if it has none; slice 0 for what has one slot
+using Lifetime = std::pair<int, int>;  // steps [first, last]
+using Lifetimes = std::vector<
+    Lifetime>;  // by microbatch, {-1, -1} if it has none; microbatch 0 for what has one slot
 
-class LifeFinder {
+class LifetimeFinder {
  public:
-  explicit LifeFinder(RankPlan& plan) : plan_(plan), lives_(plan.storages.size()) {}
+  explicit LifetimeFinder(RankPlan& plan) : plan_(plan), lifetimes_(plan.storages.size()) {}
 
   void run() {
     int end = static_cast<int>(plan_.schedule.size());
@@ -28,7 +28,7 @@ class LifeFinder {
     for (auto& [name, id] : p.outputs())
       if (int storage = plan_.places[static_cast<size_t>(id)].storage; storage != kNone)
         touch(storage, 0, end);
-    for (size_t i = 0; i < lives_.size(); ++i) settle(plan_.storages[i], lives_[i]);
+    for (size_t i = 0; i < lifetimes_.size(); ++i) settle(plan_.storages[i], lifetimes_[i]);
     for (size_t v = 0; v < p.values().size();
          ++v)  // what is given from outside is there from the start
       if (p.values()[v].producer == kNone && plan_.places[v].storage != kNone) {
@@ -38,58 +38,59 @@ class LifeFinder {
   }
 
  private:
-  void touch(int storage, int slice, int step) {
-    Lives& lives = lives_[static_cast<size_t>(storage)];
-    if (lives.size() <= static_cast<size_t>(slice))
-      lives.resize(static_cast<size_t>(slice) + 1, {-1, -1});
-    Life& life = lives[static_cast<size_t>(slice)];
-    if (life.first < 0) life.first = step;
-    life.second = step;
+  void touch(int storage, int microbatch, int step) {
+    Lifetimes& lifetimes = lifetimes_[static_cast<size_t>(storage)];
+    if (lifetimes.size() <= static_cast<size_t>(microbatch))
+      lifetimes.resize(static_cast<size_t>(microbatch) + 1, {-1, -1});
+    Lifetime& lifetime = lifetimes[static_cast<size_t>(microbatch)];
+    if (lifetime.first < 0) lifetime.first = step;
+    lifetime.second = step;
   }
 
   void touch_all(const Step& s, int step) {
     auto at = [&](const Place& x) {
       if (x.storage != kNone)
-        touch(x.storage, plan_.storage(x.storage).by == Slots::ring ? s.slice : 0, step);
+        touch(x.storage, plan_.storage(x.storage).by == Slots::ring ? s.microbatch : 0, step);
     };
     if (s.kind == Step::launch) {
       const Launch& l = plan_.launches[static_cast<size_t>(s.index)];
       for (const Place& x : l.in_at) at(x);
       for (const Place& x : l.out_at) at(x);
-      if (l.workspace != kNone) touch(l.workspace, s.slice, step);
+      if (l.workspace != kNone) touch(l.workspace, s.microbatch, step);
     } else {
       at(plan_.exchanges[static_cast<size_t>(s.index)].send);
       at(plan_.exchanges[static_cast<size_t>(s.index)].recv);
     }
   }
 
-  // Slices live in slots by turns: as many as lie between the oldest and the newest alive together.
-  static void settle(Storage& s, const Lives& lives) {
+  // Microbatches live in slots by turns: as many as lie between the oldest and the newest alive
+  // together.
+  static void settle(Storage& s, const Lifetimes& lifetimes) {
     bool given = s.category == "input";
     if (s.by == Slots::ring && !given) {
-      // Every chunk runs its slices in order, so lives begin and end in order as well.
+      // Every chunk runs its microbatches in order, so lifetimes begin and end in order as well.
       size_t oldest = 0;
-      for (size_t slice = 0; slice < lives.size(); ++slice) {
-        if (lives[slice].first < 0) continue;
-        while (lives[oldest].second < lives[slice].first) ++oldest;
-        s.slots = std::max<int64_t>(s.slots, static_cast<int64_t>(slice - oldest + 1));
+      for (size_t microbatch = 0; microbatch < lifetimes.size(); ++microbatch) {
+        if (lifetimes[microbatch].first < 0) continue;
+        while (lifetimes[oldest].second < lifetimes[microbatch].first) ++oldest;
+        s.slots = std::max<int64_t>(s.slots, static_cast<int64_t>(microbatch - oldest + 1));
       }
     }
-    for (const Life& life : lives)
-      if (life.first >= 0) s.alive.push_back(life);
+    for (const Lifetime& lifetime : lifetimes)
+      if (lifetime.first >= 0) s.alive.push_back(lifetime);
     if (s.alive.empty()) return;
     std::sort(s.alive.begin(), s.alive.end());
     if (s.slots > 1) s.alive = {{s.alive.front().first, last_of(s.alive)}};
   }
 
-  static int last_of(const std::vector<Life>& spans) {
+  static int last_of(const std::vector<Lifetime>& spans) {
     int last = 0;
     for (auto& [first, end] : spans) last = std::max(last, end);
     return last;
   }
 
   RankPlan& plan_;
-  std::vector<Lives> lives_;
+  std::vector<Lifetimes> lifetimes_;
 };
 
 }  // namespace
@@ -136,7 +137,7 @@ uint64_t lay_out(std::vector<Storage*>& storages, uint64_t alignment) {
 
 void plan_memory(RankPlan& plan) {
   const uint64_t alignment = plan.alignment;
-  LifeFinder(plan).run();
+  LifetimeFinder(plan).run();
   std::vector<Storage*> arena, lent, host, disk;
   for (Storage& s : plan.storages) {
     if (s.is_away()) {

@@ -70,21 +70,22 @@ std::vector<MeshAxis> axes_of(const Mesh& mesh) {
 }
 
 Mesh mesh_of_periodic(Mesh step) {
-  step.sliced = false, step.dedicated = 0;
+  step.one_by_one = false, step.dedicated = 0;
   for (Placing& placing : step.placed) placing.values.clear();  // those of the step
   return step;
 }
 
-std::vector<int64_t> deal_leaves(int64_t leaves, int ranks, int dedicated) {
+std::vector<int64_t> deal_microbatches(int64_t microbatches, int ranks, int dedicated) {
   std::vector<int64_t> first(static_cast<size_t>(ranks) + 1);
   const int workers = ranks - dedicated;
   for (int r = dedicated; r <= ranks; ++r)
-    first[static_cast<size_t>(r)] = leaves * (r - dedicated) / workers;
+    first[static_cast<size_t>(r)] = microbatches * (r - dedicated) / workers;
   return first;
 }
 
-std::vector<int64_t> leaves_among(const Mesh& mesh, const std::vector<int64_t>& dealt,
-                                  const std::string& axis, int rank, const std::string& gathered) {
+std::vector<int64_t> microbatches_among(const Mesh& mesh, const std::vector<int64_t>& dealt,
+                                        const std::string& axis, int rank,
+                                        const std::string& gathered) {
   if (axis == mesh.batch_axis) return dealt;
   std::vector<int64_t> first = {0};
   for (int c = 0; c < mesh.size_of(axis); ++c) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a step is spread: the mesh axes that strategies made, and how the batch's leaves are dealt to
-// ranks. Filled by the strategies' editing calls (lower/edit.h).
+// How a step is spread: the mesh axes that strategies made, and how the batch's microbatches are
+// dealt to ranks. Filled by the strategies' editing calls (lower/edit.h).
 #pragma once
 
 #include <cstdint>
@@ -125,7 +125,7 @@ struct Mesh {
   // The outermost of them whose coordinates train apart, each on its own part of the batch: sums
   // that states are updated from close over the others alone (lower/apart.h). "": there are none.
   std::string apart;
-  int dedicated = 0;                     // its first ranks that get no leaf,
+  int dedicated = 0;                     // its first ranks that get no microbatch,
   std::string dedicated_by;              // and the strategy that keeps them free
   std::map<ValueId, Reduction> reduced;  // gradients
   std::vector<SplitAxis> split_axes;     // axes that are also used in halves
@@ -133,18 +133,18 @@ struct Mesh {
   std::vector<Periodic> periodic;
   std::vector<CompleteHook> completing;
   Driving driving;
-  bool alone = false;  // a rank runs its leaves as if there were no others,
+  bool alone = false;  // a rank runs its microbatches as if there were no others,
   std::optional<std::pair<int64_t, int64_t>> only;  // these instead of those dealt to it
   std::map<std::string, Sharded> sharded;           // by name of the parameter
-  bool sliced = false;        // leaves run one after another, not in one call,
+  bool one_by_one = false;    // microbatches run one after another, not in one call,
   std::string slicer;         // which this strategy asked for
   std::string pipe_axis;      // the axis that deals the stages, "" if none
   std::vector<int> chunk_at;  // by chunk of the model: the coordinate that holds it
   // Of periodic programs: the coordinates that hold each parameter and state of the step.
   std::map<std::string, std::vector<int>> held_at;
-  std::string scheduler;  // the strategy that deals them and orders the cells:
-  // The first call for a number of leaves asks the strategy, or the script. [main thread]
-  std::function<std::shared_ptr<const Timetable>(int leaves)> make_timetable;
+  std::string scheduler;  // the strategy that deals them and orders the actions:
+  // The first call for a number of microbatches asks the strategy, or the script. [main thread]
+  std::function<std::shared_ptr<const Timetable>(int microbatches)> make_timetable;
   std::vector<Placing> placed;  // one for each axis, in the order in which they were asked for
   Asked asked;
   Offload offload;
@@ -168,19 +168,20 @@ std::vector<MeshAxis> axes_of(const Mesh& mesh);
 // Of the programs that run beside a step, which have no batch.
 Mesh mesh_of_periodic(Mesh step);
 
-// The leaves [first[r], first[r+1]) belong to rank r of the batch axis; as even as possible, but
-// that the first `idle` ranks get none.
-std::vector<int64_t> deal_leaves(int64_t leaves, int ranks, int dedicated = 0);
-inline std::vector<int64_t> deal_leaves(int64_t leaves, const Mesh& mesh) {
-  return deal_leaves(leaves, mesh.batch_ranks(), mesh.dedicated);
+// The microbatches [first[r], first[r+1]) belong to rank r of the batch axis; as even as possible,
+// but that the first `idle` ranks get none.
+std::vector<int64_t> deal_microbatches(int64_t microbatches, int ranks, int dedicated = 0);
+inline std::vector<int64_t> deal_microbatches(int64_t microbatches, const Mesh& mesh) {
+  return deal_microbatches(microbatches, mesh.batch_ranks(), mesh.dedicated);
 }
 
-// The leaves of the ranks that differ from one only in their coordinate on `axis`, some of the axes
-// that deal the batch: those of coordinate c count as [first[c], first[c+1]) of first.back(), one
-// rank's after another's, which is how they lie in the tree of a sum that these ranks complete.
-// Each of them counts as having those of all ranks of `gathered`, other axes that deal the batch.
-std::vector<int64_t> leaves_among(const Mesh& mesh, const std::vector<int64_t>& dealt,
-                                  const std::string& axis, int rank,
-                                  const std::string& gathered = "");
+// The microbatches of the ranks that differ from one only in their coordinate on `axis`, some of
+// the axes that deal the batch: those of coordinate c count as [first[c], first[c+1]) of
+// first.back(), one rank's after another's, which is how they lie in the tree of a sum that these
+// ranks complete. Each of them counts as having those of all ranks of `gathered`, other axes that
+// deal the batch.
+std::vector<int64_t> microbatches_among(const Mesh& mesh, const std::vector<int64_t>& dealt,
+                                        const std::string& axis, int rank,
+                                        const std::string& gathered = "");
 
 }  // namespace orrery

@@ -26,9 +26,9 @@ class Placer {
     plan_.places.assign(p_.values().size(), {});
     last_read_.assign(p_.values().size(), kNone), reads_.resize(p_.values().size());
     is_total_.resize(p_.values().size());
-    sliced_ = plan_.local.leaves.sliced;
-    for (const Total& t : plan_.local.totals) {  // a slice is a node of its own
-      nodes_[t.partial] = sliced_ ? 1 : t.nodes;
+    one_by_one_ = plan_.local.microbatches.one_by_one;
+    for (const Total& t : plan_.local.totals) {  // a microbatch is a node of its own
+      nodes_[t.partial] = one_by_one_ ? 1 : t.nodes;
       if (nodes_[t.partial] == 1 && !t.is_cut()) same_[t.whole] = t.partial;
       is_total_[at(t.whole)] = true;
     }
@@ -44,9 +44,9 @@ class Placer {
   }
 
   void run() {
-    bool split = std::any_of(plan_.cells.begin(), plan_.cells.end(),
-                             [](const Cell& c) { return c.segment == Segment::weight; });
-    plan_.segments = segments_of(p_, sliced_ || plan_.local.leaves.idle(), split);
+    bool split = std::any_of(plan_.actions.begin(), plan_.actions.end(),
+                             [](const Action& c) { return c.segment == Segment::weight; });
+    plan_.segments = segments_of(p_, one_by_one_ || plan_.local.microbatches.idle(), split);
     for (size_t i = 0; i < p_.values().size(); ++i)
       if (p_.values()[i].producer == kNone) place_input(static_cast<ValueId>(i));
     reserve_homes();
@@ -81,14 +81,14 @@ class Placer {
     Place& at = plan_.places[static_cast<size_t>(v)];
     at.layout = Layout::contiguous(value.type);
     const bool total = is_total_[static_cast<size_t>(v)];
-    bool per_slice = value.role == Role::batch || value.name == "$row";
-    launcher_.at(per_slice ? Segment::forward : Segment::update, 0);
+    bool per_microbatch = value.role == Role::batch || value.name == "$row";
+    launcher_.at(per_microbatch ? Segment::forward : Segment::update, 0);
     if (value.state && rows_.has(value.state.get())) {
       at = rows_.place(value.state.get(), at.layout);
       return;
     }
     at.storage = launcher_.new_storage(value.type.bytes(), total ? "gradient" : "input");
-    if (per_slice) plan_.storages.back().slots = plan_.local.leaves.slices();
+    if (per_microbatch) plan_.storages.back().slots = plan_.local.microbatches.calls();
     if (value.state) belong(plan_.storages.back(), value);
   }
 
@@ -374,7 +374,7 @@ class Placer {
   std::vector<char> is_total_;          // by value
   Launcher launcher_;
   RowPlaces rows_{plan_, launcher_, last_read_};
-  bool sliced_ = false;
+  bool one_by_one_ = false;
 };
 
 }  // namespace

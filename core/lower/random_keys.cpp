@@ -26,8 +26,8 @@ int64_t RandomKeys::numbers_per_row(const Value& out, const Op& op) const {
 
 // Random numbers are keyed by the global element: the register `base` becomes the first one's.
 void RandomKeys::key_random(Op& copy, orr_instr& base, const Value& out, const Op& op) {
-  if (!leaves_.sliced) {
-    base.imm = static_cast<double>(leaves_.first_row() * elements_per_row(out, op));
+  if (!microbatches_.one_by_one) {
+    base.imm = static_cast<double>(microbatches_.first_row() * elements_per_row(out, op));
     return;
   }
   copy.in.push_back(first_element(elements_per_row(out, op), op));
@@ -39,7 +39,7 @@ ValueId RandomKeys::first_element(int64_t per_row, const Op& op) {
   if (auto known = first_elements_.find({op.stage, per_row}); known != first_elements_.end())
     return known->second;
   ValueId first;
-  if (leaves_.sliced) {
+  if (microbatches_.one_by_one) {
     Op times;
     times.kind = "pointwise", times.in = {to_.scalar_input("$row", ORR_I64)};
     int32_t row = times.expr.push(ORR_FN_INPUT, ORR_I64, 0);
@@ -48,9 +48,9 @@ ValueId RandomKeys::first_element(int64_t per_row, const Op& op) {
     times.expr.outputs = {times.expr.push(ORR_FN_MUL, ORR_I64, row, width)};
     times.attrs["dims"] = Dims{};
     first = append_op(to_, std::move(times), {ORR_I64, {}});
-    to_.mutable_value(first).batch = Batch::sharded;  // another one for every slice
+    to_.mutable_value(first).batch = Batch::sharded;  // another one for every microbatch
   } else {
-    first = to_.constant(static_cast<double>(leaves_.first_row() * per_row), ORR_I64);
+    first = to_.constant(static_cast<double>(microbatches_.first_row() * per_row), ORR_I64);
   }
   return first_elements_[{op.stage, per_row}] = first;
 }
@@ -61,7 +61,7 @@ int64_t RandomKeys::elements_per_row(const Value& v, const Op& op) const {
     if (static_cast<int32_t>(d) < v.batch_dim) outer *= v.type.dims[d];
     if (static_cast<int32_t>(d) > v.batch_dim) per_row *= v.type.dims[d];
   }
-  if (outer != 1 && leaves_.rows_per_call() < from_.batch_size())
+  if (outer != 1 && microbatches_.rows_per_call() < from_.batch_size())
     throw Error(ORR_FAILED, op.site.prefix() +
                                 "random numbers need the batch in the first dim of " +
                                 to_string(v.type.dims));

@@ -13,9 +13,9 @@ namespace orrery {
 
 class RandomKeys {
  public:
-  // Ops of the program `from` on these leaves, as they are appended to `to`. Borrows both.
-  RandomKeys(const Program& from, const Leaves& leaves, Program& to)
-      : from_(from), leaves_(leaves), to_(to) {}
+  // Ops of the program `from` on these microbatches, as they are appended to `to`. Borrows both.
+  RandomKeys(const Program& from, const Microbatches& microbatches, Program& to)
+      : from_(from), microbatches_(microbatches), to_(to) {}
 
   // Has `copy` of an op of samples draw the numbers of this rank's.
   void set(const Op& op, Op& copy);
@@ -28,7 +28,7 @@ class RandomKeys {
   void key_random(Op& copy, orr_instr& base, const Value& out, const Op& op);
 
   const Program& from_;
-  Leaves leaves_;
+  Microbatches microbatches_;
   Program& to_;
   std::map<std::pair<int, int64_t>, ValueId> first_elements_;  // by stage and elements per row
 };

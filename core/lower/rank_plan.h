@@ -4,9 +4,10 @@
 // have offsets in regions; the schedule says in which order each lane works. The executor runs this
 // very object, `orrery plan` prints it.
 //
-// Slices. A rank's leaves run in one call, or slice by slice (one leaf each) where a strategy
-// orders microbatches in time. Launches and storages are then templates: a step of the schedule
-// names its slice, and a storage that lives from step to step has several slots.
+// Microbatches. A rank's microbatches run in one call, or one microbatch after another (one
+// microbatch each) where a strategy orders microbatches in time. Launches and storages are then
+// templates: a step of the schedule names its microbatch, and a storage that lives from step to
+// step has several slots.
 #pragma once
 
 #include <orrery/comm.h>
@@ -28,8 +29,8 @@ namespace orrery {
 // and `disk` are where activations wait for backward.
 enum class Region { arena, comm, state, host, disk };
 
-// Which slot of a storage a step means: there is one; slice modulo slots; or the step's depth in
-// the stack of tree nodes that wait for their right neighbours (lower/slices.h).
+// Which slot of a storage a step means: there is one; microbatch modulo slots; or the step's depth
+// in the stack of tree nodes that wait for their right neighbours (lower/slices.h).
 enum class Slots { one, ring, stack };
 
 struct Storage {
@@ -74,7 +75,7 @@ struct Step {
   enum Kind : int8_t { launch, post, wait } kind;
   Segment segment;
   int index;
-  int chunk = 0, slice = 0, depth = 0;
+  int chunk = 0, microbatch = 0, depth = 0;
 };
 
 // One operation of the communicator. Those that sum over the batch are buckets: totals that travel
@@ -91,12 +92,12 @@ struct Exchange {
   uint64_t bytes_sent = 0;  // by this rank, each time
   int64_t nodes = 1;
   std::vector<ValueId> totals;  // members, in order
-  int merge = kNone;            // in slices: the launch that adds a node to the one below it
+  int merge = kNone;            // one by one: the launch that adds a node to the one below it
   Segment segment =
-      Segment::backward;     // in slices: the cells in which the nodes or the message are
+      Segment::backward;     // one by one: the actions in which the nodes or the message are
   int chunk = 0;             // made, the sender's for a message
   Tier tier = Tier::device;  // not device: a copy, from or to this tier, on the copy lane
-  bool leaves = false;       // a copy: to the tier
+  bool to_tier = false;      // a copy: to the tier
 
   bool is_copy() const { return tier != Tier::device; }
   uint64_t bytes() const { return static_cast<uint64_t>(count * orr_dtype_bytes(dtype)); }
@@ -117,7 +118,7 @@ struct RankPlan {
   std::vector<Segment> segments;  // by op of the local program
   std::vector<Step> order;        // every launch and post once, in program order: the template
   std::vector<Step> schedule;     // the step
-  std::vector<Cell> cells;        // its slices; empty if all leaves run in one call
+  std::vector<Action> actions;    // its microbatches; empty if all microbatches run in one call
   std::shared_ptr<const Timetable>
       timetable;              // of all coordinates of the pipeline, of one if there is none
   std::vector<Place> places;  // by ValueId of the local program; storage kNone if never stored

@@ -13,12 +13,12 @@ const char* category_of(const State& state) {
 
 RowPlaces::RowPlaces(RankPlan& plan, Launcher& launcher, const std::vector<int>& last_read)
     : plan_(plan), launcher_(launcher), last_read_(last_read) {
-  for (size_t r = 0; r < plan_.local.neighbours.size(); ++r)
+  for (size_t r = 0; r < plan_.local.flat_buffers.size(); ++r)
     for (auto& s : row(r).states) row_of_[s.get()] = r;
   const std::vector<Value>& values = plan_.local.program.values();
   for (size_t v = 0; v < values.size(); ++v)
     if (values[v].state) old_[values[v].state.get()] = static_cast<ValueId>(v);
-  storages_.assign(plan_.local.neighbours.size(), kNone);
+  storages_.assign(plan_.local.flat_buffers.size(), kNone);
 }
 
 Place RowPlaces::place(const State* s, Layout layout) {

@@ -29,7 +29,7 @@ class RowPlaces {
   std::optional<Place> home(OpId gather) const;
 
  private:
-  const Neighbours& row(size_t r) const { return plan_.local.neighbours[r]; }
+  const FlatBuffer& row(size_t r) const { return plan_.local.flat_buffers[r]; }
   bool may_write(OpId op, size_t r, uint64_t begin, uint64_t end) const;
 
   RankPlan& plan_;

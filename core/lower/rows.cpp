@@ -48,8 +48,8 @@ class RowGatherer {
     return op == kNone ? nullptr : &p_.ops()[static_cast<size_t>(op)];
   }
 
-  int64_t tokens_of_a_leaf(const Op& op) const {
-    return p_.type(op.in[0]).elements() / local_.leaves.in_shapes();
+  int64_t tokens_of_a_microbatch(const Op& op) const {
+    return p_.type(op.in[0]).elements() / local_.microbatches.in_shapes();
   }
 
   // The sum is made where it is first read; with its partner, where the two are added.
@@ -58,7 +58,8 @@ class RowGatherer {
     if (!op || op->kind != "scatter_add" || t.axis != mesh_.batch_axis || t.is_cut() ||
         t.early != kNone || kept_.count(t.whole) || readers_[t.whole].empty())
       return;
-    bool few = 2 * tokens_of_a_leaf(*op) * local_.leaves.total <= attr_int(op->attrs, "rows", 0);
+    bool few = 2 * tokens_of_a_microbatch(*op) * local_.microbatches.total <=
+               attr_int(op->attrs, "rows", 0);
     if (!few) return;
     size_t first = *std::min_element(readers_[t.whole].begin(), readers_[t.whole].end());
     ValueId base = partner(t.whole, p_.ops()[first]);
@@ -107,23 +108,24 @@ class RowGatherer {
       for (ValueId& v : op.in) v = gathered(v, sum);
     op.phase = reader.phase;
     op.attrs["leaf_lo"] = int64_t{0},
-    op.attrs["leaf_n"] = op.attrs["leaf_total"] = local_.leaves.total;
+    op.attrs["leaf_n"] = op.attrs["leaf_total"] = local_.microbatches.total;
     op.out = {sum.base == kNone ? sum.whole : reader.out[0]};
     if (sum.base != kNone) op.in.push_back(sum.base);
     p_.append(std::move(op));
   }
 
-  // All ranks' rows, in the order of the leaves.
+  // All ranks' rows, in the order of the microbatches.
   ValueId gathered(ValueId v, const Sum& sum) {
     Dims dims = p_.type(v).dims;
-    const int64_t leaf = p_.type(v).elements() / local_.leaves.in_shapes();
+    const int64_t microbatch = p_.type(v).elements() / local_.microbatches.in_shapes();
     Pieces rows;
-    for (int64_t first : deal_leaves(local_.leaves.total, mesh_)) rows.cuts.push_back(first * leaf);
-    if (local_.leaves.count() > 0) rows.own = {v};
+    for (int64_t first : deal_microbatches(local_.microbatches.total, mesh_))
+      rows.cuts.push_back(first * microbatch);
+    if (local_.microbatches.count() > 0) rows.own = {v};
     const std::string& axis = mesh_.batch_axis;
     const ValueId all = gather_together(p_, {rows}, p_.type(v).dtype,
                                         {axis, sum.origin, mesh_.coordinate(axis, rank_)})[0];
-    dims[0] = dims[0] / local_.leaves.in_shapes() * local_.leaves.total;
+    dims[0] = dims[0] / local_.microbatches.in_shapes() * local_.microbatches.total;
     return build::reshape(p_, all, dims);
   }
 
@@ -139,7 +141,7 @@ class RowGatherer {
 }  // namespace
 
 void gather_rows(LocalProgram& local, const Mesh& mesh, int rank) {
-  if (!local.leaves.sliced) RowGatherer(local, mesh, rank).run();
+  if (!local.microbatches.one_by_one) RowGatherer(local, mesh, rank).run();
 }
 
 }  // namespace orrery

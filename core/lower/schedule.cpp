@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Orders the lanes. Compute follows the program, or its cells slice by slice (order_slices); a
-// bucket is posted as soon as its last member is complete; the update is reordered so that what
-// needs only early buckets runs while later ones still travel. Waits come last: before the first
-// step that touches what travels.
+// Orders the lanes. Compute follows the program, or its actions one microbatch after another
+// (order_one_by_one); a bucket is posted as soon as its last member is complete; the update is
+// reordered so that what needs only early buckets runs while later ones still travel. Waits come
+// last: before the first step that touches what travels.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -16,7 +16,7 @@ namespace {
 
 bool travels(const Exchange& e) { return !e.axis.empty(); }
 
-// All leaves in one call.
+// All microbatches in one call.
 void order_one_call(RankPlan& plan) {
   for (const Step& s : plan.order)
     if (s.segment != Segment::update) plan.schedule.push_back(s);
@@ -50,8 +50,8 @@ void post_buckets(RankPlan& plan) {
   plan.schedule = std::move(steps);
 }
 
-// A rank without leaves exchanges in the order of the others, and computes what no sample is needed
-// for.
+// A rank without microbatches exchanges in the order of the others, and computes what no sample is
+// needed for.
 void drop_samples(RankPlan& plan) {
   std::erase_if(plan.schedule, [](const Step& s) {
     return s.kind == Step::launch && s.segment != Segment::prologue && s.segment != Segment::update;
@@ -91,18 +91,19 @@ void order_update(RankPlan& plan) {
 
 // Which copy of a storage a step means, while slots are not counted yet.
 int instance(const Storage& s, const Step& step) {
-  return s.by == Slots::ring ? step.slice : s.by == Slots::stack ? step.depth : 0;
+  return s.by == Slots::ring ? step.microbatch : s.by == Slots::stack ? step.depth : 0;
 }
 
 void insert_waits(RankPlan& plan) {
-  const size_t slices = static_cast<size_t>(plan.local.leaves.slices());
+  const size_t calls = static_cast<size_t>(plan.local.microbatches.calls());
   std::map<std::pair<int, int>, std::vector<Step>> travelling;  // (storage, instance) -> posts
   std::vector<char> ever(plan.storages.size());  // storages that something has travelled in
-  std::vector<char> waited(plan.exchanges.size() * slices);  // by exchange and slice
+  std::vector<char> waited(plan.exchanges.size() * calls);  // by exchange and microbatch
   std::vector<Step> steps, posts;
   steps.reserve(plan.schedule.size() * 5 / 4);
   auto wait = [&](Step post, Segment segment) {
-    char& done = waited[static_cast<size_t>(post.index) * slices + static_cast<size_t>(post.slice)];
+    char& done =
+        waited[static_cast<size_t>(post.index) * calls + static_cast<size_t>(post.microbatch)];
     if (std::exchange(done, true)) return;
     post.kind = Step::wait, post.segment = segment;
     steps.push_back(post);
@@ -137,12 +138,12 @@ void insert_waits(RankPlan& plan) {
 }  // namespace
 
 void make_schedule(RankPlan& plan) {
-  if (plan.local.leaves.sliced)
-    order_slices(plan);
+  if (plan.local.microbatches.one_by_one)
+    order_one_by_one(plan);
   else
     order_one_call(plan);
   post_buckets(plan);
-  if (plan.local.leaves.idle()) drop_samples(plan);
+  if (plan.local.microbatches.idle()) drop_samples(plan);
   order_update(plan);
   stream_states(plan);
   stash_activations(plan);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The early part of a step, slice by slice: the plan's template steps are repeated for each cell of
-// the rank's table. Messages between stages go through one lane, which carries them out in the
-// order of its posts; that order is the same everywhere: by the end of the cell that made the
-// message, in the simulated schedule. A rank then never waits for a message that is itself behind
-// one that waits for this rank, even if no message is buffered.
+// The early part of a step, one microbatch after another: the plan's template steps are repeated
+// for each action of the rank's table. Messages between stages go through one lane, which carries
+// them out in the order of its posts; that order is the same everywhere: by the end of the action
+// that made the message, in the simulated schedule. A rank then never waits for a message that is
+// itself behind one that waits for this rank, even if no message is buffered.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -21,14 +21,14 @@ struct Template {
 };
 
 struct Message {
-  std::tuple<double, int, int> key;  // end of the making cell, its chunk, tag
+  std::tuple<double, int, int> key;  // end of the making action, its chunk, tag
   Step step;
-  size_t from, to;  // may be posted before cell `from`, must be before cell `to`
+  size_t from, to;  // may be posted before action `from`, must be before action `to`
 };
 
-class Slicer {
+class ActionOrder {
  public:
-  explicit Slicer(RankPlan& plan) : plan_(plan) {
+  explicit ActionOrder(RankPlan& plan) : plan_(plan) {
     for (const Exchange& b : plan.exchanges)
       if (b.is_bucket()) stacks_.emplace(b.send.storage, stack_of(b));
   }
@@ -37,8 +37,8 @@ class Slicer {
     for (const Step& s : plan_.order) add_to_template(s);
     std::vector<Message> messages = ordered_messages();
     auto next = messages.begin();
-    std::vector<Step> sent;  // one cell ago: their memory is wanted back
-    for (size_t i = 0; i <= plan_.cells.size(); ++i) {
+    std::vector<Step> sent;  // one action ago: their memory is wanted back
+    for (size_t i = 0; i <= plan_.actions.size(); ++i) {
       std::vector<Step> before = std::move(sent);
       sent.clear();
       for (; next != messages.end() && next->from <= i; ++next) {
@@ -46,12 +46,12 @@ class Slicer {
         if (exchange(next->step).op == ORR_COLL_SEND) sent.push_back(next->step);
       }
       for (Step s : before) s.kind = Step::wait, plan_.schedule.push_back(s);
-      if (i < plan_.cells.size()) emit(plan_.cells[i]);
+      if (i < plan_.actions.size()) emit(plan_.actions[i]);
     }
   }
 
  private:
-  const Span& time_of(const Cell& cell) const { return plan_.timetable->times.at(cell); }
+  const Span& time_of(const Action& action) const { return plan_.timetable->times.at(action); }
   const Exchange& exchange(const Step& s) const {
     return plan_.exchanges[static_cast<size_t>(s.index)];
   }
@@ -71,40 +71,41 @@ class Slicer {
   }
 
   // A launch writes its sums on top of their stack; what it makes of one batch goes to one bucket.
-  Step placed(Step s, const Cell& cell) const {
-    s.slice = cell.slice;
+  Step placed(Step s, const Action& action) const {
+    s.microbatch = action.microbatch;
     if (s.kind != Step::launch) return s;
     for (const Place& x : plan_.launches[static_cast<size_t>(s.index)].out_at)
       if (auto stack = stacks_.find(x.storage); stack != stacks_.end())
-        s.depth = stack->second.depth[static_cast<size_t>(cell.slice)];
+        s.depth = stack->second.depth[static_cast<size_t>(action.microbatch)];
     return s;
   }
 
-  void emit(const Cell& cell) {
-    for (const Step& s : templates_[{cell.segment, cell.chunk}].compute)
-      plan_.schedule.push_back(placed(s, cell));
+  void emit(const Action& action) {
+    for (const Step& s : templates_[{action.segment, action.chunk}].compute)
+      plan_.schedule.push_back(placed(s, action));
     for (const Exchange& b : plan_.exchanges) {
-      if (!b.is_bucket() || b.segment != cell.segment || b.chunk != cell.chunk) continue;
+      if (!b.is_bucket() || b.segment != action.segment || b.chunk != action.chunk) continue;
       const NodeStack& stack = stacks_.at(b.send.storage);
-      int depth = stack.depth[static_cast<size_t>(cell.slice)];
-      for (int i = 0; i < stack.merges[static_cast<size_t>(cell.slice)]; ++i)
+      int depth = stack.depth[static_cast<size_t>(action.microbatch)];
+      for (int i = 0; i < stack.merges[static_cast<size_t>(action.microbatch)]; ++i)
         plan_.schedule.push_back(
-            {Step::launch, cell.segment, b.merge, cell.chunk, cell.slice, depth - i});
+            {Step::launch, action.segment, b.merge, action.chunk, action.microbatch, depth - i});
     }
   }
 
   // In lane order, with `from` settled.
   std::vector<Message> ordered_messages() {
     std::vector<Message> all;
-    for (size_t i = 0; i < plan_.cells.size(); ++i) {
-      const Cell& cell = plan_.cells[i];
-      const Template& t = templates_[{cell.segment, cell.chunk}];
-      for (const Step& s : t.sends) all.push_back({key(s, cell), placed(s, cell), i + 1, i + 1});
+    for (size_t i = 0; i < plan_.actions.size(); ++i) {
+      const Action& action = plan_.actions[i];
+      const Template& t = templates_[{action.segment, action.chunk}];
+      for (const Step& s : t.sends)
+        all.push_back({key(s, action), placed(s, action), i + 1, i + 1});
       for (const Step& s : t.receives)
-        all.push_back({key(s, cell), placed(s, cell), earliest(s, i), i});
+        all.push_back({key(s, action), placed(s, action), earliest(s, i), i});
     }
     std::stable_sort(all.begin(), all.end(), [](auto& a, auto& b) { return a.key < b.key; });
-    size_t limit = plan_.cells.size();
+    size_t limit = plan_.actions.size();
     for (size_t i = all.size(); i-- > 0;) limit = all[i].from = std::min(all[i].from, limit);
     size_t before = 0;
     for (Message& m : all) {
@@ -112,23 +113,23 @@ class Slicer {
       before = m.from = std::max(m.from, send ? m.to : before);
       if (m.from > m.to)
         fail(ORR_FAILED, "the plan is wrong: '{}' of slice {} would come too late",
-             exchange(m.step).name, m.step.slice);
+             exchange(m.step).name, m.step.microbatch);
     }
     return all;
   }
 
-  // One cell ahead, so that it travels meanwhile; but not into a cell that itself communicates
+  // One action ahead, so that it travels meanwhile; but not into an action that itself communicates
   // before the message exists, for the lane would stand still.
-  size_t earliest(const Step& s, size_t cell) {
-    if (cell == 0) return 0;
-    const Cell& before = plan_.cells[cell - 1];
-    bool late = std::get<0>(key(s, plan_.cells[cell])) > time_of(before).begin;
-    return templates_[{before.segment, before.chunk}].collective && late ? cell : cell - 1;
+  size_t earliest(const Step& s, size_t action) {
+    if (action == 0) return 0;
+    const Action& before = plan_.actions[action - 1];
+    bool late = std::get<0>(key(s, plan_.actions[action])) > time_of(before).begin;
+    return templates_[{before.segment, before.chunk}].collective && late ? action : action - 1;
   }
 
-  std::tuple<double, int, int> key(const Step& s, const Cell& cell) const {
+  std::tuple<double, int, int> key(const Step& s, const Action& action) const {
     const Exchange& e = exchange(s);
-    Cell maker = e.op == ORR_COLL_SEND ? cell : Cell{e.segment, e.chunk, cell.slice};
+    Action maker = e.op == ORR_COLL_SEND ? action : Action{e.segment, e.chunk, action.microbatch};
     return {time_of(maker).end, maker.chunk, e.tag};
   }
 
@@ -139,6 +140,6 @@ class Slicer {
 
 }  // namespace
 
-void order_slices(RankPlan& plan) { Slicer(plan).run(); }
+void order_one_by_one(RankPlan& plan) { ActionOrder(plan).run(); }
 
 }  // namespace orrery

@@ -10,26 +10,27 @@
 namespace orrery {
 namespace {
 
-// What a cell waits for, besides its rank.
-std::vector<Cell> needs(const Cell& c, int last_chunk) {
-  std::vector<Cell> found;
+// What an action waits for, besides its rank.
+std::vector<Action> needs(const Action& c, int last_chunk) {
+  std::vector<Action> found;
   if (c.segment == Segment::forward && c.chunk > 0)
-    found.push_back({Segment::forward, c.chunk - 1, c.slice});
+    found.push_back({Segment::forward, c.chunk - 1, c.microbatch});
   if (c.segment == Segment::backward) {
-    found.push_back({Segment::forward, c.chunk, c.slice});
-    if (c.chunk < last_chunk) found.push_back({Segment::backward, c.chunk + 1, c.slice});
+    found.push_back({Segment::forward, c.chunk, c.microbatch});
+    if (c.chunk < last_chunk) found.push_back({Segment::backward, c.chunk + 1, c.microbatch});
   }
-  if (c.segment == Segment::weight) found.push_back({Segment::backward, c.chunk, c.slice});
+  if (c.segment == Segment::weight) found.push_back({Segment::backward, c.chunk, c.microbatch});
   return found;
 }
 
-// Every chunk runs the same slices in order, each forward and backward once.
-void check_complete(const CellTables& tables) {
+// Every chunk runs the same microbatches in order, each forward and backward once.
+void check_complete(const ActionTables& tables) {
   std::map<std::pair<Segment, int>, int> next;
   for (auto& table : tables)
-    for (const Cell& c : table)
-      if (int& slice = next[{c.segment, c.chunk}]; c.slice != slice++)
-        fail(ORR_INVALID, "the schedule runs {} where slice {} is due", to_string(c), slice - 1);
+    for (const Action& c : table)
+      if (int& microbatch = next[{c.segment, c.chunk}]; c.microbatch != microbatch++)
+        fail(ORR_INVALID, "the schedule runs {} where slice {} is due", to_string(c),
+             microbatch - 1);
   for (auto& [part, n] : next)
     if (n != next.begin()->second)
       fail(ORR_INVALID, "the schedule runs {} slices of one part of a chunk and {} of another", n,
@@ -38,33 +39,33 @@ void check_complete(const CellTables& tables) {
 
 }  // namespace
 
-std::string to_string(const Cell& cell) {
+std::string to_string(const Action& action) {
   static constexpr const char* kNames[] = {"P", "F", "B", "W", "U"};
-  return fmt::format("{}{} of chunk {}", kNames[static_cast<int>(cell.segment)], cell.slice,
-                     cell.chunk);
+  return fmt::format("{}{} of chunk {}", kNames[static_cast<int>(action.segment)],
+                     action.microbatch, action.chunk);
 }
 
-std::map<Cell, Span> simulate(const CellTables& tables) {
+std::map<Action, Span> simulate(const ActionTables& tables) {
   check_complete(tables);
   int last_chunk = 0;
   bool split = false;
   size_t left = 0;
   for (auto& table : tables) {
     left += table.size();
-    for (const Cell& c : table)
+    for (const Action& c : table)
       last_chunk = std::max(last_chunk, c.chunk), split |= c.segment == Segment::weight;
   }
-  std::map<Cell, Span> done;
+  std::map<Action, Span> done;
   std::vector<size_t> at(tables.size());
   std::vector<double> free(tables.size());
   for (bool moved = true; left && moved;) {
     moved = false;
     for (size_t r = 0; r < tables.size(); ++r)
       for (; at[r] < tables[r].size(); ++at[r], --left, moved = true) {
-        const Cell& c = tables[r][at[r]];
+        const Action& c = tables[r][at[r]];
         double begin = free[r];
         bool ready = true;
-        for (const Cell& need : needs(c, last_chunk)) {
+        for (const Action& need : needs(c, last_chunk)) {
           auto known = done.find(need);
           ready = ready && known != done.end();
           if (ready) begin = std::max(begin, known->second.end);
@@ -83,16 +84,16 @@ std::map<Cell, Span> simulate(const CellTables& tables) {
   fail(ORR_INVALID, "the schedule waits for itself: {}", stuck);
 }
 
-std::vector<Cell> one_after_another(const Program& p, int64_t slices) {
+std::vector<Action> one_after_another(const Program& p, int64_t calls) {
   std::set<int> chunks;
   for (const Op& op : p.ops()) chunks.insert(op.stage);
-  std::vector<Cell> cells;
-  for (int s = 0; s < slices; ++s) {
-    for (int c : chunks) cells.push_back({Segment::forward, c, s});
+  std::vector<Action> actions;
+  for (int s = 0; s < calls; ++s) {
+    for (int c : chunks) actions.push_back({Segment::forward, c, s});
     for (auto c = chunks.rbegin(); c != chunks.rend(); ++c)
-      cells.push_back({Segment::backward, *c, s});
+      actions.push_back({Segment::backward, *c, s});
   }
-  return cells;
+  return actions;
 }
 
 std::vector<Segment> segments_of(const Program& p, bool apart, bool split) {
@@ -124,10 +125,10 @@ std::vector<Segment> segments_of(const Program& p, bool apart, bool split) {
 }
 
 NodeStack::NodeStack(int64_t first, int64_t last, int64_t total) {
-  std::vector<std::pair<int64_t, int64_t>> nodes;  // leaves [begin, end)
-  for (int64_t leaf = first; leaf < last; ++leaf) {
+  std::vector<std::pair<int64_t, int64_t>> nodes;  // microbatches [begin, end)
+  for (int64_t microbatch = first; microbatch < last; ++microbatch) {
     depth.push_back(static_cast<int>(nodes.size()));
-    nodes.emplace_back(leaf, leaf + 1);
+    nodes.emplace_back(microbatch, microbatch + 1);
     slots = std::max(slots, static_cast<int>(nodes.size()));
     merges.push_back(0);
     while (nodes.size() > 1) {

@@ -21,7 +21,7 @@ struct Stashed {
   int out = kNone, in = kNone;  // exchanges
 };
 
-// One slice of it: steps.
+// One microbatch of it: steps.
 struct Wait {
   size_t last_forward = 0, first_backward = 0;
   bool forward = false, backward = false;
@@ -42,7 +42,7 @@ class Stasher {
   }
 
  private:
-  using Key = std::pair<int, int>;  // storage, slice
+  using Key = std::pair<int, int>;  // storage, microbatch
 
   static bool is_backward(const Step& s) {
     return s.segment == Segment::backward || s.segment == Segment::weight;
@@ -79,7 +79,7 @@ class Stasher {
 
   void touch(int storage, const Step& s, size_t i) {
     if (!candidate(storage)) return;
-    Wait& w = waits_[{storage, plan_.storage(storage).by == Slots::ring ? s.slice : 0}];
+    Wait& w = waits_[{storage, plan_.storage(storage).by == Slots::ring ? s.microbatch : 0}];
     if (s.segment == Segment::forward) {
       w.forward = true, w.last_forward = i;
     } else if (is_backward(s)) {
@@ -117,9 +117,9 @@ class Stasher {
     return static_cast<int>(plan_.storages.size()) - 1;
   }
 
-  int copy(int from, int to, Tier tier, bool leaves) {
+  int copy(int from, int to, Tier tier, bool to_tier) {
     Exchange e;
-    e.name = leaves ? "stash" : "return", e.tier = tier, e.leaves = leaves, e.dtype = ORR_U8;
+    e.name = to_tier ? "stash" : "return", e.tier = tier, e.to_tier = to_tier, e.dtype = ORR_U8;
     e.count = static_cast<int64_t>(plan_.storage(from).bytes);
     const Layout flat = Layout::contiguous({e.dtype, {e.count}});
     e.send = {from, 0, flat}, e.recv = {to, 0, flat};

@@ -60,10 +60,10 @@ class Streamer {
     }
   }
 
-  // Slices come to forward and backward again and again: what they use stays.
+  // Microbatches come to forward and backward again and again: what they use stays.
   Segment part_of(const Step& s) const {
     if (s.segment == Segment::update) return s.segment;
-    return plan_.local.leaves.sliced ? Segment::prologue : s.segment;
+    return plan_.local.microbatches.one_by_one ? Segment::prologue : s.segment;
   }
 
   // Null if the storage is at hand.
@@ -147,7 +147,7 @@ class Streamer {
     const Storage& away = plan_.storage(v.storage);
     Exchange e;
     e.name = away.state->name, e.where = away.state->site.line, e.tier = away.tier,
-    e.leaves = to == v.storage;
+    e.to_tier = to == v.storage;
     e.dtype = away.state->type.dtype;
     e.count = static_cast<int64_t>(away.bytes) / orr_dtype_bytes(e.dtype);
     const Layout flat = Layout::contiguous({e.dtype, {e.count}});

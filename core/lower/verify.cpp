@@ -19,10 +19,10 @@ namespace {
 class Verifier {
  public:
   explicit Verifier(const RankPlan& plan)
-      : plan_(plan), slices_(static_cast<size_t>(plan.local.leaves.slices())) {
-    written_.resize(plan.storages.size() * slices_);
+      : plan_(plan), calls_(static_cast<size_t>(plan.local.microbatches.calls())) {
+    written_.resize(plan.storages.size() * calls_);
     for (const Exchange& e : plan.exchanges)
-      if (e.is_bucket() && !e.axis.empty() && !plan.local.leaves.sliced)
+      if (e.is_bucket() && !e.axis.empty() && !plan.local.microbatches.one_by_one)
         open_.insert(e.send.storage);
   }
 
@@ -49,14 +49,14 @@ class Verifier {
   }
 
  private:
-  using Copy = std::pair<int, int>;  // storage, slice
+  using Copy = std::pair<int, int>;  // storage, microbatch
 
   Copy copy(const Place& x, const Step& s) const {
-    return {x.storage, plan_.storage(x.storage).by == Slots::ring ? s.slice : 0};
+    return {x.storage, plan_.storage(x.storage).by == Slots::ring ? s.microbatch : 0};
   }
 
   size_t index(const Copy& c) const {
-    return static_cast<size_t>(c.first) * slices_ + static_cast<size_t>(c.second);
+    return static_cast<size_t>(c.first) * calls_ + static_cast<size_t>(c.second);
   }
 
   bool is_written(const Copy& c) const {
@@ -64,7 +64,7 @@ class Verifier {
     return s.category == "input" || s.region == Region::state || written_[index(c)];
   }
 
-  // A bucket in slices travels only when all of it is complete, whatever its slots hold.
+  // A bucket one by one travels only when all of it is complete, whatever its slots hold.
   const std::string* on_its_way(const Copy& c) const {
     auto at = travelling_.find(c);
     return at == travelling_.end() ? nullptr : &at->second;
@@ -123,11 +123,12 @@ class Verifier {
   }
 
   const RankPlan& plan_;
-  size_t slices_;
+  size_t calls_;
   std::vector<bool> written_;  // by index(copy)
   std::map<Copy, std::string> travelling_;
   std::map<int, int> posts_;
-  std::set<int> open_;  // storages of buckets, where all leaves run in one call, until awaited
+  std::set<int>
+      open_;  // storages of buckets, where all microbatches run in one call, until awaited
 };
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace orrery {
 
 // What keeps the batch from being complete within the pass, and what to do; "" if nothing does.
 static std::string batch_in_parts(const Mesh& mesh) {
-  if (mesh.sliced)
+  if (mesh.one_by_one)
     return fmt::format("strategy.{} runs microbatches one after another: leave it out, or ",
                        mesh.slicer);
   if (const Driving& d = mesh.driving; d.on())

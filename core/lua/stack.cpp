@@ -20,11 +20,11 @@ Attr attr_at(lua_State* L, int index, const std::string& what) {
 
 // A schedule of the script's own: function(stage, stages, microbatches) -> {"F0", "B0", ...}.
 auto schedule_at(lua_State* L, int index) {
-  return [order = Function(L, index)](int stage, int stages, int leaves) {
+  return [order = Function(L, index)](int stage, int stages, int microbatches) {
     lua_State* state = order.state();
     const int top = lua_gettop(state);
     order.push();
-    for (int number : {stage, stages, leaves}) lua_pushinteger(state, number);
+    for (int number : {stage, stages, microbatches}) lua_pushinteger(state, number);
     protected_call(state, 3, 1);
     std::vector<std::string> cells;
     for (lua_Integer i = 1; lua_rawgeti(state, top + 1, i) != LUA_TNIL; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// orrery.world: the ranks of the job, groups of them, and the words that are no collective on
+// orrery.world: the ranks of the job, groups of them, and the collectives that are no collective on
 // tensors.
 #include "lua/world.h"
 
@@ -48,7 +48,7 @@ int group(lua_State* L) {
     fail(ORR_INVALID, "{}:group: groups are made of the world, not of groups",
          text_of(check<World>(L, 1)));
   World made{0, members_at(L, 2)};
-  WordCall call = call_at(L, Word::barrier);
+  CollectiveCall call = call_at(L, Collective::barrier);
   call.name = text_of(made);
   post(comm(), std::move(call)).wait();
   const bool member = std::count(made.ranks.begin(), made.ranks.end(), world_info().rank) > 0;
@@ -58,12 +58,12 @@ int group(lua_State* L) {
 }
 
 int barrier(lua_State* L) {
-  post(comm(), call_at(L, Word::barrier)).wait();
+  post(comm(), call_at(L, Collective::barrier)).wait();
   return 0;
 }
 
 int join_in(lua_State* L) {
-  lua_pushinteger(L, post(comm(), call_at(L, Word::join)).wait().last);
+  lua_pushinteger(L, post(comm(), call_at(L, Collective::join)).wait().last);
   return 1;
 }
 
@@ -88,7 +88,7 @@ HostTensor own_value(lua_State* L) {
 
 int send(lua_State* L) {
   const Route to = route_at(L, "to");
-  if (!runtime_options().plan_only) send_word(comm(), own_value(L), to);
+  if (!runtime_options().plan_only) send_tensor(comm(), own_value(L), to);
   return 0;
 }
 
@@ -96,7 +96,7 @@ int recv(lua_State* L) {
   const Route from = route_at(L, "from");
   const auto* ref = test<StateRef>(L, 2);
   const HostTensor like = ref ? HostTensor::make(ref->state->type) : host_at(L, 2);
-  push(L, Host{runtime_options().plan_only ? like : recv_word(comm(), like.type, from)});
+  push(L, Host{runtime_options().plan_only ? like : recv_tensor(comm(), like.type, from)});
   return 1;
 }
 
@@ -160,9 +160,9 @@ const World& world_at(lua_State* L) {
   return world;
 }
 
-WordCall call_at(lua_State* L, Word word) {
-  WordCall call;
-  call.word = word;
+CollectiveCall call_at(lua_State* L, Collective kind) {
+  CollectiveCall call;
+  call.kind = kind;
   call.group = world_at(L).group;
   call.line = user_line(L);
   return call;
@@ -227,7 +227,7 @@ std::vector<Api> world_api() {
        {{"a", "any"}, {"b", "any", "nil"}},
        {}},
   };
-  for (const std::vector<Api>& more : {word_api(), object_api()})
+  for (const std::vector<Api>& more : {collective_api(), object_api()})
     rows.insert(rows.end(), more.begin(), more.end());
   return rows;
 }

@@ -19,21 +19,21 @@ struct World {
   std::vector<int> ranks;  // of a group; empty: all
 };
 
-// A word under way, and what it was said of.
+// A collective under way, and what it was said of.
 struct Handle {
   static constexpr const char* kClass = "Handle";
-  PostedWord posted;
-  Word word;
+  PostedCollective posted;
+  Collective kind;
   Function argument;
 };
 
 // Argument 1, if this rank is in it; else throws.
 const World& world_at(lua_State* L);
-// A call of `word` to the world that is argument 1, from the user's line.
-WordCall call_at(lua_State* L, Word word);
+// A call of `collective` to the world that is argument 1, from the user's line.
+CollectiveCall call_at(lua_State* L, Collective kind);
 
 // One list per file.
-std::vector<Api> word_api();
+std::vector<Api> collective_api();
 std::vector<Api> object_api();
 
 }  // namespace orrery::lua

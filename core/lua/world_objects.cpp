@@ -98,7 +98,7 @@ void decode(lua_State* L, const char*& at) {
 HostTensor gather_bytes(lua_State* L, const std::string& bytes, const std::string& name) {
   HostTensor mine = HostTensor::make({ORR_U8, {static_cast<int64_t>(bytes.size())}});
   std::copy(bytes.begin(), bytes.end(), mine.data<char>());  // none has no address
-  WordCall call = call_at(L, Word::allgather);
+  CollectiveCall call = call_at(L, Collective::allgather);
   call.tensors = {mine};
   call.name = name;
   return post(Runtime::get().comm(), std::move(call)).wait().tensors.front();

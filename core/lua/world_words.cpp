@@ -12,7 +12,9 @@
 namespace orrery::lua {
 namespace {
 
-bool changes_states(Word word) { return word == Word::allreduce || word == Word::broadcast; }
+bool changes_states(Collective kind) {
+  return kind == Collective::allreduce || kind == Collective::broadcast;
+}
 
 // Whether a table is a nested list of numbers, which is a tensor.
 bool is_numbers(lua_State* L, int index, int depth = 1) {
@@ -64,14 +66,14 @@ void collect(lua_State* L, std::vector<HostTensor>& tensors) {
 }
 
 // Replaces the value on top, made by `collect`, by the same of the answer's tensors.
-void put_back(lua_State* L, Word word, const std::vector<HostTensor>& tensors, size_t& next) {
+void put_back(lua_State* L, Collective kind, const std::vector<HostTensor>& tensors, size_t& next) {
   const int index = lua_gettop(L);
   if (is_list(L, index)) {
     const auto size = static_cast<lua_Integer>(lua_rawlen(L, index));
     lua_createtable(L, static_cast<int>(size), 0);
     for (lua_Integer i = 1; i <= size; ++i) {
       lua_rawgeti(L, index, i);
-      put_back(L, word, tensors, next);
+      put_back(L, kind, tensors, next);
       lua_rawseti(L, -2, i);
     }
     lua_replace(L, index);
@@ -79,17 +81,17 @@ void put_back(lua_State* L, Word word, const std::vector<HostTensor>& tensors, s
   }
   const HostTensor& value = tensors[next++];
   const auto* ref = test<StateRef>(L, index);
-  if (ref && changes_states(word)) return give_state(ref->state, value, user_line(L));
+  if (ref && changes_states(kind)) return give_state(ref->state, value, user_line(L));
   push(L, Host{value});
   lua_replace(L, index);
 }
 
-// Waits; pushes what the word gives to the value on top.
-int answer(lua_State* L, const PostedWord& posted, Word word) {
-  const WordAnswer& answer = posted.wait();
+// Waits; pushes what the collective gives to the value on top.
+int answer(lua_State* L, const PostedCollective& posted, Collective kind) {
+  const CollectiveResult& answer = posted.wait();
   size_t next = 0;
-  put_back(L, word, answer.tensors, next);
-  if (word != Word::alltoall) return 1;
+  put_back(L, kind, answer.tensors, next);
+  if (kind != Collective::alltoall) return 1;
   lua_createtable(L, static_cast<int>(answer.splits.size()), 0);
   for (size_t r = 0; r < answer.splits.size(); ++r) {
     lua_pushinteger(L, answer.splits[r]);
@@ -98,37 +100,37 @@ int answer(lua_State* L, const PostedWord& posted, Word word) {
   return 2;
 }
 
-void read_options(lua_State* L, WordCall& call) {
+void read_options(lua_State* L, CollectiveCall& call) {
   call.name = option_text(L, 3, "name");
-  if (call.word == Word::allreduce || call.word == Word::reduce_scatter)
+  if (call.kind == Collective::allreduce || call.kind == Collective::reduce_scatter)
     call.op = option_text(L, 3, "op");
   if (runtime_options().plan_only) return;  // alone: the others' ranks and parts are not there
-  if (call.word == Word::broadcast) call.root = static_cast<int>(option_int(L, 3, "root"));
-  if (call.word == Word::alltoall) {
+  if (call.kind == Collective::broadcast) call.root = static_cast<int>(option_int(L, 3, "root"));
+  if (call.kind == Collective::alltoall) {
     lua_getfield(L, 3, "splits");
     if (!lua_isnil(L, -1)) call.splits = to_integers(L, -1, "splits");
     lua_pop(L, 1);
   }
 }
 
-template <Word word, bool async>
+template <Collective kind, bool async>
 int say(lua_State* L) {
-  WordCall call = call_at(L, word);
+  CollectiveCall call = call_at(L, kind);
   read_options(L, call);
   lua_pushvalue(L, 2);
   collect(L, call.tensors);
-  if (word == Word::alltoall && is_list(L, -1))
+  if (kind == Collective::alltoall && is_list(L, -1))
     fail(ORR_INVALID, "alltoall takes one tensor, not a list");
-  const PostedWord posted = post(Runtime::get().comm(), std::move(call));
-  if (!async) return answer(L, posted, word);
-  push(L, Handle{posted, word, Function(L, -1)});
+  const PostedCollective posted = post(Runtime::get().comm(), std::move(call));
+  if (!async) return answer(L, posted, kind);
+  push(L, Handle{posted, kind, Function(L, -1)});
   return 1;
 }
 
 int wait(lua_State* L) {
   const Handle& handle = check<Handle>(L, 1);
   handle.argument.push();
-  return answer(L, handle.posted, handle.word);
+  return answer(L, handle.posted, handle.kind);
 }
 
 int poll(lua_State* L) {
@@ -136,37 +138,38 @@ int poll(lua_State* L) {
   return 1;
 }
 
-// A word and its async form.
-template <Word word>
+// A collective and its async form.
+template <Collective kind>
 void add(std::vector<Api>& rows, const char* name, const char* async_name, const char* returns,
          const char* doc, std::vector<Arg> options) {
   const std::vector<Arg> args = {{"self", "World"}, {"x", "any"}, {"options", "options", "nil"}};
   options.push_back({"name", "string", "''", "for messages; all ranks must give the same"});
-  rows.push_back({"World", name, returns, doc, say<word, false>, args, options});
+  rows.push_back({"World", name, returns, doc, say<kind, false>, args, options});
   rows.push_back({"World", async_name, "orrery.Handle",
-                  "The same without waiting: handle:wait() gives the result.", say<word, true>,
+                  "The same without waiting: handle:wait() gives the result.", say<kind, true>,
                   args, options});
 }
 
 }  // namespace
 
-std::vector<Api> word_api() {
+std::vector<Api> collective_api() {
   const Arg op{"op", "string", "'sum'", "sum, mean, min, max or prod"};
   std::vector<Api> rows;
-  add<Word::allreduce>(rows, "allreduce", "allreduce_async", "any",
-                       "Reduces over all ranks; all get the result.", {op});
-  add<Word::broadcast>(rows, "broadcast", "broadcast_async", "any",
-                       "All ranks get the root's value.",
-                       {{"root", "integer", "0", "rank whose value all get"}});
-  add<Word::allgather>(rows, "allgather", "allgather_async", "any",
-                       "All ranks' tensors joined along dim 1, in rank order; dim 1 may differ.",
-                       {});
-  add<Word::reduce_scatter>(
+  add<Collective::allreduce>(rows, "allreduce", "allreduce_async", "any",
+                             "Reduces over all ranks; all get the result.", {op});
+  add<Collective::broadcast>(rows, "broadcast", "broadcast_async", "any",
+                             "All ranks get the root's value.",
+                             {{"root", "integer", "0", "rank whose value all get"}});
+  add<Collective::allgather>(
+      rows, "allgather", "allgather_async", "any",
+      "All ranks' tensors joined along dim 1, in rank order; dim 1 may differ.", {});
+  add<Collective::reduce_scatter>(
       rows, "reduce_scatter", "reduce_scatter_async", "any",
       "Reduces, then each rank keeps its part of dim 1; the first may have one row more.", {op});
-  add<Word::alltoall>(rows, "alltoall", "alltoall_async", "orrery.HostTensor, integer[]",
-                      "Part r of dim 1 goes to rank r; the rows that came from each rank, too.",
-                      {{"splits", "integers", "nil", "rows for each rank; left out: equal parts"}});
+  add<Collective::alltoall>(
+      rows, "alltoall", "alltoall_async", "orrery.HostTensor, integer[]",
+      "Part r of dim 1 goes to rank r; the rows that came from each rank, too.",
+      {{"splits", "integers", "nil", "rows for each rank; left out: equal parts"}});
   const std::vector<Arg> handle = {{"self", "Handle"}};
   rows.push_back(
       {"Handle", "wait", "any", "Waits for the word and returns what it gives.", wait, handle, {}});

@@ -56,7 +56,7 @@ class Fitter {
   std::vector<int64_t> counts() const {
     const int64_t batch = b_.program.batch_size(), ranks = b_.mesh.workers();
     std::vector<int64_t> found = {ranks};
-    for (int64_t rows = batch / ranks; b_.mesh.sliced && rows > 0; --rows)
+    for (int64_t rows = batch / ranks; b_.mesh.one_by_one && rows > 0; --rows)
       if (int64_t n = (batch + rows - 1) / rows; n > found.back() && legal(n)) found.push_back(n);
     if (found.size() > 1 && !legal(ranks)) found.erase(found.begin());
     return found;
@@ -65,7 +65,7 @@ class Fitter {
   // Whether the schedule can deal that many.
   bool legal(int64_t n) const {
     if (!b_.mesh.make_timetable) return true;
-    const std::vector<int64_t> first = deal_leaves(n, b_.mesh);
+    const std::vector<int64_t> first = deal_microbatches(n, b_.mesh);
     try {
       for (size_t r = 0; r + 1 < first.size(); ++r)
         b_.mesh.make_timetable(static_cast<int>(first[r + 1] - first[r]));
@@ -121,8 +121,8 @@ class Fitter {
     fail(ORR_FAILED, "--fit {}: nothing fits; {} take {} on rank {}, {} too much: {}", size(limit_),
          samples(least), size(peaks_[least]->bytes), peaks_[least]->rank,
          size(peaks_[least]->bytes - limit_),
-         b_.mesh.sliced ? "add ranks, shard states, or compute activations again in backward"
-                        : "run microbatches one after another, add ranks, or shard states");
+         b_.mesh.one_by_one ? "add ranks, shard states, or compute activations again in backward"
+                            : "run microbatches one after another, add ranks, or shard states");
   }
 
   std::string samples(size_t i) const {

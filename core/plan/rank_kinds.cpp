@@ -30,7 +30,8 @@ std::string shapes(const Program& p) {
 
 }  // namespace
 
-RankKinds::RankKinds(const Blueprint& b) : b_(b), first_(deal_leaves(b.microbatches, b.mesh)) {
+RankKinds::RankKinds(const Blueprint& b)
+    : b_(b), first_(deal_microbatches(b.microbatches, b.mesh)) {
   for (const Op& op : b.program.ops()) gathers_ = gathers_ || op.kind == "batch_gather";
   const std::string axis = b.mesh.placed_axis();
   const size_t shares = axis.empty() ? 0 : static_cast<size_t>(b.mesh.size_of(axis));
@@ -118,13 +119,13 @@ Kind RankKinds::describe(int rank) const {
   const std::pair<std::string, std::string> all[] = {
       {b_.mesh.batch_axis, ""}, {sums, ""}, {without_axis(sums, gathered), gathered}};
   for (const auto& [axis, here] : all) {
-    const std::vector<int64_t> first = leaves_among(b_.mesh, first_, axis, rank, here);
+    const std::vector<int64_t> first = microbatches_among(b_.mesh, first_, axis, rank, here);
     const auto me = static_cast<size_t>(b_.mesh.coordinate(axis, rank));
     kind.push_back(first[me + 1] - first[me]);
     kind.push_back(orr_tree_nodes(first[me], first[me + 1], first.back()));
     kind.push_back(first.back());
   }
-  if (gathers_) {  // the last leaves may hold fewer samples than they have rows
+  if (gathers_) {  // the last microbatches may hold fewer samples than they have rows
     const auto me = static_cast<size_t>(b_.mesh.coordinate(b_.mesh.batch_axis, rank));
     const int64_t batch = b_.program.batch_size(),
                   rows = (batch + b_.microbatches - 1) / b_.microbatches;

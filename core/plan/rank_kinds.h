@@ -16,9 +16,9 @@ namespace orrery {
 using Kind = std::vector<int64_t>;
 
 // Ranks of equal kind run programs of equal shapes and messages. Their coordinates agree on all
-// axes but that of the batch, where their leaves complete the same tree nodes (unless it also deals
-// pieces of parameters), and those of cut values, where most shares differ only in which part they
-// are of.
+// axes but that of the batch, where their microbatches complete the same tree nodes (unless it also
+// deals pieces of parameters), and those of cut values, where most shares differ only in which part
+// they are of.
 class RankKinds {
  public:
   // Asks strategies and scripts for what plans need of them. REQUIRES: the blueprint outlives this.
@@ -34,7 +34,7 @@ class RankKinds {
   const std::vector<std::vector<size_t>>& planned_together() const { return together_; }
   // To plan the first rank of alike()[kind], with what kinds share. [any thread]
   LowerRequest request(size_t kind, const std::vector<std::string>& kernels) const;
-  const std::vector<int64_t>& first_leaves() const { return first_; }
+  const std::vector<int64_t>& first_microbatches() const { return first_; }
 
  private:
   Kind describe(int rank) const;

@@ -11,13 +11,13 @@ namespace {
 constexpr int kColumns = 150;  // of a terminal, at most
 
 struct Picture {
-  const std::map<Cell, Span>& spans;
+  const std::map<Action, Span>& spans;
   double end = 0, busy = 0;
   size_t ranks = 0;
 
   explicit Picture(const Timetable& timetable)
-      : spans(timetable.times), ranks(timetable.cells.size()) {
-    for (auto& [cell, span] : spans) end = std::max(end, span.end), busy += span.end - span.begin;
+      : spans(timetable.times), ranks(timetable.actions.size()) {
+    for (auto& [action, span] : spans) end = std::max(end, span.end), busy += span.end - span.begin;
   }
 
   std::string caption() const {
@@ -41,22 +41,22 @@ const char* color(Segment s) {
 }  // namespace
 
 std::string schedule_text(const Timetable& timetable) {
-  const CellTables& tables = timetable.cells;
+  const ActionTables& tables = timetable.actions;
   Picture picture(timetable);
   int units = static_cast<int>(picture.end), width = 1;
-  for (auto& [cell, span] : picture.spans)
-    width = std::max(width, 1 + static_cast<int>(std::to_string(cell.slice).size()));
+  for (auto& [action, span] : picture.spans)
+    width = std::max(width, 1 + static_cast<int>(std::to_string(action.microbatch).size()));
   if (units * (width + 1) > kColumns) width = 0;  // letters alone
   int column = width + 1, shown = std::min(units, kColumns / column);
   std::string text;
   for (size_t r = 0; r < tables.size(); ++r) {
     std::string row(static_cast<size_t>(units * column), ' ');
     for (int t = 0; t < units; ++t) row[static_cast<size_t>(t * column)] = '.';
-    for (const Cell& cell : tables[r]) {
-      Span span = picture.spans.at(cell);
+    for (const Action& action : tables[r]) {
+      Span span = picture.spans.at(action);
       for (int t = static_cast<int>(span.begin); t < static_cast<int>(span.end); ++t) {
-        std::string label(1, letter(cell.segment));
-        if (width) label += std::to_string(cell.slice);
+        std::string label(1, letter(action.segment));
+        if (width) label += std::to_string(action.microbatch);
         std::copy(label.begin(), label.end(), row.begin() + t * column);
       }
     }
@@ -69,7 +69,7 @@ std::string schedule_text(const Timetable& timetable) {
 
 std::string schedule_svg(const Timetable& timetable) {
   constexpr int kUnit = 26, kRow = 26, kLeft = 64, kTop = 8;
-  const CellTables& tables = timetable.cells;
+  const ActionTables& tables = timetable.actions;
   Picture picture(timetable);
   int width = kLeft + static_cast<int>(picture.end) * kUnit + 8,
       height = kTop + static_cast<int>(tables.size()) * kRow + 30;
@@ -81,14 +81,15 @@ std::string schedule_svg(const Timetable& timetable) {
   for (size_t r = 0; r < tables.size(); ++r) {
     int y = kTop + static_cast<int>(r) * kRow;
     svg += fmt::format("<text x=\"6\" y=\"{}\">stage {}</text>\n", y + 17, r);
-    for (const Cell& cell : tables[r]) {
-      Span span = picture.spans.at(cell);
+    for (const Action& action : tables[r]) {
+      Span span = picture.spans.at(action);
       double x = kLeft + span.begin * kUnit, w = (span.end - span.begin) * kUnit;
       svg += fmt::format(
           "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\" "
           "stroke=\"white\"><title>{}</title></rect>"
           "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
-          x, y, w, kRow - 2, color(cell.segment), to_string(cell), x + w / 2, y + 16, cell.slice);
+          x, y, w, kRow - 2, color(action.segment), to_string(action), x + w / 2, y + 16,
+          action.microbatch);
     }
   }
   svg += fmt::format("<text x=\"6\" y=\"{}\">{}</text>\n</svg>\n", height - 8, picture.caption());

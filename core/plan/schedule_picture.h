@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The order of a step in a pipeline as a picture: a row per rank, time to the right, F, B and W
-// cells with the number of their microbatch, and what is idle.
+// actions with the number of their microbatch, and what is idle.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace orrery {
 
-// For a terminal. Cells beyond its width are left out, and it says so.
+// For a terminal. Actions beyond its width are left out, and it says so.
 std::string schedule_text(const Timetable& timetable);
 // The same, whole, as an SVG document.
 std::string schedule_svg(const Timetable& timetable);

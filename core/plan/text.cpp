@@ -126,7 +126,7 @@ std::string step_plan(const Blueprint& b, const std::vector<StrategyUse>& stack,
     }
   const std::vector<Spent> spent = simulate(timelines);
   std::string text = head_text(b);
-  if (!b.mesh.pipe_axis.empty()) text += pipeline_text(b, kinds.first_leaves());
+  if (!b.mesh.pipe_axis.empty()) text += pipeline_text(b, kinds.first_microbatches());
   for (const std::string& remark : b.mesh.remarks) text += "  " + remark + "\n";
   text += step_text(b.program, spent, machine);
   for (size_t i = 0; i < texts.size(); ++i) text += texts[i] + spent_text(spent[i]);

@@ -20,10 +20,10 @@ class Builder {
   }
 
   Timeline run() {
-    const size_t slices = static_cast<size_t>(plan_.local.leaves.slices());
-    std::vector<size_t> posted(plan_.exchanges.size() * slices);
+    const size_t calls = static_cast<size_t>(plan_.local.microbatches.calls());
+    std::vector<size_t> posted(plan_.exchanges.size() * calls);
     auto at = [&](const Step& s) -> size_t& {
-      return posted[static_cast<size_t>(s.index) * slices + static_cast<size_t>(s.slice)];
+      return posted[static_cast<size_t>(s.index) * calls + static_cast<size_t>(s.microbatch)];
     };
     for (const Step& s : plan_.schedule) {
       if (is_copy(s)) continue;
@@ -67,7 +67,7 @@ class Builder {
     return {machine_.seconds(e, plan_.mesh, plan_.rank), {peers.begin(), peers.end()}, {}};
   }
 
-  // A message is known by its ends, tag and slice; a collective by how many its axis has had
+  // A message is known by its ends, tag and microbatch; a collective by how many its axis has had
   // before.
   Transfer met(const Step& s) {
     const Exchange& e = plan_.exchanges[static_cast<size_t>(s.index)];
@@ -77,7 +77,7 @@ class Builder {
     if (is_message(e)) {
       int64_t me = plan_.mesh.coordinate(e.axis, plan_.rank), peer = e.root_or_peer;
       if (e.op == ORR_COLL_RECV) std::swap(me, peer);
-      t.meeting = {me, peer, e.tag, s.slice, 0};
+      t.meeting = {me, peer, e.tag, s.microbatch, 0};
     } else {
       t.meeting = {axis, collectives_[axis]++, 0, 0, 1};
     }

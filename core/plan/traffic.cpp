@@ -66,7 +66,7 @@ std::string copies_text(const RankPlan& plan) {
     const Exchange& e = plan.exchanges[static_cast<size_t>(index)];
     if (!e.is_copy()) continue;
     Moved& m = moved[e.tier];
-    (e.leaves ? m.out : m.in) += e.bytes() * static_cast<uint64_t>(n);
+    (e.to_tier ? m.out : m.in) += e.bytes() * static_cast<uint64_t>(n);
     m.copies += n;
   }
   std::string text;

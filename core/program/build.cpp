@@ -230,8 +230,9 @@ ValueId batch_first(Program& p, ValueId x) {
   return transpose(p, x, permutation);
 }
 
-// Whether the order of a sum over `dims` would depend on how many samples a rank holds: leaves must
-// be the outermost of what is summed, and kernels sum in another order when no inner dim is left.
+// Whether the order of a sum over `dims` would depend on how many samples a rank holds:
+// microbatches must be the outermost of what is summed, and kernels sum in another order when no
+// inner dim is left.
 static bool batch_in_the_way(const Program& p, ValueId x, const Dims& dims) {
   const Value& v = p.value(x);
   bool summed = std::count(dims.begin(), dims.end(), v.batch_dim);

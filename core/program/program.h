@@ -4,12 +4,13 @@
 // after lowering, the local program of one rank. Ops are appended in execution order; values are
 // defined once.
 //
-// Time. The batch dim of a step is cut into microbatches, the leaves (docs/design.md, "A program").
-// While ops are added, every value gets its relation to that axis: `Batch::none` (the same for all
-// leaves), `sharded` (dim `batch_dim` runs over the batch), `partial` (a sum over the batch, one
-// summand per leaf) or `mean` (what is made of sums over the batch and is no such sum itself, so
-// that it is known only when all leaves are done). How ops pass relations on: program/relate.h.
-// Samples may read such a value once it is completed within the pass (Program::completed).
+// Time. The batch dim of a step is cut into microbatches, the microbatches (docs/design.md, "A
+// program"). While ops are added, every value gets its relation to that axis: `Batch::none` (the
+// same for all microbatches), `sharded` (dim `batch_dim` runs over the batch), `partial` (a sum
+// over the batch, one summand per microbatch) or `mean` (what is made of sums over the batch and is
+// no such sum itself, so that it is known only when all microbatches are done). How ops pass
+// relations on: program/relate.h. Samples may read such a value once it is completed within the
+// pass (Program::completed).
 #pragma once
 
 #include <functional>
@@ -41,7 +42,7 @@ struct Value {
   Type type;
   Role role = Role::activation;
   Batch batch = Batch::none;
-  int32_t batch_dim = kNone;  // 0-based; leaves are equal consecutive pieces of it
+  int32_t batch_dim = kNone;  // 0-based; microbatches are equal consecutive pieces of it
   OpId producer = kNone;
   int32_t out_index = 0;
   std::string name;              // parameter path, batch field, scalar name
@@ -88,7 +89,7 @@ class Program {
   // -- inputs ------------------------------------------------------------------------------------
   // A tensor of the batch; its first dim is the batch dim. All batch fields share that extent.
   ValueId batch_input(const std::string& name, const Type& type);
-  // A 0-d runtime number, the same for all leaves and ranks ("lr", "step").
+  // A 0-d runtime number, the same for all microbatches and ranks ("lr", "step").
   ValueId scalar_input(const std::string& name, int32_t dtype);
   // A tensor given from outside that does not depend on the batch.
   ValueId input(const std::string& name, const Type& type);
@@ -110,8 +111,8 @@ class Program {
   ValueId random_uniform(const Type& type, ValueId like = kNone);
 
   // v as samples may read it: a sum or mean over the batch, completed where it is read, and then
-  // one value for all leaves and ranks; v itself if it is no such value. An op of samples that is
-  // given a sum or mean completes it by itself.
+  // one value for all microbatches and ranks; v itself if it is no such value. An op of samples
+  // that is given a sum or mean completes it by itself.
   ValueId completed(ValueId v);
   bool is_completed(ValueId v) const { return completed_.count(v) > 0; }
 

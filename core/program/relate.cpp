@@ -100,7 +100,8 @@ bool is_linear(const Program& p, const Op& op, Batch kind, bool homogeneous) {
   return !homogeneous || (all && !constants);
 }
 
-// Leaves are consecutive pieces of what a kernel sums over, so nothing may lie outside the batch.
+// Microbatches are consecutive pieces of what a kernel sums over, so nothing may lie outside the
+// batch.
 void check_sum(const Program& p, const Op& op) {
   for (size_t i = 0; i < op.in.size(); ++i) {
     const Value& v = p.value(op.in[i]);

@@ -108,11 +108,11 @@ void fail_together(const std::string& error, const std::string& what, const std:
 
 std::vector<uint64_t> numbers_of_all(const std::vector<uint64_t>& mine, const std::string& what,
                                      const std::string& line) {
-  WordCall call;
-  call.word = Word::allgather, call.name = what, call.line = line;
+  CollectiveCall call;
+  call.kind = Collective::allgather, call.name = what, call.line = line;
   call.tensors = {HostTensor::make({ORR_I64, {static_cast<int64_t>(mine.size())}})};
   std::copy(mine.begin(), mine.end(), call.tensors[0].data<uint64_t>());
-  const PostedWord posted = post(Runtime::get().comm(), std::move(call));
+  const PostedCollective posted = post(Runtime::get().comm(), std::move(call));
   const HostTensor& all = posted.wait().tensors.front();
   return {all.data<uint64_t>(), all.data<uint64_t>() + all.type.elements()};
 }

@@ -21,7 +21,7 @@ struct Bound {
 
   orr_buffer at(const Step& step) const {
     orr_buffer b = first;
-    if (by == Slots::ring) b.offset += static_cast<uint64_t>(step.slice % slots) * stride;
+    if (by == Slots::ring) b.offset += static_cast<uint64_t>(step.microbatch % slots) * stride;
     if (by == Slots::stack) b.offset += static_cast<uint64_t>(step.depth) * stride;
     return b;
   }
@@ -32,7 +32,7 @@ struct Posted {
   Bound send, recv;
   std::shared_ptr<SpillFile> send_file, recv_file;  // of a copy
   int group = 0;
-  std::vector<WorldComm::Ticket> tickets;  // by slice
+  std::vector<WorldComm::Ticket> tickets;  // by microbatch
 };
 
 }  // namespace orrery

@@ -33,7 +33,7 @@ DeviceExchanges::Carried DeviceExchanges::carry(const Exchange& e, const Posted&
   choose_way(c, e, p);
   for (size_t s = 0; s < p.tickets.size(); ++s)
     c.flights.push_back({Event(device_), Event(device_), Event(device_)});
-  if (c.way == Way::filed) (e.leaves ? c.bytes.send : c.bytes.recv) = e.bytes();
+  if (c.way == Way::filed) (e.to_tier ? c.bytes.send : c.bytes.recv) = e.bytes();
   if (c.way != Way::staged) return c;
   const auto elements =
       orr::traffic::extent(p.coll, runtime_.comm().rank(p.group), runtime_.comm().size(p.group));
@@ -107,7 +107,7 @@ void DeviceExchanges::begin() {
 void DeviceExchanges::post(const Step& step) {
   Carried& c = carried_[static_cast<size_t>(step.index)];
   Posted& p = posted_[static_cast<size_t>(step.index)];
-  Flight& f = c.flights[static_cast<size_t>(step.slice)];
+  Flight& f = c.flights[static_cast<size_t>(step.microbatch)];
   f.ready.record(compute_);
   if (c.way == Way::moved)
     move(step, p, f);
@@ -131,7 +131,7 @@ void DeviceExchanges::stage(const Step& step, Carried& c, Posted& p, Flight& f) 
     if (to.bytes) in.copy(to, pinned);
     f.done.record(in);
   };
-  WorldComm::Ticket& ticket = p.tickets[static_cast<size_t>(step.slice)];
+  WorldComm::Ticket& ticket = p.tickets[static_cast<size_t>(step.microbatch)];
   if (c.way == Way::filed) {
     const uint64_t bytes = plan_.exchanges[static_cast<size_t>(step.index)].bytes();
     const orr_buffer to = p.recv_file ? p.recv.at(step) : on_host(pinned);
@@ -160,14 +160,14 @@ void DeviceExchanges::enqueue(const Step& step, Carried& c, Posted& p, Flight& f
       sum->fold(fold, coll, scratch);
     };
   }
-  p.tickets[static_cast<size_t>(step.slice)] =
+  p.tickets[static_cast<size_t>(step.microbatch)] =
       runtime_.comm().enqueue(coll, p.group, std::move(how));
   enqueued_ = sent_ = true;
 }
 
 void DeviceExchanges::move(const Step& step, Posted& p, Flight& f) {
   const Exchange& e = plan_.exchanges[static_cast<size_t>(step.index)];
-  const Stream& stream = e.leaves ? out_ : back_;
+  const Stream& stream = e.to_tier ? out_ : back_;
   stream.wait(f.ready);
   stream.copy(p.recv.at(step), p.send.at(step));
   f.done.record(stream);
@@ -177,12 +177,12 @@ void DeviceExchanges::move(const Step& step, Posted& p, Flight& f) {
 void DeviceExchanges::wait(const Step& step) {
   const Carried& c = carried_[static_cast<size_t>(step.index)];
   const WorldComm::Ticket ticket =
-      posted_[static_cast<size_t>(step.index)].tickets[static_cast<size_t>(step.slice)];
+      posted_[static_cast<size_t>(step.index)].tickets[static_cast<size_t>(step.microbatch)];
   if (c.way == Way::filed)
     runtime_.copies().wait(ticket);
   else if (c.way != Way::moved)
     runtime_.comm().wait(ticket);
-  compute_.wait(c.flights[static_cast<size_t>(step.slice)].done);
+  compute_.wait(c.flights[static_cast<size_t>(step.microbatch)].done);
 }
 
 void DeviceExchanges::finish() {

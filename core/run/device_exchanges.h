@@ -3,7 +3,7 @@
 // Exchanges of tensors that lie on a device, beside its compute. Each goes one of four ways:
 // - staged: copied to pinned memory, sent and received there by the communication lane, copied
 // back;
-// - ordered: enqueued on a stream by a backend that takes the device's memory, sums over leaves as
+// - ordered: enqueued on a stream by a backend that takes the device's memory, sums over microbatches as
 //   messages, with launches between them that fold;
 // - moved: copied between the device and memory of the host, in stream order;
 // - filed: staged on its way between the device and a file, by the copy lane.
@@ -40,7 +40,7 @@ class DeviceExchanges {
 
  private:
   enum class Way { staged, ordered, moved, filed };
-  struct Flight {  // one slice's
+  struct Flight {  // one microbatch's
     Event ready, out, done;
   };
   struct Carried {

@@ -88,7 +88,7 @@ Driven::Driven(const Blueprint& step, std::vector<std::string> scalars, Runtime&
       line_(step.mesh.driving.line),
       plugin_(kept_text("strategy '" + origin_ + "'")),
       scalars_(std::move(scalars)),
-      leaf_first_(deal_leaves(step.microbatches, step.mesh)),
+      leaf_first_(deal_microbatches(step.microbatches, step.mesh)),
       driver_(step.mesh.driving.driver) {
   for (auto& [name, id] : step.program.outputs()) outputs_.push_back(name);
   for (auto& [state, next] : step.program.updates())
@@ -203,8 +203,8 @@ std::map<std::string, double> Driven::step(const std::string& shape, const Batch
 }
 
 int64_t Driven::samples(int64_t first, int64_t last, const BatchFields& batch) const {
-  const int64_t all = batch.begin()->second.type.dims[0], leaves = leaf_first_.back(),
-                rows = (all + leaves - 1) / leaves;
+  const int64_t all = batch.begin()->second.type.dims[0], microbatches = leaf_first_.back(),
+                rows = (all + microbatches - 1) / microbatches;
   return std::min(all, last * rows) - std::min(all, first * rows);
 }
 

@@ -108,7 +108,7 @@ void Executor::prepare(const Exchange& exchange) {
     p.send.first.bytes = plan_.storage(exchange.send.storage).whole(),
     p.recv.first.bytes = p.send.first.bytes - exchange.recv.offset;
   if (!exchange.axis.empty()) p.group = runtime_.group(plan_.mesh, exchange.axis);
-  p.tickets.resize(static_cast<size_t>(plan_.local.leaves.slices()));
+  p.tickets.resize(static_cast<size_t>(plan_.local.microbatches.calls()));
   posted_.push_back(std::move(p));
 }
 
@@ -139,7 +139,7 @@ void Executor::launch(const Step& step) {
 
 void Executor::post(const Step& step) {
   Posted& p = posted_[static_cast<size_t>(step.index)];
-  WorldComm::Ticket& ticket = p.tickets[static_cast<size_t>(step.slice)];
+  WorldComm::Ticket& ticket = p.tickets[static_cast<size_t>(step.microbatch)];
   if (const Exchange& e = plan_.exchanges[static_cast<size_t>(step.index)]; e.is_copy()) {
     ticket = runtime_.copies().submit(
         {{p.recv.at(step), p.recv_file}, {p.send.at(step), p.send_file}, e.bytes()});
@@ -153,7 +153,7 @@ void Executor::post(const Step& step) {
 void Executor::wait(const Step& step) {
   Profile::Timer timer(profiled_ ? &Profile::get().waiting() : nullptr);
   const uint64_t ticket =
-      posted_[static_cast<size_t>(step.index)].tickets[static_cast<size_t>(step.slice)];
+      posted_[static_cast<size_t>(step.index)].tickets[static_cast<size_t>(step.microbatch)];
   if (plan_.exchanges[static_cast<size_t>(step.index)].is_copy())
     runtime_.copies().wait(ticket);
   else

@@ -33,7 +33,7 @@ uint64_t Mirror::room(uint64_t bytes) {
 }
 
 // Storages that follow one another in the arena travel together, with the gap that alignment
-// leaves.
+// microbatches.
 void Mirror::add_inputs(const RankPlan& plan, const Places& place) {
   std::map<uint64_t, std::vector<ValueId>> by_offset;  // of their storage
   for (size_t v = 0; v < plan.places.size(); ++v)

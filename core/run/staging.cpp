@@ -14,13 +14,13 @@ using Spans = std::vector<std::pair<int, int>>;
 // By exchange: the steps from each post to its wait.
 std::vector<Spans> flights(const RankPlan& plan) {
   std::vector<Spans> found(plan.exchanges.size());
-  std::map<std::pair<int, int>, int> posted;  // exchange, slice
+  std::map<std::pair<int, int>, int> posted;  // exchange, microbatch
   for (size_t i = 0; i < plan.schedule.size(); ++i) {
     const Step& s = plan.schedule[i];
-    if (s.kind == Step::post) posted[{s.index, s.slice}] = static_cast<int>(i);
+    if (s.kind == Step::post) posted[{s.index, s.microbatch}] = static_cast<int>(i);
     if (s.kind == Step::wait)
       found[static_cast<size_t>(s.index)].push_back(
-          {posted.at({s.index, s.slice}), static_cast<int>(i)});
+          {posted.at({s.index, s.microbatch}), static_cast<int>(i)});
   }
   for (Spans& spans : found) std::sort(spans.begin(), spans.end());
   return found;
@@ -67,7 +67,7 @@ class Stager {
     const Storage& s = plan_.storage(storage);
     Spans alive = flights_[exchange];
     if (alive.empty()) return;
-    if (s.by == Slots::ring && s.slots > 1) {  // slices are under way together
+    if (s.by == Slots::ring && s.slots > 1) {  // microbatches are under way together
       first = 0, end = s.whole();
       for (auto& [from, to] : alive) alive.front().second = std::max(alive.front().second, to);
       alive.resize(1);

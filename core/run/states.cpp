@@ -43,10 +43,10 @@ void settle_together(const States& fresh, Tier tier, const std::string& director
 }
 
 // Gives a place to those that have none, and returns them; rows are new as a whole or not at all.
-States settle(const States& states, const std::vector<Neighbours>& rows,
+States settle(const States& states, const std::vector<FlatBuffer>& rows,
               const RowMemory& allocate_row, const std::string& directory) {
   States fresh;
-  for (const Neighbours& row : rows) {
+  for (const FlatBuffer& row : rows) {
     if (row.states.front()->memory) continue;
     auto memory = allocate_row(row);
     for (size_t i = 0; i < row.states.size(); ++i)
@@ -217,10 +217,10 @@ void set_coordinates(const HeldParts& parts, const Mesh& mesh) {
   }
 }
 
-void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int world,
+void hold(const HeldParts& parts, const std::vector<FlatBuffer>& flat_buffers, int world,
           const RowMemory& allocate, const std::string& directory) {
   States states, fresh, joining;
-  for (const Neighbours& row : neighbours)
+  for (const FlatBuffer& row : flat_buffers)
     if (!row.states.front()->bound || !row.seated())  // alike on all ranks
       joining.insert(joining.end(), row.states.begin(), row.states.end());
   std::vector<std::pair<std::shared_ptr<State>, HostTensor>> moving;
@@ -237,7 +237,7 @@ void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int
     states.push_back(s);
   }
   if (world > 1 && !fresh.empty()) tell_parts(fresh);
-  for (auto& s : settle(states, neighbours, allocate, directory)) {
+  for (auto& s : settle(states, flat_buffers, allocate, directory)) {
     auto moved = std::find_if(moving.begin(), moving.end(), [&](auto& m) { return m.first == s; });
     moved == moving.end() ? set_initial(s) : write_state(*s, moved->second);
   }

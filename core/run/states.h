@@ -15,7 +15,7 @@ namespace orrery {
 
 struct Held;
 struct Mesh;
-struct Neighbours;
+struct FlatBuffer;
 using HeldParts = std::vector<Held>;
 
 // Gives every state the part that a program over `world` ranks wants of it and binds it there:
@@ -23,10 +23,10 @@ using HeldParts = std::vector<Held>;
 // A state that is only read and written so far moves, also into a row of `neighbours`. Collective
 // if world > 1: the ranks tell one another their parts, so that the whole can be read.
 // A new row lies in what `allocate` gives it, zeroed.
-using RowMemory = std::function<std::shared_ptr<const orr_memory>(const Neighbours&)>;
+using RowMemory = std::function<std::shared_ptr<const orr_memory>(const FlatBuffer&)>;
 // States of Tier::disk lie in a file in `directory`; "": that of the run, or the system's for
 // temporary files.
-void hold(const HeldParts& parts, const std::vector<Neighbours>& neighbours, int world,
+void hold(const HeldParts& parts, const std::vector<FlatBuffer>& flat_buffers, int world,
           const RowMemory& allocate = {}, const std::string& directory = "");
 
 // Zeroed memory for tensors of a tier that is not the disk, and a file of zeros in `directory` (see

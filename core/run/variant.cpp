@@ -25,8 +25,8 @@ RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime, SharedArena& ar
   runtime.form_groups(plan.mesh);
   set_coordinates(plan.local.parts, b.mesh);
   hold(
-      plan.local.parts, plan.local.neighbours, b.mesh.world,
-      [&](const Neighbours& row) {
+      plan.local.parts, plan.local.flat_buffers, b.mesh.world,
+      [&](const FlatBuffer& row) {
         return runtime.exchanged(row.room, runtime.group(plan.mesh, row.axis));
       },
       plan.mesh.offload.directory);
@@ -104,36 +104,38 @@ void Variant::set_scalars(const std::map<std::string, double>& scalars, int64_t 
   }
 }
 
-// The first sample of every slice.
+// The first sample of every microbatch.
 void Variant::set_rows(int64_t* to) {
-  const Leaves& leaves = plan().local.leaves;
-  for (int64_t s = 0; s < leaves.slices(); ++s) to[s] = leaves.first_row() + s * leaves.rows;
+  const Microbatches& microbatches = plan().local.microbatches;
+  for (int64_t s = 0; s < microbatches.calls(); ++s)
+    to[s] = microbatches.first_row() + s * microbatches.rows;
 }
 
 void Variant::load_field(const BatchField& field, ValueId v) {
   std::byte* to = executor_.address(v);
   if (!to) return;  // the program does not read it
-  const Leaves& leaves = plan().local.leaves;
+  const Microbatches& microbatches = plan().local.microbatches;
   int64_t batch = field.type.dims[0];
-  int64_t begin = std::min(batch, leaves.first_row());
-  int64_t end = std::min(batch, leaves.first_row() + leaves.count() * leaves.rows);
+  int64_t begin = std::min(batch, microbatches.first_row());
+  int64_t end =
+      std::min(batch, microbatches.first_row() + microbatches.count() * microbatches.rows);
   uint64_t row = field.type.bytes() / static_cast<uint64_t>(batch);
   // What is behind the last sample weighs nothing, but must be something to compute with: the last
   // sample again.
   if (begin == end) field.load(batch - 1, batch, to);
   if (begin < end) field.load(begin, end, to);
   uint64_t used = static_cast<uint64_t>(std::max<int64_t>(end - begin, 1)) * row;
-  uint64_t all = plan().local.program.type(v).bytes() * static_cast<uint64_t>(leaves.slices());
+  uint64_t all = plan().local.program.type(v).bytes() * static_cast<uint64_t>(microbatches.calls());
   for (; used < all; used += row) std::memcpy(to + used, to + used - row, row);
 }
 
-// What `of` says of each sample, those of the padding of the last leaf among them.
+// What `of` says of each sample, those of the padding of the last microbatch among them.
 template <class T>
 void Variant::load_each(ValueId v, const std::function<T(int64_t sample)>& of) {
   auto* to = reinterpret_cast<T*>(executor_.address(v));
   if (!to) return;
-  const Leaves& leaves = plan().local.leaves;
-  int64_t begin = leaves.first_row(), n = leaves.count() * leaves.rows;
+  const Microbatches& microbatches = plan().local.microbatches;
+  int64_t begin = microbatches.first_row(), n = microbatches.count() * microbatches.rows;
   for (int64_t i = 0; i < n; ++i) to[i] = of(begin + i);
 }
 

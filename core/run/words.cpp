@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The few words that the core itself needs, where it knows that all ranks post them.
+// The few collectives that the core itself needs, where it knows that all ranks post them.
 #include "comm/collectives.h"
 
 #include "run/runtime.h"
@@ -8,10 +8,10 @@
 namespace orrery {
 namespace {
 
-HostTensor word(Word word, const HostTensor& x, const std::string& op, int root,
-                const std::string& line) {
-  WordCall call;
-  call.word = word, call.tensors = {x};
+HostTensor run_collective(Collective run_collective, const HostTensor& x, const std::string& op,
+                          int root, const std::string& line) {
+  CollectiveCall call;
+  call.run_collective = run_collective, call.tensors = {x};
   call.op = op, call.root = root, call.line = line;
   call.agreed = true;
   return post(Runtime::get().comm(), std::move(call)).wait().tensors.front();
@@ -27,15 +27,15 @@ WorldInfo world_info() {
 }
 
 HostTensor world_allreduce(const HostTensor& x, const std::string& op, const std::string& line) {
-  return word(Word::allreduce, x, op, 0, line);
+  return run_collective(Collective::allreduce, x, op, 0, line);
 }
 
 HostTensor world_broadcast(const HostTensor& x, int root, const std::string& line) {
-  return word(Word::broadcast, x, "sum", root, line);
+  return run_collective(Collective::broadcast, x, "sum", root, line);
 }
 
 HostTensor world_allgather(const HostTensor& x, const std::string& line) {
-  return word(Word::allgather, x, "sum", 0, line);
+  return run_collective(Collective::allgather, x, "sum", 0, line);
 }
 
 }  // namespace orrery

@@ -19,7 +19,7 @@ using Floats = std::vector<float>;
 struct Case {
   int64_t count;
   int ranks;
-  std::vector<int64_t> leaves;
+  std::vector<int64_t> microbatches;
   int32_t op = ORR_COLL_TREE_ALL_REDUCE;
   bool in_place = false;
 };

@@ -208,8 +208,8 @@ const Body differs("differs", [](const std::string& backend, const std::string& 
   if (how == "ends" && d.peer.rank() == 1) c = d.make(ORR_COLL_RECV, 100000, 0);
   if (d.peer.rank() == 1 && how == "count") c.count = 999;
   if (how == "tree") c.op = ORR_COLL_TREE_ALL_REDUCE;
-  const std::vector<int64_t> leaves = {0, 1, 2};
-  c.leaf_first = leaves.data();
+  const std::vector<int64_t> microbatches = {0, 1, 2};
+  c.leaf_first = microbatches.data();
   d.peer.post(c);
   return 0;
 });

@@ -39,8 +39,8 @@ TEST(Timeline, ALaneCarriesOneAtATime) {
          6, 2, 4);
 }
 
-// Two stages, two slices, forward 1 and backward 2, messages 0: the first runs F F . . B B . B B,
-// the last . F B B F B B . .
+// Two stages, two microbatches, forward 1 and backward 2, messages 0: the first runs F F . . B B .
+// B B, the last . F B B F B B . .
 TEST(Timeline, APipelineHasItsBubble) {
   auto meet = [](size_t peer, int64_t tag) { return Transfer{0, {peer}, {tag}}; };
   const Timeline first{{compute(1), post(0), compute(1), post(1), post(2), wait(2), compute(2),

@@ -84,47 +84,47 @@ TEST(Updates, KeepTheOldValueOfAStateThatChanges) {
   EXPECT_EQ(first(*before), 4);
 }
 
-TEST(Leaves, AreDealtEvenlyAndInOrder) {
-  for (int64_t leaves = 1; leaves <= 40; ++leaves)
-    for (int ranks = 1; ranks <= leaves; ++ranks) {
-      std::vector<int64_t> first = deal_leaves(leaves, ranks);
+TEST(Microbatches, AreDealtEvenlyAndInOrder) {
+  for (int64_t microbatches = 1; microbatches <= 40; ++microbatches)
+    for (int ranks = 1; ranks <= microbatches; ++ranks) {
+      std::vector<int64_t> first = deal_microbatches(microbatches, ranks);
       ASSERT_EQ(first.size(), static_cast<size_t>(ranks) + 1);
       EXPECT_EQ(first.front(), 0);
-      EXPECT_EQ(first.back(), leaves);
+      EXPECT_EQ(first.back(), microbatches);
       for (size_t r = 0; r + 1 < first.size(); ++r) {
         int64_t n = first[r + 1] - first[r];
-        EXPECT_TRUE(n == leaves / ranks || n == (leaves + ranks - 1) / ranks)
-            << leaves << " on " << ranks;
+        EXPECT_TRUE(n == microbatches / ranks || n == (microbatches + ranks - 1) / ranks)
+            << microbatches << " on " << ranks;
       }
     }
 }
 
-TEST(Leaves, OfAnyRanksAreOneTree) {
-  for (int64_t leaves : {1, 2, 3, 5, 6, 7, 8, 12, 13}) {
+TEST(Microbatches, OfAnyRanksAreOneTree) {
+  for (int64_t microbatches : {1, 2, 3, 5, 6, 7, 8, 12, 13}) {
     Program p;
-    ValueId x = p.batch_input("x", {ORR_F32, {leaves * 2, 5}});
+    ValueId x = p.batch_input("x", {ORR_F32, {microbatches * 2, 5}});
     give(p, "sum", build::reduce(p, "sum", x, {0}, false));
     Values rows;
-    std::mt19937 random(static_cast<uint32_t>(leaves));
+    std::mt19937 random(static_cast<uint32_t>(microbatches));
     std::uniform_real_distribution<float> mesh(-1, 1);
-    for (int64_t i = 0; i < leaves * 10; ++i) rows.push_back(mesh(random));
+    for (int64_t i = 0; i < microbatches * 10; ++i) rows.push_back(mesh(random));
     auto nodes = [&](int64_t lo, int64_t hi) {
       Values mine(rows.begin() + lo * 10, rows.begin() + hi * 10);
-      return Machine(p, {"reference"}, {leaves, lo, hi, 2}).run({{"x", mine}})["sum"];
+      return Machine(p, {"reference"}, {microbatches, lo, hi, 2}).run({{"x", mine}})["sum"];
     };
-    Values whole = nodes(0, leaves);
-    for (int ranks = 1; ranks <= std::min<int64_t>(6, leaves); ++ranks) {
-      std::vector<int64_t> first = deal_leaves(leaves, ranks);
-      NodeTree tree(ORR_F32, leaves);
+    Values whole = nodes(0, microbatches);
+    for (int ranks = 1; ranks <= std::min<int64_t>(6, microbatches); ++ranks) {
+      std::vector<int64_t> first = deal_microbatches(microbatches, ranks);
+      NodeTree tree(ORR_F32, microbatches);
       for (size_t r = 0; r + 1 < first.size(); ++r)
         tree.add(first[r], first[r + 1], nodes(first[r], first[r + 1]));
-      EXPECT_EQ(tree.whole(), whole) << leaves << " leaves on " << ranks << " ranks";
+      EXPECT_EQ(tree.whole(), whole) << microbatches << " leaves on " << ranks << " ranks";
     }
   }
 }
 
 // The batch as the second dim, as recurrent models have it: sums over it must still be leaves.
-TEST(Leaves, MayBeTheSecondDim) {
+TEST(Microbatches, MayBeTheSecondDim) {
   Program p;
   ValueId ids = build::transpose(p, p.batch_input("ids", {ORR_I64, {6, 4}}), {1, 0});
   ValueId table = p.input("table", {ORR_F32, {7, 5}}), w = p.input("w", {ORR_F32, {5, 5}});
@@ -153,7 +153,7 @@ TEST(Leaves, MayBeTheSecondDim) {
   };
   Named whole = nodes(0, 6);
   for (int ranks : {2, 3, 6}) {
-    std::vector<int64_t> first = deal_leaves(6, ranks);
+    std::vector<int64_t> first = deal_microbatches(6, ranks);
     std::map<std::string, NodeTree> trees;
     for (size_t r = 0; r + 1 < first.size(); ++r)
       for (auto& [name, values] : nodes(first[r], first[r + 1]))

@@ -51,11 +51,11 @@ bool given(const Value& v) {
 }  // namespace
 
 Machine::Machine(const Program& logical, const std::vector<std::string>& kernels,
-                 const Leaves& leaves, bool fuse) {
+                 const Microbatches& microbatches, bool fuse) {
   RankPlan plan;
   plan.kernel_names = kernels;
-  const std::vector<int64_t> dealt = {0, leaves.total};
-  plan.local = localize(logical, leaves, plan.mesh, dealt, 0);
+  const std::vector<int64_t> dealt = {0, microbatches.total};
+  plan.local = localize(logical, microbatches, plan.mesh, dealt, 0);
   // Nodes are results here: they live to the end.
   for (const Total& t : plan.local.totals) plan.local.program.output("$nodes", t.partial);
   if (fuse) fuse_pointwise(plan.local), fuse_products(plan.local, kernels);

@@ -17,7 +17,7 @@ namespace program_test {
 
 using orrery::Dims;
 using orrery::kNone;
-using orrery::Leaves;
+using orrery::Microbatches;
 using orrery::Program;
 using orrery::Type;
 using orrery::ValueId;
@@ -30,7 +30,7 @@ class Machine {
  public:
   // `leaves`: what the rank holds. Outputs must own their memory (see `give`).
   Machine(const Program& logical, const std::vector<std::string>& kernels,
-          const Leaves& leaves = {}, bool fuse = true);
+          const Microbatches& microbatches = {}, bool fuse = true);
 
   // Inputs, batch fields (the rank's rows) and scalars by name -> outputs by name. The output of a
   // `total` is the rank's nodes, one after another. $seed and $step need not be given.

@@ -34,8 +34,8 @@ void expect_same(const RankPlan& a, const RankPlan& b) {
   ASSERT_EQ(a.schedule.size(), b.schedule.size());
   for (size_t i = 0; i < a.schedule.size(); ++i) {
     const Step &x = a.schedule[i], &y = b.schedule[i];
-    EXPECT_EQ(std::tuple(x.kind, x.segment, x.index, x.chunk, x.slice, x.depth),
-              std::tuple(y.kind, y.segment, y.index, y.chunk, y.slice, y.depth));
+    EXPECT_EQ(std::tuple(x.kind, x.segment, x.index, x.chunk, x.microbatch, x.depth),
+              std::tuple(y.kind, y.segment, y.index, y.chunk, y.microbatch, y.depth));
   }
   ASSERT_EQ(a.exchanges.size(), b.exchanges.size());
   for (size_t i = 0; i < a.exchanges.size(); ++i) {

@@ -104,7 +104,7 @@ void SideBySide::hold_states(Rank& rank) {
     rank.blocks.back()->allocate(bytes);
     return &rank.blocks.back()->memory;
   };
-  for (const Neighbours& row : rank.plan.local.neighbours) {
+  for (const FlatBuffer& row : rank.plan.local.flat_buffers) {
     const orr_memory* memory = block(std::max(row.room, row.bytes));
     for (size_t i = 0; i < row.states.size(); ++i)
       rank.states[row.states[i].get()] = {memory, row.offsets[i], 0};
@@ -155,7 +155,7 @@ std::byte* SideBySide::address(const Rank& rank, ValueId v) const {
 // Rows behind the last sample hold it again.
 void SideBySide::fill(Rank& rank, const Named& fields, const Named& scalars) const {
   const Program& p = rank.plan.local.program;
-  const Leaves& leaves = rank.plan.local.leaves;
+  const Microbatches& microbatches = rank.plan.local.microbatches;
   for (size_t i = 0; i < p.values().size(); ++i) {
     const Value& v = p.values()[i];
     std::byte* to =
@@ -164,18 +164,18 @@ void SideBySide::fill(Rank& rank, const Named& fields, const Named& scalars) con
     const int64_t width = orr_dtype_bytes(v.type.dtype);
     auto put = [&](int64_t k, double x) { write_element(v.type.dtype, to + k * width, x); };
     if (v.name == "$row") {
-      for (int64_t s = 0; s < leaves.slices(); ++s)
-        put(s, static_cast<double>(leaves.first_row() + s * leaves.rows));
+      for (int64_t s = 0; s < microbatches.calls(); ++s)
+        put(s, static_cast<double>(microbatches.first_row() + s * microbatches.rows));
     } else if (v.role == Role::scalar) {
       put(0, scalars.at(v.name).at(0));
     } else if (v.role == Role::batch) {
-      const int64_t rows = leaves.in_shapes() * leaves.rows,
-                    each = v.type.elements() * leaves.slices() / rows;
+      const int64_t rows = microbatches.in_shapes() * microbatches.rows,
+                    each = v.type.elements() * microbatches.calls() / rows;
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t k = 0; k < each; ++k) {
-          const int64_t sample = std::min(leaves.first_row() + r, batch_ - 1);
+          const int64_t sample = std::min(microbatches.first_row() + r, batch_ - 1);
           put(r * each + k, v.name == "$weight"
-                                ? double(leaves.first_row() + r < batch_)
+                                ? double(microbatches.first_row() + r < batch_)
                                 : fields.at(v.name).at(static_cast<size_t>(sample * each + k)));
         }
     }
@@ -199,10 +199,10 @@ bool SideBySide::advance(Rank& rank) {
     } else if (s.kind == Step::post) {
       const Exchange& e = rank.plan.exchanges[static_cast<size_t>(s.index)];
       if (e.is_copy()) fail(ORR_FAILED, "{} is beyond this model", e.name);
-      rank.done[{s.index, s.slice}] = false;
+      rank.done[{s.index, s.microbatch}] = false;
       rank.posted[e.axis].push_back(
-          {s.index, s.slice, bound(rank, e.send).at(s), bound(rank, e.recv).at(s)});
-    } else if (!rank.done.at({s.index, s.slice})) {
+          {s.index, s.microbatch, bound(rank, e.send).at(s), bound(rank, e.recv).at(s)});
+    } else if (!rank.done.at({s.index, s.microbatch})) {
       break;
     }
   }
@@ -211,7 +211,7 @@ bool SideBySide::advance(Rank& rank) {
 
 void SideBySide::finish(Rank& rank, const std::string& axis, size_t index) {
   std::deque<Post>& posts = rank.posted[axis];
-  rank.done[{posts[index].exchange, posts[index].slice}] = true;
+  rank.done[{posts[index].exchange, posts[index].microbatch}] = true;
   posts.erase(posts.begin() + static_cast<long>(index));
 }
 
@@ -265,7 +265,7 @@ bool SideBySide::deliver(const std::string& axis, const std::vector<size_t>& gro
                          &w = receiver.plan.exchanges[static_cast<size_t>(wanted[k].exchange)];
           if (s.op != ORR_COLL_SEND || w.op != ORR_COLL_RECV || s.tag != w.tag ||
               s.root_or_peer != static_cast<int>(to) || w.root_or_peer != static_cast<int>(from) ||
-              sent[i].slice != wanted[k].slice)
+              sent[i].microbatch != wanted[k].microbatch)
             continue;
           std::memcpy(host(wanted[k].recv), host(sent[i].send), bytes_of(s, s.count));
           finish(sender, axis, i), finish(receiver, axis, k);

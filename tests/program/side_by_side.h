@@ -47,7 +47,7 @@ class SideBySide {
     size_t n_in = 0, n_out = 0;
   };
   struct Post {
-    int exchange, slice;
+    int exchange, microbatch;
     orr_buffer send, recv;
   };
   struct Rank {
@@ -58,7 +58,7 @@ class SideBySide {
     std::vector<Prepared> prepared;
     size_t at = 0;                                   // in the schedule
     std::map<std::string, std::deque<Post>> posted;  // by axis, in order
-    std::map<std::pair<int, int>, bool> done;        // by exchange and slice
+    std::map<std::pair<int, int>, bool> done;        // by exchange and microbatch
   };
 
   void prepare(Rank& rank);

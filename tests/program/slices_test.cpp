@@ -16,7 +16,7 @@ namespace {
 
 struct Case {
   const char* schedule;
-  int ranks, chunks, leaves;
+  int ranks, chunks, microbatches;
 };
 
 // Time that a rank spends waiting, the least and the most of all.
@@ -24,7 +24,7 @@ struct Bubble {
   double least = 1e300, most = 0, makespan = 0;
 };
 
-std::vector<std::vector<Cell>> tables(const Case& c) {
+std::vector<std::vector<Action>> tables(const Case& c) {
   StrategyUse use{"pipeline", {{"schedule", std::string(c.schedule)}}, "test"};
   if (c.chunks > 1) use.options["chunks"] = int64_t{c.chunks};
   std::vector<int> chunk_at;
@@ -36,18 +36,18 @@ Bubble bubble(const Case& c) {
   auto all = tables(c);
   auto spans = simulate(all);
   Bubble b;
-  for (auto& [cell, span] : spans) b.makespan = std::max(b.makespan, span.end);
+  for (auto& [action, span] : spans) b.makespan = std::max(b.makespan, span.end);
   for (auto& table : all) {
     double busy = 0;
-    for (const Cell& cell : table) busy += spans.at(cell).end - spans.at(cell).begin;
+    for (const Action& action : table) busy += spans.at(action).end - spans.at(action).begin;
     b.least = std::min(b.least, b.makespan - busy), b.most = std::max(b.most, b.makespan - busy);
   }
   return b;
 }
 
 // With forward 1 and backward 2: p - 1 times both for gpipe and 1f1b, a v-th of that with v chunks
-// of a v-th of the work each (whose cells count 1 and 2 as well, so the idle time is equal); p - 1
-// once, where the weight part fills the rest, for zb1; for zbv nothing but the first microbatch's
+// of a v-th of the work each (whose actions count 1 and 2 as well, so the idle time is equal); p -
+// 1 once, where the weight part fills the rest, for zb1; for zbv nothing but the first microbatch's
 // way down.
 TEST(Schedule, BubblesAreThoseOfThePapers) {
   for (int p : {2, 3, 4, 8})
@@ -66,11 +66,11 @@ TEST(Schedule, BubblesAreThoseOfThePapers) {
 }
 
 // At most as many microbatches alive as the papers say, in chunks of a rank.
-int most_alive(const std::vector<Cell>& table) {
+int most_alive(const std::vector<Action>& table) {
   bool split = false;
-  for (const Cell& c : table) split |= c.segment == Segment::weight;
+  for (const Action& c : table) split |= c.segment == Segment::weight;
   int alive = 0, most = 0;
-  for (const Cell& c : table) {
+  for (const Action& c : table) {
     alive += c.segment == Segment::forward                                ? 1
              : c.segment == (split ? Segment::weight : Segment::backward) ? -1
                                                                           : 0;
@@ -106,8 +106,8 @@ TEST(Schedule, TakesTheScriptsOrder) {
                                  : std::vector<std::string>{"F0", "F1", "B0", "B1"};
                   }};
   auto all = tables_of(use, {0, 1}, 2);
-  EXPECT_EQ(all[0][1], (Cell{Segment::forward, 0, 1}));
-  EXPECT_EQ(all[1][1], (Cell{Segment::backward, 1, 0}));
+  EXPECT_EQ(all[0][1], (Action{Segment::forward, 0, 1}));
+  EXPECT_EQ(all[1][1], (Action{Segment::backward, 1, 0}));
   use.order = [](int, int, int) { return std::vector<std::string>{"G0"}; };
   EXPECT_THROW(tables_of(use, {0, 1}, 2), Error);
   use.order = [](int, int, int) { return std::vector<std::string>{"F0:1"}; };

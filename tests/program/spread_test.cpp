@@ -41,7 +41,7 @@ Outcome run(const RandomTraining& t, const Program& p, const Mesh& mesh, int64_t
 struct Way {
   std::string name;
   std::vector<StrategyUse> stack;
-  bool sliced = false;
+  bool one_by_one = false;
 };
 
 const std::vector<Way>& ways() {
@@ -69,7 +69,7 @@ const std::vector<Way>& ways() {
 Outcome spread_over(const RandomTraining& t, const Way& way, int ranks, int64_t microbatches) {
   Program p = t.program();
   Mesh mesh = applied(p, way.stack, ranks);
-  mesh.sliced = mesh.sliced || way.sliced;
+  mesh.one_by_one = mesh.one_by_one || way.one_by_one;
   return run(t, p, mesh, microbatches);
 }
 

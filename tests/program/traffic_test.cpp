@@ -75,7 +75,7 @@ TEST(Traffic, PiecesOfWeightsAreNeitherPackedNorCopied) {
   for (int64_t stage : {1, 2, 3})
     for (int ranks : {2, 3}) {
       const Planned cut(10, true, ranks, zero(stage)), whole(10, true, ranks, kData);
-      EXPECT_FALSE(cut.plan.local.neighbours.empty());
+      EXPECT_FALSE(cut.plan.local.flat_buffers.empty());
       EXPECT_LE(cut.copies(), whole.copies()) << "stage " << stage << " on " << ranks << " ranks";
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ops about the batch as a whole, and about gradients alone. batch_mean(sum, weight) is the ratio
-// of the two totals, known when all leaves are done; total(x) is the sum of x's leaves over all
-// ranks; stop_gradient is the identity that cotangents do not pass; user_gradient(y, x...) is y,
-// with a gradient that the script gives (int "index", Program::with_gradient). Lowering expands the
-// first two and drops the others.
+// of the two totals, known when all microbatches are done; total(x) is the sum of x's microbatches
+// over all ranks; stop_gradient is the identity that cotangents do not pass; user_gradient(y, x...)
+// is y, with a gradient that the script gives (int "index", Program::with_gradient). Lowering
+// expands the first two and drops the others.
 //
 // Between samples and the whole batch, within a pass (lower/localize.cpp says how):
 //

@@ -96,7 +96,7 @@ KernelForm form(const Op& op, const std::vector<Layout>& in, const std::vector<L
   for (Layout& x : f.in) unit_stride(x);
   if (f.in[0].dims[0] != f.in[1].dims[0]) f.in[1].dims[0] = f.in[0].dims[0], f.in[1].strides[0] = 0;
   if (f.out[0].dims[2] == 1) f.out[0].strides[2] = 1;
-  // With leaves, nodes lie one after another: the stride of the absent G says how far apart.
+  // With microbatches, nodes lie one after another: the stride of the absent G says how far apart.
   if (f.out[0].dims[0] == 1) f.out[0].strides[0] = f.out[0].dims[1] * f.out[0].dims[2];
   return f;
 }

@@ -4,13 +4,13 @@
 // after lowering, the local program of one rank. Ops are appended in execution order; values are
 // defined once.
 //
-// Time. The batch dim of a step is cut into microbatches, the microbatches (docs/design.md, "A
-// program"). While ops are added, every value gets its relation to that axis: `Batch::none` (the
-// same for all microbatches), `sharded` (dim `batch_dim` runs over the batch), `partial` (a sum
-// over the batch, one summand per microbatch) or `mean` (what is made of sums over the batch and is
-// no such sum itself, so that it is known only when all microbatches are done). How ops pass
-// relations on: program/relate.h. Samples may read such a value once it is completed within the
-// pass (Program::completed).
+// Time. The batch dim of a step is cut into microbatches (docs/design.md, "A program"). While ops
+// are added, every value gets its relation to that axis: `Batch::none` (the same for all
+// microbatches), `sharded` (dim `batch_dim` runs over the batch), `partial` (a sum over the batch,
+// one summand per microbatch) or `mean` (what is made of sums over the batch and is no such sum
+// itself, so that it is known only when all microbatches are done). How ops pass relations on:
+// program/relate.h. Samples may read such a value once it is completed within the pass
+// (Program::completed).
 #pragma once
 
 #include <functional>

@@ -133,8 +133,7 @@ class Program {
   // Declares a fetched result.
   void output(const std::string& name, ValueId value);
 
-  // -- the mesh
-  // ---------------------------------------------------------------------------------------
+  // -- the mesh -----------------------------------------------------------------------------------
   // The axes that the program's collectives may name; `origin` is who asks for those added next.
   void set_axes(std::vector<MeshAxis> axes) { axes_ = std::move(axes); }
   // Ranks on an axis. Throws Error with the current site's prefix if there is none of that name.
@@ -142,8 +141,7 @@ class Program {
   void set_origin(const std::string& origin) { origin_ = origin; }
   const std::string& origin() const { return origin_; }
 
-  // -- where we are
-  // --------------------------------------------------------------------------------
+  // -- where we are -------------------------------------------------------------------------------
   void set_site(const Site& site) { site_ = site; }
   const Site& site() const { return site_; }
   void set_phase(Phase phase) { phase_ = phase; }
@@ -154,8 +152,7 @@ class Program {
   // The pipeline stage of ops that are added from now on.
   void set_stage(int32_t stage) { stage_ = stage; }
 
-  // -- reading
-  // -------------------------------------------------------------------------------------
+  // -- reading ------------------------------------------------------------------------------------
   const std::vector<Op>& ops() const { return ops_; }
   std::vector<Op>& mutable_ops() { return ops_; }
   const std::vector<Value>& values() const { return values_; }

@@ -55,7 +55,7 @@ void complete_step(Program& p, Mesh& mesh, int64_t microbatches, bool training,
 bool decides_over_step(const Mesh& mesh);
 
 // The actions of every coordinate of a pipeline that holds chunk c at chunk_at[c], as the strategy,
-// or the script in its place, orders `microbatches` microbatches.
+// or the script in its place, orders so many microbatches.
 ActionTables tables_of(const StrategyUse& use, const std::vector<int>& chunk_at, int microbatches);
 
 // What the strategy that caused an exchange says a rank sends in it; nothing if it has no formula

@@ -90,7 +90,7 @@ class Fuser {
     return constant(a) || (dims(producer) == dims(user) && run_together(a, b));
   }
 
-  // One by one, what runs at other times cannot be joined.
+  // With a call for each microbatch, what runs at other times cannot be joined.
   bool run_together(const Op& a, const Op& b) const {
     if (!local_.microbatches.one_by_one || !per_sample(a)) return true;
     return a.phase == b.phase && a.stage == b.stage && once(a) == once(b);

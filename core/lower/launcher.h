@@ -19,7 +19,7 @@ class Launcher {
   // What follows belongs to this segment and chunk.
   void at(Segment segment, int chunk) { segment_ = segment, chunk_ = chunk; }
 
-  // A storage of its own for every microbatch if the segment runs one microbatch after another.
+  // A storage of its own for every microbatch if the segment has a call for each.
   int new_storage(uint64_t bytes, const std::string& category);
   // The op on these places; with copies before and after where no kernel can take them as they lie.
   void add(const Op& op, std::vector<Place> in, const std::vector<Place>& out);

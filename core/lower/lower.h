@@ -32,7 +32,7 @@ void fuse_products(LocalProgram& local, const std::vector<std::string>& kernels)
 void place_values(RankPlan& plan);  // storages, views, launches
 // Totals into buckets; `dealt` as in localize.
 void fill_buckets(RankPlan& plan, const std::vector<int64_t>& dealt);
-void order_one_by_one(RankPlan& plan);   // part of make_schedule: the actions of a sliced plan
+void order_one_by_one(RankPlan& plan);   // part of make_schedule: a call for each microbatch
 void make_schedule(RankPlan& plan);      // order of all lanes
 void stream_states(RankPlan& plan);      // part of make_schedule: windows of states of other tiers
 void stash_activations(RankPlan& plan);  // part of make_schedule: those that wait in other tiers

@@ -4,10 +4,9 @@
 // have offsets in regions; the schedule says in which order each lane works. The executor runs this
 // very object, `orrery plan` prints it.
 //
-// Microbatches. A rank's microbatches run in one call, or one microbatch after another (one
-// microbatch each) where a strategy orders microbatches in time. Launches and storages are then
-// templates: a step of the schedule names its microbatch, and a storage that lives from step to
-// step has several slots.
+// Microbatches. A rank's microbatches run in one call, or, where a strategy orders them in time, in
+// a call each. Launches and storages are then templates: a step of the schedule names its
+// microbatch, and a storage that lives from step to step has several slots.
 #pragma once
 
 #include <orrery/comm.h>
@@ -92,9 +91,9 @@ struct Exchange {
   uint64_t bytes_sent = 0;  // by this rank, each time
   int64_t nodes = 1;
   std::vector<ValueId> totals;  // members, in order
-  int merge = kNone;            // one by one: the launch that adds a node to the one below it
+  int merge = kNone;            // a call each: the launch that adds a node to the one below it
   Segment segment =
-      Segment::backward;     // one by one: the actions in which the nodes or the message are
+      Segment::backward;     // a call each: the actions in which the nodes or the message are
   int chunk = 0;             // made, the sender's for a message
   Tier tier = Tier::device;  // not device: a copy, from or to this tier, on the copy lane
   bool to_tier = false;      // a copy: to the tier
@@ -118,7 +117,7 @@ struct RankPlan {
   std::vector<Segment> segments;  // by op of the local program
   std::vector<Step> order;        // every launch and post once, in program order: the template
   std::vector<Step> schedule;     // the step
-  std::vector<Action> actions;    // its microbatches; empty if all microbatches run in one call
+  std::vector<Action> actions;    // in order; empty if all microbatches run in one call
   std::shared_ptr<const Timetable>
       timetable;              // of all coordinates of the pipeline, of one if there is none
   std::vector<Place> places;  // by ValueId of the local program; storage kNone if never stored

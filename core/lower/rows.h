@@ -11,8 +11,8 @@
 
 namespace orrery {
 
-// Before fusion. Leaves programs one by one as they are: there a table gathers the rows of all
-// microbatches.
+// Before fusion. Programs with a call for each microbatch stay as they are: there a table gathers
+// the rows of all microbatches.
 void gather_rows(LocalProgram& local, const Mesh& mesh, int rank);
 
 }  // namespace orrery

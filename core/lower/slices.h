@@ -19,7 +19,7 @@ namespace orrery {
 // no other stage waits for.
 enum class Segment : int8_t { prologue, forward, backward, weight, update };
 
-// One segment of one pipeline chunk (Op::stage) for one microbatch of the rank's microbatches.
+// One segment of one pipeline chunk (Op::stage) for one of the rank's microbatches.
 struct Action {
   Segment segment = Segment::forward;
   int chunk = 0;

@@ -28,7 +28,6 @@ struct Unit {
   // the parameters lie in pieces in any case; or they themselves.
   std::vector<ValueId> read;
 
-  bool has_copies() const { return read != params; }
   // Whether what forward reads lies in pieces.
   bool in_pieces() const { return how.what >= ORR_SHARD_PARAM; }
 };

@@ -66,8 +66,7 @@ int guard(lua_State* L, F&& body) {
   raise(L, code, message);
 }
 
-// -- userdata: every class T names itself with T::kClass
-// -------------------------------------------
+// -- userdata: every class T names itself with T::kClass ------------------------------------------
 
 template <class T>
 int collect(lua_State* L) {

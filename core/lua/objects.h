@@ -86,8 +86,7 @@ struct Region {
   size_t depth;
 };
 
-// -- the trace
-// -------------------------------------------------------------------------------------
+// -- the trace ------------------------------------------------------------------------------------
 
 // While it lives, ops go to `program`. Traces may nest; each has regions of its own.
 class Trace {

@@ -67,12 +67,6 @@ const ScalarFn& scalar_fn(int32_t fn) {
   fail(ORR_INVALID, "unknown scalar function {}", fn);
 }
 
-const ScalarFn* scalar_fn_by_name(const std::string& name) {
-  for (const ScalarFn& row : kFunctions)
-    if (name == row.name) return &row;
-  return nullptr;
-}
-
 std::string to_string(const Expr& expr) {
   std::string text;
   for (size_t i = 0; i < expr.instrs.size(); ++i) {

@@ -31,7 +31,6 @@ struct ScalarFn {
 
 // The row of a function; throws Error for an unknown number. INPUT, CONST, CAST, RAND included.
 const ScalarFn& scalar_fn(int32_t fn);
-const ScalarFn* scalar_fn_by_name(const std::string& name);  // null if unknown
 
 std::string to_string(const Expr& expr);
 

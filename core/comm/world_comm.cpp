@@ -70,18 +70,11 @@ WorldComm::WorldComm(const World& world, const std::string& backend, uint64_t li
   Forming(*store_, world_).run([&] {
     check(api_->world(api_->self, &boot, &groups_[0].comm), "comm '" + backend + "'");
   });
-  thread_ = std::thread([this] { lane(); });
+  lane_.start();
 }
 
 WorldComm::~WorldComm() {
-  if (thread_.joinable()) {
-    {
-      std::lock_guard lock(mutex_);
-      closing_ = true;
-    }
-    posted_.notify_one();
-    thread_.join();
-  }
+  lane_.finish();
   while (!memories_.empty()) free(memories_.back().memory);
   for (size_t i = groups_.size(); i-- > 0;)
     if (groups_[i].comm) api_->destroy(groups_[i].comm);
@@ -89,7 +82,7 @@ WorldComm::~WorldComm() {
 
 int WorldComm::split(int color, int key) {
   Group made;
-  wait(hand_over([&] {
+  wait(lane_.submit([&] {
     if (groups_[0].comm) check(api_->split(groups_[0].comm, color, key, &made.comm));
   }));
   if (color < 0) made.rank = -1;
@@ -103,7 +96,7 @@ WorldComm::Ticket WorldComm::submit(std::vector<orr_coll> ops, int group) {
 }
 
 WorldComm::Ticket WorldComm::submit(std::function<void(const Post&)> work, int group) {
-  return hand_over([this, work = std::move(work), &to = groups_[static_cast<size_t>(group)]] {
+  return lane_.submit([this, work = std::move(work), &to = groups_[static_cast<size_t>(group)]] {
     work([this, &to](const std::vector<orr_coll>& ops) { execute(ops, to); });
   });
 }
@@ -113,7 +106,7 @@ bool WorldComm::on_streams() const {
 }
 
 WorldComm::Ticket WorldComm::enqueue(const orr_coll& op, int group, OnStream how) {
-  return hand_over(
+  return lane_.submit(
       [this, op = op, how = std::move(how), &to = groups_[static_cast<size_t>(group)]]() mutable {
         how.before();
         number(op, to);
@@ -123,61 +116,13 @@ WorldComm::Ticket WorldComm::enqueue(const orr_coll& op, int group, OnStream how
 }
 
 WorldComm::Ticket WorldComm::finish() {
-  return hand_over([this] { await_streams(); });
+  return lane_.submit([this] { await_streams(); });
 }
 
 WorldComm::Post WorldComm::direct(int group) {
   return [this, &to = groups_[static_cast<size_t>(group)]](const std::vector<orr_coll>& ops) {
     execute(ops, to);
   };
-}
-
-WorldComm::Ticket WorldComm::hand_over(std::function<void()> work) {
-  if (!thread_.joinable()) {
-    work();
-    return completed_ = ++submitted_;
-  }
-  std::unique_lock lock(mutex_);
-  const Ticket ticket = ++submitted_;
-  queue_.push_back(std::move(work));
-  lock.unlock();
-  posted_.notify_one();
-  return ticket;
-}
-
-void WorldComm::wait(Ticket ticket) {
-  std::unique_lock lock(mutex_);
-  finished_.wait(lock, [&] { return completed_ >= ticket; });
-  if (error_) std::rethrow_exception(error_);
-}
-
-bool WorldComm::done(Ticket ticket) const {
-  std::lock_guard lock(mutex_);
-  return completed_ >= ticket;
-}
-
-// After the first error nothing more is posted; what was submitted counts as done, and failed.
-void WorldComm::lane() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    posted_.wait(lock, [&] { return closing_ || !queue_.empty(); });
-    if (queue_.empty()) return;
-    const std::function<void()> work = std::move(queue_.front());
-    queue_.pop_front();
-    std::exception_ptr error = error_;
-    lock.unlock();
-    if (!error) {
-      try {
-        work();
-      } catch (...) {
-        error = std::current_exception();
-      }
-    }
-    lock.lock();
-    error_ = error;
-    ++completed_;
-    finished_.notify_all();
-  }
 }
 
 void WorldComm::number(orr_coll& op, Group& group) const {
@@ -303,15 +248,6 @@ std::string WorldComm::elsewhere(const orr_coll& here) {
     return "";
   }
   return apart;
-}
-
-void WorldComm::drain() {
-  Ticket last;
-  {
-    std::lock_guard lock(mutex_);
-    last = submitted_;
-  }
-  wait(last);
 }
 
 orr_memory* WorldComm::allocate(uint64_t bytes, int group) {

@@ -9,17 +9,14 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "base/lane.h"
 #include "launch/environment.h"
 #include "launch/store.h"
 
@@ -30,8 +27,7 @@ struct SpotFold;
 
 class WorldComm {
  public:
-  // Work submitted earlier has smaller tickets and is done earlier.
-  using Ticket = uint64_t;
+  using Ticket = Lane::Ticket;
 
   // Forms the world over the plugin `backend`; collective. Throws Error. [main thread]
   // `link_speed` in bytes a second, unless 0: every operation takes at least as long as over such a
@@ -84,9 +80,9 @@ class WorldComm {
   Post direct(int group);
   // Returns when the work is done; throws Error, the same again and again, once any work has
   // failed. [compute thread]
-  void wait(Ticket ticket);
-  bool done(Ticket ticket) const;  // or failed [any thread]
-  void drain();                    // waits for everything submitted [compute thread]
+  void wait(Ticket ticket) { lane_.wait(ticket); }
+  bool done(Ticket ticket) const { return lane_.done(ticket); }  // or failed [any thread]
+  void drain() { wait(lane_.last()); }  // waits for everything submitted [compute thread]
   void run(std::vector<orr_coll> ops) { wait(submit(std::move(ops))); }
 
   // Memory that the ranks of a group use in place, else ordinary memory. Collective over the group,
@@ -107,8 +103,6 @@ class WorldComm {
       const std::string& reason);  // pending and later work ends, here and on peers [any thread]
 
  private:
-  void lane();
-  Ticket hand_over(std::function<void()> work);
   struct Group {
     orr_comm* comm = nullptr;  // null in a world of one
     int rank = 0, size = 1;
@@ -140,13 +134,7 @@ class WorldComm {
   std::atomic<uint64_t> composed_{0};                        // bit n: operation n
   std::atomic<uint64_t> beyond_definition_{0};               // bytes of their messages
 
-  mutable std::mutex mutex_;
-  std::condition_variable posted_, finished_;
-  std::deque<std::function<void()>> queue_;
-  Ticket submitted_ = 0, completed_ = 0;
-  std::exception_ptr error_;
-  bool closing_ = false;
-  std::thread thread_;
+  Lane lane_;  // without a thread in a world of one
 };
 
 }  // namespace orrery

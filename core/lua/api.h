@@ -1,34 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one table of what C++ offers to scripts. A row names a function, its arguments with types and
-// defaults, its options and what it is for; from it come the argument checks at every call and what
-// the manual says (lua/manual.h). So a body finds checked arguments with defaults filled in.
+// The one table of what C++ offers to scripts. A row is a declaration and a body; from it come the
+// argument checks at every call and what the manual says (scripts/orrery/manual.lua). So a body
+// finds checked arguments with defaults filled in.
+//
+//   "Tensor:slice(dim: integer, first: integer, last: integer = -1) -> Tensor; what it does"
+//   "orrery.concat(tensors: table, dim: integer = -1) -> Tensor; ..."      no method
+//   "Tensor.dtype: orrery.DType"                                           a field
+//
+// "name?" may be nil. "..." stands for any further values, "options" for a table with the fields
+// that "@option name: type = default; what it is for" declare behind the doc; "@param name; text"
+// says more of an argument. Types are rows of the type table (api_types.cpp).
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lua/layer.h"
 
 namespace orrery::lua {
 
-// `type`: a row of the type table (api.cpp), "rest" for any further values, "options" for a table
-// with the row's options. `fallback`: a Lua literal ("nil", "false", "1", "'f32'"); null: required.
-struct Arg {
+using Body = int (*)(lua_State*);
+
+struct ApiType {
   const char* name;
-  const char* type;
-  const char* fallback = nullptr;
-  const char* doc = "";
+  const char* luals;  // in stubs
+  const char* words;  // in messages
+  bool (*is)(lua_State*, int index);
+};
+// The row of a name; null if there is none.
+const ApiType* api_type(std::string_view name);
+
+struct Arg {
+  std::string name, doc;
+  const ApiType* type;
+  std::optional<std::string> fallback;  // a Lua literal; without one the argument is required
+  bool is(std::string_view type_name) const { return type_name == type->name; }
 };
 
 struct Api {
-  const char* owner;  // the table or class: "orrery", "Tensor"
-  const char* name;
-  const char* returns;  // LuaLS types, "" for nothing
-  const char* doc;
-  int (*body)(lua_State*);
-  std::vector<Arg> args;
-  std::vector<Arg> options;
+  Api(std::string_view declaration, Body body);
+  enum Kind { function, method, field } kind = function;
+  std::string owner, name;  // the table or class: "orrery", "Tensor"
+  std::string returns;      // LuaLS types, "" for nothing; of a field its type
+  std::string doc;
+  Body body;
+  std::vector<Arg> args, options;  // of a method, the first is self
 };
 
 // All rows, in the order of the files below.
@@ -52,33 +71,19 @@ std::vector<Api> draft_edit_api();
 std::vector<Api> draft_program_api();
 std::vector<Api> draft_hook_api();
 std::vector<Api> world_api();
+std::vector<Api> collective_api();
 std::vector<Api> data_api();
-std::vector<Api> script_api();
 std::vector<Api> tool_api();
 
 // Sets all functions of `owner` in the table on top of the stack.
 void install(lua_State* L, const std::string& owner);
-std::vector<std::string> names_of(const std::string& owner);
 
-// Reads one field of the options table at `index` (checked, defaults filled by the dispatcher).
-bool option_bool(lua_State* L, int index, const char* name);
-int64_t option_int(lua_State* L, int index, const char* name);
-double option_real(lua_State* L, int index, const char* name);
-std::string option_text(lua_State* L, int index, const char* name);
+// Makes the metatables of all classes: methods and fields of the rows, and an error with the
+// nearest name for anything else.
+void define_classes(lua_State* L);
 
-// Makes T's metatable: methods of the rows, `properties(L, key)` (pushes one value and returns true
-// if it knows the key; `fields` names what it knows) and an error with the nearest for anything
-// else.
-using Properties = bool (*)(lua_State* L, const std::string& key);
-void make_class(lua_State* L, const char* name, const std::vector<std::string>& owners,
-                Properties properties, const std::vector<std::string>& fields);
-
-// make_class with T's finalizer; leaves the metatable on the stack.
-template <class T>
-void define_class(lua_State* L, const std::vector<std::string>& owners,
-                  Properties properties = nullptr, const std::vector<std::string>& fields = {}) {
-  push_class<T>(L);
-  make_class(L, T::kClass, owners, properties, fields);
-}
+// Throws for a key of the table at `index` that is not `known`.
+void refuse_unknown(lua_State* L, int index, const std::string& where,
+                    const std::vector<std::string>& known);
 
 }  // namespace orrery::lua

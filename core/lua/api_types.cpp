@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lua/api_types.h"
-
+//
+// The argument types that rows of the API table may name.
+#include "lua/api.h"
 #include "lua/objects.h"
 #include "lua/world.h"
 
@@ -8,22 +9,18 @@ namespace orrery::lua {
 namespace {
 
 bool any(lua_State* L, int i) { return !lua_isnone(L, i); }
-bool boolean(lua_State* L, int i) { return lua_isboolean(L, i); }
-bool number(lua_State* L, int i) { return lua_type(L, i) == LUA_TNUMBER; }
 bool integer(lua_State* L, int i) {
   int exact = 0;
-  if (number(L, i)) lua_tointegerx(L, i, &exact);
+  if (lua_type(L, i) == LUA_TNUMBER) lua_tointegerx(L, i, &exact);
   return exact != 0;
 }
-bool text(lua_State* L, int i) { return lua_type(L, i) == LUA_TSTRING; }
-bool table(lua_State* L, int i) { return lua_istable(L, i); }
-bool function(lua_State* L, int i) { return lua_isfunction(L, i); }
-bool integers(lua_State* L, int i) { return table(L, i) || integer(L, i); }
-bool tensor(lua_State* L, int i) {
-  return test<Tensor>(L, i) || test<StateRef>(L, i) || test<Scalar>(L, i) || test<Host>(L, i);
+template <int type>
+bool plain(lua_State* L, int i) {
+  return lua_type(L, i) == type;
 }
-bool value(lua_State* L, int i) { return table(L, i) || integer(L, i) || tensor(L, i); }
-bool operand(lua_State* L, int i) { return number(L, i) || tensor(L, i); }
+bool integers(lua_State* L, int i) { return lua_istable(L, i) || integer(L, i); }
+bool value(lua_State* L, int i) { return integers(L, i) || is_tensor(L, i); }
+bool operand(lua_State* L, int i) { return lua_type(L, i) == LUA_TNUMBER || is_tensor(L, i); }
 template <class T>
 bool object(lua_State* L, int i) {
   return test<T>(L, i) != nullptr;
@@ -31,15 +28,15 @@ bool object(lua_State* L, int i) {
 
 const ApiType kTypes[] = {
     {"any", "any", "a value", any},
-    {"boolean", "boolean", "true or false", boolean},
-    {"number", "number", "a number", number},
+    {"boolean", "boolean", "true or false", plain<LUA_TBOOLEAN>},
+    {"number", "number", "a number", plain<LUA_TNUMBER>},
     {"integer", "integer", "an integer", integer},
-    {"string", "string", "a string", text},
-    {"dtype", "orrery.DType", "a dtype such as 'f32'", text},
-    {"table", "table", "a table", table},
-    {"function", "function", "a function", function},
+    {"string", "string", "a string", plain<LUA_TSTRING>},
+    {"dtype", "orrery.DType", "a dtype such as 'f32'", plain<LUA_TSTRING>},
+    {"table", "table", "a table", plain<LUA_TTABLE>},
+    {"function", "function", "a function", plain<LUA_TFUNCTION>},
     {"integers", "integer|integer[]", "an integer or a list of integers", integers},
-    {"tensor", "orrery.Tensor", "a tensor", tensor},
+    {"Tensor", "orrery.Tensor", "a tensor", is_tensor},
     {"operand", "orrery.Tensor|number", "a tensor or a number", operand},
     {"HostTensor", "orrery.HostTensor", "a HostTensor", object<Host>},
     {"State", "orrery.State", "a parameter or state", object<StateRef>},
@@ -55,16 +52,15 @@ const ApiType kTypes[] = {
     {"value", "orrery.Value|orrery.Tensor|integer", "a value of the program", value},
     {"Region", "orrery.Region", "a region", object<Region>},
     {"rest", "any", "values", any},
-    {"options", "table", "a table of options", table},
+    {"options", "table", "a table of options", plain<LUA_TTABLE>},
 };
 
 }  // namespace
 
-const ApiType& api_type(const std::string& name) {
-  for (const ApiType& type : kTypes) {
-    if (name == type.name) return type;
-  }
-  fail(ORR_FAILED, "the API table names an unknown type '{}'", name);
+const ApiType* api_type(std::string_view name) {
+  for (const ApiType& type : kTypes)
+    if (name == type.name) return &type;
+  return nullptr;
 }
 
 }  // namespace orrery::lua

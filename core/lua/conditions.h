@@ -6,10 +6,6 @@
 
 #include <lua.hpp>
 
-#include <vector>
-
-#include "program/program.h"
-
 namespace orrery::lua {
 
 // While it lives, a script's line that compares a tensor with a number by == or ~= is an error.
@@ -25,10 +21,5 @@ class ConditionWatch {
   lua_Hook outer_;
   int outer_mask_, outer_count_;
 };
-
-// Throws Error for a result of a comparison that nothing in the program uses, from op `first` on:
-// if, and, or, not have had it. `results` are used.
-void refuse_unused_conditions(const Program& program, size_t first,
-                              const std::vector<ValueId>& results);
 
 }  // namespace orrery::lua

@@ -1,93 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lua/environment.h"
 
-#include <cstring>
+#include <cstdlib>
 #include <filesystem>
 
-#include "base/text.h"
 #include "base/text_file.h"
 #include "lua/api.h"
 #include "lua/objects.h"
+#include "lua/script.h"
 
 namespace orrery::lua {
 namespace {
 
 const char strict_key = 0;
 
-// upvalue 1: the table of what is declared.
-int undeclared_read(lua_State* L) {
-  return guard(L, [](lua_State* state) -> int {
-    const std::string name = lua_type(state, 2) == LUA_TSTRING ? lua_tostring(state, 2) : "?";
-    fail(ORR_FAILED, "undeclared variable '{}'{}", name,
-         did_you_mean(name, sorted_keys(state, lua_upvalueindex(1))));
-  });
-}
+struct {
+  std::vector<std::string> words;
+  bool read = false;
+} given;
 
-int undeclared_write(lua_State* L) {
-  return guard(L, [](lua_State* state) -> int {
-    const std::string name = lua_type(state, 2) == LUA_TSTRING ? lua_tostring(state, 2) : "?";
-    fail(ORR_FAILED, "assignment to undeclared variable '{}'; write local {} = ...", name, name);
-  });
-}
-
-// The global table of chunks: reads what `_G` has, refuses the rest.
-void make_strict_globals(lua_State* L) {
-  lua_newtable(L);
-  lua_newtable(L);
-  lua_pushglobaltable(L);
-  lua_newtable(L);
-  lua_pushglobaltable(L);
-  lua_pushcclosure(L, undeclared_read, 1);
-  lua_setfield(L, -2, "__index");
-  lua_setmetatable(L, -2);
-  lua_setfield(L, -2, "__index");
-  lua_pushcfunction(L, undeclared_write);
-  lua_setfield(L, -2, "__newindex");
-  lua_setmetatable(L, -2);
-  lua_rawsetp(L, LUA_REGISTRYINDEX, &strict_key);
-}
-
-// load, loadfile and dofile would bring bytecode and other globals in; load keeps text and
-// strictness.
-int strict_load(lua_State* L) {
-  return guard(L, [](lua_State* state) {
-    size_t size = 0;
-    const char* text = luaL_checklstring(state, 1, &size);
-    const char* name = luaL_optstring(state, 2, text);
-    if (luaL_loadbufferx(state, text, size, name, "t") != LUA_OK) {
-      lua_pushnil(state);
-      lua_insert(state, -2);
-      return 2;
-    }
-    if (lua_gettop(state) > 4) {
-      lua_pushvalue(state, 4);
-    } else {
-      lua_rawgetp(state, LUA_REGISTRYINDEX, &strict_key);
-    }
-    lua_setupvalue(state, -2, 1);
-    return 1;
-  });
-}
-
-void seed_random(lua_State* L) {
-  lua_getglobal(L, "math");
-  lua_getfield(L, -1, "randomseed");
-  lua_pushinteger(L, static_cast<lua_Integer>(runtime_options().seed));
-  lua_pushinteger(L, 0);
-  lua_call(L, 2, 0);
-  lua_pop(L, 1);
-}
-
+// The tables orrery, orrery.engine and orrery.data, which the library completes.
 void define_engine(lua_State* L) {
   lua_newtable(L);
   install(L, "orrery");
-  lua_newtable(L);
-  install(L, "engine");
-  lua_setfield(L, -2, "engine");
-  lua_newtable(L);
-  install(L, "data");
-  lua_setfield(L, -2, "data");
+  for (const char* name : {"engine", "data"}) {
+    lua_newtable(L);
+    install(L, name);
+    lua_setfield(L, -2, name);
+  }
   lua_setfield(L, LUA_REGISTRYINDEX, "orrery");
+}
+
+// Runs globals.lua, which changes _G and returns the global table of chunks.
+void set_globals(lua_State* L, const std::string& script_directory) {
+  load_chunk(L, read_script(lua_library() + "/orrery/globals.lua"),
+             std::string(kLibraryMark) + "globals.lua");
+  lua_pushglobaltable(L);
+  lua_setupvalue(L, -2, 1);
+  lua_getfield(L, LUA_REGISTRYINDEX, "orrery");
+  push_text(L, script_directory);
+  const char* more = std::getenv("ORRERY_LUA_PATH");
+  lua_pushstring(L, more ? more : "");
+  protected_call(L, 3, 1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &strict_key);
 }
 
 }  // namespace
@@ -96,28 +51,10 @@ void open_environment(lua_State* L, const std::string& script_directory) {
   luaL_openlibs(L);
   lua_gc(L, LUA_GCINC, 0, 0, 0);
   ordinals() = {};
-  define_tensor_class(L);
-  define_host_class(L);
-  define_state_classes(L);
-  define_run_classes(L);
-  define_func_class(L);
-  define_draft_class(L);
-  define_world_class(L);
-  define_data_class(L);
-  define_tool_classes(L);
+  define_classes(L);
   define_engine(L);
   seed_random(L);
-  lua_pushglobaltable(L);
-  set_sorted_iteration(L);
-  set_require(L, script_directory);
-  lua_pushcfunction(L, strict_load);
-  lua_setfield(L, -2, "load");
-  for (const char* name : {"loadfile", "dofile", "package"}) {
-    lua_pushnil(L);
-    lua_setfield(L, -2, name);
-  }
-  lua_pop(L, 1);
-  make_strict_globals(L);
+  set_globals(L, script_directory);
 }
 
 std::string read_script(const std::string& path) {
@@ -137,6 +74,28 @@ void load_chunk(lua_State* L, const std::string& text, const std::string& chunk_
   }
   lua_rawgetp(L, LUA_REGISTRYINDEX, &strict_key);
   lua_setupvalue(L, -2, 1);
+}
+
+void seed_random(lua_State* L) {
+  lua_getglobal(L, "math");
+  lua_getfield(L, -1, "randomseed");
+  lua_pushinteger(L, static_cast<lua_Integer>(runtime_options().seed));
+  lua_pushinteger(L, 0);
+  lua_call(L, 2, 0);
+  lua_pop(L, 1);
+}
+
+void set_script_arguments(const std::vector<std::string>& words) { given = {words, false}; }
+
+std::vector<std::string> take_script_arguments() {
+  given.read = true;
+  return given.words;
+}
+
+void refuse_unread_arguments() {
+  if (given.read || given.words.empty()) return;
+  fail(kUsageError, "argument '{}': the script takes none (it has not called orrery.args)",
+       given.words.front());
 }
 
 }  // namespace orrery::lua

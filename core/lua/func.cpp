@@ -2,8 +2,7 @@
 //
 // Compiled functions of tensors in Lua (orrery.func), and the run-time numbers that traces may
 // read.
-#include "lua/api.h"
-#include "lua/objects.h"
+#include "lua/call.h"
 
 namespace orrery::lua {
 namespace {
@@ -16,20 +15,15 @@ std::vector<ValueId> results_of(const Outputs& outputs) {
 
 // Traces `body` over the inputs; results are named "1", "2", ...
 Outputs trace_body(const Function& body, Program& program, const std::vector<ValueId>& inputs) {
-  lua_State* L = body.state();
-  const int top = lua_gettop(L);
-  Trace trace(L, program);
-  luaL_checkstack(L, static_cast<int>(inputs.size()) + 20, "trace");
-  body.push();
-  for (ValueId input : inputs) push_tensor(L, input);
-  protected_call(L, static_cast<int>(inputs.size()), LUA_MULTRET);
-  Outputs outputs;
-  for (int i = top + 1; i <= lua_gettop(L); ++i) {
-    outputs.emplace_back(std::to_string(i - top), value_at(L, i));
-  }
-  lua_settop(L, top);
-  refuse_unused_conditions(program, 0, results_of(outputs));
-  return outputs;
+  const auto take = [&](lua_State* L, int first) {
+    Outputs outputs;
+    for (int i = first; i <= lua_gettop(L); ++i)
+      outputs.emplace_back(std::to_string(i - first + 1), value_at(L, i));
+    refuse_unused_conditions(L, program, 0, results_of(outputs));
+    return outputs;
+  };
+  return call_traced(
+      body, program, LUA_MULTRET, [&](lua_State* L) { give(L, inputs); }, take);
 }
 
 // Traces the function again, for inputs of the same shapes.
@@ -47,11 +41,11 @@ TraceRecord::Again again(const Function& body, const Program& program,
   };
 }
 
-int func(lua_State* L) {
+Compiled func(lua_State* L, Index body) {
   auto record = std::make_shared<TraceRecord>();
-  const bool watched = record->watch(L, 1);
-  auto body = [function = Function(L, 1), record, watched](Program& program,
-                                                           const std::vector<ValueId>& inputs) {
+  const bool watched = record->watch(L, body);
+  auto trace = [function = Function(L, body), record, watched](Program& program,
+                                                               const std::vector<ValueId>& inputs) {
     Outputs outputs = trace_body(function, program, inputs);
     if (watched)
       record->keep(function.state(), program, results_of(outputs),
@@ -59,33 +53,23 @@ int func(lua_State* L) {
     return outputs;
   };
   const std::string stream = fmt::format("func.{}/", ++ordinals().functions);
-  push(L, Compiled{orrery::Function::make(body, user_line(L), stream), record});
-  return 1;
+  return {orrery::Function::make(trace, user_line(L), stream), record};
 }
 
-// self:run({inputs}, {scalars}) -> HostTensors
-int call(lua_State* L) {
+Pushed run(lua_State* L, Compiled& self, Index inputs, const Table& given) {
   require_main_thread(L);
-  const auto& self = check<Compiled>(L, 1);
   self.record->check(L);
-  std::vector<HostTensor> inputs(lua_rawlen(L, 2));
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    lua_rawgeti(L, 2, static_cast<lua_Integer>(i) + 1);
-    inputs[i] = host_at(L, lua_gettop(L));
-    lua_pop(L, 1);
-  }
+  const std::vector<HostTensor> tensors = list_at(L, inputs, host_at);
   std::map<std::string, double> scalars = scalar_values();
-  for (const std::string& name : sorted_keys(L, 3)) scalars[name] = option_real(L, 3, name.c_str());
-  const std::vector<HostTensor> results = self.function->call(inputs, scalars);
+  for (const std::string& name : sorted_keys(L, given.index)) scalars[name] = given.number(name);
+  const std::vector<HostTensor> results = self.function->call(tensors, scalars);
   luaL_checkstack(L, static_cast<int>(results.size()), "results");
-  for (const HostTensor& result : results) push(L, Host{result});
-  return static_cast<int>(results.size());
+  for (const HostTensor& result : results) give(L, result);
+  return {static_cast<int>(results.size())};
 }
 
-int scalar(lua_State* L) {
-  Program& program = program_here(L);
-  push_tensor(L, program.scalar_input(to_text(L, 1, "name"), to_dtype(L, 2)));
-  return 1;
+ValueId scalar(Program& p, const std::string& name, Dtype dtype) {
+  return p.scalar_input(name, dtype);
 }
 
 }  // namespace
@@ -98,33 +82,16 @@ void require_main_thread(lua_State* L) {
 
 std::vector<Api> func_api() {
   return {
-      {"engine",
-       "func",
-       "orrery.Program",
-       "Traces a function of tensors, once per input shapes.",
-       func,
-       {{"body", "function"}},
-       {}},
-      {"engine",
-       "scalar",
-       "orrery.Tensor",
-       "In a trace: the run-time number of this name.",
-       scalar,
-       {{"name", "string"}, {"dtype", "dtype", "'f32'"}},
-       {}},
-      {"Program",
-       "run",
-       "orrery.HostTensor ...",
-       "Computes the results for these inputs.",
-       call,
-       {{"self", "Program"}, {"inputs", "table"}, {"scalars", "table", "{}"}},
-       {}},
+      {"engine.func(body: function) -> Program; Traces a function of tensors, once per input "
+       "shapes.",
+       call<func>},
+      {"engine.scalar(name: string, dtype: dtype = 'f32') -> Tensor; In a trace: the run-time "
+       "number of this name.",
+       call<scalar>},
+      {"Program:run(inputs: table, scalars: table = {}) -> orrery.HostTensor ...; Computes the "
+       "results for these inputs.",
+       call<run>},
   };
-}
-
-void define_func_class(lua_State* L) {
-  define_class<Compiled>(L, {"Program"});
-  lua_pop(L, 1);
 }
 
 }  // namespace orrery::lua

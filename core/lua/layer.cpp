@@ -3,7 +3,6 @@
 // Errors between C++ and Lua, and where in the user's script they are.
 #include "lua/layer.h"
 
-#include "lua/hints.h"
 #include "lua/objects.h"
 
 #include <cctype>
@@ -45,6 +44,17 @@ std::string with_position(lua_State* L, const std::string& message) {
   const std::string line = user_line(L);
   const std::string region = regions().empty() ? "" : regions().back() + ": ";
   return (line.empty() ? "" : line + ": ") + region + message;
+}
+
+// For an error of Lua's own: what to write instead where one of our objects was taken for a number.
+std::string hint_for(lua_State* L, const std::string& message) {
+  if (message.find("attempt to ") == message.npos && message.find("bad argument #") == message.npos)
+    return "";
+  const StackTop top(L);
+  push_library(L, "orrery.hints", "error");
+  push_text(L, message);
+  lua_call(L, 1, 1);
+  return lua_tostring(L, -1);
 }
 
 }  // namespace
@@ -94,7 +104,7 @@ int message_handler(lua_State* L) {
   size_t size = 0;
   const char* text = luaL_tolstring(L, 1, &size);
   std::string message(text, size);
-  const std::string hint = error_hint(message);
+  const std::string hint = hint_for(L, message);
   if (!hint.empty() && in_library(message)) message.erase(0, message.find(": ") + 2);
   message = with_position(L, message) + hint;
   if (std::getenv("ORRERY_TRACEBACK")) {
@@ -103,6 +113,15 @@ int message_handler(lua_State* L) {
   }
   push_text(L, message);
   return 1;
+}
+
+void push_library(lua_State* L, const char* module, const char* function) {
+  luaL_checkstack(L, 8, module);
+  lua_getglobal(L, "require");
+  lua_pushstring(L, module);
+  lua_call(L, 1, 1);
+  lua_getfield(L, -1, function);
+  lua_remove(L, -2);
 }
 
 void protected_call(lua_State* L, int n_args, int n_results) {

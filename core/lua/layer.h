@@ -8,6 +8,7 @@
 
 #include <new>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,9 @@ int error_code(const std::string& message);
 
 // The one message handler: "file:line: message", with a traceback when ORRERY_TRACEBACK is set.
 int message_handler(lua_State* L);
+
+// Pushes a function of a module of the Lua library.
+void push_library(lua_State* L, const char* module, const char* function);
 
 // lua_pcall with the message handler; a Lua error becomes Error.
 void protected_call(lua_State* L, int n_args, int n_results);
@@ -62,8 +66,7 @@ int guard(lua_State* L, F&& body) {
   raise(L, code, message);
 }
 
-// -- userdata: every class T names itself with T::kClass
-// -------------------------------------------
+// -- userdata: every class T names itself with T::kClass ------------------------------------------
 
 template <class T>
 int collect(lua_State* L) {
@@ -122,6 +125,86 @@ void push_text(lua_State* L, const std::string& text);
 // A table of dims that also answers negative indices and prints as [2,3].
 void push_shape(lua_State* L, const Dims& dims);
 
+inline void push_value(lua_State* L, bool value) { lua_pushboolean(L, value); }
+inline void push_value(lua_State* L, int32_t value) { lua_pushinteger(L, value); }
+inline void push_value(lua_State* L, int64_t value) { lua_pushinteger(L, value); }
+inline void push_value(lua_State* L, uint64_t value) { push_value(L, static_cast<int64_t>(value)); }
+inline void push_value(lua_State* L, double value) { lua_pushnumber(L, value); }
+inline void push_value(lua_State* L, const char* text) { lua_pushstring(L, text); }
+inline void push_value(lua_State* L, const std::string& text) { push_text(L, text); }
+
+// Sets a field of the table on top.
+template <class T>
+void set_field(lua_State* L, const char* name, const T& value) {
+  push_value(L, value);
+  lua_setfield(L, -2, name);
+}
+
+// A list of what `push_one(L, element)` pushes of each.
+template <class List, class Push>
+void push_list(lua_State* L, const List& list, Push&& push_one) {
+  lua_createtable(L, static_cast<int>(list.size()), 0);
+  lua_Integer at = 0;
+  for (const auto& each : list) {
+    push_one(L, each);
+    lua_rawseti(L, -2, ++at);
+  }
+}
+template <class List>
+void push_list(lua_State* L, const List& list) {
+  push_list(L, list, [](lua_State* state, const auto& each) { push_value(state, each); });
+}
+
+// What `read(L, index)` makes of each element of a list.
+template <class Read>
+auto list_at(lua_State* L, int index, Read&& read) {
+  index = lua_absindex(L, index);
+  std::vector<decltype(read(L, index))> list;
+  for (lua_Integer i = 1; lua_rawgeti(L, index, i) != LUA_TNIL; ++i) {
+    list.push_back(read(L, lua_gettop(L)));
+    lua_pop(L, 1);
+  }
+  lua_pop(L, 1);
+  return list;
+}
+// A number, a text or a list of integers; booleans are 1 and 0. `what` names it in the error.
+Attr attr_at(lua_State* L, int index, const std::string& what);
+std::vector<std::string> texts_at(lua_State* L, int index, const std::string& what);
+
+// A table by its fields: options, checked and with their defaults, or what the library hands over.
+struct Table {
+  lua_State* L;
+  int index;
+  // What `read(L, index)`, or `read(L, index, name)`, makes of the field.
+  template <class Read>
+  auto with(const std::string& name, Read&& read) const {
+    lua_getfield(L, index, name.c_str());
+    auto value = [&] {
+      if constexpr (std::is_invocable_v<Read, lua_State*, int, const std::string&>)
+        return read(L, lua_gettop(L), name);
+      else
+        return read(L, lua_gettop(L));
+    }();
+    lua_pop(L, 1);
+    return value;
+  }
+  bool has(const std::string& name) const { return with(name, lua_type) != LUA_TNIL; }
+  bool flag(const std::string& name) const { return with(name, lua_toboolean) != 0; }
+  int64_t integer(const std::string& name) const { return with(name, to_integer); }
+  double number(const std::string& name) const { return with(name, to_number); }
+  std::string text(const std::string& name) const { return with(name, to_text); }
+  std::vector<int64_t> integers(const std::string& name) const { return with(name, to_integers); }
+};
+
+// Gives the stack back its height.
+struct StackTop {
+  explicit StackTop(lua_State* L) : L(L), at(lua_gettop(L)) {}
+  ~StackTop() { lua_settop(L, at); }
+  StackTop(const StackTop&) = delete;
+  lua_State* L;
+  const int at;
+};
+
 // The string keys of the table at `index`, sorted.
 std::vector<std::string> sorted_keys(lua_State* L, int index);
 
@@ -136,5 +219,6 @@ class Function {
   lua_State* L_;
   std::shared_ptr<int> ref_;
 };
+inline Function function_at(lua_State* L, int index) { return Function(L, index); }
 
 }  // namespace orrery::lua

@@ -86,8 +86,7 @@ struct Region {
   size_t depth;
 };
 
-// -- the trace
-// -------------------------------------------------------------------------------------
+// -- the trace ------------------------------------------------------------------------------------
 
 // While it lives, ops go to `program`. Traces may nest; each has regions of its own.
 class Trace {
@@ -111,6 +110,21 @@ class Trace {
 };
 
 std::vector<std::string>& regions();
+
+// Calls a function of the script as tensor code of `program`, with what `give(L)` pushes; returns
+// what `take(L, first)` makes of the results, the first of which is at `first`.
+template <class Give, class Take>
+auto call_traced(const Function& function, Program& program, int n_results, Give&& give,
+                 Take&& take) {
+  lua_State* L = function.state();
+  const StackTop top(L);
+  const Trace trace(L, program);
+  luaL_checkstack(L, LUA_MINSTACK, "a traced function");
+  function.push();
+  give(L);
+  protected_call(L, lua_gettop(L) - top.at - 1, n_results);
+  return take(L, top.at + 1);
+}
 
 // The program being traced, with its site set to the user's line. Throws outside a trace.
 Program& program_here(lua_State* L);

@@ -5,24 +5,11 @@
 #include "lua/api.h"
 #include "lua/environment.h"
 #include "lua/objects.h"
-#include "lua/stack.h"
+#include "lua/strategy_script.h"
 #include "lua/traced.h"
 
 namespace orrery::lua {
 namespace {
-
-bool has_field(lua_State* L, int index, const char* name) {
-  const bool there = lua_getfield(L, index, name) != LUA_TNIL;
-  lua_pop(L, 1);
-  return there;
-}
-
-std::vector<std::shared_ptr<State>> states_field(lua_State* L, int index, const char* name) {
-  lua_getfield(L, index, name);
-  std::vector<std::shared_ptr<State>> states = states_at(L, -1);
-  lua_pop(L, 1);
-  return states;
-}
 
 // {name = tensor} at `index`, in the order of names.
 Outputs outputs_at(lua_State* L, int index) {
@@ -32,11 +19,8 @@ Outputs outputs_at(lua_State* L, int index) {
     fail(ORR_INVALID, "the loss function's second result is {}, expected {{name = tensor}}",
          describe(L, index));
   }
-  for (const std::string& name : sorted_keys(L, index)) {
-    lua_getfield(L, index, name.c_str());
-    outputs.emplace_back(name, value_at(L, lua_gettop(L)));
-    lua_pop(L, 1);
-  }
+  for (const std::string& name : sorted_keys(L, index))
+    outputs.emplace_back(name, Table{L, index}.with(name, value_at));
   return outputs;
 }
 
@@ -74,21 +58,15 @@ void push_batch(lua_State* L, const Fields& fields) {
 }
 
 Traced trace_loss(const Function& loss, Program& program, const Fields& fields) {
-  lua_State* L = loss.state();
-  const int top = lua_gettop(L);
-  Trace trace(L, program);
-  luaL_checkstack(L, 20, "trace");
-  loss.push();
-  push_batch(L, fields);
-  protected_call(L, 1, 2);
-  if (!is_tensor(L, top + 1)) {
-    fail(ORR_INVALID, "the loss function returned {}, expected a tensor", describe(L, top + 1));
-  }
-  const ValueId value = value_at(L, top + 1);
-  Traced traced{value, outputs_at(L, top + 2)};
-  lua_settop(L, top);
-  refuse_unused_conditions(program, 0, results_of(traced));
-  return traced;
+  const auto give = [&](lua_State* L) { push_batch(L, fields); };
+  return call_traced(loss, program, 2, give, [&](lua_State* L, int first) {
+    if (!is_tensor(L, first))
+      fail(ORR_INVALID, "the loss function returned {}, expected a tensor", describe(L, first));
+    const ValueId value = value_at(L, first);
+    Traced traced{value, outputs_at(L, first + 1)};
+    refuse_unused_conditions(L, program, 0, results_of(traced));
+    return traced;
+  });
 }
 
 // Traces the loss again, for batches of the same shapes.
@@ -106,19 +84,17 @@ TraceRecord::Again again(const Function& loss, const Program& program, const Fie
 
 ValueId trace_update(const Function& update, Program& program, const std::shared_ptr<State>& param,
                      ValueId value, ValueId gradient) {
-  lua_State* L = update.state();
-  const size_t first = program.ops().size();
-  Trace trace(L, program);
-  luaL_checkstack(L, 20, "trace");
-  update.push();
-  push(L, StateRef{param});
-  push_tensor(L, value);
-  push_tensor(L, gradient);
-  protected_call(L, 3, 1);
-  const ValueId result = value_at(L, lua_gettop(L));
-  lua_pop(L, 1);
-  refuse_unused_conditions(program, first, {result});
-  return result;
+  const size_t begin = program.ops().size();
+  const auto give = [&](lua_State* L) {
+    push(L, StateRef{param});
+    push_tensor(L, value);
+    push_tensor(L, gradient);
+  };
+  return call_traced(update, program, 1, give, [&](lua_State* L, int first) {
+    const ValueId result = value_at(L, first);
+    refuse_unused_conditions(L, program, begin, {result});
+    return result;
+  });
 }
 
 // The numbers that `scalars(step)` returns, and those of orrery.input.
@@ -128,63 +104,51 @@ std::map<std::string, double> step_scalars(const Function& scalars, int64_t step
   scalars.push();
   lua_pushinteger(L, step);
   protected_call(L, 1, 1);
-  for (const std::string& name : sorted_keys(L, -1)) {
-    values[name] = option_real(L, lua_gettop(L), name.c_str());
-  }
+  const Table made{L, lua_gettop(L)};
+  for (const std::string& name : sorted_keys(L, made.index)) values[name] = made.number(name);
   lua_pop(L, 1);
   return values;
 }
 
 }  // namespace
 
-Function function_field(lua_State* L, int index, const char* name) {
-  lua_getfield(L, index, name);
-  Function function(L, -1);
-  lua_pop(L, 1);
-  return function;
-}
-
-std::shared_ptr<TraceRecord> watch_functions(lua_State* L, int index) {
+std::shared_ptr<TraceRecord> watch_functions(const Table& given) {
   auto record = std::make_shared<TraceRecord>();
-  lua_getfield(L, index, "loss");
-  record->watch(L, -1);
-  lua_getfield(L, index, "watched");
-  for (lua_Integer i = 1; lua_rawgeti(L, -1, i) != LUA_TNIL; ++i) {
-    record->watch(L, -1);
-    lua_pop(L, 1);
-  }
-  lua_pop(L, 3);
+  const auto watch = [&](lua_State* L, int at) { return record->watch(L, at); };
+  given.with("loss", watch);
+  given.with("watched", [&](lua_State* L, int at) { return list_at(L, at, watch); });
   return record;
 }
 
-RunSpec spec_at(lua_State* L, int index, const std::shared_ptr<TraceRecord>& record) {
+RunSpec spec_of(const Table& given, const std::shared_ptr<TraceRecord>& record) {
+  lua_State* L = given.L;
   RunSpec spec;
-  spec.loss = [loss = function_field(L, index, "loss"), record,
-               model = states_field(L, index, "states")](Program& program, const Fields& fields) {
+  spec.params = given.with("params", states_at);
+  spec.states = given.with("states", states_at);
+  spec.gradients = given.with("gradients", states_at);
+  spec.loss = [loss = given.with("loss", function_at), record, model = spec.states](
+                  Program& program, const Fields& fields) {
     Traced traced = trace_loss(loss, program, fields);
     if (tracing_training()) refuse_untrained(program, traced.first, model);
     record->keep(loss.state(), program, results_of(traced), again(loss, program, fields));
     return traced;
   };
-  spec.params = states_field(L, index, "params");
-  spec.states = states_field(L, index, "states");
-  spec.gradients = states_field(L, index, "gradients");
   spec.buffers = [L] { return script_buffers(L); };
-  if (has_field(L, index, "update")) {
-    spec.update = [update = function_field(L, index, "update")](Program& program,
-                                                                const std::shared_ptr<State>& param,
-                                                                ValueId value, ValueId gradient) {
+  if (given.has("update")) {
+    spec.update = [update = given.with("update", function_at)](Program& program,
+                                                               const std::shared_ptr<State>& param,
+                                                               ValueId value, ValueId gradient) {
       return trace_update(update, program, param, value, gradient);
     };
   }
-  spec.scalars = [scalars = function_field(L, index, "scalars")](int64_t step) {
+  spec.scalars = [scalars = given.with("scalars", function_at)](int64_t step) {
     return step_scalars(scalars, step);
   };
-  spec.microbatches = option_int(L, index, "microbatches");
-  spec.clip_norm = option_real(L, index, "clip");
-  spec.local = option_bool(L, index, "alone");
-  spec.fast = option_bool(L, index, "fast");
-  spec.strategies = strategies_at(L, index);
+  spec.microbatches = given.integer("microbatches");
+  spec.clip_norm = given.number("clip");
+  spec.local = given.flag("alone");
+  spec.fast = given.flag("fast");
+  spec.strategies = strategies_in(given);
   // Each kind has its own count: what one rank makes for itself does not shift the others'.
   spec.stream = spec.local ? fmt::format("alone.{}/", ++ordinals().runs_alone)
                            : fmt::format("run.{}/", ++ordinals().runs);

@@ -12,13 +12,10 @@
 
 namespace orrery::lua {
 
-// A field of the table at `index` as a C++ function; the field must be a function.
-Function function_field(lua_State* L, int index, const char* name);
+// The functions of a specification whose captured values are watched for changes.
+std::shared_ptr<TraceRecord> watch_functions(const Table& given);
 
-// The functions of the table at `index` whose captured values are watched for changes.
-std::shared_ptr<TraceRecord> watch_functions(lua_State* L, int index);
-
-// The specification in the table at `index`. Throws Error for what is of another type.
-RunSpec spec_at(lua_State* L, int index, const std::shared_ptr<TraceRecord>& record);
+// Throws Error for what is of another type.
+RunSpec spec_of(const Table& given, const std::shared_ptr<TraceRecord>& record);
 
 }  // namespace orrery::lua

@@ -6,10 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/text.h"
-#include "lua/api.h"
 #include "lua/environment.h"
-#include "lua/manual.h"
 #include "lua/whereabouts.h"
 #include "run/runtime.h"
 
@@ -75,25 +72,28 @@ int run_script(const std::string& path, const std::vector<std::string>& args) {
   }
 }
 
+std::string lua_manual(const std::string& function, const std::string& name) {
+  const std::unique_ptr<lua_State, Closer> state(luaL_newstate());
+  lua_State* L = state.get();
+  lua::open_environment(L, ".");
+  lua::load_chunk(L, "local f, name = ... return require 'orrery.manual'[f](name)",
+                  std::string(lua::kLibraryMark) + "help");
+  lua::push_text(L, function);
+  lua::push_text(L, name);
+  lua::protected_call(L, 2, 1);
+  return lua::to_text(L, -1, function);
+}
+
 void write_lua_stubs(const std::string& directory) {
   std::error_code error;
   fs::create_directories(directory, error);
-  for (const auto& [name, text] :
-       {std::pair{"orrery.lua", lua::stubs_text()}, std::pair{"api.md", lua::page_text()}}) {
+  for (const auto& [name, function] : {std::pair{"orrery.lua", "stubs"}, {"api.md", "page"}}) {
     const std::string path = directory + "/" + name;
     std::ofstream file(path);
-    file << text;
+    file << lua_manual(function);
     file.flush();
     if (!file) fail(ORR_FAILED, "{}: cannot write", path);
   }
-}
-
-std::string lua_help(const std::string& name) {
-  const std::string text = lua::help_text(name);
-  if (!text.empty()) return text;
-  std::vector<std::string> names;
-  for (const lua::Entry& entry : lua::manual()) names.push_back(entry.full());
-  fail(ORR_INVALID, "there is no help on '{}'{}", name, did_you_mean(name, names));
 }
 
 std::string lua_library() {

@@ -16,8 +16,9 @@ int run_script(const std::string& path, const std::vector<std::string>& args);
 // Writes the LuaLS declarations of the Lua API below `directory`.
 void write_lua_stubs(const std::string& directory);
 
-// What `orrery.help(name)` prints; throws Error with the nearest name for an unknown one.
-std::string lua_help(const std::string& name);
+// What a function of scripts/orrery/manual.lua returns: "stubs", "page", or "help" on a name, which
+// throws Error with the nearest for an unknown one.
+std::string lua_manual(const std::string& function, const std::string& name = "");
 
 // The Lua library's directory: beside the installed program, or the source tree's.
 std::string lua_library();

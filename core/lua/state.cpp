@@ -3,8 +3,7 @@
 // Parameters and other states in Lua, and run-time numbers (orrery.input).
 #include <map>
 
-#include "lua/api.h"
-#include "lua/objects.h"
+#include "lua/call.h"
 #include "run/replicas.h"
 
 namespace orrery::lua {
@@ -37,34 +36,35 @@ Initial initial_at(lua_State* L, int index, const Type& type) {
     fail(ORR_INVALID, "initial value is {}, expected a number, a HostTensor or one of nn.init",
          describe(L, index));
   }
-  const std::string kind = option_text(L, index, "kind");
+  const Table how{L, index};
+  const std::string kind = how.text("kind");
   initial.kind = kind == "uniform"  ? Initial::uniform
                  : kind == "normal" ? Initial::normal
                                     : Initial::constant;
-  initial.a = option_real(L, index, "a");
-  initial.b = option_real(L, index, "b");
+  initial.a = how.number("a");
+  initial.b = how.number("b");
   if (initial.is_random()) initial.ordinal = ++ordinals().drawn;
   initial.seed = runtime_options().seed;
   return initial;
 }
 
-int make_state(lua_State* L, Role role) {
+template <Role role>
+StateRef make_state(lua_State* L, Index dims, const Table& options) {
   auto state = std::make_shared<State>();
-  state->type = {ORR_F32, to_integers(L, 1, "dims")};
+  state->type = {ORR_F32, to_integers(L, dims, "dims")};
   for (int64_t dim : state->type.dims) {
     if (dim < 1) fail(ORR_INVALID, "dims {}: every dim is at least 1", to_string(state->type.dims));
   }
-  lua_getfield(L, 2, "dtype");
-  state->type.dtype = to_dtype(L, -1);
-  lua_getfield(L, 2, "name");
-  state->name = to_text(L, -1, "name");
+  state->type.dtype = options.with("dtype", to_dtype);
+  state->name = options.text("name");
   if (state->name.empty()) state->name = fmt::format("unnamed.{}", ++ordinals().unnamed);
-  lua_getfield(L, 2, "init");
-  state->initial = initial_at(L, lua_gettop(L), state->type);
+  options.with("init", [&](lua_State*, int at) {
+    state->initial = initial_at(L, at, state->type);
+    return 0;
+  });
   state->role = role;
   state->site.line = user_line(L);
-  push(L, StateRef{state});
-  return 1;
+  return {state};
 }
 
 std::vector<std::weak_ptr<State>>& buffers() {
@@ -72,97 +72,67 @@ std::vector<std::weak_ptr<State>>& buffers() {
   return made;
 }
 
-int parameter(lua_State* L) { return make_state(L, Role::param); }
-int own_buffer(lua_State* L) { return make_state(L, Role::state); }
-int buffer(lua_State* L) {
-  make_state(L, Role::state);
-  buffers().push_back(check<StateRef>(L, -1).state);
-  return 1;
+StateRef buffer(lua_State* L, Index dims, const Table& options) {
+  StateRef made = make_state<Role::state>(L, dims, options);
+  buffers().push_back(made.state);
+  return made;
 }
 
-int read(lua_State* L) {
-  const auto& state = check<StateRef>(L, 1).state;
-  materialize({state});
-  push(L, Host{read_state(*state)});
-  return 1;
+HostTensor read_now(StateRef& self) {
+  materialize({self.state});
+  return read_state(*self.state);
 }
 
-int write(lua_State* L) {
-  const auto& state = check<StateRef>(L, 1).state;
+void write(lua_State* L, StateRef& self, Index given) {
+  const auto& state = self.state;
   const HostTensor value =
-      lua_istable(L, 2) ? host_from_table(L, 2, state->type.dtype) : host_at(L, 2);
+      lua_istable(L, given) ? host_from_table(L, given, state->type.dtype) : host_at(L, given);
   if (!(value.type == state->type)) {
     fail(ORR_INVALID, "write: {} is {}, the value is {}", state->name, to_string(state->type),
          to_string(value.type));
   }
   materialize({state});
   give_state(state, value, user_line(L));
-  return 0;
 }
 
-int update(lua_State* L) {
-  Program& program = program_here(L);
-  program.update(program.state_value(check<StateRef>(L, 1).state), value_at(L, 2));
-  return 0;
+void update(Program& program, StateRef& self, ValueId value) {
+  program.update(program.state_value(self.state), value);
 }
 
-int set_name(lua_State* L) {
-  check<StateRef>(L, 1).state->name = to_text(L, 2, "name");
-  return 0;
+void set_name(StateRef& self, const std::string& name) { self.state->name = name; }
+
+void freeze(StateRef& self, bool frozen) { self.state->frozen = frozen; }
+
+bool same(lua_State* L, Index first, Index second) {
+  const auto* a = test<StateRef>(L, first);
+  const auto* b = test<StateRef>(L, second);
+  return a && b && a->state == b->state;
 }
 
-int freeze(lua_State* L) {
-  check<StateRef>(L, 1).state->frozen = lua_toboolean(L, 2);
-  return 0;
+Pushed identity(lua_State* L, StateRef& self) {
+  lua_pushlightuserdata(L, self.state.get());
+  return {1};
 }
 
-int same(lua_State* L) {
-  const auto* a = test<StateRef>(L, 1);
-  const auto* b = test<StateRef>(L, 2);
-  lua_pushboolean(L, a && b && a->state == b->state);
-  return 1;
+std::string show(StateRef& self) {
+  return fmt::format("State {} {}", self.state->name, to_string(self.state->type));
 }
 
-int identity(lua_State* L) {
-  lua_pushlightuserdata(L, check<StateRef>(L, 1).state.get());
-  return 1;
+Dims shape(StateRef& self) { return self.state->type.dims; }
+Dtype dtype(StateRef& self) { return {self.state->type.dtype}; }
+std::string name(StateRef& self) { return self.state->name; }
+bool frozen(StateRef& self) { return self.state->frozen; }
+bool trained(StateRef& self) { return self.state->role == Role::param; }
+
+Scalar input(const std::string& given, double value) {
+  const std::string name = "input." + given;
+  auto [entry, fresh] = inputs().try_emplace(name, std::make_shared<double>(value));
+  if (!fresh) fail(ORR_INVALID, "orrery.input: '{}' exists already; keep its handle", given);
+  return {name, entry->second};
 }
 
-int show(lua_State* L) {
-  const State& state = *check<StateRef>(L, 1).state;
-  push_text(L, fmt::format("State {} {}", state.name, to_string(state.type)));
-  return 1;
-}
-
-bool state_properties(lua_State* L, const std::string& key) {
-  const State& state = *check<StateRef>(L, 1).state;
-  if (key == "shape") return push_shape(L, state.type.dims), true;
-  if (key == "dtype") return push_text(L, dtype_name(state.type.dtype)), true;
-  if (key == "name") return push_text(L, state.name), true;
-  if (key == "frozen") return lua_pushboolean(L, state.frozen), true;
-  if (key == "trained") return lua_pushboolean(L, state.role == Role::param), true;
-  return false;
-}
-
-int input(lua_State* L) {
-  const std::string name = "input." + to_text(L, 1, "name");
-  auto [entry, fresh] = inputs().try_emplace(name, std::make_shared<double>(lua_tonumber(L, 2)));
-  if (!fresh)
-    fail(ORR_INVALID, "orrery.input: '{}' exists already; keep its handle", lua_tostring(L, 1));
-  push(L, Scalar{name, entry->second});
-  return 1;
-}
-
-int set(lua_State* L) {
-  *check<Scalar>(L, 1).value = lua_tonumber(L, 2);
-  return 0;
-}
-
-bool scalar_properties(lua_State* L, const std::string& key) {
-  if (key != "value") return false;
-  lua_pushnumber(L, *check<Scalar>(L, 1).value);
-  return true;
-}
+void set(Scalar& self, double value) { *self.value = value; }
+double value(Scalar& self) { return *self.value; }
 
 }  // namespace
 
@@ -190,95 +160,39 @@ std::map<std::string, double> scalar_values() {
 }
 
 std::vector<Api> state_api() {
-  const std::vector<Arg> making = {{"dims", "integers"}, {"options", "options", "nil"}};
-  const std::vector<Arg> options = {{"init", "any", "nil", "a number, a HostTensor, or nn.init's"},
-                                    {"dtype", "dtype", "'f32'", "element type"},
-                                    {"name", "string", "''", "path; modules set their own"}};
-  return {
-      {"orrery", "parameter", "orrery.State", "A trained tensor.", parameter, making, options},
-      {"orrery", "buffer", "orrery.State", "A tensor that lives from step to step, not trained.",
-       buffer, making, options},
-      {"engine", "buffer", "orrery.State", "A buffer of the library's own, of one program.",
-       own_buffer, making, options},
-      {"State",
-       "read",
-       "orrery.HostTensor",
-       "A copy of the current value.",
-       read,
-       {{"self", "State"}},
-       {}},
-      {"State",
-       "write",
-       "",
-       "Replaces the value.",
-       write,
-       {{"self", "State"}, {"value", "any"}},
-       {}},
-      {"State",
-       "update",
-       "",
-       "In a trace: the state holds `value` after the step.",
-       update,
-       {{"self", "State"}, {"value", "tensor"}},
-       {}},
-      {"State",
-       "rename",
-       "",
-       "Sets the path.",
-       set_name,
-       {{"self", "State"}, {"name", "string"}},
-       {}},
-      {"State",
-       "freeze",
-       "",
-       "Excludes the parameter from training (or includes it again).",
-       freeze,
-       {{"self", "State"}, {"frozen", "boolean", "true"}},
-       {}},
-      {"State",
-       "identity",
-       "any",
-       "A key that is equal for equal states.",
-       identity,
-       {{"self", "State"}},
-       {}},
-      {"State",
-       "__eq",
-       "boolean",
-       "Whether both are the same state.",
-       same,
-       {{"a", "any"}, {"b", "any"}},
-       {}},
-      {"State",
-       "__tostring",
-       "string",
-       "Name and type.",
-       show,
-       {{"a", "any"}, {"b", "any", "nil"}},
-       {}},
-      {"orrery",
-       "input",
-       "orrery.Scalar",
-       "A number for use in traced functions that may change between steps: handle:set(x).",
-       input,
-       {{"name", "string"}, {"value", "number"}},
-       {}},
-      {"Scalar",
-       "set",
-       "",
-       "The value from the next step on.",
-       set,
-       {{"self", "Scalar"}, {"value", "number"}},
-       {}},
+  const auto making = [](const std::string& name, const std::string& doc, Body body) -> Api {
+    return {name + "(dims: integers, options?) -> State; " + doc +
+                " @option init?: any; a number, a HostTensor, or nn.init's @option dtype: dtype = "
+                "'f32'; element type @option name: string = ''; path; modules set their own",
+            body};
   };
-}
-
-void define_state_classes(lua_State* L) {
-  define_class<StateRef>(L, {"Tensor", "State"}, state_properties,
-                         {"shape", "dtype", "name", "frozen", "trained"});
-  lua_pop(L, 1);
-  define_class<Scalar>(L, {"Tensor", "Scalar"}, scalar_properties, {"value"});
-  lua_pop(L, 1);
+  return {
+      making("orrery.parameter", "A trained tensor.", call<make_state<Role::param>>),
+      making("orrery.buffer", "A tensor that lives from step to step, not trained.", call<buffer>),
+      making("engine.buffer", "A buffer of the library's own, of one program.",
+             call<make_state<Role::state>>),
+      {"State.shape: integer[]", call<shape>},
+      {"State.dtype: orrery.DType", call<dtype>},
+      {"State.name: string", call<name>},
+      {"State.frozen: boolean", call<frozen>},
+      {"State.trained: boolean", call<trained>},
+      {"State:read() -> HostTensor; A copy of the current value.", call<read_now>},
+      {"State:write(value: any); Replaces the value.", call<write>},
+      {"State:update(value: Tensor); In a trace: the state holds `value` after the step.",
+       call<update>},
+      {"State:rename(name: string); Sets the path.", call<set_name>},
+      {"State:freeze(frozen: boolean = true); Excludes the parameter from training (or includes it "
+       "again).",
+       call<freeze>},
+      {"State:identity() -> any; A key that is equal for equal states.", call<identity>},
+      {"State.__eq(a: any, b: any) -> boolean; Whether both are the same state.", call<same>},
+      {"State.__tostring(a: any, b?: any) -> string; Name and type.", call<show>},
+      {"Scalar.value: number", call<value>},
+      {"orrery.input(name: string, value: number) -> Scalar; A number for use in traced functions "
+       "that may change between steps: handle:set(x).",
+       call<input>},
+      {"Scalar:set(value: number); The value from the next step on.", call<set>},
+  };
 }
 
 }  // namespace orrery::lua

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The draft that a strategy written in Lua gets. Values are tables as its `values` makes them, or
-// their numbers; dims count from 1.
+// The draft that a strategy written in Lua gets, and its calls as bodies of the API table. Values
+// are tables as its `values` makes them, or their numbers; dims count from 1.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "base/text.h"
-#include "lua/objects.h"
+#include "lower/edit_table.h"
+#include "lua/call.h"
+#include "plugin/host.h"
 
 namespace orrery::lua {
 
-// The draft at index 1. Throws unless its strategy is at work on it.
-const Draft& open_draft(lua_State* L);
+// The draft at the index. Throws unless its strategy is at work on it.
+Draft& open_draft(lua_State* L, int index);
 // The number of the value at the index.
 int32_t id_at(lua_State* L, int index);
 
@@ -27,6 +28,64 @@ int32_t find(const char* what, const std::string& name, const Named& known) {
     names.push_back(text);
   }
   fail(ORR_INVALID, "there is no {} '{}'; there are: {}", what, name, join(names, ", "));
+}
+
+// Calls a function of the script with a draft, open meanwhile, and what `more(L)` pushes, as tensor
+// code of the program; returns what `take(L, first)` makes of the results.
+template <class More, class Take>
+auto call_with_draft(const Function& function, orr_program* program, const orr_edit* edit,
+                     int n_results, More&& more, Take&& take) {
+  lua_State* L = function.state();
+  const StackTop top(L);
+  Draft& draft = push(L, Draft{program, edit});
+  struct Closing {  // a script that kept the draft would hold a program that is gone
+    Draft& draft;
+    ~Closing() { draft.program = nullptr; }
+  } const closing{draft};
+  const auto give_all = [&](lua_State*) {
+    lua_pushvalue(L, top.at + 1);
+    more(L);
+  };
+  return call_traced(function, *program->program, n_results, give_all, take);
+}
+
+// Parameters of bodies: a value's number, and what a call of the table takes as 32 bits.
+struct Id {
+  int32_t number;
+  operator int32_t() const { return number; }
+};
+struct Count {
+  int32_t number;
+  operator int32_t() const { return number; }
+};
+struct FromOne {  // counts from 1, and from 0 in the table
+  int32_t number;
+  operator int32_t() const { return number; }
+};
+
+inline Draft& read(Arguments& in, As<Draft&>) { return open_draft(in.L, in.next()); }
+inline Id read(Arguments& in, As<Id>) { return {id_at(in.L, in.next())}; }
+inline Count read(Arguments& in, As<Count>) {
+  return {static_cast<int32_t>(lua_tointeger(in.L, in.next()))};
+}
+inline FromOne read(Arguments& in, As<FromOne>) {
+  return {static_cast<int32_t>(lua_tointeger(in.L, in.next())) - 1};
+}
+
+// A call of the editing table; throws what it refuses.
+template <class... P, class... T>
+void edit(const Draft& draft, orr_status* (*orr_edit::*entry)(orr_program*, P...), T... given) {
+  orrery::check((draft.edit->*entry)(draft.program, given...));
+}
+
+inline int32_t raw(int32_t number) { return number; }
+inline int64_t raw(int64_t number) { return number; }
+inline const char* raw(const std::string& text) { return text.c_str(); }
+
+// A body that hands its arguments to a call of the editing table as they are.
+template <auto entry, class... T>
+void handed(Draft& draft, T... given) {
+  edit(draft, entry, raw(given)...);
 }
 
 }  // namespace orrery::lua

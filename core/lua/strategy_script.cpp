@@ -6,9 +6,7 @@
 
 #include <orrery/sdk/traffic.hpp>
 
-#include "lower/edit_table.h"
-#include "lua/objects.h"
-#include "plugin/host.h"
+#include "lua/strategy_draft.h"
 
 namespace orrery::lua {
 namespace {
@@ -24,21 +22,17 @@ struct Script {
 
 Script& script_of(void* self) { return *static_cast<Script*>(self); }
 
-std::string words_at(lua_State* L, int index, const char* name) {
-  const std::string words = lua_getfield(L, index, name) == LUA_TNIL ? "" : to_text(L, -1, name);
-  lua_pop(L, 1);
-  return words;
+std::string words_in(const Table& given, const char* name) {
+  return given.has(name) ? given.text(name) : "";
 }
 
-std::optional<Function> function_at(lua_State* L, int index, const char* name) {
-  std::optional<Function> found;
-  if (lua_getfield(L, index, name) != LUA_TNIL) found.emplace(L, lua_gettop(L));
-  lua_pop(L, 1);
-  return found;
+std::optional<Function> function_in(const Table& given, const char* name) {
+  if (!given.has(name)) return {};
+  return given.with(name, function_at);
 }
 
-int32_t class_at(lua_State* L, int index) {
-  const std::string name = words_at(L, index, "class");
+int32_t class_in(const Table& given) {
+  const std::string name = words_in(given, "class");
   if (name == "exact") return ORR_CLASS_EXACT;
   if (name == "stale") return ORR_CLASS_STALE;
   if (name == "approx") return ORR_CLASS_APPROX;
@@ -53,34 +47,22 @@ orr_status* describe(void* self, orr_strategy_info* out) {
   return nullptr;
 }
 
-// The draft is good for this call: a script that kept it would hold a program that is gone.
-void edit(Script& s, const std::optional<Function>& body, orr_program* program,
-          const orr_edit* edit) {
-  if (!body) return;
-  const int top = lua_gettop(s.L);
-  const Trace trace(s.L, *program->program);
-  body->push();
-  Draft& draft = push(s.L, Draft{program, edit});
-  lua_pushvalue(s.L, -1);
-  lua_insert(s.L, top + 1);
-  try {
-    protected_call(s.L, 1, 0);
-  } catch (...) {
-    draft.program = nullptr;
-    lua_settop(s.L, top);
-    throw;
-  }
-  draft.program = nullptr;
-  lua_settop(s.L, top);
+orr_status* edited(const std::optional<Function>& body, orr_program* program,
+                   const orr_edit* calls) {
+  return guarded([&] {
+    if (body)
+      call_with_draft(
+          *body, program, calls, 0, [](lua_State*) {}, [](lua_State*, int) {});
+  });
 }
 
 orr_status* transform(void* self, orr_program* program, const orr_edit* calls, const orr_options*) {
-  return guarded([&] { edit(script_of(self), script_of(self).transform, program, calls); });
+  return edited(script_of(self).transform, program, calls);
 }
 
 orr_status* transform_forward(void* self, orr_program* program, const orr_edit* calls,
                               const orr_options*) {
-  return guarded([&] { edit(script_of(self), script_of(self).transform_forward, program, calls); });
+  return edited(script_of(self).transform_forward, program, calls);
 }
 
 orr_status* schedule(void*, const orr_options*, int32_t, int32_t, int32_t, orr_cell*, int32_t,
@@ -90,21 +72,13 @@ orr_status* schedule(void*, const orr_options*, int32_t, int32_t, int32_t, orr_c
 
 void push_query(lua_State* L, const orr_predict_query& q) {
   lua_newtable(L);
-  const auto set = [&](const char* name, int64_t value) {
-    lua_pushinteger(L, value);
-    lua_setfield(L, -2, name);
-  };
-  set("ranks", q.axis_size), set("rank", q.rank);
-  set("elements", static_cast<int64_t>(q.reduced_elements)), set("element_bytes", q.element_bytes);
-  set("nodes", q.nodes), set("total_nodes", q.total_nodes);
-  push_text(L, orr::traffic::name(q.op));
-  lua_setfield(L, -2, "op");
+  set_field(L, "ranks", q.axis_size), set_field(L, "rank", q.rank);
+  set_field(L, "elements", static_cast<int64_t>(q.reduced_elements));
+  set_field(L, "element_bytes", q.element_bytes);
+  set_field(L, "nodes", q.nodes), set_field(L, "total_nodes", q.total_nodes);
+  set_field(L, "op", orr::traffic::name(q.op));
   if (!q.counts) return;
-  lua_createtable(L, q.axis_size, 0);
-  for (int32_t r = 0; r < q.axis_size; ++r) {
-    lua_pushinteger(L, q.counts[r]);
-    lua_rawseti(L, -2, r + 1);
-  }
+  push_list(L, std::vector<int64_t>(q.counts, q.counts + q.axis_size));
   lua_setfield(L, -2, "counts");
 }
 
@@ -113,28 +87,28 @@ orr_status* predict(void* self, const orr_predict_query* query, orr_prediction* 
     Script& s = script_of(self);
     out->bytes_sent = 0;
     std::lock_guard lock(s.one_at_a_time);
-    const int top = lua_gettop(s.L);
+    const StackTop top(s.L);
     luaL_checkstack(s.L, 8, "predict");
     s.predict->push();
     push_query(s.L, *query);
     protected_call(s.L, 1, 1);
     out->bytes_sent = static_cast<uint64_t>(to_integer(s.L, -1, "what predict returns"));
-    lua_settop(s.L, top);
   });
 }
 
-}  // namespace
-
-std::shared_ptr<const orr_strategy_api> script_strategy(lua_State* L, int index) {
+// A table of the script as a strategy's; errors of its functions become statuses with their Lua
+// line. [main thread] to make and to call; `predict` may come from another while the main thread
+// waits.
+std::shared_ptr<const orr_strategy_api> script_strategy(const Table& given) {
   auto script = std::make_shared<Script>();
-  script->L = L;
-  script->numeric_class = class_at(L, index);
-  script->provides = words_at(L, index, "provides");
-  script->requires_ = words_at(L, index, "requires");
-  script->conflicts = words_at(L, index, "conflicts");
-  script->transform = function_at(L, index, "transform");
-  script->transform_forward = function_at(L, index, "transform_forward");
-  script->predict = function_at(L, index, "predict");
+  script->L = given.L;
+  script->numeric_class = class_in(given);
+  script->provides = words_in(given, "provides");
+  script->requires_ = words_in(given, "requires");
+  script->conflicts = words_in(given, "conflicts");
+  script->transform = function_in(given, "transform");
+  script->transform_forward = function_in(given, "transform_forward");
+  script->predict = function_in(given, "predict");
   script->table = {sizeof(orr_strategy_api),
                    script.get(),
                    describe,
@@ -143,6 +117,51 @@ std::shared_ptr<const orr_strategy_api> script_strategy(lua_State* L, int index)
                    schedule,
                    transform_forward};
   return {script, &script->table};
+}
+
+// A schedule of the script's own: function(stage, stages, microbatches) -> {"F0", "B0", ...}.
+auto schedule_at(lua_State* L, int index) {
+  return [order = Function(L, index)](int stage, int stages, int microbatches) {
+    lua_State* state = order.state();
+    const StackTop top(state);
+    order.push();
+    for (int number : {stage, stages, microbatches}) lua_pushinteger(state, number);
+    protected_call(state, 3, 1);
+    return texts_at(state, top.at + 1, "a cell of the schedule");
+  };
+}
+
+void read_options(const Table& options, StrategyUse& use) {
+  for (const std::string& name : sorted_keys(options.L, options.index)) {
+    use.options[name] = options.with(name, [&](lua_State* L, int at) -> Attr {
+      if (name != "schedule" || !lua_isfunction(L, at))
+        return attr_at(L, at, use.name + ": " + name);
+      use.order = schedule_at(L, at);
+      return std::string("script");
+    });
+  }
+}
+
+// What strategy.define of the Lua library hands over.
+void use_script(const Table& script, StrategyUse& use) {
+  use.script = script_strategy(script);
+  if (script.has("schedule")) use.order = script.with("schedule", schedule_at);
+}
+
+StrategyUse use_at(lua_State* L, int index) {
+  const Table entry{L, index};
+  StrategyUse use{entry.text("name"), {}, entry.text("line")};
+  lua_getfield(L, index, "options");
+  read_options({L, lua_gettop(L)}, use);
+  if (lua_getfield(L, index, "script") == LUA_TTABLE) use_script({L, lua_gettop(L)}, use);
+  lua_pop(L, 2);
+  return use;
+}
+
+}  // namespace
+
+std::vector<StrategyUse> strategies_in(const Table& given) {
+  return given.with("strategies", [](lua_State* L, int at) { return list_at(L, at, use_at); });
 }
 
 }  // namespace orrery::lua

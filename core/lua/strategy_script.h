@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// strategy/1 written in Lua: a table as a plugin's.
+// The strategy stack of a script, as the library hands it over, and strategy/1 written in Lua: a
+// table as a plugin's. [main thread]
 #pragma once
 
-#include <orrery/strategy.h>
-#include <lua.hpp>
+#include <vector>
 
-#include <memory>
+#include "lua/layer.h"
+#include "run/run.h"
 
 namespace orrery::lua {
 
-// The table at `index`: {class = "exact", provides =, requires =, conflicts = comma-separated
-// words, transform = function(draft), transform_forward =, predict = function(query) -> bytes}. The
-// three functions may be missing. Errors of theirs become statuses with their Lua line. [main
-// thread] to make and to call; `predict` may come from another while the main thread waits.
-std::shared_ptr<const orr_strategy_api> script_strategy(lua_State* L, int index);
+// Field `strategies` of a specification: {{name = "mine", line = "gpt.lua:7", options = {...},
+// script = what strategy.define was given, or nil}, ...}
+std::vector<StrategyUse> strategies_in(const Table& given);
 
 }  // namespace orrery::lua

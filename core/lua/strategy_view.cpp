@@ -3,14 +3,12 @@
 // What strategies written in Lua can ask of the program that they edit.
 #include <map>
 
-#include "lua/api.h"
 #include "lua/strategy_draft.h"
-#include "plugin/host.h"
 
 namespace orrery::lua {
 
-const Draft& open_draft(lua_State* L) {
-  const Draft& draft = check<Draft>(L, 1);
+Draft& open_draft(lua_State* L, int index) {
+  Draft& draft = check<Draft>(L, index);
   if (!draft.program)
     fail(ORR_INVALID, "this program is closed: a strategy edits it inside its transform only");
   return draft;
@@ -19,10 +17,9 @@ const Draft& open_draft(lua_State* L) {
 int32_t id_at(lua_State* L, int index) {
   if (is_tensor(L, index)) return value_at(L, index);
   if (!lua_istable(L, index)) return static_cast<int32_t>(lua_tointeger(L, index));
-  lua_getfield(L, index, "id");
-  const int32_t id = static_cast<int32_t>(to_integer(L, -1, "the id of a value"));
-  lua_pop(L, 1);
-  return id;
+  return Table{L, index}.with("id", [](lua_State* state, int at) {
+    return static_cast<int32_t>(to_integer(state, at, "the id of a value"));
+  });
 }
 
 namespace {
@@ -34,138 +31,85 @@ const std::map<std::string, int32_t> kRoles = {
 constexpr const char* kPhases[] = {"forward", "backward", "update"};
 constexpr const char* kBatch[] = {"none", "samples", "sum", "mean"};
 
-void push_value(lua_State* L, int32_t id, const orr_value_info& info) {
+void push_info(lua_State* L, int32_t id, const orr_value_info& info) {
+  const Dims dims(info.type.dims, info.type.dims + info.type.rank);
   lua_newtable(L);
-  const auto text = [&](const char* name, const std::string& value) {
-    push_text(L, value);
-    lua_setfield(L, -2, name);
-  };
-  int64_t elements = 1;
-  lua_createtable(L, info.type.rank, 0);
-  for (int32_t d = 0; d < info.type.rank; ++d) {
-    elements *= info.type.dims[d];
-    lua_pushinteger(L, info.type.dims[d]);
-    lua_rawseti(L, -2, d + 1);
-  }
+  push_list(L, dims);
   lua_setfield(L, -2, "dims");
-  lua_pushinteger(L, id);
-  lua_setfield(L, -2, "id");
-  lua_pushinteger(L, elements * orr_dtype_bytes(info.type.dtype));
-  lua_setfield(L, -2, "bytes");
-  text("dtype", dtype_name(info.type.dtype));
-  text("name", info.name), text("region", info.region), text("line", info.where);
-  text("op", info.kind), text("phase", kPhases[info.phase]);
-  text("runs", kPhases[info.runs]), text("batch", kBatch[info.batch]);
-  lua_pushinteger(L, info.op);
-  lua_setfield(L, -2, "maker");
-  lua_pushinteger(L, info.output + 1);
-  lua_setfield(L, -2, "output");
+  set_field(L, "id", id);
+  set_field(L, "bytes", Type{info.type.dtype, dims}.bytes());
+  set_field(L, "dtype", dtype_name(info.type.dtype));
+  set_field(L, "name", info.name), set_field(L, "region", info.region);
+  set_field(L, "line", info.where), set_field(L, "op", info.kind);
+  set_field(L, "phase", kPhases[info.phase]), set_field(L, "runs", kPhases[info.runs]);
+  set_field(L, "batch", kBatch[info.batch]);
+  set_field(L, "maker", info.op), set_field(L, "output", info.output + 1);
 }
 
 // Appends each to the list on top of the stack.
 orr_status* append(void* arg, int32_t value, const orr_value_info* info) {
   auto* L = static_cast<lua_State*>(arg);
-  push_value(L, value, *info);
+  push_info(L, value, *info);
   lua_rawseti(L, -2, static_cast<lua_Integer>(lua_rawlen(L, -2)) + 1);
   return nullptr;
 }
 
-int values(lua_State* L) {
-  const Draft& d = open_draft(L);
-  const int32_t role = find("role", to_text(L, 2, "role"), kRoles);
+Pushed values(lua_State* L, Draft& d, const std::string& role) {
+  const uint32_t roles = 1u << find("role", role, kRoles);
   lua_newtable(L);
-  orrery::check(d.edit->each(d.program, 1u << role, L, append));
-  return 1;
+  edit(d, &orr_edit::each, roles, L, append);
+  return {1};
 }
 
-int ranks_left(lua_State* L) {
-  const Draft& d = open_draft(L);
-  lua_pushinteger(L, d.edit->ranks_left(d.program));
-  return 1;
+int64_t ranks_left(Draft& d) { return d.edit->ranks_left(d.program); }
+
+int64_t axis_size(Draft& d, const std::string& name) {
+  return d.edit->axis_size(d.program, name.c_str());
 }
 
-int axis_size(lua_State* L) {
-  const Draft& d = open_draft(L);
-  lua_pushinteger(L, d.edit->axis_size(d.program, to_text(L, 2, "name").c_str()));
-  return 1;
-}
-
-// Pushes what `list(out, capacity)` writes, each moved by `base`.
+// What `list(out, capacity)` writes.
 template <class List>
-int push_list(lua_State* L, List&& list, int32_t base) {
+std::vector<int32_t> listed(List&& list) {
   std::vector<int32_t> all(static_cast<size_t>(list(nullptr, 0)));
   list(all.data(), static_cast<int32_t>(all.size()));
-  lua_createtable(L, static_cast<int>(all.size()), 0);
-  for (size_t i = 0; i < all.size(); ++i) {
-    lua_pushinteger(L, all[i] < 0 ? all[i] : all[i] + base);
-    lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
-  }
-  return 1;
+  return all;
 }
 
-int inputs(lua_State* L) {
-  const Draft& d = open_draft(L);
-  const int32_t value = id_at(L, 2);
-  return push_list(
-      L, [&](int32_t* out, int32_t n) { return d.edit->inputs(d.program, value, out, n); }, 0);
+Pushed inputs(lua_State* L, Draft& d, Id value) {
+  push_list(
+      L, listed([&](int32_t* out, int32_t n) { return d.edit->inputs(d.program, value, out, n); }));
+  return {1};
 }
 
-int rule(lua_State* L) {
-  const Draft& d = open_draft(L);
-  const int32_t value = id_at(L, 2), input = static_cast<int32_t>(lua_tointeger(L, 3)) - 1;
-  return push_list(
-      L, [&](int32_t* out, int32_t n) { return d.edit->rule(d.program, value, input, out, n); }, 1);
+Pushed rule(lua_State* L, Draft& d, Id value, FromOne input) {
+  std::vector<int32_t> factors = listed(
+      [&](int32_t* out, int32_t n) { return d.edit->rule(d.program, value, input, out, n); });
+  for (int32_t& factor : factors) factor += factor >= 0;
+  push_list(L, factors);
+  return {1};
 }
 
 }  // namespace
 
 std::vector<Api> draft_view_api() {
-  const Arg self = {"self", "Draft"}, v = {"value", "value"};
   return {
-      {"Draft",
-       "values",
-       "orrery.Value[]",
-       "All values of a role (param, grad, batch, activation, ...): id, name, dims, dtype, bytes, "
-       "region, line, op, phase, runs (the phase that the op runs in: forward also for derivatives "
-       "that a loss is made of), batch (none, samples, sum or mean), and the number of the op "
-       "(maker), whose output it is (output).",
-       values,
-       {self, {"role", "string"}},
-       {}},
-      {"Draft",
-       "ranks_left",
-       "integer",
-       "Ranks that no earlier strategy of the stack has taken.",
-       ranks_left,
-       {self},
-       {}},
-      {"Draft",
-       "axis_size",
-       "integer",
-       "Ranks on an axis, 0 if there is none; \"batch\": on all that gradients are summed over.",
-       axis_size,
-       {self, {"name", "string"}},
-       {}},
-      {"Draft",
-       "inputs",
-       "integer[]",
-       "Numbers of the values that the op of a value reads.",
-       inputs,
-       {self, v},
-       {}},
-      {"Draft",
-       "rule",
-       "integer[]",
-       "The factor of each dim of an op's input (0: of its output); -1: cannot be cut.",
-       rule,
-       {self, v, {"input", "integer", "0"}},
-       {}},
+      {"Draft:values(role: string) -> orrery.Value[]; All values of a role (param, grad, batch, "
+       "activation, ...): id, name, dims, dtype, bytes, region, line, op, phase, runs (the phase "
+       "that the op runs in: forward also for derivatives that a loss is made of), batch (none, "
+       "samples, sum or mean), and the number of the op (maker), whose output it is (output).",
+       call<values>},
+      {"Draft:ranks_left() -> integer; Ranks that no earlier strategy of the stack has taken.",
+       call<ranks_left>},
+      {"Draft:axis_size(name: string) -> integer; Ranks on an axis, 0 if there is none; \"batch\": "
+       "on all that gradients are summed over.",
+       call<axis_size>},
+      {"Draft:inputs(value: value) -> integer[]; Numbers of the values that the op of a value "
+       "reads.",
+       call<inputs>},
+      {"Draft:rule(value: value, input: integer = 0) -> integer[]; The factor of each dim of an "
+       "op's input (0: of its output); -1: cannot be cut.",
+       call<rule>},
   };
-}
-
-void define_draft_class(lua_State* L) {
-  define_class<Draft>(L, {"Draft"});
-  lua_pop(L, 1);
 }
 
 }  // namespace orrery::lua

@@ -1,171 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Collectives as methods of tensors: over a mesh axis, in strategies, optimizers and models.
-#include "lua/api.h"
-#include "lua/objects.h"
+#include "lua/call.h"
 #include "program/build.h"
 #include "program/build_comm.h"
 
 namespace orrery::lua {
 namespace {
 
-// A dim of the tensor at 1, 0-based; scalars have none.
-int64_t dim_of(lua_State* L, ValueId x, const char* option) {
-  const size_t rank = program_here(L).type(x).dims.size();
-  return rank ? to_dim(option_int(L, 3, option), rank) : 0;
+// A dim of the tensor, 0-based; scalars have none.
+int64_t dim_of(const Program& p, ValueId x, const Table& options, const char* name) {
+  const size_t rank = p.type(x).dims.size();
+  return rank ? to_dim(options.integer(name), rank) : 0;
 }
 
-std::string axis_at(lua_State* L) { return to_text(L, 2, "axis"); }
-
-int all_reduce(lua_State* L) {
-  Program& p = program_here(L);
-  const std::string fn = to_text(L, 3, "op");
+ValueId all_reduce(Program& p, ValueId x, const std::string& axis, const std::string& fn) {
   if (fn != "sum" && fn != "mean" && fn != "min" && fn != "max")
     fail(ORR_INVALID, "all_reduce: there is no op '{}'; there are sum, mean, min, max", fn);
-  push_tensor(L, build::all_reduce(p, value_at(L, 1), axis_at(L), fn));
-  return 1;
+  return build::all_reduce(p, x, axis, fn);
 }
 
-int all_gather(lua_State* L) {
-  Program& p = program_here(L);
-  const ValueId x = value_at(L, 1);
-  push_tensor(L, build::all_gather(p, x, axis_at(L), dim_of(L, x, "dim")));
-  return 1;
+ValueId all_gather(Program& p, ValueId x, const std::string& axis, const Table& options) {
+  return build::all_gather(p, x, axis, dim_of(p, x, options, "dim"));
 }
 
-int reduce_scatter(lua_State* L) {
-  Program& p = program_here(L);
-  const ValueId x = value_at(L, 1);
-  push_tensor(L, build::reduce_scatter(p, x, axis_at(L), dim_of(L, x, "dim")));
-  return 1;
+ValueId reduce_scatter(Program& p, ValueId x, const std::string& axis, const Table& options) {
+  return build::reduce_scatter(p, x, axis, dim_of(p, x, options, "dim"));
 }
 
-int all_to_all(lua_State* L) {
-  Program& p = program_here(L);
-  const ValueId x = value_at(L, 1);
-  push_tensor(L,
-              build::all_to_all(p, x, axis_at(L), dim_of(L, x, "split"), dim_of(L, x, "concat")));
-  return 1;
+ValueId all_to_all(Program& p, ValueId x, const std::string& axis, const Table& options) {
+  return build::all_to_all(p, x, axis, dim_of(p, x, options, "split"),
+                           dim_of(p, x, options, "concat"));
 }
 
-int ppermute(lua_State* L) {
-  Program& p = program_here(L);
-  const ValueId x = value_at(L, 1);
-  lua_getfield(L, 3, "to");
-  const ValueId y = lua_isnil(L, -1)
-                        ? build::permute(p, x, axis_at(L), option_int(L, 3, "hop"))
-                        : build::permute(p, x, axis_at(L), Dims(to_integers(L, -1, "to")));
-  push_tensor(L, y);
-  return 1;
+ValueId ppermute(Program& p, ValueId x, const std::string& axis, const Table& options) {
+  if (!options.has("to")) return build::permute(p, x, axis, options.integer("hop"));
+  return build::permute(p, x, axis, options.integers("to"));
 }
 
-int pbroadcast(lua_State* L) {
-  Program& p = program_here(L);
-  push_tensor(L, build::broadcast(p, value_at(L, 1), axis_at(L), lua_tointeger(L, 3)));
-  return 1;
+ValueId pbroadcast(Program& p, ValueId x, const std::string& axis, int64_t root) {
+  return build::broadcast(p, x, axis, root);
 }
 
-int vary(lua_State* L) {
-  Program& p = program_here(L);
-  push_tensor(L, build::vary(p, value_at(L, 1), axis_at(L)));
-  return 1;
-}
-
-int axis_size(lua_State* L) {
-  lua_pushinteger(L, program_here(L).axis_size(to_text(L, 1, "axis")));
-  return 1;
-}
-
-int coordinate(lua_State* L) {
-  Program& p = program_here(L);
-  push_tensor(L, build::coordinate(p, to_text(L, 1, "axis")));
-  return 1;
-}
-
-int sample_index(lua_State* L) {
-  push_tensor(L, build::sample_index(program_here(L)));
-  return 1;
-}
+int64_t axis_size(Program& p, const std::string& axis) { return p.axis_size(axis); }
 
 }  // namespace
 
 std::vector<Api> comm_api() {
-  const Arg self = {"self", "tensor"}, axis = {"axis", "string"},
-            options = {"options", "options", "nil"};
-  const char* tensor = "orrery.Tensor";
   return {
-      {"Tensor",
-       "all_reduce",
-       tensor,
-       "The sum, mean, min or max over the ranks of a mesh axis, on all of them. The tensor "
-       "varies: "
-       "each rank has one of its own.",
-       all_reduce,
-       {self, axis, {"op", "string", "'sum'"}},
-       {}},
-      {"Tensor",
-       "all_gather",
-       tensor,
-       "The ranks' tensors one after another along a dim, on all ranks of the axis. Over "
-       "\"batch\": "
-       "the rows of all samples, on whatever ranks and in whatever microbatches they are, as one "
-       "tensor that every sample may read, with its gradient.",
-       all_gather,
-       {self, axis, options},
-       {{"dim", "integer", "1", "along which they are joined; scalars make a list"}}},
-      {"Tensor",
-       "reduce_scatter",
-       tensor,
-       "Of the sum over the ranks of an axis this rank's share of a dim.",
-       reduce_scatter,
-       {self, axis, options},
-       {{"dim", "integer", "1", "that is dealt to the ranks"}}},
-      {"Tensor",
-       "all_to_all",
-       tensor,
-       "Deals `split` to the ranks of an axis and joins what comes from them along `concat`.",
-       all_to_all,
-       {self, axis, options},
-       {{"split", "integer", "1", "the dim that is dealt"},
-        {"concat", "integer", "1", "the dim that is joined"}}},
-      {"Tensor",
-       "ppermute",
-       tensor,
-       "What another rank of the axis has: each sends its tensor on.",
-       ppermute,
-       {self, axis, options},
-       {{"hop", "integer", "1", "to the rank so many further, round in a ring"},
-        {"to", "integers", "nil", "instead: the coordinate, from 0, that each sends to"}}},
-      {"Tensor",
-       "pbroadcast",
-       tensor,
-       "The tensor of one rank of the axis, on all of them.",
-       pbroadcast,
-       {self, axis, {"root", "integer", "0"}},
-       {}},
-      {"Tensor",
-       "vary",
-       tensor,
-       "The same numbers as a tensor of each rank's own on the axis.",
-       vary,
-       {self, axis},
-       {}},
-      {"orrery", "axis_size", "integer", "How many ranks a mesh axis has.", axis_size, {axis}, {}},
-      {"orrery",
-       "coordinate",
-       tensor,
-       "This rank's number on a mesh axis, from 0: i64, differs by rank.",
-       coordinate,
-       {axis},
-       {}},
-      {"orrery",
-       "sample_index",
-       tensor,
-       "Each sample's number in the batch, from 0: i64, one for each sample. The row of "
-       "x:all_gather(\"batch\") that is its own, as a label.",
-       sample_index,
-       {},
-       {}},
+      {"Tensor:all_reduce(axis: string, op: string = 'sum') -> Tensor; The sum, mean, min or max "
+       "over the ranks of a mesh axis, on all of them. The tensor varies: each rank has one of its "
+       "own.",
+       call<all_reduce>},
+      {"Tensor:all_gather(axis: string, options?) -> Tensor; The ranks' tensors one after another "
+       "along a dim, on all ranks of the axis. Over \"batch\": the rows of all samples, on "
+       "whatever ranks and in whatever microbatches they are, as one tensor that every sample may "
+       "read, with its gradient. "
+       "@option dim: integer = 1; along which they are joined; scalars make a list",
+       call<all_gather>},
+      {"Tensor:reduce_scatter(axis: string, options?) -> Tensor; Of the sum over the ranks of an "
+       "axis this rank's share of a dim. "
+       "@option dim: integer = 1; that is dealt to the ranks",
+       call<reduce_scatter>},
+      {"Tensor:all_to_all(axis: string, options?) -> Tensor; Deals `split` to the ranks of an axis "
+       "and joins what comes from them along `concat`. "
+       "@option split: integer = 1; the dim that is dealt "
+       "@option concat: integer = 1; the dim that is joined",
+       call<all_to_all>},
+      {"Tensor:ppermute(axis: string, options?) -> Tensor; What another rank of the axis has: each "
+       "sends its tensor on. "
+       "@option hop: integer = 1; to the rank so many further, round in a ring "
+       "@option to?: integers; instead: the coordinate, from 0, that each sends to",
+       call<ppermute>},
+      {"Tensor:pbroadcast(axis: string, root: integer = 0) -> Tensor; The tensor of one rank of "
+       "the "
+       "axis, on all of them.",
+       call<pbroadcast>},
+      {"Tensor:vary(axis: string) -> Tensor; The same numbers as a tensor of each rank's own on "
+       "the "
+       "axis.",
+       call<build::vary>},
+      {"orrery.axis_size(axis: string) -> integer; How many ranks a mesh axis has.",
+       call<axis_size>},
+      {"orrery.coordinate(axis: string) -> Tensor; This rank's number on a mesh axis, from 0: i64, "
+       "differs by rank.",
+       call<build::coordinate>},
+      {"orrery.sample_index() -> Tensor; Each sample's number in the batch, from 0: i64, one for "
+       "each sample. The row of x:all_gather(\"batch\") that is its own, as a label.",
+       call<build::sample_index>},
   };
 }
 

@@ -4,14 +4,13 @@
 // negative; ids (gather, slice_at) are 0-based.
 #include <numeric>
 
-#include "lua/api.h"
-#include "lua/objects.h"
+#include "lua/call.h"
 #include "program/build.h"
 
 namespace orrery::lua {
 namespace {
 
-size_t rank_of(lua_State* L, ValueId x) { return program_here(L).type(x).dims.size(); }
+size_t rank_of(Program& p, ValueId x) { return p.type(x).dims.size(); }
 
 // Integers from argument `first` on: x:reshape(2, 3) or x:reshape{2, 3}.
 Dims rest_integers(lua_State* L, int first, const char* what) {
@@ -21,45 +20,32 @@ Dims rest_integers(lua_State* L, int first, const char* what) {
   return list;
 }
 
-int matmul(lua_State* L) {
-  Program& program = program_here(L);
-  push_tensor(L, build::matmul(program, value_at(L, 1), value_at(L, 2),
-                               option_bool(L, 3, "transpose_a"), option_bool(L, 3, "transpose_b")));
-  return 1;
+ValueId matmul(Program& p, ValueId a, ValueId b, const Table& options) {
+  return build::matmul(p, a, b, options.flag("transpose_a"), options.flag("transpose_b"));
 }
 
-int reshape(lua_State* L) {
-  Program& program = program_here(L);
-  push_tensor(L, build::reshape(program, value_at(L, 1), rest_integers(L, 2, "reshape: dim")));
-  return 1;
+ValueId reshape(lua_State* L, Program& p, ValueId x, Index rest) {
+  return build::reshape(p, x, rest_integers(L, rest, "reshape: dim"));
 }
 
-int broadcast(lua_State* L) {
-  Program& program = program_here(L);
-  push_tensor(L, build::broadcast(program, value_at(L, 1), rest_integers(L, 2, "broadcast: dim")));
-  return 1;
+ValueId broadcast(lua_State* L, Program& p, ValueId x, Index rest) {
+  return build::broadcast(p, x, rest_integers(L, rest, "broadcast: dim"));
 }
 
-int transpose(lua_State* L) {
-  Program& program = program_here(L);
-  const ValueId x = value_at(L, 1);
-  const size_t rank = rank_of(L, x);
+ValueId transpose(Program& p, ValueId x, int64_t first, int64_t second) {
+  const size_t rank = rank_of(p, x);
   if (rank < 2) fail(ORR_INVALID, "transpose: the tensor has {} dims, at least 2 expected", rank);
   Dims order(rank);
   std::iota(order.begin(), order.end(), 0);
-  std::swap(order[static_cast<size_t>(to_dim(lua_tointeger(L, 2), rank))],
-            order[static_cast<size_t>(to_dim(lua_tointeger(L, 3), rank))]);
-  push_tensor(L, build::transpose(program, x, order));
-  return 1;
+  std::swap(order[static_cast<size_t>(to_dim(first, rank))],
+            order[static_cast<size_t>(to_dim(second, rank))]);
+  return build::transpose(p, x, order);
 }
 
-int permute(lua_State* L) {
-  Program& program = program_here(L);
-  const ValueId x = value_at(L, 1);
-  Dims order = rest_integers(L, 2, "permute: dim");
-  for (int64_t& dim : order) dim = to_dim(dim, rank_of(L, x));
-  push_tensor(L, build::transpose(program, x, order));
-  return 1;
+ValueId permute(lua_State* L, Program& p, ValueId x, Index rest) {
+  Dims order = rest_integers(L, rest, "permute: dim");
+  for (int64_t& dim : order) dim = to_dim(dim, rank_of(p, x));
+  return build::transpose(p, x, order);
 }
 
 // A 1-based position, negative from the end, as 0-based.
@@ -71,243 +57,103 @@ int64_t position(int64_t at, int64_t extent, const char* what) {
   return zero_based;
 }
 
-int slice(lua_State* L) {
-  Program& program = program_here(L);
-  const ValueId x = value_at(L, 1);
-  const int64_t dim = to_dim(lua_tointeger(L, 2), rank_of(L, x));
-  const int64_t extent = program.type(x).dims[static_cast<size_t>(dim)];
-  const int64_t first = position(lua_tointeger(L, 3), extent, "first");
-  const int64_t last = position(lua_tointeger(L, 4), extent, "last");
-  push_tensor(L, build::slice(program, x, dim, first, last + 1));
-  return 1;
+ValueId slice(Program& p, ValueId x, Dim dim, int64_t first, int64_t last) {
+  const int64_t extent = p.type(x).dims[static_cast<size_t>(dim)];
+  const int64_t begin = position(first, extent, "first");
+  return build::slice(p, x, dim, begin, position(last, extent, "last") + 1);
 }
 
-int split(lua_State* L) {
-  Program& program = program_here(L);
-  const ValueId x = value_at(L, 1);
-  const int64_t dim = to_dim(lua_tointeger(L, 2), rank_of(L, x));
-  Dims sizes = to_integers(L, 3, "split: size");
-  if (!lua_istable(L, 3)) {
-    const int64_t extent = program.type(x).dims[static_cast<size_t>(dim)];
+std::vector<ValueId> split(lua_State* L, Program& p, ValueId x, Dim dim, Index parts) {
+  Dims sizes = to_integers(L, parts, "split: size");
+  if (!lua_istable(L, parts)) {
+    const int64_t extent = p.type(x).dims[static_cast<size_t>(dim)];
     if (sizes[0] < 1 || extent % sizes[0] != 0) {
       fail(ORR_INVALID, "split: {} elements do not divide into {} equal parts", extent, sizes[0]);
     }
     sizes.assign(static_cast<size_t>(sizes[0]), extent / sizes[0]);
   }
-  const std::vector<ValueId> parts = build::split(program, x, dim, sizes);
-  luaL_checkstack(L, static_cast<int>(parts.size()), "split: too many parts");
-  for (ValueId part : parts) push_tensor(L, part);
-  return static_cast<int>(parts.size());
+  return build::split(p, x, dim, sizes);
 }
 
-int concat(lua_State* L) {
-  Program& program = program_here(L);
-  std::vector<ValueId> parts(lua_rawlen(L, 1));
+ValueId concat(Program& p, const std::vector<ValueId>& parts, int64_t dim) {
   if (parts.empty()) fail(ORR_INVALID, "concat: the list of tensors is empty");
-  for (size_t i = 0; i < parts.size(); ++i) {
-    lua_rawgeti(L, 1, static_cast<lua_Integer>(i) + 1);
-    parts[i] = value_at(L, -1);
-    lua_pop(L, 1);
-  }
-  const int64_t dim = to_dim(lua_tointeger(L, 2), rank_of(L, parts[0]));
-  push_tensor(L, build::concat(program, parts, dim));
-  return 1;
+  return build::concat(p, parts, to_dim(dim, rank_of(p, parts[0])));
 }
 
-int pad(lua_State* L) {
-  Program& program = program_here(L);
-  const ValueId x = value_at(L, 1);
-  const int64_t dim = to_dim(lua_tointeger(L, 2), rank_of(L, x)), size = lua_tointeger(L, 3);
-  Dims more = program.type(x).dims;
+ValueId pad(Program& p, ValueId x, Dim dim, int64_t size) {
+  Dims more = p.type(x).dims;
   int64_t& extent = more[static_cast<size_t>(dim)];
   if (size < extent)
     fail(ORR_INVALID, "pad: dim {} has {} elements, more than {}", dim + 1, extent, size);
   extent = size - extent;
-  if (extent == 0) return push_tensor(L, x), 1;
-  const ValueId zero = build::zeros_like(program, build::slice(program, x, dim, 0, 1));
-  push_tensor(L, build::concat(program, {x, build::broadcast(program, zero, more)}, dim));
-  return 1;
-}
-
-int gather(lua_State* L) {
-  Program& program = program_here(L);
-  push_tensor(L, build::gather(program, value_at(L, 1), value_at(L, 2)));
-  return 1;
-}
-
-int take(lua_State* L) {
-  Program& program = program_here(L);
-  push_tensor(L, build::take(program, value_at(L, 1), value_at(L, 2)));
-  return 1;
-}
-
-int put(lua_State* L) {
-  Program& program = program_here(L);
-  push_tensor(L, build::put(program, value_at(L, 1), value_at(L, 2), operand_at(L, 3)));
-  return 1;
-}
-
-int scatter_add(lua_State* L) {
-  Program& program = program_here(L);
-  push_tensor(L, build::scatter_add(program, value_at(L, 1), value_at(L, 2), value_at(L, 3)));
-  return 1;
+  if (extent == 0) return x;
+  const ValueId zero = build::zeros_like(p, build::slice(p, x, dim, 0, 1));
+  return build::concat(p, {x, build::broadcast(p, zero, more)}, dim);
 }
 
 // A run-time index: a scalar tensor, or a number.
-ValueId index_at(lua_State* L, int index) {
+ValueId index_at(lua_State* L, Program& p, int index) {
   if (lua_type(L, index) != LUA_TNUMBER) return value_at(L, index);
-  return program_here(L).constant(static_cast<double>(to_integer(L, index, "at")), ORR_I64);
+  return p.constant(static_cast<double>(to_integer(L, index, "at")), ORR_I64);
 }
 
-int slice_at(lua_State* L) {
-  Program& program = program_here(L);
-  const ValueId x = value_at(L, 1);
-  const int64_t dim = to_dim(lua_tointeger(L, 2), rank_of(L, x));
-  push_tensor(L, build::slice_at(program, x, dim, index_at(L, 3), lua_tointeger(L, 4)));
-  return 1;
+ValueId slice_at(lua_State* L, Program& p, ValueId x, Dim dim, Index at, int64_t size) {
+  return build::slice_at(p, x, dim, index_at(L, p, at), size);
 }
 
-int update_slice(lua_State* L) {
-  Program& program = program_here(L);
-  const ValueId x = value_at(L, 1);
-  const int64_t dim = to_dim(lua_tointeger(L, 3), rank_of(L, x));
-  push_tensor(L, build::update_slice(program, x, value_at(L, 2), dim, index_at(L, 4)));
-  return 1;
-}
-
-int stop_gradient(lua_State* L) {
-  Program& program = program_here(L);
-  push_tensor(L, build::stop_gradient(program, value_at(L, 1)));
-  return 1;
+ValueId update_slice(lua_State* L, Program& p, ValueId x, ValueId part, Dim dim, Index at) {
+  return build::update_slice(p, x, part, dim, index_at(L, p, at));
 }
 
 }  // namespace
 
 std::vector<Api> shape_api() {
-  const char* t = "orrery.Tensor";
   return {
-      {"Tensor",
-       "matmul",
-       t,
-       "Matrix product over the last two dims; earlier dims are batches.",
-       matmul,
-       {{"self", "tensor"}, {"other", "tensor"}, {"options", "options", "nil"}},
-       {{"transpose_a", "boolean", "false", "use this tensor transposed"},
-        {"transpose_b", "boolean", "false", "use the other tensor transposed"}}},
-      {"Tensor",
-       "reshape",
-       t,
-       "Other dims, same elements; one may be -1.",
-       reshape,
-       {{"self", "tensor"}, {"dims", "rest"}},
-       {}},
-      {"Tensor",
-       "broadcast",
-       t,
-       "Repeats dims of size 1 up to these dims.",
-       broadcast,
-       {{"self", "tensor"}, {"dims", "rest"}},
-       {}},
-      {"Tensor",
-       "transpose",
-       t,
-       "Swaps two dims, by default the last two.",
-       transpose,
-       {{"self", "tensor"}, {"first", "integer", "-2"}, {"second", "integer", "-1"}},
-       {}},
-      {"Tensor",
-       "permute",
-       t,
-       "Reorders the dims.",
-       permute,
-       {{"self", "tensor"}, {"order", "rest"}},
-       {}},
-      {"Tensor",
-       "slice",
-       t,
-       "Elements first..last of a dim, both included.",
-       slice,
-       {{"self", "tensor"}, {"dim", "integer"}, {"first", "integer"}, {"last", "integer", "-1"}},
-       {}},
-      {"Tensor",
-       "split",
-       t,
-       "Cuts a dim into sizes, or into n equal parts; returns all parts.",
-       split,
-       {{"self", "tensor"}, {"dim", "integer"}, {"sizes", "integers"}},
-       {}},
-      {"orrery",
-       "concat",
-       t,
-       "Joins tensors along a dim.",
-       concat,
-       {{"tensors", "table"}, {"dim", "integer", "-1"}},
-       {}},
-      {"Tensor",
-       "pad",
-       t,
-       "Zeros behind the elements of a dim, up to `size` of them.",
-       pad,
-       {{"self", "tensor"}, {"dim", "integer"}, {"size", "integer"}},
-       {}},
-      {"Tensor",
-       "gather",
-       t,
-       "Rows of this [V,C] table by 0-based ids of any shape.",
-       gather,
-       {{"self", "tensor"}, {"ids", "tensor"}},
-       {}},
-      {"Tensor",
-       "take",
-       t,
-       "The elements at 0-based positions of the tensor, seen as one row.",
-       take,
-       {{"self", "tensor"}, {"index", "tensor"}},
-       {}},
-      {"Tensor",
-       "put",
-       t,
-       "The tensor, seen as one row, with the elements at these positions replaced by a number or "
-       "by others.",
-       put,
-       {{"self", "tensor"}, {"index", "tensor"}, {"value", "operand"}},
-       {}},
-      {"Tensor",
-       "scatter_add",
-       t,
-       "The tensor with rows added at 0-based positions of its first dim; what shares a position "
-       "adds up.",
-       scatter_add,
-       {{"self", "tensor"}, {"index", "tensor"}, {"rows", "tensor"}},
-       {}},
-      {"Tensor",
-       "slice_at",
-       t,
-       "`size` elements of a dim from the 0-based run-time index `at`.",
-       slice_at,
-       {{"self", "tensor"}, {"dim", "integer"}, {"at", "operand"}, {"size", "integer"}},
-       {}},
-      {"Tensor",
-       "update_slice",
-       t,
-       "This tensor with `part` written at the 0-based index `at`.",
-       update_slice,
-       {{"self", "tensor"}, {"part", "tensor"}, {"dim", "integer"}, {"at", "operand"}},
-       {}},
-      {"Tensor",
-       "stop_gradient",
-       t,
-       "The same values; no gradient flows back.",
-       stop_gradient,
-       {{"self", "tensor"}},
-       {}},
-      {"orrery",
-       "stop_gradient",
-       t,
-       "The same values; no gradient flows back.",
-       stop_gradient,
-       {{"tensor", "tensor"}},
-       {}},
+      {"Tensor:matmul(other: Tensor, options?) -> Tensor; Matrix product over the last two dims; "
+       "earlier dims are batches. "
+       "@option transpose_a: boolean = false; use this tensor transposed "
+       "@option transpose_b: boolean = false; use the other tensor transposed",
+       call<matmul>},
+      {"Tensor:reshape(...) -> Tensor; Other dims, same elements; one may be -1.", call<reshape>},
+      {"Tensor:broadcast(...) -> Tensor; Repeats dims of size 1 up to these dims.",
+       call<broadcast>},
+      {"Tensor:transpose(first: integer = -2, second: integer = -1) -> Tensor; Swaps two dims, by "
+       "default the last two.",
+       call<transpose>},
+      {"Tensor:permute(...) -> Tensor; Reorders the dims.", call<permute>},
+      {"Tensor:slice(dim: integer, first: integer, last: integer = -1) -> Tensor; Elements "
+       "first..last of a dim, both included.",
+       call<slice>},
+      {"Tensor:split(dim: integer, sizes: integers) -> Tensor; Cuts a dim into sizes, or into n "
+       "equal parts; returns all parts.",
+       call<split>},
+      {"orrery.concat(tensors: table, dim: integer = -1) -> Tensor; Joins tensors along a dim.",
+       call<concat>},
+      {"Tensor:pad(dim: integer, size: integer) -> Tensor; Zeros behind the elements of a dim, up "
+       "to `size` of them.",
+       call<pad>},
+      {"Tensor:gather(ids: Tensor) -> Tensor; Rows of this [V,C] table by 0-based ids of any "
+       "shape.",
+       call<build::gather>},
+      {"Tensor:take(index: Tensor) -> Tensor; The elements at 0-based positions of the tensor, "
+       "seen as one row.",
+       call<build::take>},
+      {"Tensor:put(index: Tensor, value: operand) -> Tensor; The tensor, seen as one row, with the "
+       "elements at these positions replaced by a number or by others.",
+       call<build::put>},
+      {"Tensor:scatter_add(index: Tensor, rows: Tensor) -> Tensor; The tensor with rows added at "
+       "0-based positions of its first dim; what shares a position adds up.",
+       call<build::scatter_add>},
+      {"Tensor:slice_at(dim: integer, at: operand, size: integer) -> Tensor; `size` elements of a "
+       "dim from the 0-based run-time index `at`.",
+       call<slice_at>},
+      {"Tensor:update_slice(part: Tensor, dim: integer, at: operand) -> Tensor; This tensor with "
+       "`part` written at the 0-based index `at`.",
+       call<update_slice>},
+      {"Tensor:stop_gradient() -> Tensor; The same values; no gradient flows back.",
+       call<build::stop_gradient>},
+      {"orrery.stop_gradient(tensor: Tensor) -> Tensor; The same values; no gradient flows back.",
+       call<build::stop_gradient>},
   };
 }
 

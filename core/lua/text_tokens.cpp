@@ -2,6 +2,7 @@
 //
 // Text as tokens: bytes, or the distinct Unicode characters of the text itself.
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "lua/dataset.h"
@@ -38,30 +39,22 @@ std::vector<std::string> characters(const std::string& text, const std::string& 
   return list;
 }
 
-std::vector<std::string> all_bytes() {
-  std::vector<std::string> symbols;
-  for (int byte = 0; byte < 256; ++byte) symbols.emplace_back(1, static_cast<char>(byte));
-  return symbols;
-}
-
 }  // namespace
 
 Dataset text_dataset(const std::string& text, const std::string& tokens, int64_t ctx,
                      const std::string& name) {
   if (ctx < 1) fail(ORR_INVALID, "ctx is {}, expected at least 1", ctx);
   if (text.empty()) fail(ORR_INVALID, "{}: the text is empty", name);
-  Dataset data;
+  std::set<std::string> symbols;
   if (tokens == "bytes") {
-    data.symbols = std::make_shared<const std::vector<std::string>>(all_bytes());
+    for (int byte = 0; byte < 256; ++byte) symbols.emplace(1, static_cast<char>(byte));
   } else if (tokens == "chars") {
-    std::map<std::string, int> seen;
-    for (std::string& symbol : characters(text, name)) seen.emplace(std::move(symbol), 0);
-    std::vector<std::string> symbols;
-    for (const auto& entry : seen) symbols.push_back(entry.first);
-    data.symbols = std::make_shared<const std::vector<std::string>>(std::move(symbols));
+    for (std::string& symbol : characters(text, name)) symbols.insert(std::move(symbol));
   } else {
     fail(ORR_INVALID, "tokens is '{}': 'chars' or 'bytes'", tokens);
   }
+  Dataset data;
+  data.symbols = std::make_shared<const std::vector<std::string>>(symbols.begin(), symbols.end());
   const std::vector<int32_t> ids = encode(data, text);
   const auto count = static_cast<int64_t>(ids.size());
   if (count <= ctx) {

@@ -5,16 +5,15 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
-
-#include <algorithm>
+#include <filesystem>
 
 #include "base/text.h"
-#include "lua/api.h"
+#include "lower/contract.h"
+#include "lua/call.h"
 #include "lua/environment.h"
-#include "lua/manual.h"
-#include "lua/objects.h"
 #include "lua/script.h"
 #include "plugin/registry.h"
 #include "run/runtime.h"
@@ -22,89 +21,61 @@
 namespace orrery::lua {
 namespace {
 
-int region(lua_State* L) {
-  regions().push_back(to_text(L, 1, "path"));
-  push(L, Region{regions().size()});
-  return 1;
+Region region(const std::string& path) {
+  regions().push_back(path);
+  return {regions().size()};
 }
 
-int region_close(lua_State* L) {
-  const size_t depth = check<Region>(L, 1).depth;
-  if (regions().size() >= depth) regions().resize(depth - 1);
-  return 0;
+void region_close(Region& region) {
+  if (regions().size() >= region.depth) regions().resize(region.depth - 1);
 }
 
-int fail_in_script(lua_State* L) { throw Error(ORR_INVALID, to_text(L, 1, "message")); }
+void fail_in_script(const std::string& message) { throw Error(ORR_INVALID, message); }
+void fail_usage(const std::string& message) { throw Error(kUsageError, message); }
 
 // The given options over the defaults; unknown keys are errors.
-int options(lua_State* L) {
-  const std::string what = to_text(L, 1, "what");
-  const std::vector<std::string> known = sorted_keys(L, 3);
+Pushed options(lua_State* L, const std::string& what, Index given, Index defaults) {
+  if (!lua_isnil(L, given) && !lua_istable(L, given))
+    fail(ORR_INVALID, "{}: options are {}, expected a table", what, describe(L, given));
+  if (lua_istable(L, given)) refuse_unknown(L, given, what, sorted_keys(L, defaults));
   lua_newtable(L);
-  for (const std::string& key : known) {
-    lua_getfield(L, 3, key.c_str());
-    lua_setfield(L, 4, key.c_str());
-  }
-  if (lua_isnil(L, 2)) return 1;
-  if (!lua_istable(L, 2)) {
-    fail(ORR_INVALID, "{}: options are {}, expected a table", what, describe(L, 2));
-  }
-  lua_pushnil(L);
-  while (lua_next(L, 2)) {
-    const std::string key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : describe(L, -2);
-    if (std::find(known.begin(), known.end(), key) == known.end()) {
-      fail(ORR_INVALID, "{}: unknown option '{}'{}", what, key, did_you_mean(key, known));
+  for (const int from : {defaults.at, given.at}) {
+    if (!lua_istable(L, from)) continue;
+    for (const std::string& key : sorted_keys(L, from)) {
+      lua_getfield(L, from, key.c_str());
+      lua_setfield(L, -2, key.c_str());
     }
-    lua_setfield(L, 4, key.c_str());
   }
-  return 1;
+  return {1};
 }
 
-int nearest_name(lua_State* L) {
-  std::vector<std::string> known;
-  for (lua_Integer i = 1; lua_rawgeti(L, 2, i) != LUA_TNIL; ++i) {
-    known.push_back(to_text(L, -1, "name"));
-    lua_pop(L, 1);
-  }
-  push_text(L, did_you_mean(to_text(L, 1, "word"), known));
-  return 1;
+std::string nearest_name(lua_State* L, const std::string& word, Index known) {
+  return did_you_mean(word, texts_at(L, known, "name"));
 }
 
-// '*' stands for any letters, dots included.
-bool matches(const char* pattern, const char* path) {
-  if (!*pattern) return !*path;
-  if (*pattern == '*') return matches(pattern + 1, path) || (*path && matches(pattern, path + 1));
-  return *pattern == *path && matches(pattern + 1, path + 1);
-}
+std::vector<std::string> strategies() { return Registry::get().names(ORR_KIND_STRATEGY); }
 
-int glob(lua_State* L) {
-  lua_pushboolean(L, matches(lua_tostring(L, 1), lua_tostring(L, 2)));
-  return 1;
-}
-
-int before(lua_State* L) {
-  lua_pushboolean(L, natural_less(to_text(L, 1, "name"), to_text(L, 2, "name")));
-  return 1;
-}
-
-int strategies(lua_State* L) {
-  const std::vector<std::string> names = Registry::get().names(ORR_KIND_STRATEGY);
-  lua_newtable(L);
-  for (size_t i = 0; i < names.size(); ++i) {
-    push_text(L, names[i]);
-    lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
-  }
-  return 1;
-}
-
-int here(lua_State* L) {
-  push_text(L, user_line(L));
-  return 1;
+// What the manual says of a strategy plugin's options.
+Pushed strategy_options(lua_State* L, const std::string& name) {
+  const orr_strategy_info info = described({name, {}, ""});
+  const std::vector<orr_option> all(info.options, info.options + info.n_options);
+  push_list(L, all, [](lua_State* state, const orr_option& option) {
+    lua_newtable(state);
+    set_field(state, "name", option.name);
+    set_field(state, "doc", option.doc ? option.doc : "");
+    set_field(state, "fallback", option.fallback ? option.fallback : "");
+    set_field(state, "optional", !option.required);
+    set_field(state, "type",
+              option.type == ORR_ATTR_INT    ? "integer"
+              : option.type == ORR_ATTR_REAL ? "number"
+                                             : "any");
+  });
+  return {1};
 }
 
 // XXH3-128 over all bytes, in the order of the list.
-int digest(lua_State* L) {
-  std::vector<std::shared_ptr<State>> states = states_at(L, 1);
+std::string digest(lua_State* L, Index list) {
+  std::vector<std::shared_ptr<State>> states = states_at(L, list);
   materialize(states);
   XXH3_state_t* hash = XXH3_createState();
   XXH3_128bits_reset(hash);
@@ -114,41 +85,55 @@ int digest(lua_State* L) {
   }
   const XXH128_hash_t sum = XXH3_128bits_digest(hash);
   XXH3_freeState(hash);
-  push_text(L, fmt::format("{:016x}{:016x}", sum.high64, sum.low64));
-  return 1;
+  return fmt::format("{:016x}{:016x}", sum.high64, sum.low64);
 }
 
-int print_line(lua_State* L) {
-  if (world_info().rank != 0) return 0;
-  Runtime::get().observers().log(to_text(L, 1, "line"));
-  const std::string line = to_text(L, 1, "line") + "\n";
-  std::fwrite(line.data(), 1, line.size(), stdout);
+void print_line(const std::string& line) {
+  if (world_info().rank != 0) return;
+  Runtime::get().observers().log(line);
+  std::fwrite((line + "\n").data(), 1, line.size() + 1, stdout);
   std::fflush(stdout);
-  return 0;
 }
 
-int now(lua_State* L) {
+double now() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
-  lua_pushnumber(L, std::chrono::duration<double>(since).count());
-  return 1;
+  return std::chrono::duration<double>(since).count();
 }
 
-int help(lua_State* L) {
-  std::printf("%s", lua_help(to_text(L, 1, "name")).c_str());
-  return 0;
-}
-
-int manual_names(lua_State* L) {
+void push_arg(lua_State* L, const Arg& arg) {
+  const bool rest = arg.is("rest");
   lua_newtable(L);
-  for (const Entry& entry : manual()) {
-    push_text(L, entry.full());
-    lua_rawseti(L, -2, static_cast<lua_Integer>(lua_rawlen(L, -2)) + 1);
-  }
-  return 1;
+  set_field(L, "name", arg.name);
+  set_field(L, "type", arg.type->luals);
+  set_field(L, "doc", arg.doc);
+  set_field(L, "fallback", arg.fallback == "nil" ? "" : arg.fallback.value_or(""));
+  set_field(L, "optional", arg.fallback && !rest);
 }
 
-int library(lua_State* L) {
-  push_text(L, lua_library());
+void push_row(lua_State* L, const Api& row) {
+  lua_newtable(L);
+  set_field(L, "owner", row.owner), set_field(L, "name", row.name);
+  set_field(L, "returns", row.returns), set_field(L, "doc", row.doc);
+  set_field(L, "method", row.kind == Api::method), set_field(L, "field", row.kind == Api::field);
+  const auto self = row.kind == Api::method ? 1 : 0;
+  push_list(L, std::vector<Arg>(row.args.begin() + self, row.args.end()), push_arg);
+  lua_setfield(L, -2, "parameters");
+  push_list(L, row.options, push_arg);
+  lua_setfield(L, -2, "options");
+}
+
+Pushed rows(lua_State* L) {
+  push_list(L, api(), push_row);
+  return {1};
+}
+
+bool is_file(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(path, error);
+}
+
+int load_file(lua_State* L) {
+  load_chunk(L, read_script(to_text(L, 1, "path")), to_text(L, 2, "name"));
   return 1;
 }
 
@@ -169,124 +154,60 @@ int keep_frame(lua_State* L) {
   return 1;
 }
 
-int plan_only(lua_State* L) {
-  lua_pushboolean(L, runtime_options().plan_only);
-  return 1;
-}
+bool plan_only() { return runtime_options().plan_only; }
 
 }  // namespace
 
 std::vector<Api> tool_api() {
   return {
-      {"orrery",
-       "region",
-       "orrery.Region",
-       "Names the module that ops belong to until the result is closed: local r <close> = ...",
-       region,
-       {{"path", "string"}},
-       {}},
-      {"Region",
-       "__close",
-       "",
-       "Ends the region.",
-       region_close,
-       {{"a", "any"}, {"b", "any", "nil"}},
-       {}},
-      {"orrery",
-       "fail",
-       "",
-       "Raises an error at the innermost line of the user's script.",
-       fail_in_script,
-       {{"message", "string"}},
-       {}},
-      {"orrery",
-       "options",
-       "table",
-       "Checks an option table: `defaults` with the given values; unknown names are errors.",
-       options,
-       {{"what", "string"}, {"given", "any"}, {"defaults", "table"}},
-       {}},
-      {"orrery",
-       "did_you_mean",
-       "string",
-       "\" (did you mean 'x'?)\" for the nearest name, or \"\".",
-       nearest_name,
-       {{"word", "string"}, {"known", "table"}},
-       {}},
-      {"orrery",
-       "glob",
-       "boolean",
-       "Whether a path matches a pattern with '*'.",
-       glob,
-       {{"pattern", "string"}, {"path", "string"}},
-       {}},
-      {"orrery",
-       "natural_less",
-       "boolean",
-       "Order of names: 'blocks.2' before 'blocks.10'.",
-       before,
-       {{"a", "string"}, {"b", "string"}},
-       {}},
-      {"engine", "strategies", "string[]", "Names of the strategy plugins.", strategies, {}, {}},
-      {"engine", "here", "string", "The user's file:line.", here, {}, {}},
-      {"engine",
-       "keep_frame",
-       "function",
-       "The function, called through C: a script's `return f(x)` is no tail call then, which would "
-       "lose its line.",
-       keep_frame,
-       {{"f", "function"}},
-       {}},
-      {"engine",
-       "digest",
-       "string",
-       "Hash of the bytes of states.",
-       digest,
-       {{"states", "table"}},
-       {}},
-      {"engine",
-       "print",
-       "",
-       "One line on stdout, from rank 0.",
-       print_line,
-       {{"line", "string"}},
-       {}},
-      {"engine",
-       "manual",
-       "string[]",
-       "Names of all that orrery.help knows.",
-       manual_names,
-       {},
-       {}},
-      {"engine", "library", "string", "The Lua library's directory.", library, {}, {}},
-      {"engine",
-       "plan_only",
-       "boolean",
-       "Whether the script runs for its plan.",
-       plan_only,
-       {},
-       {}},
-      {"orrery",
-       "type",
-       "string",
-       "'Tensor', 'State', 'Module', ...: the class of a value, or its Lua type.",
-       type_name,
-       {{"value", "any"}},
-       {}},
-      {"orrery", "time", "number", "Seconds of a clock that never goes back.", now, {}, {}},
-      {"orrery",
-       "help",
-       "",
-       "Prints what a function does and takes.",
-       help,
-       {{"name", "string"}},
-       {}},
+      {"orrery.args(defaults: table) -> table; Declares the script's key=value arguments with "
+       "their defaults and returns their values. A list as default names the allowed values.",
+       library<"orrery.args", "args">},
+      {"orrery.region(path: string) -> Region; Names the module that ops belong to until the "
+       "result is closed: local r <close> = ...",
+       call<region>},
+      {"Region.__close(a: any, b?: any); Ends the region.", call<region_close>},
+      {"orrery.fail(message: string); Raises an error at the innermost line of the user's script.",
+       call<fail_in_script>},
+      {"orrery.options(what: string, given: any, defaults: table) -> table; Checks an option "
+       "table: `defaults` with the given values; unknown names are errors.",
+       call<options>},
+      {"orrery.did_you_mean(word: string, known: table) -> string; \" (did you mean 'x'?)\" for "
+       "the nearest name, or \"\".",
+       call<nearest_name>},
+      {"orrery.glob(pattern: string, path: string) -> boolean; Whether a path matches a pattern "
+       "with '*'.",
+       library<"orrery.paths", "glob">},
+      {"orrery.natural_less(a: string, b: string) -> boolean; Order of names: 'blocks.2' before "
+       "'blocks.10'.",
+       call<natural_less>},
+      {"engine.strategies() -> string[]; Names of the strategy plugins.", call<strategies>},
+      {"engine.strategy_options(name: string) -> table[]; The options of a strategy plugin, for "
+       "the manual.",
+       call<strategy_options>},
+      {"engine.here() -> string; The user's file:line.", call<user_line>},
+      {"engine.keep_frame(f: function) -> function; The function, called through C: a script's "
+       "`return f(x)` is no tail call then, which would lose its line.",
+       keep_frame},
+      {"engine.digest(states: table) -> string; Hash of the bytes of states.", call<digest>},
+      {"engine.print(line: string); One line on stdout, from rank 0.", call<print_line>},
+      {"engine.rows() -> table[]; What C++ offers to scripts, for the manual.", call<rows>},
+      {"engine.library() -> string; The Lua library's directory.", call<lua_library>},
+      {"engine.is_file(path: string) -> boolean; Whether there is such a file.", call<is_file>},
+      {"engine.load_file(path: string, name: string) -> function; The file as a chunk of this "
+       "name.",
+       load_file},
+      {"engine.arguments() -> string[]; The script's key=value arguments, which count as read now.",
+       call<take_script_arguments>},
+      {"engine.fail_usage(message: string); An error of the command line.", call<fail_usage>},
+      {"engine.plan_only() -> boolean; Whether the script runs for its plan.", call<plan_only>},
+      {"orrery.type(value: any) -> string; 'Tensor', 'State', 'Module', ...: the class of a value, "
+       "or its Lua type.",
+       type_name},
+      {"orrery.time() -> number; Seconds of a clock that never goes back.", call<now>},
+      {"orrery.help(name: string); Prints what a function does and takes.",
+       library<"orrery.manual", "print_help">},
   };
-}
-
-void define_tool_classes(lua_State* L) {
-  define_class<Region>(L, {"Region"});
-  lua_pop(L, 1);
 }
 
 }  // namespace orrery::lua

@@ -34,13 +34,6 @@ std::shared_ptr<State> constant_state(lua_State* L, const HostTensor& tensor) {
   return state;
 }
 
-bool tensor_properties(lua_State* L, const std::string& key) {
-  if (key != "shape" && key != "dtype") return false;
-  const Type type = program_here(L).type(value_at(L, 1));
-  key == "shape" ? push_shape(L, type.dims) : push_text(L, dtype_name(type.dtype));
-  return true;
-}
-
 }  // namespace
 
 Trace::Trace(lua_State* L, Program& program)
@@ -104,22 +97,10 @@ Operand operand_at(lua_State* L, int index) {
 
 std::vector<std::shared_ptr<State>> states_at(lua_State* L, int index) {
   if (const auto* one = test<StateRef>(L, index)) return {one->state};
-  index = lua_absindex(L, index);
-  if (!lua_istable(L, index)) {
+  if (!lua_istable(L, index))
     fail(ORR_INVALID, "{} given, expected a list of parameters", describe(L, index));
-  }
-  std::vector<std::shared_ptr<State>> list;
-  for (lua_Integer i = 1; lua_rawgeti(L, index, i) != LUA_TNIL; ++i) {
-    list.push_back(check<StateRef>(L, -1).state);
-    lua_pop(L, 1);
-  }
-  lua_pop(L, 1);
-  return list;
-}
-
-void define_tensor_class(lua_State* L) {
-  define_class<Tensor>(L, {"Tensor"}, tensor_properties, {"shape", "dtype"});
-  lua_pop(L, 1);
+  return list_at(L, index,
+                 [](lua_State* state, int at) { return check<StateRef>(state, at).state; });
 }
 
 }  // namespace orrery::lua

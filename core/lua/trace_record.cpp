@@ -96,7 +96,7 @@ void TraceRecord::check(lua_State* L) {
   Program now;
   std::vector<ValueId> results;
   {
-    TraceScope scope(now, training_);
+    TraceScope scope(training_);
     results = again_(now);
   }
   std::string where = difference(*program_, now);

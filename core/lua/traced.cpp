@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "lua/layer.h"
 
 namespace orrery::lua {
 namespace {
@@ -23,6 +24,15 @@ std::vector<char> moving(const Program& p, ValueId loss) {
   return moves;
 }
 
+// Whether the line of a script, "f.lua:7", compares what some expression gives with a number.
+bool compares_with_number(lua_State* L, const std::string& place) {
+  const StackTop top(L);
+  push_library(L, "orrery.conditions", "compares_with_number");
+  push_text(L, place);
+  lua_call(L, 1, 1);
+  return lua_toboolean(L, -1);
+}
+
 }  // namespace
 
 void refuse_untrained(const Program& program, ValueId loss,
@@ -38,6 +48,28 @@ void refuse_untrained(const Program& program, ValueId loss,
          "would never be trained: keep its layer as a part of its module (m.name = ...), put it "
          "into params, or leave it as it is with nn.freeze",
          value.site.prefix(), value.name, to_string(value.type), value.state->site.line);
+  }
+}
+
+void refuse_unused_conditions(lua_State* L, const Program& program, size_t first,
+                              const std::vector<ValueId>& results) {
+  std::vector<char> used(program.values().size());
+  for (const Op& op : program.ops())
+    for (ValueId v : op.in) used[static_cast<size_t>(v)] = 1;
+  for (ValueId v : results) used[static_cast<size_t>(v)] = 1;
+  for (auto& [state, next] : program.updates()) used[static_cast<size_t>(next)] = 1;
+  for (size_t i = first; i < program.ops().size(); ++i) {
+    const Op& op = program.ops()[i];
+    // What a derivative brings along, op.twin, is no condition of the script's.
+    if (op.kind != "pointwise" || op.twin != kNone || used[static_cast<size_t>(op.out[0])])
+      continue;
+    const bool boolean = program.type(op.out[0]).dtype == ORR_BOOL;
+    if (!boolean && !compares_with_number(L, op.site.line)) continue;
+    fail(ORR_INVALID,
+         "{}nothing uses the tensor that '{}' gives here: Lua's if, and, or, not and == cannot ask "
+         "it, as it has no numbers while the function is traced; choose with "
+         "orrery.where(condition, a, b)",
+         op.site.prefix(), scalar_fn(op.expr.instrs.back().fn).name);
   }
 }
 

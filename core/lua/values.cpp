@@ -20,13 +20,7 @@ int shape_index(lua_State* L) {
 }
 
 int shape_tostring(lua_State* L) {
-  Dims dims(lua_rawlen(L, 1));
-  for (size_t i = 0; i < dims.size(); ++i) {
-    lua_rawgeti(L, 1, static_cast<lua_Integer>(i) + 1);
-    dims[i] = lua_tointeger(L, -1);
-    lua_pop(L, 1);
-  }
-  push_text(L, to_string(dims));
+  push_text(L, to_string(to_integers(L, 1, "shape")));
   return 1;
 }
 
@@ -101,16 +95,26 @@ int64_t to_dim(int64_t dim, size_t rank) {
   return dim > 0 ? dim - 1 : n + dim;
 }
 
+Attr attr_at(lua_State* L, int index, const std::string& what) {
+  if (lua_isboolean(L, index)) return static_cast<int64_t>(lua_toboolean(L, index));
+  if (lua_isinteger(L, index)) return static_cast<int64_t>(lua_tointeger(L, index));
+  if (lua_type(L, index) == LUA_TNUMBER) return lua_tonumber(L, index);
+  if (lua_type(L, index) == LUA_TSTRING) return to_text(L, index, what);
+  if (lua_istable(L, index)) return to_integers(L, index, what);
+  fail(ORR_INVALID, "{} is {}, expected a number, a string or a list of integers", what,
+       describe(L, index));
+}
+
+std::vector<std::string> texts_at(lua_State* L, int index, const std::string& what) {
+  return list_at(L, index, [&](lua_State*, int at) { return to_text(L, at, what); });
+}
+
 void push_text(lua_State* L, const std::string& text) {
   lua_pushlstring(L, text.data(), text.size());
 }
 
 void push_shape(lua_State* L, const Dims& dims) {
-  lua_createtable(L, static_cast<int>(dims.size()), 0);
-  for (size_t i = 0; i < dims.size(); ++i) {
-    lua_pushinteger(L, dims[i]);
-    lua_rawseti(L, -2, static_cast<lua_Integer>(i) + 1);
-  }
+  push_list(L, dims);
   if (luaL_newmetatable(L, "shape")) {
     lua_pushcfunction(L, shape_index);
     lua_setfield(L, -2, "__index");

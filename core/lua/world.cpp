@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "lua/api.h"
-#include "lua/objects.h"
+#include "lua/call.h"
+#include "lua/environment.h"
 #include "plugin/registry.h"
 #include "run/runtime.h"
 
@@ -43,39 +43,35 @@ std::vector<int> members_at(lua_State* L, int index) {
 }
 
 // All ranks make it together; those that name other members are told before they part.
-int group(lua_State* L) {
-  if (!check<World>(L, 1).ranks.empty())
-    fail(ORR_INVALID, "{}:group: groups are made of the world, not of groups",
-         text_of(check<World>(L, 1)));
-  World made{0, members_at(L, 2)};
-  CollectiveCall call = call_at(L, Collective::barrier);
+World group(lua_State* L, World& self, Index ranks) {
+  if (!self.ranks.empty())
+    fail(ORR_INVALID, "{}:group: groups are made of the world, not of groups", text_of(self));
+  World made{0, members_at(L, ranks)};
+  CollectiveCall call = call_of(L, self, Collective::barrier);
   call.name = text_of(made);
   post(comm(), std::move(call)).wait();
   const bool member = std::count(made.ranks.begin(), made.ranks.end(), world_info().rank) > 0;
   made.group = comm().split(member ? 0 : -1, world_info().rank);
-  push(L, std::move(made));
-  return 1;
+  return made;
 }
 
-int barrier(lua_State* L) {
-  post(comm(), call_at(L, Collective::barrier)).wait();
-  return 0;
+void barrier(lua_State* L, World& self) {
+  post(comm(), call_of(L, self, Collective::barrier)).wait();
 }
 
-int join_in(lua_State* L) {
-  lua_pushinteger(L, post(comm(), call_at(L, Collective::join)).wait().last);
-  return 1;
+int64_t join_in(lua_State* L, World& self) {
+  return post(comm(), call_of(L, self, Collective::join)).wait().last;
 }
 
-Route route_at(lua_State* L, const char* peer) {
-  return {static_cast<int>(option_int(L, 3, peer)), static_cast<int>(option_int(L, 3, "tag")),
-          world_at(L).group, user_line(L)};
+Route route_of(lua_State* L, const World& self, const Table& options, const char* peer) {
+  return {static_cast<int>(options.integer(peer)), static_cast<int>(options.integer("tag")),
+          group_of(self), user_line(L)};
 }
 
-// What one rank can read of itself: the value of argument 2, a parameter's among them.
-HostTensor own_value(lua_State* L) {
-  const auto* ref = test<StateRef>(L, 2);
-  if (!ref) return host_at(L, 2);
+// What one rank can read of itself: a value, a parameter's among them.
+HostTensor own_value(lua_State* L, int index) {
+  const auto* ref = test<StateRef>(L, index);
+  if (!ref) return host_at(L, index);
   materialize({ref->state});
   if (!ref->state->parts.empty())
     fail(
@@ -86,156 +82,100 @@ HostTensor own_value(lua_State* L) {
   return read_state(*ref->state);
 }
 
-int send(lua_State* L) {
-  const Route to = route_at(L, "to");
-  if (!runtime_options().plan_only) send_tensor(comm(), own_value(L), to);
-  return 0;
+void send(lua_State* L, World& self, Index x, const Table& options) {
+  const Route to = route_of(L, self, options, "to");
+  if (!runtime_options().plan_only) send_tensor(comm(), own_value(L, x), to);
 }
 
-int recv(lua_State* L) {
-  const Route from = route_at(L, "from");
-  const auto* ref = test<StateRef>(L, 2);
-  const HostTensor like = ref ? HostTensor::make(ref->state->type) : host_at(L, 2);
-  push(L, Host{runtime_options().plan_only ? like : recv_tensor(comm(), like.type, from)});
-  return 1;
+HostTensor recv(lua_State* L, World& self, Index x, const Table& options) {
+  const Route from = route_of(L, self, options, "from");
+  const auto* ref = test<StateRef>(L, x);
+  const HostTensor like = ref ? HostTensor::make(ref->state->type) : host_at(L, x);
+  return runtime_options().plan_only ? like : recv_tensor(comm(), like.type, from);
 }
 
-int show(lua_State* L) {
-  const World& world = check<World>(L, 1);
-  push_text(L, fmt::format("World {} of {} ranks", text_of(world), size_of(world)));
-  return 1;
+std::string show(World& self) {
+  return fmt::format("World {} of {} ranks", text_of(self), size_of(self));
 }
 
-bool world_properties(lua_State* L, const std::string& key) {
-  const World& world = check<World>(L, 1);
-  if (key == "rank") {
-    const int rank = world.ranks.empty() ? world_info().rank : comm().rank(world.group);
-    rank < 0 ? lua_pushnil(L) : lua_pushinteger(L, rank);
-  } else if (key == "size") {
-    lua_pushinteger(L, size_of(world));
-  } else if (key == "local_rank") {
-    lua_pushinteger(L, world_info().local_rank);
-  } else if (key == "local_size") {
-    lua_pushinteger(L, world_info().local_size);
-  } else {
-    return false;
-  }
-  return true;
+// nil for a rank that is not in it.
+Pushed rank(lua_State* L, World& self) {
+  const int rank = self.ranks.empty() ? world_info().rank : comm().rank(self.group);
+  rank < 0 ? lua_pushnil(L) : lua_pushinteger(L, rank);
+  return {1};
 }
 
-int world(lua_State* L) {
-  push(L, World{});
-  return 1;
-}
+int64_t size(World& self) { return size_of(self); }
+int64_t local_rank(World&) { return world_info().local_rank; }
+int64_t local_size(World&) { return world_info().local_size; }
 
-int init(lua_State* L) {
-  const std::string comm = option_text(L, 1, "comm");
+World world() { return {}; }
+
+World init(const Table& options) {
+  const std::string comm = options.text("comm");
   if (!comm.empty()) {
     Registry::get().comm(comm);  // throws if there is none of this name
     runtime_options().comm = comm;
   }
-  return world(L);
+  return {};
 }
 
-int seed(lua_State* L) {
-  const lua_Integer seed = lua_tointeger(L, 1);
+void seed(lua_State* L, int64_t seed) {
   runtime_options().seed = static_cast<uint64_t>(seed);
   ordinals().begin_anew();
-  lua_getglobal(L, "math");
-  lua_getfield(L, -1, "randomseed");
-  lua_pushinteger(L, seed);
-  lua_pushinteger(L, 0);
-  lua_call(L, 2, 0);
-  return 0;
+  seed_random(L);
 }
 
 }  // namespace
 
-const World& world_at(lua_State* L) {
-  const World& world = check<World>(L, 1);
+int group_of(const World& world) {
   if (comm().rank(world.group) < 0)
     fail(ORR_INVALID,
          "rank {} is no member of {}: only its members use its words (its rank is nil elsewhere)",
          world_info().rank, text_of(world));
-  return world;
+  return world.group;
 }
 
-CollectiveCall call_at(lua_State* L, Collective kind) {
+CollectiveCall call_of(lua_State* L, const World& world, Collective kind) {
   CollectiveCall call;
   call.kind = kind;
-  call.group = world_at(L).group;
+  call.group = group_of(world);
   call.line = user_line(L);
   return call;
 }
 
 std::vector<Api> world_api() {
-  const Arg self{"self", "World"}, x{"x", "any"}, options{"options", "options", "nil"};
-  const Arg tag{"tag", "integer", "0", "tells messages between the same ranks apart"};
-  std::vector<Api> rows = {
-      {"engine", "world", "orrery.World", "The ranks of this job.", world, {}, {}},
-      {"orrery",
-       "init",
-       "orrery.World",
-       "Chooses the comm backend; returns the world.",
-       init,
-       {{"options", "options", "nil"}},
-       {{"comm", "string", "''", "name of a comm plugin"}}},
-      {"orrery",
-       "seed",
-       "",
-       "Seeds data order, math.random, and the random numbers of parameters, runs and functions "
-       "made "
-       "after it: the n-th of them draws alike whenever the seed is the same.",
-       seed,
-       {{"seed", "integer"}},
-       {}},
-      {"World",
-       "group",
-       "orrery.World",
-       "These ranks as a world of their own, counted from 0 in their order; all ranks call it.",
-       group,
-       {self, {"ranks", "integers"}},
-       {}},
-      {"World",
-       "send",
-       "",
-       "Sends to one rank, which receives.",
-       send,
-       {self, x, options},
-       {{"to", "integer", nullptr, "rank that receives"}, tag}},
-      {"World",
-       "recv",
-       "orrery.HostTensor",
-       "Receives a tensor of the type of `x` from one rank.",
-       recv,
-       {self, x, options},
-       {{"from", "integer", nullptr, "rank that sends"}, tag}},
-      {"World", "barrier", "", "Waits until all ranks are here.", barrier, {self}, {}},
-      {"World",
-       "join",
-       "integer",
-       "For a rank without data: adds zeros to the others' allreduces until all have joined; the "
-       "last to join.",
-       join_in,
-       {self},
-       {}},
-      {"World",
-       "__tostring",
-       "string",
-       "Its ranks.",
-       show,
-       {{"a", "any"}, {"b", "any", "nil"}},
-       {}},
+  return {
+      {"engine.world() -> World; The ranks of this job.", call<world>},
+      {"orrery.init(options?) -> World; Chooses the comm backend; returns the world. "
+       "@option comm: string = ''; name of a comm plugin",
+       call<init>},
+      {"orrery.seed(seed: integer); Seeds data order, math.random, and the random numbers of "
+       "parameters, runs and functions made after it: the n-th of them draws alike whenever the "
+       "seed is the same.",
+       call<seed>},
+      {"World.rank: integer", call<rank>},
+      {"World.size: integer", call<size>},
+      {"World.local_rank: integer", call<local_rank>},
+      {"World.local_size: integer", call<local_size>},
+      {"World:group(ranks: integers) -> World; These ranks as a world of their own, counted from 0 "
+       "in their order; all ranks call it.",
+       call<group>},
+      {"World:send(x: any, options?); Sends to one rank, which receives. "
+       "@option to: integer; rank that receives "
+       "@option tag: integer = 0; tells messages between the same ranks apart",
+       call<send>},
+      {"World:recv(x: any, options?) -> HostTensor; Receives a tensor of the type of `x` from one "
+       "rank. "
+       "@option from: integer; rank that sends "
+       "@option tag: integer = 0; tells messages between the same ranks apart",
+       call<recv>},
+      {"World:barrier(); Waits until all ranks are here.", call<barrier>},
+      {"World:join() -> integer; For a rank without data: adds zeros to the others' allreduces "
+       "until all have joined; the last to join.",
+       call<join_in>},
+      {"World.__tostring(a: any, b?: any) -> string; Its ranks.", call<show>},
   };
-  for (const std::vector<Api>& more : {collective_api(), object_api()})
-    rows.insert(rows.end(), more.begin(), more.end());
-  return rows;
-}
-
-void define_world_class(lua_State* L) {
-  define_class<World>(L, {"World"}, world_properties, {"rank", "size", "local_rank", "local_size"});
-  define_class<Handle>(L, {"Handle"});
-  lua_pop(L, 2);
 }
 
 }  // namespace orrery::lua

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "comm/collectives.h"
-#include "lua/api.h"
 #include "lua/layer.h"
 
 namespace orrery::lua {
@@ -27,13 +26,9 @@ struct Handle {
   Function argument;
 };
 
-// Argument 1, if this rank is in it; else throws.
-const World& world_at(lua_State* L);
-// A call of `collective` to the world that is argument 1, from the user's line.
-CollectiveCall call_at(lua_State* L, Collective kind);
-
-// One list per file.
-std::vector<Api> collective_api();
-std::vector<Api> object_api();
+// The group's number, if this rank is in it; else throws.
+int group_of(const World& world);
+// A call of `collective` to the world, from the user's line.
+CollectiveCall call_of(lua_State* L, const World& world, Collective kind);
 
 }  // namespace orrery::lua

@@ -3,8 +3,7 @@
 // Collectives on whatever holds tensors: a HostTensor, a state, numbers and nested lists of them, a
 // list of tensors, a module. States change in place where all ranks get the same; else tensors are
 // made new.
-#include "lua/api.h"
-#include "lua/objects.h"
+#include "lua/call.h"
 #include "lua/world.h"
 #include "run/replicas.h"
 #include "run/runtime.h"
@@ -40,141 +39,160 @@ void open_module(lua_State* L, int index) {
   lua_replace(L, index);
 }
 
-// Appends the tensors of the value on top, in order, and leaves it there with modules opened.
-void collect(lua_State* L, std::vector<HostTensor>& tensors) {
-  open_module(L, lua_gettop(L));
+// Calls `each(index)` for each tensor of the value on top, in order; it may put another in its
+// place. Leaves the value with modules opened and lists made new.
+template <class Each>
+void for_tensors(lua_State* L, Each&& each) {
   const int index = lua_gettop(L);
-  if (const auto* ref = test<StateRef>(L, index)) {
-    materialize({ref->state});
-    tensors.push_back(read_state(*ref->state));
-  } else if (is_list(L, index)) {
-    const auto size = static_cast<lua_Integer>(lua_rawlen(L, index));
-    lua_createtable(L, static_cast<int>(size), 0);
-    for (lua_Integer i = 1; i <= size; ++i) {
-      lua_rawgeti(L, index, i);
-      collect(L, tensors);
-      lua_rawseti(L, -2, i);
-    }
-    lua_replace(L, index);
-  } else if (test<Host>(L, index) || lua_istable(L, index) || lua_type(L, index) == LUA_TNUMBER) {
-    tensors.push_back(host_at(L, index));
-  } else {
-    fail(ORR_INVALID,
-         "{} given, expected a HostTensor, a parameter, numbers, a list of them or a module",
-         describe(L, index));
+  luaL_checkstack(L, 8, "too deeply nested");
+  open_module(L, index);
+  if (!is_list(L, index)) return each(index);
+  const auto size = static_cast<lua_Integer>(lua_rawlen(L, index));
+  lua_createtable(L, static_cast<int>(size), 0);
+  for (lua_Integer i = 1; i <= size; ++i) {
+    lua_rawgeti(L, index, i);
+    for_tensors(L, each);
+    lua_rawseti(L, -2, i);
   }
-}
-
-// Replaces the value on top, made by `collect`, by the same of the answer's tensors.
-void put_back(lua_State* L, Collective kind, const std::vector<HostTensor>& tensors, size_t& next) {
-  const int index = lua_gettop(L);
-  if (is_list(L, index)) {
-    const auto size = static_cast<lua_Integer>(lua_rawlen(L, index));
-    lua_createtable(L, static_cast<int>(size), 0);
-    for (lua_Integer i = 1; i <= size; ++i) {
-      lua_rawgeti(L, index, i);
-      put_back(L, kind, tensors, next);
-      lua_rawseti(L, -2, i);
-    }
-    lua_replace(L, index);
-    return;
-  }
-  const HostTensor& value = tensors[next++];
-  const auto* ref = test<StateRef>(L, index);
-  if (ref && changes_states(kind)) return give_state(ref->state, value, user_line(L));
-  push(L, Host{value});
   lua_replace(L, index);
 }
 
-// Waits; pushes what the collective gives to the value on top.
-int answer(lua_State* L, const PostedCollective& posted, Collective kind) {
-  const CollectiveResult& answer = posted.wait();
-  size_t next = 0;
-  put_back(L, kind, answer.tensors, next);
-  if (kind != Collective::alltoall) return 1;
-  lua_createtable(L, static_cast<int>(answer.splits.size()), 0);
-  for (size_t r = 0; r < answer.splits.size(); ++r) {
-    lua_pushinteger(L, answer.splits[r]);
-    lua_rawseti(L, -2, static_cast<lua_Integer>(r) + 1);
-  }
-  return 2;
+std::vector<HostTensor> tensors_of(lua_State* L) {
+  std::vector<HostTensor> tensors;
+  for_tensors(L, [&](int index) {
+    if (const auto* ref = test<StateRef>(L, index)) {
+      materialize({ref->state});
+      tensors.push_back(read_state(*ref->state));
+    } else if (test<Host>(L, index) || lua_istable(L, index) || lua_type(L, index) == LUA_TNUMBER) {
+      tensors.push_back(host_at(L, index));
+    } else {
+      fail(ORR_INVALID,
+           "{} given, expected a HostTensor, a parameter, numbers, a list of them or a module",
+           describe(L, index));
+    }
+  });
+  return tensors;
 }
 
-void read_options(lua_State* L, CollectiveCall& call) {
-  call.name = option_text(L, 3, "name");
+// Replaces the value on top, made by `tensors_of`, by the same of the answer's tensors.
+void put_back(lua_State* L, Collective kind, const std::vector<HostTensor>& tensors) {
+  size_t next = 0;
+  for_tensors(L, [&](int index) {
+    const HostTensor& value = tensors[next++];
+    const auto* ref = test<StateRef>(L, index);
+    if (ref && changes_states(kind)) return give_state(ref->state, value, user_line(L));
+    push(L, Host{value});
+    lua_replace(L, index);
+  });
+}
+
+// Waits; pushes what the collective gives to the value on top.
+Pushed answer(lua_State* L, const PostedCollective& posted, Collective kind) {
+  const CollectiveResult& answer = posted.wait();
+  put_back(L, kind, answer.tensors);
+  if (kind != Collective::alltoall) return {1};
+  push_list(L, answer.splits);
+  return {2};
+}
+
+void read_options(const Table& options, CollectiveCall& call) {
+  call.name = options.text("name");
   if (call.kind == Collective::allreduce || call.kind == Collective::reduce_scatter)
-    call.op = option_text(L, 3, "op");
+    call.op = options.text("op");
   if (runtime_options().plan_only) return;  // alone: the others' ranks and parts are not there
-  if (call.kind == Collective::broadcast) call.root = static_cast<int>(option_int(L, 3, "root"));
-  if (call.kind == Collective::alltoall) {
-    lua_getfield(L, 3, "splits");
-    if (!lua_isnil(L, -1)) call.splits = to_integers(L, -1, "splits");
-    lua_pop(L, 1);
-  }
+  if (call.kind == Collective::broadcast) call.root = static_cast<int>(options.integer("root"));
+  if (call.kind == Collective::alltoall && options.has("splits"))
+    call.splits = options.integers("splits");
 }
 
 template <Collective kind, bool async>
-int say(lua_State* L) {
-  CollectiveCall call = call_at(L, kind);
-  read_options(L, call);
-  lua_pushvalue(L, 2);
-  collect(L, call.tensors);
+Pushed say(lua_State* L, World& self, Index x, const Table& options) {
+  CollectiveCall call = call_of(L, self, kind);
+  read_options(options, call);
+  lua_pushvalue(L, x);
+  call.tensors = tensors_of(L);
   if (kind == Collective::alltoall && is_list(L, -1))
     fail(ORR_INVALID, "alltoall takes one tensor, not a list");
   const PostedCollective posted = post(Runtime::get().comm(), std::move(call));
   if (!async) return answer(L, posted, kind);
   push(L, Handle{posted, kind, Function(L, -1)});
-  return 1;
+  return {1};
 }
 
-int wait(lua_State* L) {
-  const Handle& handle = check<Handle>(L, 1);
+Pushed wait(lua_State* L, Handle& handle) {
   handle.argument.push();
   return answer(L, handle.posted, handle.kind);
 }
 
-int poll(lua_State* L) {
-  lua_pushboolean(L, check<Handle>(L, 1).posted.done());
-  return 1;
+bool poll(Handle& handle) { return handle.posted.done(); }
+
+// All ranks' bytes, one after another.
+std::string gather_bytes(lua_State* L, World& world, const std::string& bytes,
+                         const std::string& name) {
+  HostTensor mine = HostTensor::make({ORR_U8, {static_cast<int64_t>(bytes.size())}});
+  std::copy(bytes.begin(), bytes.end(), mine.data<char>());  // none has no address
+  CollectiveCall call = call_of(L, world, Collective::allgather);
+  call.tensors = {mine};
+  call.name = name;
+  const HostTensor all = post(Runtime::get().comm(), std::move(call)).wait().tensors.front();
+  return {all.data<char>(), all.bytes->size()};
 }
 
 // A collective and its async form.
 template <Collective kind>
-void add(std::vector<Api>& rows, const char* name, const char* async_name, const char* returns,
-         const char* doc, std::vector<Arg> options) {
-  const std::vector<Arg> args = {{"self", "World"}, {"x", "any"}, {"options", "options", "nil"}};
-  options.push_back({"name", "string", "''", "for messages; all ranks must give the same"});
-  rows.push_back({"World", name, returns, doc, say<kind, false>, args, options});
-  rows.push_back({"World", async_name, "orrery.Handle",
-                  "The same without waiting: handle:wait() gives the result.", say<kind, true>,
-                  args, options});
+void add(std::vector<Api>& rows, const std::string& name, const std::string& declared) {
+  const std::string options =
+      " @option name: string = ''; for messages; all ranks must give the same";
+  const std::string own =
+      declared.find(" @") == declared.npos ? "" : declared.substr(declared.find(" @"));
+  rows.emplace_back(fmt::format("World:{}(x: any, options?) -> {}{}", name, declared, options),
+                    call<say<kind, false>>);
+  rows.emplace_back(fmt::format("World:{}_async(x: any, options?) -> Handle; The same without "
+                                "waiting: handle:wait() gives the result.{}{}",
+                                name, own, options),
+                    call<say<kind, true>>);
 }
 
 }  // namespace
 
 std::vector<Api> collective_api() {
-  const Arg op{"op", "string", "'sum'", "sum, mean, min, max or prod"};
+  const std::string op = " @option op: string = 'sum'; sum, mean, min, max or prod";
   std::vector<Api> rows;
-  add<Collective::allreduce>(rows, "allreduce", "allreduce_async", "any",
-                             "Reduces over all ranks; all get the result.", {op});
-  add<Collective::broadcast>(rows, "broadcast", "broadcast_async", "any",
-                             "All ranks get the root's value.",
-                             {{"root", "integer", "0", "rank whose value all get"}});
+  add<Collective::allreduce>(rows, "allreduce",
+                             "any; Reduces over all ranks; all get the result." + op);
+  add<Collective::broadcast>(
+      rows, "broadcast",
+      "any; All ranks get the root's value. @option root: integer = 0; rank whose "
+      "value all get");
   add<Collective::allgather>(
-      rows, "allgather", "allgather_async", "any",
-      "All ranks' tensors joined along dim 1, in rank order; dim 1 may differ.", {});
+      rows, "allgather",
+      "any; All ranks' tensors joined along dim 1, in rank order; dim 1 may differ.");
   add<Collective::reduce_scatter>(
-      rows, "reduce_scatter", "reduce_scatter_async", "any",
-      "Reduces, then each rank keeps its part of dim 1; the first may have one row more.", {op});
+      rows, "reduce_scatter",
+      "any; Reduces, then each rank keeps its part of dim 1; the first may "
+      "have one row more." +
+          op);
   add<Collective::alltoall>(
-      rows, "alltoall", "alltoall_async", "orrery.HostTensor, integer[]",
-      "Part r of dim 1 goes to rank r; the rows that came from each rank, too.",
-      {{"splits", "integers", "nil", "rows for each rank; left out: equal parts"}});
-  const std::vector<Arg> handle = {{"self", "Handle"}};
-  rows.push_back(
-      {"Handle", "wait", "any", "Waits for the word and returns what it gives.", wait, handle, {}});
-  rows.push_back(
-      {"Handle", "poll", "boolean", "Whether wait() would return at once.", poll, handle, {}});
+      rows, "alltoall",
+      "orrery.HostTensor, integer[]; Part r of dim 1 goes to rank r; the rows that "
+      "came from each rank, too. @option splits?: integers; rows for each rank; "
+      "left out: equal parts");
+  rows.emplace_back("Handle:wait() -> any; Waits for the word and returns what it gives.",
+                    call<wait>);
+  rows.emplace_back("Handle:poll() -> boolean; Whether wait() would return at once.", call<poll>);
+  rows.emplace_back(
+      "World:broadcast_object(value?: any, options?) -> any; All ranks get the root's Lua value: "
+      "nil, a boolean, a number, a string or a table of these. "
+      "@option root: integer = 0; rank whose value all get",
+      library<"orrery.world_objects", "broadcast">);
+  rows.emplace_back(
+      "World:allgather_object(value?: any) -> any[]; A list of all ranks' Lua values, in rank "
+      "order.",
+      library<"orrery.world_objects", "allgather">);
+  rows.emplace_back(
+      "engine.gather_bytes(world: World, bytes: string, name: string) -> string; All ranks' bytes, "
+      "one after another.",
+      call<gather_bytes>);
   return rows;
 }
 

@@ -4,13 +4,13 @@
 // after lowering, the local program of one rank. Ops are appended in execution order; values are
 // defined once.
 //
-// Time. The batch dim of a step is cut into microbatches (docs/design.md, "A
-// program"). While ops are added, every value gets its relation to that axis: `Batch::none` (the
-// same for all microbatches), `sharded` (dim `batch_dim` runs over the batch), `partial` (a sum
-// over the batch, one summand per microbatch) or `mean` (what is made of sums over the batch and is
-// no such sum itself, so that it is known only when all microbatches are done). How ops pass
-// relations on: program/relate.h. Samples may read such a value once it is completed within the
-// pass (Program::completed).
+// Time. The batch dim of a step is cut into microbatches (docs/design.md, "A program"). While ops
+// are added, every value gets its relation to that axis: `Batch::none` (the same for all
+// microbatches), `sharded` (dim `batch_dim` runs over the batch), `partial` (a sum over the batch,
+// one summand per microbatch) or `mean` (what is made of sums over the batch and is no such sum
+// itself, so that it is known only when all microbatches are done). How ops pass relations on:
+// program/relate.h. Samples may read such a value once it is completed within the pass
+// (Program::completed).
 #pragma once
 
 #include <functional>
@@ -69,7 +69,7 @@ struct Op {
   Phase phase = Phase::forward;
   Site site;
   OpId twin = kNone;  // backward: the forward op whose gradient this belongs to
-  int32_t stage = 0;  // pipeline stage (lower/shared/stage.h), from 0
+  int32_t stage = 0;  // pipeline stage (lower/stage.h), from 0
 };
 
 // A number that may stand where a value is expected.
@@ -133,8 +133,7 @@ class Program {
   // Declares a fetched result.
   void output(const std::string& name, ValueId value);
 
-  // -- the mesh
-  // ---------------------------------------------------------------------------------------
+  // -- the mesh -----------------------------------------------------------------------------------
   // The axes that the program's collectives may name; `origin` is who asks for those added next.
   void set_axes(std::vector<MeshAxis> axes) { axes_ = std::move(axes); }
   // Ranks on an axis. Throws Error with the current site's prefix if there is none of that name.
@@ -142,8 +141,7 @@ class Program {
   void set_origin(const std::string& origin) { origin_ = origin; }
   const std::string& origin() const { return origin_; }
 
-  // -- where we are
-  // --------------------------------------------------------------------------------
+  // -- where we are -------------------------------------------------------------------------------
   void set_site(const Site& site) { site_ = site; }
   const Site& site() const { return site_; }
   void set_phase(Phase phase) { phase_ = phase; }
@@ -154,8 +152,7 @@ class Program {
   // The pipeline stage of ops that are added from now on.
   void set_stage(int32_t stage) { stage_ = stage; }
 
-  // -- reading
-  // -------------------------------------------------------------------------------------
+  // -- reading ------------------------------------------------------------------------------------
   const std::vector<Op>& ops() const { return ops_; }
   std::vector<Op>& mutable_ops() { return ops_; }
   const std::vector<Value>& values() const { return values_; }

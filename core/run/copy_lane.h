@@ -6,22 +6,19 @@
 
 #include <orrery/types.h>
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
-#include <deque>
-#include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <thread>
 
+#include "base/lane.h"
 #include "store/spill_file.h"
 
 namespace orrery {
 
 class CopyLane {
  public:
-  using Ticket = uint64_t;
+  using Ticket = Lane::Ticket;
   // One end: memory, or, if `file` is there, the bytes of it from the buffer's offset on.
   struct End {
     orr_buffer buffer{};
@@ -33,7 +30,7 @@ class CopyLane {
     std::function<void()> before = nullptr, after = nullptr;  // on the lane; may throw
   };
 
-  ~CopyLane();
+  ~CopyLane() { lane_.drop(); }
 
   // At most one end is a file. The memory is borrowed until the copy is done. Never blocks.
   // [compute thread]
@@ -42,21 +39,14 @@ class CopyLane {
   // has not ended within the job's deadline. [compute thread]
   void wait(Ticket ticket);
   // Copies of as many bytes that a device made by itself.
-  void count(uint64_t bytes);
-  uint64_t bytes_moved() const;  // [any thread]
+  void count(uint64_t bytes) { moved_ += bytes; }
+  uint64_t bytes_moved() const { return moved_; }  // [any thread]
 
  private:
-  void lane();
-  static void carry_out(const Copy& copy);
+  void carry_out(const Copy& copy);
 
-  mutable std::mutex mutex_;
-  std::condition_variable posted_, finished_;
-  std::deque<Copy> queue_;
-  Ticket submitted_ = 0, completed_ = 0;
-  uint64_t moved_ = 0;
-  std::exception_ptr error_;
-  bool closing_ = false;
-  std::thread thread_;
+  std::atomic<uint64_t> moved_{0};
+  Lane lane_;
 };
 
 }  // namespace orrery

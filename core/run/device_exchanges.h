@@ -2,9 +2,9 @@
 //
 // Exchanges of tensors that lie on a device, beside its compute. Each goes one of four ways:
 // - staged: copied to pinned memory, sent and received there by the communication lane, copied
-// back;
-// - ordered: enqueued on a stream by a backend that takes the device's memory, sums over microbatches as
-//   messages, with launches between them that fold;
+//   back;
+// - ordered: enqueued on a stream by a backend that takes the device's memory, sums over the batch
+//   as messages, with launches between them that fold;
 // - moved: copied between the device and memory of the host, in stream order;
 // - filed: staged on its way between the device and a file, by the copy lane.
 #pragma once

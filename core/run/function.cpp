@@ -44,7 +44,7 @@ class CompiledFunction : public Function {
     for (size_t i = 0; i < inputs.size(); ++i)
       values.push_back(b.program.input(std::to_string(i), inputs[i].type));
     {
-      TraceScope scope(b.program, false);
+      TraceScope scope(false);
       for (auto& [name, id] : body_(b.program, values)) b.program.output(name, own(b.program, id));
     }
     for (size_t v = 0; v < b.program.values().size(); ++v)

@@ -114,8 +114,6 @@ class Function {
 
 // Whether ops like dropout are active in what is being traced now.
 bool tracing_training();
-// The program being traced, or null.
-Program* tracing_program();
 
 // What the command line decided for this process; set before the script starts.
 struct RuntimeOptions {

@@ -66,7 +66,7 @@ Blueprint StepBuilder::draw(const BatchFields& batch, bool training, int world,
   Fields fields;
   for (auto& [name, field] : batch) fields[name] = p.batch_input(name, field.type);
   {
-    TraceScope scope(p, training);
+    TraceScope scope(training);
     auto [loss, extra] = spec_.loss(p, fields);
     p.set_site({"", spec_.line});
     const Asked asked = apply_forward(p, stack, states_, training);

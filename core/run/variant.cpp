@@ -12,8 +12,7 @@
 namespace orrery {
 namespace {
 
-Program* traced = nullptr;
-bool traced_training = false;
+bool traces_training = false;
 
 RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime, SharedArena& arena) {
   LowerRequest request{&b.program, &b.mesh, b.microbatches, rank, runtime.kernels()};
@@ -35,14 +34,10 @@ RankPlan lowered(const Blueprint& b, int rank, Runtime& runtime, SharedArena& ar
 
 }  // namespace
 
-Program* tracing_program() { return traced; }
-bool tracing_training() { return traced && traced_training; }
+bool tracing_training() { return traces_training; }
 
-TraceScope::TraceScope(Program& p, bool training) {
-  traced = &p;
-  traced_training = training;
-}
-TraceScope::~TraceScope() { traced = nullptr; }
+TraceScope::TraceScope(bool training) { traces_training = training; }
+TraceScope::~TraceScope() { traces_training = false; }
 
 std::vector<std::shared_ptr<State>> states_of(const Program& p) {
   std::vector<std::shared_ptr<State>> states;

@@ -48,10 +48,10 @@ class Variant {
 // All states that a program reads or writes.
 std::vector<std::shared_ptr<State>> states_of(const Program& p);
 
-// Sets what tracing_program() and tracing_training() answer, for its lifetime.
+// Sets what tracing_training() answers, for its lifetime.
 class TraceScope {
  public:
-  TraceScope(Program& p, bool training);
+  explicit TraceScope(bool training);
   ~TraceScope();
 };
 

@@ -8,10 +8,10 @@
 namespace orrery {
 namespace {
 
-HostTensor run_collective(Collective run_collective, const HostTensor& x, const std::string& op,
-                          int root, const std::string& line) {
+HostTensor run_collective(Collective kind, const HostTensor& x, const std::string& op, int root,
+                          const std::string& line) {
   CollectiveCall call;
-  call.run_collective = run_collective, call.tensors = {x};
+  call.kind = kind, call.tensors = {x};
   call.op = op, call.root = root, call.line = line;
   call.agreed = true;
   return post(Runtime::get().comm(), std::move(call)).wait().tensors.front();

@@ -50,8 +50,7 @@ class HeaderReader {
   explicit HeaderReader(const std::string& label) : label_(label) {}
   std::vector<SafetensorsEntry> take() { return std::move(entries_); }
 
-  // -- events of the JSON parser
-  // -------------------------------------------------------------------
+  // -- events of the JSON parser ------------------------------------------------------------------
   bool null() { unexpected(); }
   bool boolean(bool) { unexpected(); }
   bool number_integer(number_integer_t) { unexpected(); }

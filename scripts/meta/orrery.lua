@@ -768,9 +768,21 @@ function orrery.engine.plugin_op_examples(number) end
 ---@return orrery.World
 function orrery.engine.world() end
 
+---All ranks' bytes, one after another.
+---@param world orrery.World
+---@param bytes string
+---@param name string
+---@return string
+function orrery.engine.gather_bytes(world, bytes, name) end
+
 ---Names of the strategy plugins.
 ---@return string[]
 function orrery.engine.strategies() end
+
+---The options of a strategy plugin, for the manual.
+---@param name string
+---@return table[]
+function orrery.engine.strategy_options(name) end
 
 ---The user's file:line.
 ---@return string
@@ -790,13 +802,32 @@ function orrery.engine.digest(states) end
 ---@param line string
 function orrery.engine.print(line) end
 
----Names of all that orrery.help knows.
----@return string[]
-function orrery.engine.manual() end
+---What C++ offers to scripts, for the manual.
+---@return table[]
+function orrery.engine.rows() end
 
 ---The Lua library's directory.
 ---@return string
 function orrery.engine.library() end
+
+---Whether there is such a file.
+---@param path string
+---@return boolean
+function orrery.engine.is_file(path) end
+
+---The file as a chunk of this name.
+---@param path string
+---@param name string
+---@return function
+function orrery.engine.load_file(path, name) end
+
+---The script's key=value arguments, which count as read now.
+---@return string[]
+function orrery.engine.arguments() end
+
+---An error of the command line.
+---@param message string
+function orrery.engine.fail_usage(message) end
 
 ---Whether the script runs for its plan.
 ---@return boolean
@@ -1691,6 +1722,34 @@ function Attached:update(gradients) end
 ---@field traffic orrery.strategy.traffic
 orrery.strategy = {}
 
+---Fully sharded data parallelism by its own name: zero's stage 3.
+---@param options? table those of strategy.zero but `stage`
+---@return orrery.Strategy
+function orrery.strategy.fsdp(options) end
+
+---@class orrery.strategy.define.Options
+---@field name? string required
+---@field class? string "exact", "stale" or "approx"; required
+---@field options? table {name = default} (default {})
+---@field provides? string words, with commas between, that other strategies may require (default "")
+---@field requires? string words that another strategy of the stack must provide (default "")
+---@field conflicts? string words that none may provide (default "")
+---@field axis? string of exchange and synchronize: the axis over the ranks that share the batch; left out, the strategy's name (default nil)
+---@field states? table {name = "zeros" or "parameter"}: tensors kept for each parameter; in full {init = ..., varying = true, leave = "mean"} (default {})
+---@field exchange? fun(g,s,options,axis):orrery.Tensor what all agree on of each rank's summand of the mean gradient (default nil)
+---@field independent? boolean the ranks train apart (default false)
+---@field synchronize? fun(p,s,options,axis,round):orrery.Tensor the new value of a parameter, every options.every steps (default nil)
+---@field rounds? integer|fun(options,ranks):integer how many programs of synchronize take turns (default 1)
+---@field transform? fun(draft:orrery.Draft,options:table) edits the differentiated program (default nil)
+---@field transform_forward? fun(draft:orrery.Draft,options:table) edits the forward ops (default nil)
+---@field predict? fun(query:table,options:table):integer bytes that a rank sends (default nil)
+---@field schedule? fun(stage,stages,leaves,options):string[] {"F0", "B0", ...} (default nil)
+
+---A strategy of the script's own, called as those of plugins are. docs/strategies/README.md has an example.
+---@param definition orrery.strategy.define.Options
+---@return fun(options?:table):orrery.Strategy
+function orrery.strategy.define(definition) end
+
 ---Gradient accumulation: a rank computes its microbatches one after another, forward and backward, and adds their gradients, so that the activations of one are alive at a time. EXACT: gradients are added in the canonical tree, at the price of one accumulator for every level of it that waits.
 ---@return orrery.Strategy
 function orrery.strategy.accumulate() end
@@ -1800,34 +1859,6 @@ function orrery.strategy.quantized(options) end
 ---@param options? orrery.strategy.topk.Options
 ---@return orrery.Strategy
 function orrery.strategy.topk(options) end
-
----Fully sharded data parallelism by its own name: zero's stage 3.
----@param options? table those of strategy.zero but `stage`
----@return orrery.Strategy
-function orrery.strategy.fsdp(options) end
-
----@class orrery.strategy.define.Options
----@field name? string required
----@field class? string "exact", "stale" or "approx"; required
----@field options? table {name = default} (default {})
----@field provides? string words, with commas between, that other strategies may require (default "")
----@field requires? string words that another strategy of the stack must provide (default "")
----@field conflicts? string words that none may provide (default "")
----@field axis? string of exchange and synchronize: the axis over the ranks that share the batch; (default nil)
----@field states? table {name = "zeros" or "parameter"}: tensors kept for each parameter; in full (default {})
----@field exchange? fun(g,s,options,axis):orrery.Tensor what all agree on of each rank's summand of the (default nil)
----@field independent? boolean the ranks train apart (default false)
----@field synchronize? fun(p,s,options,axis,round):orrery.Tensor the new value of a parameter, every (default nil)
----@field rounds? integer|fun(options,ranks):integer how many programs of synchronize take turns (default 1)
----@field transform? fun(draft:orrery.Draft,options:table) edits the differentiated program (default nil)
----@field transform_forward? fun(draft:orrery.Draft,options:table) edits the forward ops (default nil)
----@field predict? fun(query:table,options:table):integer bytes that a rank sends (default nil)
----@field schedule? fun(stage,stages,leaves,options):string[] {"F0", "B0", ...} (default nil)
-
----A strategy of the script's own, called as those of plugins are. docs/strategies/README.md has an example. left out, the strategy's name {init = ..., varying = true, leave = "mean"} mean gradient options.every steps
----@param definition orrery.strategy.define.Options
----@return fun(options?:table):orrery.Strategy
-function orrery.strategy.define(definition) end
 
 ---@class orrery.strategy.data.Options
 ---@field size? integer ranks that share the batch; 0: all that are left (default 0)

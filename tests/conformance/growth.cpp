@@ -15,7 +15,7 @@ extern "C" size_t __sanitizer_get_current_allocated_bytes();  // gcc has no head
 namespace orrery::judge {
 namespace {
 
-constexpr int settling = 20, rounds = 400;
+constexpr int settling = 20, rounds = 400, most_attempts = 3;
 // Bytes a round. The least that malloc gives is 32; libraries' threads come and go with less.
 constexpr size_t noise = 8;
 
@@ -49,12 +49,15 @@ std::string growth_of_rounds(const std::function<void()>& round) {
 }  // namespace
 
 // A table that doubles now and then is no leak: what leaks grows every time.
-std::string growth(const std::function<void()>& round) {
+std::string growth(const std::function<void()>& round, int attempts) {
   for (int i = 0; i < settling; ++i) round();
   std::string grown;
-  for (int attempt = 0; attempt < 3; ++attempt)
-    if (grown = growth_of_rounds(round); grown.empty()) break;
-  return grown;
+  bool grows = true;
+  for (int i = 0; i < attempts || (grows && i < most_attempts); ++i) {
+    grown = growth_of_rounds(round);
+    grows = grows && !grown.empty();
+  }
+  return grows ? grown : "";
 }
 
 }  // namespace orrery::judge

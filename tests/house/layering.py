@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The borders of the house, read from #include lines and string literals.
 
-check(root) returns one sentence per violation. The rules are those of the design: rooms of the core
-include only rooms below them and no header of another's sub-room, plugins and kernels only the public headers and their own files, the
-public headers only libc, one room each knows Lua, Boost.DLL and CLI11, and the core names no plugin.
+check(root) returns one sentence per violation. The rules are those of the design: rooms of the core include only
+rooms below them, of those the headers that their README names, and no header of another sub-room; plugins and kernels
+only the public headers and their own files; the public headers only libc. One room each knows Lua, Boost.DLL and
+CLI11, and the core names no plugin.
 """
 import pathlib
 import re
@@ -50,7 +51,7 @@ def check_public_header(name, how, target):
     return f"a public header may not include {target}"
 
 
-def check_core(name, how, target):
+def check_core(visible, name, how, target):
     for pattern, owner in OWNERS:
         if pattern.match(target) and not (owner and name.startswith(owner)):
             return f"only {owner or 'nobody'} may include {target}"
@@ -61,6 +62,8 @@ def check_core(name, how, target):
         return f'"{target}" does not begin with a room of the core'
     if other != room and other not in BELOW[room]:
         return f"room {room} may not include room {other}"
+    if other != room and visible[other] is not None and target.split("/", 1)[1] not in visible[other]:
+        return f"{target} is private: core/{other}/README.md does not name it for other rooms"
     return check_sub_room(name, target)
 
 
@@ -71,6 +74,13 @@ def check_sub_room(name, target):
     room, sub = target.split("/")[:2]
     inside = f"core/{room}/" if sub == "shared" else f"core/{room}/{sub}/"
     return None if name.startswith(inside) else f"{target} is private to {inside}"
+
+
+def public_headers(root, room):
+    """The headers that a room's README lets other rooms include; None, if it says nothing: all."""
+    readme = root / "core" / room / "README.md"
+    said = re.search(r"Other rooms include only .*?\n\n", readme.read_text() if readme.is_file() else "", re.DOTALL)
+    return set(re.findall(r"`([\w/]+\.h)`", said[0])) if said else None
 
 
 def check_plugin(root, path, how, target):
@@ -114,12 +124,13 @@ def check(root):
             found.append(f"{path.relative_to(root)}:{number}: {why}")
 
     names = plugin_names(root)
+    visible = {room: public_headers(root, room) for room in BELOW}
     for path in sources(root / "core"):
         name = str(path.relative_to(root))
         public = name.startswith("core/include/")
         for number, how, target in includes(path):
-            rule = check_public_header if public else check_core
-            report(path, number, rule(name, how, target))
+            report(path, number, check_public_header(name, how, target) if public
+                   else check_core(visible, name, how, target))
         if not public:
             for number, why in check_names(path, names):
                 report(path, number, why)

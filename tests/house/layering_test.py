@@ -15,6 +15,7 @@ VIOLATIONS = [
     ("core/plugin/a.cpp", '#include "run/pool.h"', "room plugin may not include room run"),
     ("core/store/a.cpp", '#include "lua/api.h"', "room store may not include room lua"),
     ("core/launch/a.cpp", '#include "comm/world_comm.h"', "room launch may not include room comm"),
+    ("core/lua/a.cpp", '#include "run/thread.h"', "run/thread.h is private"),
     ("core/base/a.h", '#include "nearby.h"', "does not begin with a room"),
     ("core/run/a.cpp", "#include <lua.h>", "only core/lua/ may include lua.h"),
     ("core/run/a.cpp", "#include <boost/dll/import.hpp>", "only core/plugin/loader.cpp"),
@@ -35,8 +36,9 @@ VIOLATIONS = [
 # The same files with what is allowed.
 ALLOWED = [
     ("core/run/a.cpp", '#include "plugin/host.h"\n#include "run/pool.h"\n#include <vector>\n'),
-    ("core/lua/a.cpp", "#include <lua.h>\n"),
     ("core/lower/cut/a.cpp", '#include "lower/cut/b.h"\n#include "lower/shared/c.h"\n#include "lower/d.h"\n'),
+    ("core/lua/a.cpp", '#include <lua.h>\n#include "run/pool.h"\n'),
+    ("core/run/b.cpp", '#include "run/thread.h"\n'),
     ("core/include/orrery/a.h", "#include <stdint.h>\n#include <orrery/b.h>\n"),
     ("core/include/orrery/sdk/a.hpp", "#include <vector>\n"),
     ("kernels/cpu/simd/a.cpp", '#include "../b.h"\n#include "b.h"\n#include <orrery/a.h>\n'),
@@ -46,7 +48,8 @@ ALLOWED = [
 
 def tree(folder, files):
     base = [("plugins/comm/wire.cpp", 'ORR_PLUGIN(ORR_KIND_COMM, "wire", "1", "", e, 1, {})\n'),
-            ("kernels/cpu/b.h", ""), ("kernels/reference/b.h", "")]
+            ("kernels/cpu/b.h", ""), ("kernels/reference/b.h", ""),
+            ("core/run/README.md", "Other rooms include only `pool.h`.\n\nBegin with: `thread.h`\n")]
     for name, text in base + files:
         path = pathlib.Path(folder) / name
         path.parent.mkdir(parents=True, exist_ok=True)

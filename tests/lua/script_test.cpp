@@ -14,8 +14,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "lua/manual.h"
-
 namespace fs = std::filesystem;
 
 namespace orrery {
@@ -144,28 +142,29 @@ TEST(Require, LooksIntoTheDirectoriesOfOrreryLuaPathInTheirOrder) {
 
 TEST(Stubs, TheCommittedOnesAreUpToDate) {
   const fs::path path = fs::path(lua_library()) / "meta" / "orrery.lua";
-  EXPECT_TRUE(read(path) == lua::stubs_text()) << "run: build/orrery stubs scripts/meta";
+  EXPECT_TRUE(read(path) == lua_manual("stubs")) << "run: build/orrery stubs scripts/meta";
 }
 
 TEST(Stubs, TheCommittedPageIsUpToDate) {
   const fs::path path = fs::path(lua_library()).parent_path() / "docs" / "api.md";
-  EXPECT_TRUE(read(path) == lua::page_text())
+  EXPECT_TRUE(read(path) == lua_manual("page"))
       << "run: build/orrery stubs scripts/meta && mv scripts/meta/api.md docs";
 }
 
 TEST(Help, NamesArgumentsAndOptions) {
-  const std::string text = lua_help("orrery.attention");
+  const std::string text = lua_manual("help", "orrery.attention");
   EXPECT_NE(text.find("orrery.attention(q, k, v, options)"), std::string::npos) << text;
   EXPECT_NE(text.find("{causal = boolean}: a position sees"), std::string::npos) << text;
-  EXPECT_THROW(lua_help("orrery.atention"), std::exception);
+  EXPECT_THROW(lua_manual("help", "orrery.atention"), std::exception);
 }
 
 TEST(Help, KnowsTheLuaLibrary) {
-  const std::string text = lua_help("nn.linear");
+  const std::string text = lua_manual("help", "nn.linear");
   EXPECT_NE(text.find("nn.linear(inputs, outputs, options?) -> orrery.Module"), std::string::npos);
   EXPECT_NE(text.find("{bias = boolean}: default true"), std::string::npos) << text;
-  EXPECT_NE(lua_help("compile").find("{clip = number}"), std::string::npos);
-  EXPECT_NE(lua_help("orrery.strategy.zero").find("{stage = integer}"), std::string::npos);
+  EXPECT_NE(lua_manual("help", "compile").find("{clip = number}"), std::string::npos);
+  EXPECT_NE(lua_manual("help", "orrery.strategy.zero").find("{stage = integer}"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -29,12 +29,12 @@ void each_touched(const RankPlan& plan, const Step& step, const Read& read, cons
       [&](const Place& x) { write(x.storage); });
 }
 
-// Appends the exchange that copies all of a storage to another, from or (`microbatches`) to that
+// Appends the exchange that copies all of a storage to another, from or (`to_tier`) to that
 // tier.
 inline int add_copy(RankPlan& plan, const std::string& name, int from, int to, Tier tier,
-                    bool microbatches, int32_t dtype = ORR_U8) {
+                    bool to_tier, int32_t dtype = ORR_U8) {
   Exchange e;
-  e.name = name, e.tier = tier, e.microbatches = microbatches, e.dtype = dtype;
+  e.name = name, e.tier = tier, e.to_tier = to_tier, e.dtype = dtype;
   e.count = static_cast<int64_t>(plan.storage(from).bytes) / orr_dtype_bytes(dtype);
   const Layout flat = Layout::contiguous({dtype, {e.count}});
   e.send = {from, 0, flat}, e.recv = {to, 0, flat};

@@ -62,7 +62,8 @@ class Verifier {
     return s.category == "input" || s.region == Region::state || written_[index(c)];
   }
 
-  // With a call for each microbatch, a bucket travels only when all of it is complete, whatever its slots hold.
+  // With a call for each microbatch, a bucket travels only when all of it is complete, whatever its
+  // slots hold.
   const std::string* on_its_way(const Copy& c) const {
     auto at = travelling_.find(c);
     return at == travelling_.end() ? nullptr : &at->second;

@@ -12,6 +12,7 @@
 ---@return fun(options:table):orrery.Optimizer
 local _, orrery = ...
 local engine = orrery.engine
+local any_next = require "orrery.globals".next
 local tree = require "orrery.nn.module_tree"
 
 local Optimizer = { __name = "Optimizer", __metatable = false }
@@ -67,7 +68,7 @@ function Optimizer:scalars(step)
   for group = 0, #self.groups do
     local options = self.options[group]
     local numbers = at_step(options, step)
-    for name, value in pairs(options) do
+    for name, value in any_next, options do
       if is_runtime(name, value) then values[scalar_name(group, name)] = numbers[name] end
     end
     if self.def.scalars then

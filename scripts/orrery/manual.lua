@@ -1,0 +1,249 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+-- Everything that a script can call, in one list: the rows of the API table, the blocks of "---" lines that stand over
+-- functions of this library, and the strategy plugins that are here. orrery.help, editors' stubs and docs/api.md are
+-- made of it.
+--
+-- A block: its first line is the call, then sentences, then
+--   ---@param NAME[?] TYPE text           one for each argument; ? may be left out
+--   ---@option NAME TYPE[=DEFAULT] text   a field of the last argument; the text may go on in further lines
+--   ---@return TYPE
+local _, orrery = ...
+local engine = orrery.engine
+
+-- The first word, which may hold blanks inside of brackets, and the rest.
+local function take_word(line)
+  local depth = 0
+  for at = 1, #line do
+    local letter = line:sub(at, at)
+    if letter == " " and depth == 0 then return line:sub(1, at - 1), line:sub(at):match "^ *(.*)" end
+    if letter:find "[%(%{%[]" then depth = depth + 1 end
+    if letter:find "[%)%}%]]" then depth = depth - 1 end
+  end
+  return line, ""
+end
+
+-- "NAME[?] TYPE text" and "NAME TYPE[=DEFAULT] text".
+local function parameter_in(line)
+  local name, rest = take_word(line)
+  local declared, doc = take_word(rest)
+  local kind, fallback = declared:match "^([^=]*)=?(.*)$"
+  return { name = name:gsub("%?$", ""), type = kind, doc = doc, fallback = fallback, optional = name:sub(-1) == "?" }
+end
+
+-- Of "nn.init.normal(deviation, mean)" or "Optimizer:attach(model)".
+local function entry_in(call, path)
+  local owner, mark, name = call:match "^([^(]+)([.:])([^(]+)%("
+  if not owner then error(("%s: '%s' is no call"):format(path:match "[^/]+$", call), 0) end
+  return { owner = owner, name = name, method = mark == ":", returns = "", doc = "", parameters = {}, options = {} }
+end
+
+-- A line without a tag goes on with what the one before it says.
+local function read_line(entry, line)
+  local tag, text = line:match "^@(%l+) (.*)$"
+  local list = tag == "param" and entry.parameters or tag == "option" and entry.options
+  if list then
+    entry.last = parameter_in(text)
+    entry.last.optional = entry.last.optional or tag == "option"
+    table.insert(list, entry.last)
+  elseif tag == "return" then
+    entry.returns = text
+  else
+    local told = entry.last or entry
+    told.doc = told.doc .. (told.doc == "" and "" or " ") .. line:match "^ *(.*)"
+  end
+end
+
+local function read_library(path, entries)
+  local inside = false
+  for line in io.lines(path) do
+    local text = line:match "^%-%-%-(.+)$"
+    if text and inside then
+      read_line(entries[#entries], text)
+    elseif text then
+      entries[#entries + 1] = entry_in(text:sub(2), path)
+    end
+    inside = text ~= nil
+  end
+end
+
+local entries, fields = {}, {}
+for _, row in ipairs(engine.rows()) do table.insert(row.field and fields or entries, row) end
+for _, path in ipairs(orrery.data.files(engine.library() .. "/orrery", { ".lua" })) do read_library(path, entries) end
+for _, name in ipairs(engine.strategies()) do
+  entries[#entries + 1] = {
+    owner = "strategy", name = name, returns = "orrery.Strategy", doc = "The strategy plugin of this name.",
+    parameters = { { name = "options", type = "table", doc = "", fallback = "", optional = true } },
+    options = engine.strategy_options(name),
+  }
+end
+for _, table_of in ipairs {
+  { "orrery", "nn", "orrery.nn" }, { "orrery", "optim", "orrery.optim" }, { "orrery", "strategy", "orrery.strategy" },
+  { "orrery", "data", "orrery.data" }, { "orrery", "world", "orrery.World" }, { "nn", "init", "orrery.nn.init" },
+  { "strategy", "traffic", "orrery.strategy.traffic" },
+} do
+  table.insert(fields, { owner = table_of[1], name = table_of[2], returns = table_of[3] })
+end
+
+-- Owners in the order of their first entries.
+local owners, seen = {}, {}
+for _, entry in ipairs(entries) do
+  if not seen[entry.owner] then owners[#owners + 1] = entry.owner end
+  seen[entry.owner] = true
+end
+
+local function is_class(owner) return owner:find "^%u" ~= nil end
+local function luals_name(owner) return owner == "orrery" and owner or "orrery." .. owner end
+local function full(entry) return entry.owner .. "." .. entry.name end
+
+-- "orrery.func(fn)", "Run:save(directory, extra?)"
+local function call_of(entry)
+  local names = {}
+  for i, parameter in ipairs(entry.parameters) do names[i] = parameter.name .. (parameter.optional and "?" or "") end
+  return ("%s%s%s(%s)"):format(entry.owner, entry.method and ":" or ".", entry.name, table.concat(names, ", "))
+end
+
+-- What a parameter is for and its default, behind `before`; "" if there is neither.
+local function about(parameter, before)
+  local text, fallback = parameter.doc, "default " .. parameter.fallback
+  if parameter.fallback ~= "" then text = text == "" and fallback or ("%s (%s)"):format(text, fallback) end
+  return text == "" and "" or before .. text
+end
+
+-- The entries of an owner but the metamethods.
+local function entries_of(owner)
+  local found = {}
+  for _, entry in ipairs(entries) do
+    if entry.owner == owner and entry.name:sub(1, 2) ~= "__" then found[#found + 1] = entry end
+  end
+  return found
+end
+
+local function function_stub(entry, add)
+  local class = ("%s.%s.Options"):format(luals_name(entry.owner), entry.name)
+  if #entry.options > 0 then add("\n---@class %s\n", class) end
+  for _, option in ipairs(entry.options) do
+    add("---@field %s%s %s%s\n", option.name, option.optional and "?" or "", option.type, about(option, " "))
+  end
+  add("\n---%s\n", entry.doc)
+  local names = {}
+  for i, parameter in ipairs(entry.parameters) do
+    names[i] = parameter.name
+    local kind = #entry.options > 0 and i == #entry.parameters and class or parameter.type
+    add("---@param %s%s %s%s\n", parameter.name, parameter.optional and "?" or "", kind,
+      parameter.doc == "" and "" or " " .. parameter.doc)
+  end
+  if entry.returns ~= "" then add("---@return %s\n", entry.returns) end
+  add("function %s%s%s(%s) end\n", is_class(entry.owner) and entry.owner or luals_name(entry.owner),
+    entry.method and ":" or ".", entry.name, table.concat(names, ", "))
+end
+
+local function class_stub(owner, add)
+  add("\n---@class %s\n", luals_name(owner))
+  for _, field in ipairs(fields) do
+    if field.owner == owner then add("---@field %s %s\n", field.name, field.returns) end
+  end
+  if owner == "Tensor" then
+    for _, name in ipairs { "add", "sub", "mul", "div", "mod", "pow" } do
+      add("---@operator %s(orrery.Tensor|number): orrery.Tensor\n", name)
+    end
+    add "---@operator unm: orrery.Tensor\n"
+  end
+  add(owner ~= "orrery" and not is_class(owner) and "orrery.%s = {}\n" or "local %s = {}\n", owner)
+end
+
+local function option_line(option, before)
+  return ("  {%s = %s}%s\n"):format(option.name, option.type, about(option, before))
+end
+
+-- A list of texts and a function that adds one to it, formatted.
+local function texts()
+  local list = {}
+  return list, function(format, ...) list[#list + 1] = format:format(...) end
+end
+
+local M = {}
+
+-- Names of all that orrery.help knows.
+function M.names()
+  local names = {}
+  for i, entry in ipairs(entries) do names[i] = full(entry) end
+  return names
+end
+
+-- What orrery.help(name) prints.
+function M.help(name)
+  local list, add = texts()
+  for _, entry in ipairs(entries) do
+    if name == full(entry) or name == "orrery." .. full(entry) or name == entry.name then
+      add("%s%s\n  %s\n", call_of(entry), entry.returns == "" and "" or " -> " .. entry.returns, entry.doc)
+      for _, p in ipairs(entry.parameters) do add("  %s: %s%s\n", p.name, p.type, about(p, ", ")) end
+      for _, option in ipairs(entry.options) do add("%s", option_line(option, ": ")) end
+    end
+  end
+  if #list == 0 then
+    orrery.fail(("there is no help on '%s'%s"):format(name, orrery.did_you_mean(name, M.names())))
+  end
+  return table.concat(list)
+end
+
+function M.print_help(name) io.write(M.help(name)) end
+
+local head = {
+  "---@meta", "-- Made by `orrery stubs`; do not edit.", "error('this file is for editors; write require \"orrery\"')", "",
+  "---@alias orrery.DType 'f32'|'f64'|'bf16'|'f16'|'i32'|'i64'|'u8'|'bool'",
+  "---@alias orrery.Value {id: integer, name: string, dims: integer[], dtype: orrery.DType, bytes: integer, "
+    .. "region: string, line: string, op: string, phase: string}",
+  "---@alias orrery.Schedule fun(step: integer): number", "---@alias orrery.Initial number|orrery.HostTensor|table", "",
+  "---@class orrery.Module: {[string|integer]: any}", "---@overload fun(...): orrery.Tensor ...", "",
+  "---@class orrery.Strategy",
+}
+
+-- The LuaLS declarations of everything, as one file.
+function M.stubs()
+  local list, add = texts()
+  for _, line in ipairs(head) do add("%s\n", line) end
+  for _, first in ipairs { true, false } do
+    for _, owner in ipairs(owners) do
+      if (owner == "orrery") == first then
+        class_stub(owner, add)
+        for _, entry in ipairs(entries_of(owner)) do function_stub(entry, add) end
+      end
+    end
+  end
+  add "\nreturn orrery\n"
+  return table.concat(list)
+end
+
+local of_the_library = { engine = true, Region = true, Program = true }
+
+-- docs/api.md.
+function M.page()
+  local list, add = texts()
+  add [[# API
+
+Everything a script can call, after `local orrery = require "orrery"`; `nn`, `optim`, `strategy` and `data`
+are tables of it, classes have capitals. A name with `?` may be left out. Made by `orrery stubs`, as are the
+declarations for editors; `orrery.help "name"` prints the same.
+]]
+  for _, owner in ipairs(owners) do
+    if of_the_library[owner] then goto next end
+    add("\n## %s\n\n", owner)
+    for _, field in ipairs(fields) do
+      if field.owner == owner and is_class(owner) then add("- **`%s.%s`** `%s`\n", owner, field.name, field.returns) end
+    end
+    for _, entry in ipairs(entries_of(owner)) do
+      add("- **`%s%s`**: %s\n", call_of(entry), entry.returns == "" and "" or " -> " .. entry.returns, entry.doc)
+      for _, p in ipairs(entry.parameters) do
+        if about(p, "") ~= "" then add("  - `%s` `%s`%s\n", p.name, p.type, about(p, ": ")) end
+      end
+      for _, o in ipairs(entry.options) do
+        add("  - `{%s = %s}`%s%s\n", o.name, o.type, o.optional and "" or ", required", about(o, ": "))
+      end
+    end
+    ::next::
+  end
+  return table.concat(list)
+end
+
+return M

@@ -39,8 +39,7 @@ struct Pushed {  // a result: the function has pushed so many by itself
   int count;
 };
 
-// -- how a parameter is read
-// --------------------------------------------------------------------------
+// -- how a parameter is read ----------------------------------------------------------------------
 
 template <class T>
 struct As {};
@@ -73,8 +72,7 @@ T& read(Arguments& in, As<T&>) {
   return check<T>(in.L, in.next());
 }
 
-// -- how a result is pushed; the number of values
-// ----------------------------------------------------
+// -- how a result is pushed; the number of values -------------------------------------------------
 
 inline int give(lua_State*, Pushed pushed) { return pushed.count; }
 inline int give(lua_State* L, ValueId id) { return push_tensor(L, id), 1; }
@@ -97,8 +95,7 @@ template <class T>
 requires std::is_class_v<T>
 int give(lua_State* L, T object) { return push(L, std::move(object)), 1; }
 
-// -- the call
-// -----------------------------------------------------------------------------------------
+// -- the call -------------------------------------------------------------------------------------
 
 // What a parameter is until the call: a reference to what lives in Lua, or a value.
 template <class T>

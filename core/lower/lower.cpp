@@ -6,9 +6,9 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "lower/cut_program.h"
-#include "lower/shared/passes.h"
-#include "lower/shared/stage.h"
+#include "partition/cut_program.h"
+#include "partition/passes.h"
+#include "partition/stage.h"
 #include "plugin/host.h"
 #include "plugin/registry.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// L1 to L2: a logical program, its spread and one rank make that rank's plan. Pure: needs no
+// L1 to L2: a logical program, its mesh and one rank make that rank's plan. Pure: needs no
 // device, no peer and no memory but its own, so the same call serves training and `orrery plan -n
 // 512`.
 #pragma once
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lower/rank_plan.h"
-#include "lower/stage_homes.h"
+#include "partition/stage_homes.h"
 
 namespace orrery {
 
@@ -17,7 +17,7 @@ struct LowerRequest {
   const Program* logical = nullptr;
   const Mesh* mesh = nullptr;
   int64_t microbatches = 1;
-  int rank = 0;                      // of the world that the spread is for
+  int rank = 0;                      // of the world that the mesh is for
   std::vector<std::string> kernels;  // plugins to choose from, by name
   const Program* cut = nullptr;      // the rank's share of cut values, if the caller has it
   const StageHomes* homes =
@@ -27,6 +27,9 @@ struct LowerRequest {
 RankPlan lower(const LowerRequest& request);
 
 // The stages, for tests: each leaves the plan ready for the next.
+// Joins chains of pointwise ops into single ones (docs/design.md, "A program"). Bits do not change:
+// every instruction keeps its own rounding.
+void fuse_pointwise(LocalProgram& local);
 // Joins matmuls with the pointwise ops that read them, where one of these plugins takes that.
 void fuse_products(LocalProgram& local, const std::vector<std::string>& kernels);
 void place_values(RankPlan& plan);  // storages, views, launches

@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "lower/localize.h"
-#include "lower/mesh.h"
-#include "lower/slices.h"
+#include "partition/localize.h"
+#include "partition/mesh.h"
+#include "partition/timetable.h"
 #include "program/op.h"
 #include "program/state.h"
 
@@ -29,7 +29,7 @@ namespace orrery {
 enum class Region { arena, comm, state, host, disk };
 
 // Which slot of a storage a step means: there is one; microbatch modulo slots; or the step's depth
-// in the stack of tree nodes that wait for their right neighbours (lower/slices.h).
+// in the stack of tree nodes that wait for their right neighbours (partition/timetable.h).
 enum class Slots { one, ring, stack };
 
 struct Storage {

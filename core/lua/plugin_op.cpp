@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Ops of plugins as the Lua library calls them (scripts/orrery/op.lua).
-#include "lower/plugin_ops.h"
+#include "edit/plugin_ops.h"
 
 #include "lua/call.h"
 

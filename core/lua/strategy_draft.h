@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "lower/edit_table.h"
+#include "edit/edit_table.h"
 #include "lua/call.h"
 #include "plugin/host.h"
 

@@ -4,8 +4,8 @@
 // otherwise. Arithmetic of tensors adds ops as well.
 #include <map>
 
+#include "edit/edit_table.h"
 #include "lower/abi_op.h"
-#include "lower/edit_table.h"
 #include "lua/strategy_draft.h"
 #include "program/expr.h"
 

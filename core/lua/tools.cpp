@@ -11,7 +11,7 @@
 #include <filesystem>
 
 #include "base/text.h"
-#include "lower/contract.h"
+#include "edit/contract.h"
 #include "lua/call.h"
 #include "lua/environment.h"
 #include "lua/script.h"

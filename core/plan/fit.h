@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lower/blueprint.h"
+#include "edit/blueprint.h"
 
 namespace orrery {
 

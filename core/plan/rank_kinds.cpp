@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/in_parallel.h"
-#include "lower/cut_program.h"
+#include "partition/cut_program.h"
 #include "program/op.h"
 
 namespace orrery {

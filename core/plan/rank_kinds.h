@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lower/blueprint.h"
+#include "edit/blueprint.h"
 #include "lower/lower.h"
 
 namespace orrery {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lower/slices.h"
+#include "partition/timetable.h"
 
 namespace orrery {
 

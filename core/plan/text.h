@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "lower/blueprint.h"
+#include "edit/blueprint.h"
 
 namespace orrery {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lower/predict.h"
+#include "edit/predict.h"
 
 namespace orrery {
 

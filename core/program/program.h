@@ -33,7 +33,7 @@ enum class Role : int32_t { activation, param, grad, state, input, loss, scalar,
 enum class Phase : int32_t { forward, backward, update };
 enum class Batch : int32_t { none, sharded, partial, mean };
 // Where a tensor is kept between uses: on the device that computes, or away from it
-// (lower/stream.h).
+// (lower/schedule/stream.cpp).
 enum class Tier : int32_t { device, host, disk };
 
 struct State;  // program/state.h
@@ -69,7 +69,7 @@ struct Op {
   Phase phase = Phase::forward;
   Site site;
   OpId twin = kNone;  // backward: the forward op whose gradient this belongs to
-  int32_t stage = 0;  // pipeline stage (lower/stage.h), from 0
+  int32_t stage = 0;  // pipeline stage (partition/stage.h), from 0
 };
 
 // A number that may stand where a value is expected.

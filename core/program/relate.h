@@ -11,7 +11,7 @@
 //                                        a value of relation none
 //
 // A partial or a mean stands for its whole, wherever it is read: lowering totals a partial over all
-// microbatches and ranks before the first op that reads it (lower/localize.h), after all of
+// microbatches and ranks before the first op that reads it (partition/localize.h), after all of
 // backward unless the op that reads it leads to samples. Completing needs all microbatches in one
 // call.
 #pragma once

@@ -79,7 +79,7 @@ struct State {
   Site site;
   std::string beside;  // states: the parameter that it is updated with, "" if none is known
   // A parameter's compute copy: its value in the dtype in which forward and backward read it, where
-  // programs keep that (lower/shared/passes.h). It belongs to no checkpoint: it is made of the
+  // programs keep that (partition/passes.h). It belongs to no checkpoint: it is made of the
   // parameter again where that was changed by others than the programs that keep both.
   std::shared_ptr<State> copy;
   State* copy_of = nullptr;  // of a compute copy: the parameter

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "lower/localize.h"
+#include "partition/localize.h"
 #include "plugin/host.h"
 #include "plugin/inside.h"
 #include "run/agree.h"

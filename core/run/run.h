@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "lower/blueprint.h"
+#include "edit/blueprint.h"
 #include "program/program.h"
 #include "program/state.h"
 

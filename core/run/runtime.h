@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "comm/world_comm.h"
-#include "lower/mesh.h"
+#include "partition/mesh.h"
 #include "run/copy_lane.h"
 #include "run/device.h"
 #include "run/observers.h"

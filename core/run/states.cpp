@@ -9,7 +9,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "lower/localize.h"
+#include "partition/localize.h"
 #include "plugin/host.h"
 #include "program/elements.h"
 #include "run/profile.h"

@@ -8,9 +8,9 @@
 
 #include "base/error.h"
 #include "base/work.h"
-#include "lower/apart.h"
+#include "edit/predict.h"
 #include "lower/lower.h"
-#include "lower/predict.h"
+#include "partition/apart.h"
 #include "run/agree.h"
 #include "run/driven.h"
 #include "run/finite.h"

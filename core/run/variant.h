@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "lower/blueprint.h"
+#include "edit/blueprint.h"
 #include "program/state.h"
 #include "run/executor.h"
 

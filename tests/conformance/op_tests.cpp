@@ -8,7 +8,7 @@
 #include "conformance/loaded.h"
 #include "conformance/process.h"
 #include "conformance/scripts.h"
-#include "lower/plugin_ops.h"
+#include "edit/plugin_ops.h"
 
 namespace orrery::judge {
 namespace {

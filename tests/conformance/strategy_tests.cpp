@@ -13,7 +13,7 @@
 #include "conformance/loaded.h"
 #include "conformance/process.h"
 #include "conformance/scripts.h"
-#include "lower/contract.h"
+#include "edit/contract.h"
 #include "plugin/host.h"
 
 namespace orrery::judge {

@@ -27,7 +27,7 @@ NAMED = [
     ('fail("give bucket = 5");', 'names the option "bucket"'),
 ]
 FREE = [
-    'lua_setfield(L, -2, "data");', 'fail("the data of {} ended");', '#include "lower/pipeline.h"',
+    'lua_setfield(L, -2, "data");', 'fail("the data of {} ended");', '#include "partition/stage.h"',
     'fail("{} needs no axis", name);  // "mine"',
 ]
 

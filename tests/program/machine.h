@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "lower/localize.h"
+#include "partition/localize.h"
 #include "program/program.h"
 #include "run/executor.h"
 

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "base/error.h"
-#include "lower/edit.h"
+#include "edit/edit.h"
 #include "lower/lower.h"
 #include "program/build.h"
 #include "program/train.h"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "lower/edit.h"
+#include "edit/edit.h"
 #include "machine.h"
 #include "program/autodiff.h"
 #include "program/build.h"

@@ -3,8 +3,8 @@
 // A plan that serves several kinds of ranks, against plans of their own.
 #include <gtest/gtest.h>
 
+#include "edit/edit.h"
 #include "gpt.h"
-#include "lower/edit.h"
 #include "lower/lower.h"
 #include "plan/rank_kinds.h"
 #include "stack.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "lower/edit.h"
+#include "edit/edit.h"
 #include "program/build_comm.h"
 #include "whole_batch.h"
 

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "edit/edit.h"
 #include "gpt.h"
-#include "lower/edit.h"
 #include "lower/lower.h"
 #include "run/run.h"
 #include "stack.h"

@@ -10,7 +10,7 @@
 #include <orrery/sdk/strategy.hpp>
 
 #include "base/error.h"
-#include "lower/edit.h"
+#include "edit/edit.h"
 #include "plugin/host.h"
 #include "program/build.h"
 #include "program/rewrite.h"

@@ -2,14 +2,14 @@
 //
 // Schedules of a pipeline against their papers' formulas, and the stack of tree nodes against the
 // definition of the tree.
-#include "lower/slices.h"
+#include "partition/timetable.h"
 
 #include <gtest/gtest.h>
 
 #include <orrery/ops.h>
 
 #include "base/error.h"
-#include "lower/edit.h"
+#include "edit/edit.h"
 
 namespace orrery {
 namespace {

@@ -12,7 +12,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "lower/edit.h"
+#include "edit/edit.h"
 #include "program/op.h"
 #include "random_training.h"
 #include "side_by_side.h"

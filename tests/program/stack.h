@@ -6,7 +6,7 @@
 
 #include <orrery/sdk/strategy.hpp>
 
-#include "lower/edit.h"
+#include "edit/edit.h"
 
 namespace program_test {
 

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "gpt.h"
-#include "lower/cut_program.h"
+#include "partition/cut_program.h"
 #include "program/build.h"
 #include "together.h"
 

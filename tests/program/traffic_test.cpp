@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
+#include "edit/edit.h"
 #include "gpt.h"
-#include "lower/edit.h"
 #include "lower/lower.h"
 #include "stack.h"
 

@@ -3,7 +3,7 @@
 // Cuts of parameters: every element has one owner, cuts inside a tensor lie on its blocks, pieces
 // are about equal, a rank's pieces of a unit are neighbours, and groups hold what their replicas
 // own.
-#include "lower/shard/units.h"
+#include "partition/shard/units.h"
 
 #include <gtest/gtest.h>
 #include <orrery/ops.h>

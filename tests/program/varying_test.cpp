@@ -5,7 +5,7 @@
 // what is sent is counted.
 #include <gtest/gtest.h>
 
-#include "lower/cut_program.h"
+#include "partition/cut_program.h"
 #include "program/build.h"
 #include "program/build_comm.h"
 #include "together.h"

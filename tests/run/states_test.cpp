@@ -2,7 +2,7 @@
 //
 // States of which every rank holds a part begin, read and write as if they were whole.
 #include "run/states.h"
-#include "lower/localize.h"
+#include "partition/localize.h"
 
 #include <gtest/gtest.h>
 

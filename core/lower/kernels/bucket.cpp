@@ -4,7 +4,7 @@
 // order in which they are complete, of one dtype, up to the size that the strategy asked for. A
 // rank with one tree node computes straight into the bucket; with several, a copy puts node after
 // node. With a call for each microbatch the bucket is the stack of the nodes that wait
-// (lower/slices.h): every microbatch computes straight into its top.
+// (partition/timetable.h): every microbatch computes straight into its top.
 
 #include <algorithm>
 #include <map>

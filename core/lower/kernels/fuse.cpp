@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
 
-#include "lower/localize.h"
+#include "lower/lower.h"
 
 namespace orrery {
 namespace {

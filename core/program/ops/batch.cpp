@@ -6,7 +6,7 @@
 // is y, with a gradient that the script gives (int "index", Program::with_gradient). Lowering
 // expands the first two and drops the others.
 //
-// Between samples and the whole batch, within a pass (lower/samples/localize.cpp says how):
+// Between samples and the whole batch, within a pass (partition/samples/localize.cpp says how):
 //
 //   batch_sum      sum over the batch -> the same, complete on all ranks, so that samples may read
 //                  it; its gradient completes the cotangent in turn

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A stack of strategies, applied in order.
+#include <algorithm>
+
+#include "base/error.h"
+#include "edit/calls.h"
+#include "edit/contract.h"
+#include "edit/edit_table.h"
+#include "partition/apart.h"
+#include "partition/cut_program.h"
+#include "partition/passes.h"
+#include "partition/stage.h"
+#include "partition/stage_homes.h"
+#include "plugin/host.h"
+#include "program/rewrite.h"
+
+namespace orrery {
+namespace {
+
+// The axes must make up the job.
+void check_taken(const Mesh& mesh) {
+  int taken = 1;
+  std::string product;
+  for (const Axis& axis : mesh.axes) {
+    taken *= axis.size;
+    product += fmt::format("{}{} {}", product.empty() ? "" : " x ", axis.name, axis.size);
+  }
+  if (taken != mesh.world)
+    fail(ORR_INVALID, "{} {} ranks ({}) but the job has {}: change a size or -n", ranks_left_over,
+         taken, product.empty() ? "none" : product, mesh.world);
+}
+
+// A plugin refuses by ORR_INVALID; what else it returns is a failure of its own.
+void check_edits(orr_status* status, const StrategyUse& use) {
+  const bool failed = status && !use.script && host_table().error_code(status) == ORR_FAILED;
+  check(status, "strategy." + use.name + (failed ? " failed" : ""));
+}
+
+// Errors get the Lua line of the strategy.
+template <class Call>
+void call_hook(const std::string& line, Call call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    throw Error(e.code(), (line.empty() ? "" : line + ": ") + e.what());
+  }
+}
+
+// Calls one entry of every strategy's table.
+template <class Entry>
+void call_each(Program& p, Mesh& mesh, const std::vector<StrategyUse>& stack,
+               StrategyStates& states, bool training, Entry entry) {
+  std::map<std::string, std::string> provided;
+  for (const StrategyUse& use : stack) {
+    call_hook(use.line, [&] {
+      const orr_strategy_api& api = strategy_of(use);
+      const orr_strategy_info info = described(use);
+      check_options(use, info);
+      check_contract(use, info, stack, provided);
+      const bool forward = entry == &orr_strategy_api::transform_forward;
+      orr_program edited{&p, &mesh, use.name, &use, &states, forward, training};
+      orr_options options = options_of(use);
+      p.set_origin(use.name);
+      check_edits((api.*entry)(api.self, &edited, &edit_table, &options), use);
+      p.set_origin("");
+      settle(edited);
+    });
+  }
+}
+
+void check_one_for_all(const Mesh& mesh, const CompleteHook& hook) {
+  if (!hook.decides || (mesh.apart.empty() && !mesh.driving.on())) return;
+  fail(ORR_INVALID,
+       "{}{} lets ranks train alone, which would each need another {}, that of strategy.{} being "
+       "one for all: leave one of the two out",
+       hook.line.empty() ? "" : hook.line + ": ",
+       mesh.driving.on() ? "strategy." + mesh.driving.origin : "axis '" + mesh.apart + "'",
+       hook.what, hook.origin);
+}
+
+void call_complete(Program& p, const CompleteHook& hook, const Measured& measured) {
+  const Phase phase = p.phase();
+  p.set_phase(Phase::update);
+  call_hook(hook.line,
+            [&] { hook.call(p, measured.loss, hook.decides ? measured.squared_norm : kNone); });
+  p.set_phase(phase);
+}
+
+// Those that decide over the whole step come last.
+void call_completing(Program& p, Mesh& mesh, const Measured& measured) {
+  for (const CompleteHook& hook : mesh.completing) check_one_for_all(mesh, hook);
+  for (bool deciding : {false, true})
+    for (const CompleteHook& hook : mesh.completing)
+      if (hook.decides == deciding) call_complete(p, hook, measured);
+  mesh.completing.clear();
+}
+
+// Where parameters alone are cut, ops work on parts of what they find: activations that a strategy
+// places are then moved within a rank's part.
+void order_placings(const Program& p, Mesh& mesh) {
+  std::stable_partition(mesh.placed.begin(), mesh.placed.end(),
+                        [](const Placing& placing) { return placing.values.empty(); });
+  CutProgram cut = cut_program(p, mesh, 0);
+  if (mesh.placed.size() > 1) check_exchanges(p, mesh);
+  for (const std::string& remark : cut.remarks) mesh.remarks.push_back(remark);
+  for (Placing& placing : mesh.placed) placing.segments = cut.segments[placing.axis];
+}
+
+// Ranks that exchange samples run the same number of microbatches, and all of them train together.
+// Where microbatches run one after another, each rank's have to make one node of the tree of sums,
+// and those of all these ranks one more: both numbers are powers of two, or there is no other rank.
+void check_gathered(const Mesh& mesh, int64_t microbatches) {
+  const std::string axis = mesh.gathered_axis();
+  const int64_t ranks = mesh.size_of(axis), all = mesh.batch_ranks(), each = microbatches / all;
+  if (ranks == 1) return;
+  std::string alone = mesh.apart;
+  for (const GradientHook& hook : mesh.exchanges) alone = with_axis(alone, hook.axis);
+  if (has_axis(alone, axis))
+    fail(ORR_INVALID,
+         "the ranks of axis '{}' train apart or exchange gradients of their own, and values are "
+         "cut over it: leave one of the two out",
+         axis);
+  auto power = [](int64_t n) { return (n & (n - 1)) == 0; };
+  const bool nodes = power(each) && (ranks == all || power(ranks));
+  if (microbatches % all == 0 && !mesh.dedicated && (nodes || !mesh.one_by_one)) return;
+  const std::string more = fmt::format(
+      ", as strategy.{} runs them one after another a power of two (of ranks, too, "
+      "where axis '{}' has replicas)",
+      mesh.slicer, axis);
+  fail(ORR_INVALID,
+       "{} microbatches on the {} ranks that share the batch, of which the {} of axis '{}' send "
+       "each other samples: each rank needs the same number{}",
+       microbatches, all, ranks, axis, mesh.one_by_one ? more : "");
+}
+
+// Gradients of what is cut over an axis that deals the batch are complete on its ranks.
+void keep_cut_whole(Mesh& mesh) {
+  for (const Placing& placing : mesh.placed) {
+    if (!has_axis(mesh.batch_axis, placing.axis)) continue;
+    for (auto& [name, how] : placing.cuts)
+      if (mesh.sharded.erase(name))
+        mesh.remarks.push_back(fmt::format("{}: the training of '{}' is cut over axis '{}' alone",
+                                           placing.origin, name, placing.axis));
+  }
+}
+
+// The states of a step as another program begins with them.
+Program over_states(const Program& step, const Mesh& mesh) {
+  Program p;
+  p.set_axes(axes_of(mesh));
+  p.set_phase(Phase::update);
+  for (auto& [state, next] : step.updates()) {
+    const ValueId v = p.state_value(step.value(state).state);
+    p.mutable_value(v).varying = with_axis(step.value(state).varying, mesh.apart);
+    p.mutable_value(v).site = step.value(state).site;
+  }
+  return p;
+}
+
+// States know on which axes they vary; those of the step vary where ranks train apart.
+void tell_states(const Program& p, const std::string& apart) {
+  for (auto& [state, next] : p.updates()) {
+    State& s = *p.value(state).state;
+    s.varying = with_axis(p.value(state).varying, apart);
+    if (!is_real(s.type.dtype) && s.leave == Leave::mean) s.leave = Leave::first;
+  }
+}
+
+void note_homes(const Program& step, Mesh& mesh) {
+  std::map<std::string, std::vector<int>> held;
+  const StageHomes homes(step, mesh);
+  for (auto& [v, ranks] : homes.homes())
+    for (size_t r = ranks.find_first(); r != Ranks::npos; r = ranks.find_next(r))
+      held[step.value(v).name].push_back(static_cast<int>(r));
+  mesh.held_at = std::move(held);
+}
+
+void write_rounds(const Program& step, const Mesh& mesh, Periodic& one) {
+  for (int round = 0; round < one.n_rounds; ++round) {
+    Program p = over_states(step, mesh);
+    p.set_origin(one.origin);
+    p.set_site({"", one.line});
+    call_hook(one.line, [&] { one.write(p, round); });
+    update_copies(p);
+    tell_states(p, "");
+    group_collectives(p);
+    one.rounds.push_back(std::make_shared<const Program>(std::move(p)));
+  }
+  one.write = nullptr;
+}
+
+}  // namespace
+
+void settle(orr_program& edited) {
+  Program& p = *edited.program;
+  order_ops(p);
+  if (edited.retyped) check_types(p);
+  edited.retyped = false;
+  p.set_twin(kNone), p.set_stage(0);
+  if (edited.before) p.set_phase(edited.before->phase), p.set_site(edited.before->site);
+  edited.before.reset();
+}
+
+Asked apply_forward(Program& p, const std::vector<StrategyUse>& stack, StrategyStates& states,
+                    bool training) {
+  Mesh mesh;
+  call_each(p, mesh, stack, states, training, &orr_strategy_api::transform_forward);
+  return mesh.asked;
+}
+
+void apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world,
+                      StrategyStates& states, Mesh& mesh, bool training) {
+  mesh.world = world;
+  call_each(p, mesh, stack, states, training, &orr_strategy_api::transform);
+  check_taken(mesh);
+}
+
+bool decides_over_step(const Mesh& mesh) {
+  return std::any_of(mesh.completing.begin(), mesh.completing.end(),
+                     [](const CompleteHook& hook) { return hook.decides; });
+}
+
+void complete_step(Program& p, Mesh& mesh, int64_t microbatches, bool training,
+                   const Measured& measured) {
+  if (!training) mesh.periodic.clear(), mesh.completing.clear(), mesh.driving = {};
+  call_completing(p, mesh, measured);
+  check_whole_batch(p, mesh);
+  if (!mesh.pipe_axis.empty()) {
+    for (Op& op : p.mutable_ops())
+      if (op.phase == Phase::update) op.stage = static_cast<int32_t>(mesh.chunk_at.size()) - 1;
+    complete_sums(p);
+  }
+  if (!mesh.apart.empty()) sum_apart(p, mesh, microbatches);
+  if (mesh.driving.on()) write_driven(p, mesh, microbatches, measured.gradients);
+  if (mesh.dedicated > 0 && mesh.one_by_one)
+    fail(ORR_INVALID,
+         "strategy.{} leaves ranks without leaves, which has no order in time: leave out what "
+         "orders leaves",
+         mesh.dedicated_by);
+  if (!mesh.gathered_axis().empty()) check_gathered(mesh, microbatches), keep_cut_whole(mesh);
+  if (!mesh.placed.empty()) order_placings(p, mesh);
+  read_copies(p, mesh);
+  tell_states(p, mesh.apart);
+  group_collectives(p);
+  if (!mesh.pipe_axis.empty() && !mesh.periodic.empty()) note_homes(p, mesh);
+  for (Periodic& one : mesh.periodic) write_rounds(p, mesh, one);
+  mesh.exchanges.clear();
+}
+
+std::optional<uint64_t> predict_bytes(const StrategyUse& use, const orr_predict_query& query) {
+  const orr_strategy_api& api = strategy_of(use);
+  if (!api.predict) return std::nullopt;
+  orr_prediction prediction{};
+  prediction.size = sizeof prediction;
+  orr_status* status = api.predict(api.self, &query, &prediction);
+  if (status && host_table().error_code(status) == ORR_UNIMPLEMENTED) {
+    host_table().error_release(status);
+    return std::nullopt;
+  }
+  check(status, "strategy." + use.name + ": predict");
+  return prediction.bytes_sent;
+}
+
+}  // namespace orrery

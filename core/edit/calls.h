@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The editing calls (orr_edit), by what they are about, what they have in common, and what is done
+// around them for a stack of strategies.
+#pragma once
+
+#include <orrery/driver.h>
+#include <orrery/strategy.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "edit/edit.h"
+
+namespace orrery {
+
+// What the user wrote for a strategy, as the plugin asks for it. REQUIRES: `use` outlives it.
+orr_options options_of(const StrategyUse& use);
+// Throws Error for an option that the strategy does not know or that has the wrong type.
+void check_options(const StrategyUse& use, const orr_strategy_info& info);
+
+// Lets the mesh's driver edit the complete step and write the programs beside it. From then on
+// ranks run the step alone. Throws Error where another strategy has asked for what ranks do
+// together.
+void write_driven(Program& step, Mesh& mesh, int64_t microbatches,
+                  const std::map<std::string, ValueId>& gradients);
+
+namespace edit {
+
+// What plugins hand over, checked: a value, an attribute, an op that is not appended yet.
+void check_value(const orr_program*, int32_t value);
+Attr attr_of(const orr_attr&);
+Op op_of(orr_program*, const orr_op_desc&);
+// How many there are; as many as fit are copied.
+int32_t copied(const std::vector<int32_t>& from, int32_t* to, int32_t capacity);
+// The number of results of the op, which is appended.
+int32_t append(orr_program*, Op op, int32_t* out, int32_t capacity);
+
+// What a hook's owner gave, until the host is through with it.
+template <class Hook>
+std::shared_ptr<Hook> kept(const Hook& hook) {
+  return {new Hook(hook), [](Hook* h) {
+            if (h->release) h->release(h->arg);
+            delete h;
+          }};
+}
+
+orr_value_info info_of(const Program&, const Value&);
+// Throws Error if there is none.
+const Axis& find_axis(orr_program*, const char* name);
+
+// -- a program of the strategy's own: ops, states, gradients, programs on a clock (ops.cpp) --
+orr_status* add_op(orr_program*, const orr_op_desc*, int32_t* out, int32_t capacity, int32_t* n);
+orr_status* make_state(orr_program*, const orr_state_desc*, int32_t* out);
+orr_status* update(orr_program*, int32_t state, int32_t value);
+int32_t updated(orr_program*, int32_t state);
+orr_status* exchange(orr_program*, const char* axis, const orr_gradient_hook*);
+orr_status* independent(orr_program*, const char* axis);
+orr_status* average(orr_program*, const char* axis, int32_t every, int32_t states);
+orr_status* every(orr_program*, int32_t every, int32_t rounds, const orr_program_hook*);
+
+// -- ops that are there: what they read and compute in, program/rewrite.h (change.cpp) -------
+orr_status* info(orr_program*, int32_t value, orr_value_info* out);
+orr_status* maker(orr_program*, int32_t value, void* arg,
+                  orr_status* (*visit)(void* arg, const orr_op_desc*));
+orr_status* beside(orr_program*, int32_t value, int32_t phase);
+orr_status* copy(orr_program*, int32_t value, int32_t phase, const int32_t* in, int32_t n_in,
+                 int32_t* out, int32_t capacity, int32_t* n);
+orr_status* replace(orr_program*, int32_t value, int32_t by, uint32_t uses);
+orr_status* reread(orr_program*, int32_t of, int32_t value, int32_t by);
+orr_status* retype(orr_program*, int32_t value, int32_t compute, int32_t store);
+
+// -- how values lie over the ranks of an axis (place.cpp) ------------------------------------
+orr_status* place(orr_program*, int32_t value, const char* axis, int32_t dim);
+orr_status* scatter(orr_program*, const char* axis, int32_t dim);
+orr_status* chunk(orr_program*, const char* axis, int32_t chunks);
+
+// -- a step as a whole: its derivative, results, the finished update (step.cpp) --------------
+int32_t trains(orr_program*);
+orr_status* cotangent(orr_program*, int32_t value);
+orr_status* output(orr_program*, const char* name, int32_t value);
+orr_status* complete(orr_program*, const orr_complete_hook*);
+
+// -- driving the ranks, orrery/driver.h (driving.cpp) ---------------------------------------------
+orr_status* drive(orr_program*, const orr_driver*);
+orr_status* program(orr_program*, const char* name, int32_t rank, orr_program** out);
+orr_status* copy_part(orr_program*, const orr_part*, int32_t* out);
+int32_t gradient(orr_program*, int32_t parameter);
+
+}  // namespace edit
+}  // namespace orrery

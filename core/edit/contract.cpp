@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edit/contract.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "plugin/host.h"
+#include "plugin/registry.h"
+
+namespace orrery {
+namespace {
+
+// "sharded state, stages": two words.
+std::vector<std::string> words_of(const char* text) {
+  std::vector<std::string> found;
+  std::string word;
+  for (const char* c = text ? text : "";; ++c) {
+    if (*c && *c != ',') {
+      if (*c != ' ' || !word.empty()) word += *c;
+      continue;
+    }
+    if (!word.empty()) found.push_back(word);
+    word.clear();
+    if (!*c) return found;
+  }
+}
+
+bool has(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+[[noreturn]] void refuse(const std::string& name, const std::string& word, const std::string& by) {
+  fail(ORR_INVALID, "strategy.{} cannot join a stack that already has {}, from strategy.{}", name,
+       word, by);
+}
+
+// The installed strategies that provide a word and no conflict; those that cannot be asked do not
+// count.
+std::vector<std::string> providers(const std::string& word,
+                                   const std::vector<std::string>& conflicts) {
+  std::vector<std::string> found;
+  for (const std::string& name : Registry::get().names(ORR_KIND_STRATEGY)) {
+    std::vector<std::string> words;
+    try {
+      words = words_of(described({name, {}, ""}).provides);
+    } catch (const Error&) {
+      continue;
+    }
+    const auto conflict = [&](const std::string& w) { return has(conflicts, w); };
+    if (has(words, word) && std::none_of(words.begin(), words.end(), conflict))
+      found.push_back("strategy." + name);
+  }
+  return found;
+}
+
+// A word that is provided too late, by a strategy that may conflict as well.
+[[noreturn]] void miss(const StrategyUse& use, const std::string& word,
+                       const std::vector<std::string>& conflicts,
+                       const std::vector<StrategyUse>& stack) {
+  std::string remedy;
+  for (const StrategyUse& other : stack) {
+    const std::vector<std::string> words = words_of(described(other).provides);
+    if (!has(words, word)) continue;
+    for (const std::string& conflict : conflicts)
+      if (has(words, conflict)) refuse(use.name, conflict, other.name);
+    remedy = ": put strategy." + other.name + " before it";
+  }
+  if (const auto names = providers(word, conflicts); remedy.empty() && !names.empty())
+    remedy = ": add " + join(names, " or ") + " before it";
+  fail(ORR_INVALID, "strategy.{} needs a strategy before it that provides {}{}", use.name, word,
+       remedy);
+}
+
+}  // namespace
+
+const orr_strategy_api& strategy_of(const StrategyUse& use) {
+  return use.script ? *use.script : Registry::get().strategy(use.name);
+}
+
+orr_strategy_info described(const StrategyUse& use) {
+  const orr_strategy_api& api = strategy_of(use);
+  orr_strategy_info info{};
+  info.size = sizeof info;
+  check(api.describe(api.self, &info));
+  return info;
+}
+
+void check_contract(const StrategyUse& use, const orr_strategy_info& info,
+                    const std::vector<StrategyUse>& stack,
+                    std::map<std::string, std::string>& provided) {
+  const std::vector<std::string> conflicts = words_of(info.conflicts);
+  for (const std::string& word : conflicts)
+    if (auto by = provided.find(word); by != provided.end()) refuse(use.name, word, by->second);
+  for (const std::string& word : words_of(info.requires_))
+    if (!provided.count(word)) miss(use, word, conflicts, stack);
+  for (const std::string& word : words_of(info.provides)) provided.emplace(word, use.name);
+}
+
+}  // namespace orrery

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edit/edit_table.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "edit/calls.h"
+#include "partition/stage.h"
+#include "plugin/host.h"
+#include "program/build_comm.h"
+#include "program/op.h"
+#include "program/state.h"
+
+namespace orrery {
+namespace {
+
+orr_status* each(orr_program* e, uint32_t roles, void* arg,
+                 orr_status* (*visit)(void*, int32_t, const orr_value_info*)) {
+  std::vector<ValueId> found;
+  for (size_t i = 0; i < e->program->values().size(); ++i)
+    if (roles >> static_cast<int>(e->program->values()[i].role) & 1)
+      found.push_back(static_cast<ValueId>(i));
+  std::stable_sort(found.begin(), found.end(), [&](ValueId a, ValueId b) {
+    return natural_less(e->program->value(a).name, e->program->value(b).name);
+  });
+  for (ValueId v : found) {
+    orr_value_info info = edit::info_of(*e->program, e->program->value(v));
+    if (orr_status* s = visit(arg, v, &info)) return s;
+  }
+  return nullptr;
+}
+
+int32_t ranks_left(orr_program* e) {
+  int taken = 1;
+  for (const Axis& axis : e->mesh->axes) taken *= axis.size;
+  return e->mesh->world / taken;
+}
+
+void check_new(const Mesh& mesh, const std::string& name) {
+  for (const Axis& known : mesh.axes)
+    if (known.name == name)
+      fail(ORR_INVALID, "axis '{}' exists already, made by {}", name, known.strategy);
+  for (const SplitAxis& known : mesh.split_axes)
+    if (known.outer == name || known.inner == name)
+      fail(ORR_INVALID, "axis '{}' exists already, as a half of axis '{}'", name, known.axis);
+  if (name == build::kBatch)
+    fail(ORR_INVALID, "axis '{}': collectives mean all samples by that name", name);
+  if (name.find('*') != std::string::npos)
+    fail(ORR_INVALID, "axis '{}': a name has no '*', which stands between several axes", name);
+}
+
+orr_status* axis(orr_program* e, const char* name, int32_t size) {
+  return guarded([&] {
+    int left = ranks_left(e);
+    if (size == 0) size = left;
+    if (size < 1 || left % size)
+      fail(ORR_INVALID, "axis '{}' of size {} does not fit: {} of {} ranks are left", name, size,
+           left, e->mesh->world);
+    check_new(*e->mesh, name);
+    e->mesh->axes.push_back({name, size, e->strategy});
+    e->program->set_axes(axes_of(*e->mesh));
+  });
+}
+
+// The op that makes a value, null if it is given or there is no such value.
+const Op* maker_of(orr_program* e, int32_t value) {
+  const Program& p = *e->program;
+  if (value < 0 || static_cast<size_t>(value) >= p.values().size()) return nullptr;
+  OpId maker = p.value(value).producer;
+  return maker == kNone ? nullptr : &p.ops()[static_cast<size_t>(maker)];
+}
+
+int32_t inputs(orr_program* e, int32_t value, int32_t* out, int32_t capacity) {
+  const Op* op = maker_of(e, value);
+  return op ? edit::copied(op->in, out, capacity) : 0;
+}
+
+int32_t rule(orr_program* e, int32_t value, int32_t input, int32_t* factors, int32_t capacity) {
+  const Op* op = maker_of(e, value);
+  if (!op || input >= static_cast<int32_t>(op->in.size())) return 0;
+  Sharding s = op_def(op->kind).sharding(args_of(*e->program, *op), out_types(*e->program, *op));
+  return edit::copied(input < 0 ? s.out[0] : s.in[static_cast<size_t>(input)], factors, capacity);
+}
+
+orr_status* reduce(orr_program* e, int32_t value, const char* axis_name, int64_t bucket) {
+  return guarded([&] {
+    edit::find_axis(e, axis_name);
+    const Value& v = e->program->value(value);
+    if (v.batch != Batch::partial) fail(ORR_INVALID, "'{}' is not a sum over the batch", v.name);
+    Reduction& known = e->mesh->reduced[value];
+    if (has_axis(axis_name, known.axis)) known.bucket = bucket, known.origin = e->strategy;
+    known.axis = with_axis(known.axis, axis_name);
+  });
+}
+
+orr_status* diag(orr_program* e, const char* message) {
+  e->mesh->remarks.push_back(e->strategy + ": " + message);
+  return nullptr;
+}
+
+orr_status* life(orr_program* e, int32_t value, const char*, int32_t life) {
+  return guarded([&] {
+    Value& v = e->program->mutable_value(value);
+    if (life < ORR_LIFE_KEEP || life > ORR_LIFE_DISK)
+      fail(ORR_INVALID, "there is no life {}", life);
+    if (life < ORR_LIFE_HOST)
+      fail(ORR_UNIMPLEMENTED,
+           "strategy.{} was built for lives of activations that have left the editing table: build "
+           "it anew on copy and replace (strategy.h)",
+           e->strategy);
+    if (v.batch == Batch::sharded) v.tier = life == ORR_LIFE_DISK ? Tier::disk : Tier::host;
+  });
+}
+
+orr_status* stage(orr_program* e, const char* axis_name, int32_t n, const int32_t* where,
+                  const char* const* modules) {
+  return guarded([&] {
+    if (!e->mesh->pipe_axis.empty())
+      fail(ORR_INVALID, "the model is already dealt to stages by {}",
+           edit::find_axis(e, e->mesh->pipe_axis.c_str()).strategy);
+    int ranks = edit::find_axis(e, axis_name).size;
+    std::vector<std::string> patterns;
+    for (int32_t c = 0; c < n; ++c) {
+      if (where[c] < 0 || where[c] >= ranks)
+        fail(ORR_INVALID, "chunk {} is given to coordinate {} of axis '{}', which has {}", c,
+             where[c], axis_name, ranks);
+      if (modules) patterns.push_back(modules[c]);
+    }
+    e->mesh->pipe_axis = axis_name, e->mesh->one_by_one = true;
+    e->mesh->slicer = e->strategy;
+    e->mesh->chunk_at.assign(where, where + n);
+    e->mesh->scheduler = e->strategy;
+    e->mesh->make_timetable =
+        [use = *e->use, at = e->mesh->chunk_at,
+         known = std::make_shared<std::map<int, std::shared_ptr<const Timetable>>>()](
+            int microbatches) {
+          if (auto found = known->find(microbatches); found != known->end()) return found->second;
+          return known
+              ->emplace(microbatches,
+                        std::make_shared<const Timetable>(tables_of(use, at, microbatches)))
+              .first->second;
+        };
+    assign_stages(*e->program, n, patterns);
+  });
+}
+
+orr_status* loop(orr_program* e) {
+  e->mesh->one_by_one = true, e->mesh->slicer = e->strategy;
+  return nullptr;
+}
+
+// What a strategy calls an axis; build::kBatch: all that gradients are summed over, as one.
+std::string axis_named(const orr_program* e, const char* name) {
+  if (std::string_view(name) != build::kBatch) return name;
+  std::string axis = e->mesh->gradient_axis();
+  for (const GradientHook& hook : e->mesh->exchanges) axis = without_axis(axis, hook.axis);
+  return axis;
+}
+
+int32_t axis_size(orr_program* e, const char* name) {
+  const std::string axis = axis_named(e, name);
+  if (axis != name) return axis.empty() ? 0 : e->mesh->size_of(axis);
+  for (const Axis& known : e->mesh->axes)
+    if (known.name == name) return known.size;
+  return 0;
+}
+
+orr_status* halve(orr_program* e, const char* name, const char* outer, const char* inner,
+                  int32_t inner_size) {
+  return guarded([&] {
+    const std::string axis = axis_named(e, name);
+    if (axis.find('*') != std::string::npos)
+      fail(ORR_INVALID, "groups are parts of one axis, and the batch is dealt over {}", axis);
+    int size = edit::find_axis(e, axis.c_str()).size;
+    if (inner_size < 1 || size % inner_size)
+      fail(ORR_INVALID, "groups of {} do not divide the {} ranks of axis '{}'", inner_size, size,
+           axis);
+    for (const char* half : {outer, inner}) check_new(*e->mesh, half);
+    e->mesh->split_axes.push_back({axis, outer, inner, inner_size});
+  });
+}
+
+orr_status* idle(orr_program* e, const char* name, int32_t n) {
+  return guarded([&] {
+    if (e->mesh->batch_axis != name) fail(ORR_INVALID, "axis '{}' does not deal the batch", name);
+    if (int ranks = edit::find_axis(e, name).size; n < 0 || n >= ranks)
+      fail(ORR_INVALID, "{} of the {} ranks of axis '{}' without leaves: give from 0 to {}", n,
+           ranks, name, ranks - 1);
+    e->mesh->dedicated = n, e->mesh->dedicated_by = e->strategy;
+  });
+}
+
+orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
+  return guarded([&] {
+    const Value& v = e->program->value(value);
+    const Mesh& s = *e->mesh;
+    const std::string axis = axis_named(e, how->axis);
+    bool half = std::any_of(s.split_axes.begin(), s.split_axes.end(), [&](const SplitAxis& h) {
+      return has_axis(s.batch_axis, h.axis) && h.inner == axis;
+    });
+    if (v.role != Role::param) fail(ORR_INVALID, "'{}' is no parameter", v.name);
+    if (axis.empty() || (!has_axis(s.batch_axis, axis) && !half))
+      fail(ORR_INVALID,
+           "axis '{}' has no ranks that share a batch: put a strategy before this one that deals "
+           "the batch to ranks which do not train apart",
+           how->axis);
+    if (how->owner < -1 || how->owner >= s.size_of(axis))
+      fail(ORR_INVALID, "'{}' is given to owner {} of the {} on axis '{}'", v.name, how->owner,
+           s.size_of(axis), axis);
+    if (auto known = s.sharded.find(v.name); known != s.sharded.end())
+      fail(ORR_INVALID, "'{}' is sharded already, by {}", v.name, known->second.origin);
+    const int64_t ahead = how->size > offsetof(orr_shard, ahead) ? how->ahead : 1;
+    if (ahead < 0) fail(ORR_INVALID, "{} units ahead: give 0 or more", ahead);
+    e->mesh->sharded[v.name] = {axis,      e->strategy,    how->unit, how->owner,
+                                how->what, how->keep != 0, ahead};
+  });
+}
+
+// Calls of revision 1 that a strategy now makes of others.
+template <class... Given>
+orr_status* has_left(orr_program* e, Given...) {
+  return guarded([&] {
+    fail(ORR_UNIMPLEMENTED,
+         "strategy.{} was built for calls that have left the editing table, such as compute, "
+         "loss_scale, wire and serve: build it anew on retype, cotangent, complete and drive "
+         "(strategy.h)",
+         e->strategy);
+  });
+}
+
+orr_status* offload(orr_program* e, int32_t value, int32_t tier, const char* directory) {
+  return guarded([&] {
+    Offload& asked = e->mesh->offload;
+    if (tier != ORR_TIER_HOST && tier != ORR_TIER_DISK)
+      fail(ORR_INVALID, "nothing can be kept in tier {}", tier);
+    if (asked.used && asked.directory != directory)
+      fail(ORR_INVALID, "files are made in '{}' already, not in '{}' as well", asked.directory,
+           directory);
+    Value& v = e->program->mutable_value(value);
+    if (!v.state) fail(ORR_INVALID, "'{}' is neither parameter nor state", v.name);
+    asked = {true, directory};
+    v.tier = tier == ORR_TIER_DISK ? Tier::disk : Tier::host;
+  });
+}
+
+}  // namespace
+
+const orr_edit edit_table = {sizeof(orr_edit),
+                             each,
+                             ranks_left,
+                             axis,
+                             edit::place,
+                             reduce,
+                             diag,
+                             loop,
+                             stage,
+                             life,
+                             inputs,
+                             rule,
+                             edit::scatter,
+                             axis_size,
+                             halve,
+                             shard,
+                             has_left,
+                             edit::average,
+                             has_left,
+                             idle,
+                             has_left,
+                             edit::chunk,
+                             offload,
+                             has_left,
+                             edit::add_op,
+                             edit::make_state,
+                             edit::update,
+                             edit::updated,
+                             edit::exchange,
+                             edit::independent,
+                             edit::every,
+                             edit::info,
+                             edit::maker,
+                             edit::beside,
+                             edit::copy,
+                             edit::replace,
+                             edit::reread,
+                             edit::retype,
+                             edit::trains,
+                             edit::cotangent,
+                             edit::output,
+                             edit::complete,
+                             edit::drive,
+                             edit::program,
+                             edit::copy_part,
+                             edit::gradient};
+
+}  // namespace orrery

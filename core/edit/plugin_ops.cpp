@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edit/plugin_ops.h"
+
+#include <algorithm>
+#include <cctype>
+#include <memory>
+#include <stdexcept>
+
+#include "base/error.h"
+#include "edit/calls.h"
+#include "edit/edit_table.h"
+#include "lower/abi_op.h"
+#include "plugin/host.h"
+#include "plugin/registry.h"
+#include "program/custom_kind.h"
+#include "program/op.h"
+
+namespace orrery {
+namespace {
+
+bool is_name(const char* text) {
+  if (!text || !*text || std::isdigit(static_cast<unsigned char>(*text))) return false;
+  for (; *text; ++text)
+    if (!std::isalnum(static_cast<unsigned char>(*text)) && *text != '_') return false;
+  return true;
+}
+
+PluginOp described(const std::string& plugin, int32_t number) {
+  const orr_op_api& api = Registry::get().op(plugin);
+  const std::string who = fmt::format("op '{}': describe of op {}", plugin, number);
+  orr_op_info info{};
+  info.size = sizeof info;
+  check(api.describe(api.self, number, &info), who);
+  if (!is_name(info.name))
+    fail(ORR_INVALID, "{}: its name '{}' is none of letters, digits and _", who,
+         info.name ? info.name : "");
+  if (info.n_in < 1 || info.n_options < 0 || (info.n_options > 0 && !info.options))
+    fail(ORR_INVALID, "{}: {} inputs and {} options cannot be", who, info.n_in, info.n_options);
+  PluginOp op;
+  op.name = info.name, op.summary = info.summary ? info.summary : "", op.plugin = plugin;
+  op.number = number, op.n_in = info.n_in, op.n_examples = info.n_examples;
+  op.gradient = info.gradient != 0, op.kernel = info.kernel != 0;
+  for (int32_t i = 0; i < info.n_options; ++i) {
+    const orr_attr& option = info.options[i];
+    if (!is_name(option.name) || option.type == ORR_ATTR_INTS)
+      fail(ORR_INVALID, "{}: option {} has no name, or is a list", who, i + 1);
+    op.options.emplace_back(option.name, edit::attr_of(option));
+  }
+  return op;
+}
+
+// -- what a plugin writes with --------------------------------------------------------------------
+
+void check_writable(const Op& op) {
+  if (names_axis(op.kind) || op.kind == "categorical")
+    fail(ORR_INVALID, "{} is not for ops: they compute the same on all ranks and in every step",
+         op.kind);
+  for (size_t i = 0; i < op.expr.instrs.size(); ++i) {
+    const int32_t fn = op.expr.instrs[i].fn;
+    const bool operand = fn == ORR_FN_INPUT || fn == ORR_FN_CONST;
+    if (fn == ORR_FN_RAND || (!operand && i + 1 < op.expr.instrs.size()))
+      fail(ORR_INVALID,
+           "a pointwise op is one function of inputs and numbers, here: add an op for each");
+  }
+}
+
+orr_status* write_op(orr_program* e, const orr_op_desc* desc, int32_t* out, int32_t capacity,
+                     int32_t* n) {
+  return guarded([&] {
+    Op op = edit::op_of(e, *desc);
+    check_writable(op);
+    *n = edit::append(e, std::move(op), out, capacity);
+  });
+}
+
+orr_status* type_of(orr_program* e, int32_t value, orr_tensor* out) {
+  return guarded([&] {
+    edit::check_value(e, value);
+    *out = Layout::contiguous(e->program->type(value)).abi();
+  });
+}
+
+const orr_writer writer = {sizeof(orr_writer), write_op, type_of};
+
+// -- a call ---------------------------------------------------------------------------------------
+
+Type type_from(const orr_tensor& t, const std::string& who) {
+  if (t.rank < 0 || t.rank > ORR_MAX_RANK || t.dtype < ORR_F32 || t.dtype > ORR_BOOL)
+    fail(ORR_INVALID, "{}: rank {} and dtype {} cannot be", who, t.rank, t.dtype);
+  return {t.dtype, Dims(t.dims, t.dims + t.rank)};
+}
+
+// What the plugin is given in each of its calls.
+struct Call {
+  Call(const PluginOp& op, const std::vector<Type>& in, std::vector<Attr> given)
+      : op(op), options(std::move(given)) {
+    for (const Type& t : in) types.push_back(Layout::contiguous(t).abi());
+    for (size_t i = 0; i < options.size(); ++i)
+      attrs.push_back(abi_attr(op.options[i].first, options[i]));
+    abi = {sizeof abi, op.n_in, static_cast<int32_t>(attrs.size()), types.data(), attrs.data()};
+  }
+  Call(const Call&) = delete;
+
+  const orr_op_api& api() const { return Registry::get().op(op.plugin); }
+
+  const PluginOp op;
+  const std::vector<Attr> options;
+  std::vector<orr_tensor> types;
+  std::vector<orr_attr> attrs;
+  orr_op_call abi{};
+};
+
+void check_made(const Program& p, ValueId v, const std::string& who) {
+  if (v < 0 || static_cast<size_t>(v) >= p.values().size())
+    p.fail_here(fmt::format("{} gave the value {}, which there is not", who, v));
+}
+
+Type shape_of(const Call& call, const std::string& who) {
+  orr_tensor shape{};
+  check(call.api().shape(call.api().self, call.op.number, &call.abi, &shape), who);
+  return type_from(shape, who + ": shape");
+}
+
+ValueId forward(Program& p, const Call& call, const std::vector<ValueId>& in) {
+  const std::string who = p.site().prefix() + "ops." + call.op.name;
+  const Type want = shape_of(call, who);
+  orr_program e{&p, nullptr, "", nullptr, nullptr, false};
+  ValueId y = kNone;
+  check(call.api().forward(call.api().self, call.op.number, &call.abi, &e, &writer, in.data(), &y),
+        who);
+  check_made(p, y, "ops." + call.op.name + ": forward");
+  if (p.type(y) != want)
+    p.fail_here(fmt::format("ops.{}: shape says {}, but forward made {}", call.op.name,
+                            to_string(want), to_string(p.type(y))));
+  return y;
+}
+
+std::vector<ValueId> backward(Program& p, const Call& call, const std::vector<ValueId>& in,
+                              ValueId y, ValueId dy) {
+  orr_program e{&p, nullptr, "", nullptr, nullptr, false};
+  std::vector<ValueId> dx(in.size(), kNone);
+  check(call.api().backward(call.api().self, call.op.number, &call.abi, &e, &writer, in.data(), y,
+                            dy, dx.data()),
+        p.site().prefix() + "ops." + call.op.name + ": backward");
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (dx[i] == kNone) continue;
+    check_made(p, dx[i], "ops." + call.op.name + ": backward");
+    if (p.type(dx[i]) != p.type(in[i]))
+      p.fail_here(
+          fmt::format("ops.{}: the gradient of input {} is {}, the input {}: give one "
+                      "of its shape and dtype",
+                      call.op.name, i + 1, to_string(p.type(dx[i])), to_string(p.type(in[i]))));
+  }
+  return dx;
+}
+
+// -- ops that kernels compute, as a kind of the program -------------------------------------------
+
+// As an op of the program says it.
+Call call_of(const PluginOp& op, const std::vector<Type>& in, const Attrs& attrs) {
+  if (in.size() != static_cast<size_t>(op.n_in))
+    throw std::invalid_argument(fmt::format("takes {} inputs, not {}", op.n_in, in.size()));
+  std::vector<Attr> options;
+  for (const auto& [name, fallback] : op.options) {
+    const auto at = attrs.find(name);
+    options.push_back(at == attrs.end() ? fallback : at->second);
+  }
+  return {op, in, std::move(options)};
+}
+
+std::vector<int> factors_of(const Call& call, int32_t input, size_t rank) {
+  std::vector<int32_t> found(rank, -1);
+  check(call.api().factors(call.api().self, call.op.number, &call.abi, input, found.data()),
+        "ops." + call.op.name + ": factors");
+  return {found.begin(), found.end()};
+}
+
+// Each factor of an input must be one dim of the result, as long.
+void check_factors(const Call& call, const Sharding& s, const std::vector<Type>& in,
+                   const Type& out) {
+  for (size_t i = 0; i < in.size(); ++i)
+    for (size_t d = 0; d < s.in[i].size(); ++d) {
+      const int factor = s.in[i][d];
+      const auto at = std::find(s.out[0].begin(), s.out[0].end(), factor);
+      const bool fits = at != s.out[0].end() &&
+                        in[i].dims[d] == out.dims[static_cast<size_t>(at - s.out[0].begin())];
+      if (factor != kNone && !fits)
+        fail(ORR_INVALID,
+             "ops.{}: factors say that dim {} of input {} is cut by factor {}, which is no dim of "
+             "the result as long",
+             call.op.name, d + 1, i + 1, factor);
+    }
+}
+
+Sharding sharding_of(const PluginOp& op, const OpArgs& args, const std::vector<Type>& out) {
+  const Call call = call_of(op, args.in, args.attrs);
+  Sharding s;
+  for (size_t i = 0; i < args.in.size(); ++i)
+    s.in.push_back(factors_of(call, static_cast<int32_t>(i), args.in[i].dims.size()));
+  s.out = {factors_of(call, -1, out[0].dims.size())};
+  check_factors(call, s, args.in, out[0]);
+  return s;
+}
+
+void gradient_of(const PluginOp& op, Gradient& g, const Op& at) {
+  Program& p = g.p;
+  if (!op.gradient)
+    p.fail_here("ops." + op.name + " has no derivative: let none through, with :stop_gradient()");
+  const Call call = call_of(op, args_of(p, at).in, at.attrs);
+  const std::vector<ValueId> dx = backward(p, call, at.in, at.out[0], g.dy());
+  for (size_t i = 0; i < dx.size(); ++i)
+    if (dx[i] != kNone && g.wanted(at.in[i])) g.add(at.in[i], dx[i]);
+}
+
+void declare_kind(const PluginOp& op) {
+  const auto& known = all_op_defs();
+  if (std::any_of(known.begin(), known.end(),
+                  [&](const OpDef* def) { return op.name == def->kind; }))
+    fail(ORR_INVALID, "op '{}': the core has an op '{}' already: take another name", op.plugin,
+         op.name);
+  add_kind({op.name,
+            [op](const OpArgs& args) {
+              return std::vector<Type>{
+                  shape_of(call_of(op, args.in, args.attrs), "ops." + op.name)};
+            },
+            [op](const OpArgs& args, const std::vector<Type>& out) {
+              return sharding_of(op, args, out);
+            },
+            [op](Gradient& g, const Op& at) { gradient_of(op, g, at); }});
+}
+
+}  // namespace
+
+const std::vector<PluginOp>& plugin_ops() {
+  static std::vector<PluginOp> found;
+  static std::vector<std::string> asked;
+  for (const std::string& plugin : Registry::get().names(ORR_KIND_OP)) {
+    if (std::count(asked.begin(), asked.end(), plugin)) continue;
+    const orr_op_api& api = Registry::get().op(plugin);
+    for (int32_t i = 0; i < api.count(api.self); ++i) {
+      PluginOp op = described(plugin, i);
+      for (const PluginOp& other : found)
+        if (other.name == op.name)
+          fail(ORR_INVALID, "ops.{} is in two plugins, '{}' and '{}': remove one of them", op.name,
+               other.plugin, plugin);
+      if (op.kernel) declare_kind(op);
+      found.push_back(std::move(op));
+    }
+    asked.push_back(plugin);
+  }
+  return found;
+}
+
+std::vector<Type> example_of(const PluginOp& op, int32_t number) {
+  const orr_op_api& api = Registry::get().op(op.plugin);
+  std::vector<orr_tensor> in(static_cast<size_t>(op.n_in));
+  const std::string who = fmt::format("ops.{}: example {}", op.name, number);
+  check(api.example(api.self, op.number, number, in.data()), who);
+  std::vector<Type> types;
+  for (const orr_tensor& t : in) types.push_back(type_from(t, who));
+  return types;
+}
+
+ValueId add_plugin_op(Program& p, const PluginOp& op, const std::vector<Attr>& options,
+                      const std::vector<ValueId>& in) {
+  if (op.kernel) {
+    Attrs attrs;
+    for (size_t i = 0; i < options.size(); ++i) attrs[op.options[i].first] = options[i];
+    return p.add1(op.name, in, attrs);
+  }
+  std::vector<Type> types;
+  for (ValueId v : in) types.push_back(p.type(v));
+  const auto call = std::make_shared<Call>(op, types, options);
+  const ValueId y = forward(p, *call, in);
+  if (!op.gradient) return y;
+  const auto made = std::make_shared<ValueId>(y);  // as its readers see it
+  *made = p.with_gradient(
+      y, in, [call, in, made, &p](ValueId dy) { return backward(p, *call, in, *made, dy); });
+  return *made;
+}
+
+}  // namespace orrery

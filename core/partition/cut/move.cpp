@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partition/cut/move.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "partition/shared/gather.h"
+#include "program/build.h"
+#include "program/op.h"
+#include "program/rewrite.h"
+
+namespace orrery {
+namespace {
+
+// An exchange relates to the batch as what it carries; `shift` is how far the batch dim moves.
+ValueId exchange(Program& p, const char* kind, ValueId x, Attrs attrs, const Member& me,
+                 int shift) {
+  Op op;
+  op.kind = kind, op.attrs = std::move(attrs), op.in = {x};
+  op.attrs["axis"] = me.axis, op.attrs["origin"] = me.origin;
+  const Type type = op_def(kind).infer(args_of(p, op)).at(0);
+  const ValueId y = append_op(p, std::move(op), type);
+  const Value& from = p.value(x);
+  p.mutable_value(y).batch = from.batch;
+  p.mutable_value(y).batch_dim = from.batch_dim == kNone ? kNone : from.batch_dim + shift;
+  return y;
+}
+
+// Of an exchange that sums.
+Attrs in_order(const Member& me) { return me.tree ? Attrs{{"tree", int64_t{1}}} : Attrs{}; }
+
+bool equal(const Dims& segments) {
+  return std::all_of(segments.begin(), segments.end(), [&](int64_t n) { return n == segments[0]; });
+}
+
+// [ranks, .., n * k, ..] as it comes from all_gather, to [.., n * ranks * k, ..].
+ValueId interleave(Program& p, ValueId x, size_t dim, int64_t n, int64_t ranks) {
+  Dims dims = p.type(x).dims;
+  int64_t k = dims[dim + 1] / n;
+  ValueId wide = build::reshape(p, x, with_dim(dims, dim + 1, {n, k}));
+  Dims merged = with_dim(dims, dim + 1, {n * ranks * k});
+  merged.erase(merged.begin());
+  return build::reshape(p, build::move_dim(p, wide, 0, dim + 1), merged);
+}
+
+// Parts to the whole of all of it, or of the rank's own samples.
+ValueId gather_even(Program& p, ValueId x, const Cut& cut, const Member& me,
+                    const char* kind = "all_gather") {
+  const size_t dim = static_cast<size_t>(cut.dim);
+  ValueId all = exchange(p, kind, x, {{"ranks", int64_t{me.ranks}}}, me, 1);
+  if (equal(cut.segments))
+    return interleave(p, all, dim, static_cast<int64_t>(cut.segments.size()), me.ranks);
+  Dims shares;
+  for (int64_t n : cut.segments) shares.push_back(n / me.ranks);
+  std::vector<ValueId> wholes;
+  for (ValueId segment : build::split(p, all, cut.dim + 1, shares))
+    wholes.push_back(interleave(p, segment, dim, 1, me.ranks));
+  return build::concat(p, wholes, cut.dim);
+}
+
+// Shares of unequal size travel with the cut dim first.
+ValueId gather_uneven(Program& p, ValueId x, const Dims& dims, const Cut& cut, const Member& me) {
+  const size_t dim = static_cast<size_t>(cut.dim);
+  if (cut.segments.size() != 1)
+    fail(ORR_UNIMPLEMENTED, "{}uneven shares of {} segments cannot be gathered over axis '{}'",
+         p.site().prefix(), cut.segments.size(), me.axis);
+  if (p.value(x).batch != Batch::none)
+    fail(ORR_UNIMPLEMENTED,
+         "{}a value of the batch in uneven shares of {} cannot be gathered over axis '{}': "
+         "choose a number of ranks that divides {}",
+         p.site().prefix(), to_string(dims), me.axis, dims[dim]);
+  Dims turned = dims, cuts = {0};
+  turned.erase(turned.begin() + cut.dim), turned.insert(turned.begin(), dims[dim]);
+  for (int r = 0; r < me.ranks; ++r)
+    cuts.push_back(Member{r, me.ranks, {}, {}}.end(dims[dim]) *
+                   (Type{ORR_F32, dims}.elements() / dims[dim]));
+  const Pieces pieces{{build::move_dim(p, x, dim, 0)}, cuts};
+  const ValueId all =
+      gather_together(p, {pieces}, p.type(x).dtype, {me.axis, me.origin, me.rank})[0];
+  return build::move_dim(p, build::reshape(p, all, turned), 0, dim);
+}
+
+// What each rank holds of `from` to what it holds of `to`, in one exchange: every rank sends of its
+// part of one dim the other ranks' parts of the other dim.
+ValueId trade(Program& p, ValueId x, const Cut& from, const Cut& to, const Member& me) {
+  const size_t dim = static_cast<size_t>(to.dim);
+  const int64_t n = static_cast<int64_t>(to.segments.size()), k = to.segments[0] / me.ranks;
+  ValueId wide = build::reshape(p, x, with_dim(p.type(x).dims, dim, {n, me.ranks, k}));
+  ValueId all = exchange(p, "all_to_all", build::move_dim(p, wide, dim + 1, 0), {}, me, 0);
+  Dims dims = p.type(all).dims;
+  dims.erase(dims.begin() + to.dim + 2), dims[dim + 1] = n * k;
+  return interleave(p, build::reshape(p, all, dims), static_cast<size_t>(from.dim),
+                    static_cast<int64_t>(from.segments.size()), me.ranks);
+}
+
+// Summands to shares of the sum; own samples to shares of everyone's.
+ValueId scatter(Program& p, ValueId x, const Cut& cut, const Member& me, const char* kind,
+                const Attrs& attrs = {}) {
+  const size_t dim = static_cast<size_t>(cut.dim);
+  const int64_t n = static_cast<int64_t>(cut.segments.size()), k = cut.segments[0] / me.ranks;
+  Dims dims = p.type(x).dims;
+  ValueId wide = build::reshape(p, x, with_dim(dims, dim, {n, me.ranks, k}));
+  ValueId mine = exchange(p, kind, build::move_dim(p, wide, dim + 1, 0), attrs, me, -1);
+  return build::reshape(p, mine, with_dim(dims, dim, {n * k}));
+}
+
+// Whether one all_to_all does it.
+bool trades(const Cut& from, const Cut& to, int ranks) {
+  return from.kind == Cut::parts && to.kind == Cut::parts && from.dim != to.dim &&
+         from.is_even(ranks) && to.is_even(ranks) && equal(from.segments) && equal(to.segments);
+}
+
+}  // namespace
+
+double move_cost(const Cut& from, const Cut& to, int ranks) {
+  const double share = (ranks - 1.0) / ranks, copy = 1e-6;
+  if (from == to) return 0;
+  if (from.kind == Cut::dealt || to.kind == Cut::dealt) {
+    const Cut& parts = from.kind == Cut::dealt ? to : from;
+    const bool even = parts.kind == Cut::parts && parts.is_even(ranks) && equal(parts.segments);
+    return even ? share : 2 * kNever;
+  }
+  if (to.kind == Cut::sum) return from.kind == Cut::whole ? copy : 2 * kNever;
+  if (from.kind == Cut::whole) return copy;
+  if (from.kind == Cut::owned) return to.kind == Cut::whole ? 1 : 1 + copy;
+  if (trades(from, to, ranks)) return share / ranks;
+  if (from.kind == Cut::parts) return to.kind == Cut::whole ? share : share + copy;
+  bool scattered = to.kind == Cut::parts && to.is_even(ranks) && equal(to.segments);
+  return scattered ? share : 2 * share + (to.kind == Cut::parts ? copy : 0);
+}
+
+ValueId share(Program& p, ValueId x, const Cut& cut, const Member& from, const Member& to) {
+  const size_t dim = static_cast<size_t>(cut.dim);
+  auto piece = [&](ValueId segment, int64_t n, int32_t at) {  // of a segment of n in all
+    return build::slice(p, segment, at, to.begin(n) - from.begin(n), to.end(n) - from.begin(n));
+  };
+  const int64_t n = static_cast<int64_t>(cut.segments.size()), each = cut.segments[0];
+  if (equal(cut.segments)) {
+    Dims dims = p.type(x).dims;
+    ValueId wide =
+        build::reshape(p, x, with_dim(dims, dim, {n, from.end(each) - from.begin(each)}));
+    ValueId mine = piece(wide, each, cut.dim + 1);
+    return build::reshape(p, mine, with_dim(dims, dim, {n * (to.end(each) - to.begin(each))}));
+  }
+  Dims sizes;
+  for (int64_t segment : cut.segments) sizes.push_back(from.end(segment) - from.begin(segment));
+  std::vector<ValueId> mine;
+  for (ValueId segment : build::split(p, x, cut.dim, sizes))
+    mine.push_back(piece(segment, cut.segments[mine.size()], cut.dim));
+  return build::concat(p, mine, cut.dim);
+}
+
+ValueId broadcast(Program& p, ValueId x, int root, const Member& me) {
+  if (me.ranks == 1) return x;
+  return exchange(p, "broadcast", x, {{"root", int64_t{root}}}, me, 0);
+}
+
+ValueId all_reduce(Program& p, ValueId x, const Member& me, const char* fn) {
+  if (me.ranks == 1) return x;
+  Attrs attrs = fn == std::string("sum") ? in_order(me) : Attrs{};
+  attrs["fn"] = std::string(fn);
+  return exchange(p, "all_reduce", x, std::move(attrs), me, 0);
+}
+
+ValueId move(Program& p, ValueId x, const Dims& dims, const Cut& from, const Cut& to,
+             const Member& me) {
+  if (from == to || me.ranks == 1) return x;
+  if (from.kind == Cut::dealt) return scatter(p, x, to, me, "sample_exchange");
+  if (to.kind == Cut::dealt) return gather_even(p, x, from, me, "sample_exchange");
+  if (from.kind == Cut::sum) {
+    bool scattered = to.kind == Cut::parts && to.is_even(me.ranks) && equal(to.segments);
+    if (scattered) return scatter(p, x, to, me, "reduce_scatter", in_order(me));
+    x = all_reduce(p, x, me);
+  } else if (trades(from, to, me.ranks)) {
+    return trade(p, x, from, to, me);
+  } else if (from.kind == Cut::parts) {
+    x = from.is_even(me.ranks) ? gather_even(p, x, from, me) : gather_uneven(p, x, dims, from, me);
+  }
+  return to.kind == Cut::parts ? share(p, x, to, Member{}, me) : x;
+}
+
+}  // namespace orrery

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ways to carry out an op on cut values, and the choice among them: the one that sends the
+// fewest bytes. The factor map gives most of them, the op's own rule some.
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "partition/cut/pass.h"
+
+namespace orrery {
+namespace {
+
+bool draws(const Op& op) {
+  return op.attrs.count("rng_id") ||
+         std::any_of(op.expr.instrs.begin(), op.expr.instrs.end(),
+                     [](const orr_instr& i) { return i.fn == ORR_FN_RAND; });
+}
+
+}  // namespace
+
+int dim_of(const std::vector<int>& factors, int factor) {
+  auto at = std::find(factors.begin(), factors.end(), factor);
+  return at == factors.end() ? kNone : static_cast<int>(at - factors.begin());
+}
+
+double CutPass::bytes(ValueId v) const {
+  const Value& value = from.value(v);
+  double share = value.batch == Batch::sharded ? mesh_.batch_ranks() : 1;
+  return static_cast<double>(value.type.bytes()) / share;
+}
+
+// Whether v's sum may be scattered along the sequence instead of being completed everywhere.
+bool CutPass::scatters(const Op& op, ValueId v) const {
+  const Value& value = from.value(v);
+  const int dim = ask_.scatter;
+  if (dim == kNone || cut(v).kind != Cut::sum || value.batch != Batch::sharded) return false;
+  if (dim == value.batch_dim || static_cast<int>(value.type.dims.size()) <= dim + 1) return false;
+  int64_t extent = value.type.dims[static_cast<size_t>(dim)];
+  if (extent % n_parts)
+    fail(ORR_INVALID,
+         "{}{}: a sequence of {} does not divide over the {} {} of axis '{}': choose a "
+         "length that they divide, or turn `sequence` off",
+         op.site.prefix(), op.kind, extent, n_parts, n_chunks > 1 ? "chunks" : "ranks", me.axis);
+  return true;
+}
+
+// Whether v's parts should not be gathered: those of parameters, and of what is made of them alone,
+// stay where they are and activations travel; these stay too where a strategy has placed some.
+bool CutPass::stays(const Op& op, ValueId v) const {
+  const Batch batch = from.value(v).batch;
+  const bool kind = batch == Batch::none || (batch == Batch::sharded && !asked_.empty());
+  return kind && cut(v).kind == Cut::parts && op.phase != Phase::update;
+}
+
+double CutPass::cost_of(const Op& op, const Way& way) const {
+  double sum = 0;
+  for (size_t i = 0; i < op.in.size(); ++i) {
+    const ValueId v = op.in[i];
+    double each = is_moved(v, way.in[i]) ? 0 : move_cost(cut(v), way.in[i], n_parts);
+    const bool held = stays(op, v) && way.in[i].kind != Cut::parts && way.in[i].kind != Cut::dealt;
+    bool uneven =
+        cut(v).kind == Cut::parts && !cut(v).is_even(n_parts) && from.value(v).batch != Batch::none;
+    if (uneven && cut(v) != way.in[i]) each = 2 * kNever;
+    if (way.in[i].kind == Cut::sum && !from.type(v).dims.empty() && cut(v).kind != Cut::sum)
+      each = 2 * kNever;
+    sum += each * bytes(v) * (held ? 1e3 : 1);
+  }
+  for (size_t j = 0; j < op.out.size(); ++j)  // what is left to be summed
+    if (way.out[j].kind == Cut::sum)
+      sum += move_cost(way.out[j], Cut{}, n_parts) * bytes(op.out[j]);
+  for (size_t i = 0; i < op.in.size(); ++i)
+    if (way.in[i].kind == Cut::sum)
+      sum -= move_cost(Cut::summand(), Cut{}, n_parts) * bytes(op.in[i]);
+  return sum;
+}
+
+void CutPass::consider(const Op& op, std::optional<Way> way, Way& best) const {
+  if (!way) return;
+  way->cost = cost_of(op, *way);
+  if (way->cost < best.cost) best = std::move(*way);
+}
+
+Way CutPass::whole(const Op& op) const {
+  Way way;
+  for (ValueId v : op.in) way.in.push_back(usual(v));
+  for (ValueId v : op.out) way.out.push_back(usual(v));
+  way.cost = cost_of(op, way);
+  return way;
+}
+
+// Whether the op may cut what is whole along the factor, where inputs are in parts of other dims:
+// these then change the dim. Microbatches of the batch are dealt over other ranks.
+bool CutPass::opens(const Op& op, const Sharding& s, int factor) const {
+  bool parts = false;
+  for (size_t i = 0; i < op.in.size(); ++i) {
+    const Value& value = from.value(op.in[i]);
+    parts = parts || stays(op, op.in[i]);
+    const int dim = dim_of(s.in[i], factor);
+    if (dim == kNone) continue;
+    const bool batch = value.batch == Batch::sharded && value.batch_dim == dim;
+    if (batch || value.type.dims[static_cast<size_t>(dim)] % n_parts) return false;
+    if (usual(op.in[i]).kind == Cut::dealt) return false;
+  }
+  return parts && !asked_.empty();
+}
+
+// Where the axis deals the batch: whether samples stay samples, and what is made of parts has the
+// bits of one rank. Sums over a cut dim would not; nor do rows that fill up count in forward sums.
+bool CutPass::keeps_samples(const Op& op, const Way& way) const {
+  if (!deals) return true;
+  auto dealt = [&](ValueId v) { return usual(v).kind == Cut::dealt; };
+  const bool any = std::any_of(op.in.begin(), op.in.end(), dealt);
+  for (size_t i = 0; i < op.in.size(); ++i)
+    if (dealt(op.in[i]) && way.in[i].kind != Cut::parts) return false;
+  for (size_t j = 0; j < op.out.size(); ++j) {
+    const bool sum = any && from.value(op.out[j]).batch == Batch::partial;
+    if (way.out[j].kind != Cut::parts || any != (sum || dealt(op.out[j])) ||
+        (sum && op.phase == Phase::forward))
+      return false;
+  }
+  return true;
+}
+
+// What the inputs that are cut along the factor consist of; a new cut is one segment.
+std::optional<Dims> CutPass::segments_along(const Op& op, const Sharding& s, int factor) const {
+  std::optional<Dims> found;
+  bool fresh = opens(op, s, factor);
+  for (size_t i = 0; i < op.in.size(); ++i) {
+    int dim = dim_of(s.in[i], factor);
+    if (dim == kNone) continue;
+    const Cut& now = cut(op.in[i]);
+    if (now.kind == Cut::parts && now.dim == dim && !found) found = now.segments;
+    fresh = fresh || (dim == ask_.scatter && scatters(op, op.in[i]));
+    if (fresh && !found) found = Dims{from.type(op.in[i]).dims[static_cast<size_t>(dim)]};
+  }
+  return found;
+}
+
+std::optional<Way> CutPass::along(const Op& op, const Sharding& s, int factor) const {
+  std::optional<Dims> segments = segments_along(op, s, factor);
+  if (!segments) return std::nullopt;
+  Way way;
+  for (auto& factors : s.in) {
+    int dim = dim_of(factors, factor);
+    way.in.push_back(dim == kNone ? Cut{} : Cut::of(dim, *segments));
+  }
+  for (auto& factors : s.out) {
+    int dim = dim_of(factors, factor);
+    if (dim == kNone && !s.sums) return std::nullopt;
+    way.out.push_back(dim == kNone ? Cut::summand() : Cut::of(dim, *segments));
+  }
+  if (!keeps_samples(op, way)) return std::nullopt;
+  return way;
+}
+
+void CutPass::try_factors(const Op& op, Way& best) const {
+  if (draws(op)) return;  // random numbers count the elements of the whole
+  Sharding s = op_def(op.kind).sharding(args_of(from, op), out_types(from, op));
+  std::set<int> factors;
+  for (auto& f : s.in) factors.insert(f.begin(), f.end());
+  factors.erase(kNone);
+  for (int factor : factors) consider(op, along(op, s, factor), best);
+}
+
+std::vector<Way> CutPass::options_of(const Op& op, const std::vector<Cut>& in) const {
+  const PartsRule* rule = op_def(op.kind).parts;
+  return rule && rule->options ? rule->options(*this, op, in) : std::vector<Way>{};
+}
+
+Way CutPass::choose(const Op& op) const {
+  Way best = whole(op);
+  bool cut_any =
+      std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return cut(v) != usual(v); });
+  if (!cut_any) return best;
+  std::vector<Cut> in;
+  for (ValueId v : op.in) in.push_back(cut(v));
+  for (Way& way : options_of(op, in)) {
+    if (way.only) return way;
+    consider(op, std::move(way), best);
+  }
+  const PartsRule* rule = op_def(op.kind).parts;
+  if (!rule || rule->factors) try_factors(op, best);
+  return best;
+}
+
+}  // namespace orrery

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The walk behind partition/cut_program.h for one axis, op by op.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include "partition/cut/move.h"
+#include "partition/cut_program.h"
+#include "program/on_parts.h"
+
+namespace orrery {
+
+// The dim of a tensor that runs over a factor (Sharding); kNone if none does.
+int dim_of(const std::vector<int>& factors, int factor);
+
+class CutPass : public OnParts {
+ public:
+  // `asked`: of placing.values, by their ids in `from`.
+  CutPass(const Program& program, const Mesh& mesh, const Placing& placing,
+          std::map<ValueId, PartsAsked> asked, int rank);
+  CutProgram run();
+
+  const Cut& at(ValueId v) const override { return on_wholes_ ? kWhole : cut(v); }
+  ValueId read(ValueId v, const Cut& to) override;
+  ValueId read_chunk(ValueId v, const Member& part) override { return read_part(v, cut(v), part); }
+  ValueId reduced(ValueId x, const char* fn) override { return all_reduce(p, x, me, fn); }
+  void become(ValueId v, ValueId x, Cut cut) override;
+  void become_sum(ValueId v, std::vector<ValueId> summands) override;
+  void become_same(ValueId out, ValueId v) override;
+
+ private:
+  // -- the walk (pass.cpp)
+  void declare_values();
+  void declare_state(ValueId v);
+  void place_given();
+  void place_asked(ValueId v);
+  Dims segments_of(ValueId param, int dim) const;
+  void translate(const Op& op);
+  void emit(const Op& op, const Way& way);
+  void append_fitted(const Op& op, const Way& way, const Member& part, Op copy);
+  void remark(const Op& op, const Way& way);
+  void finish();
+
+  // One move serves all who want the same; a gathered sequence is gathered again in backward
+  // instead of being kept.
+  using Moved = std::tuple<ValueId, int, int, Dims, int>;  // value, kind, dim, segments, phase
+  Moved move_of(ValueId v, const Cut& to) const;
+  // Of what an op makes of one input: its way to make v lie as `to` of the input as it has been
+  // moved already, and the moved input; kNone if there is none.
+  std::pair<Way, ValueId> moved_before(ValueId v, const Cut& to) const;
+  ValueId rename_moved(ValueId v, const Cut& to);
+  bool is_moved(ValueId v, const Cut& to) const {
+    return moved_.count(move_of(v, to)) || moved_before(v, to).second != kNone;
+  }
+  ValueId known(ValueId v) const;
+  const Cut& cut(ValueId v) const { return at_[static_cast<size_t>(v)]; }
+  // How v lies where nobody asks for anything: samples may be dealt over the axis.
+  Cut usual(ValueId v) const {
+    return deals && from.value(v).batch == Batch::sharded ? Cut::of_samples() : Cut{};
+  }
+
+  // -- sums, of one summand for each chunk that this rank has (sums.cpp)
+  bool by_blocks(const Op& op);
+  ValueId read_part(ValueId v, const Cut& to, const Member& part);
+  std::vector<ValueId> summands(ValueId v);
+
+  // -- options (options.cpp)
+  Way choose(const Op& op) const;
+  std::vector<Way> options_of(const Op& op, const std::vector<Cut>& in) const;  // by its own rule
+  Way whole(const Op& op) const;
+  void try_factors(const Op& op, Way& best) const;
+  std::optional<Way> along(const Op& op, const Sharding& s, int factor) const;
+  bool keeps_samples(const Op& op, const Way& way) const;
+  std::optional<Dims> segments_along(const Op& op, const Sharding& s, int factor) const;
+  bool stays(const Op& op, ValueId v) const;
+  bool opens(const Op& op, const Sharding& s, int factor) const;
+  bool scatters(const Op& op, ValueId v) const;
+  double bytes(ValueId v) const;
+  double cost_of(const Op& op, const Way& way) const;
+  void consider(const Op& op, std::optional<Way> way, Way& best) const;
+
+  // -- values of one rank alone (owned.cpp)
+  int owner_among(const Op& op) const;
+  void run_at_owner(const Op& op, int owner);
+  ValueId from_owner(ValueId v);
+  bool alone_ = false;  // ops run on one rank and not on others
+
+  static inline const Cut kWhole{};
+  bool on_wholes_ = false;  // what at() says of the op at hand
+  const Mesh& mesh_;
+  const Placing& ask_;
+  const std::map<ValueId, PartsAsked> asked_;
+  CutProgram out_;
+  std::vector<Cut> at_;                     // by ValueId of the logical program
+  std::vector<ValueId> here_;               // its value in the new program, which lies as at_ says
+  std::vector<std::vector<OpId>> readers_;  // forward ops, by ValueId
+  std::map<std::string, ValueId> params_;
+  std::map<Moved, ValueId> moved_;
+  std::map<ValueId, std::vector<ValueId>> summands_;  // of values that are sums
+  std::vector<OpId> ops_;  // by OpId of the logical program: its op in the new one
+};
+
+}  // namespace orrery

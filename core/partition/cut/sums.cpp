@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sums over a dim that is cut. The dim consists of chunks, as many on every rank; a sum is one
+// summand for each of them, which linear ops are applied to one by one. Where the sum itself is
+// read, a rank adds its chunks in the binary tree and the exchange goes on with the ranks' nodes.
+// With a fixed number of chunks the bits depend on it alone, not on the ranks; else a rank is one
+// chunk.
+#include <orrery/ops.h>
+
+#include "partition/cut/pass.h"
+#include "partition/shared/blocks.h"
+#include "program/build.h"
+
+namespace orrery {
+
+void CutPass::become_sum(ValueId v, std::vector<ValueId> summands) {
+  summands_[v] = std::move(summands), at_[static_cast<size_t>(v)] = Cut::summand();
+}
+
+void CutPass::become_same(ValueId out, ValueId v) {
+  if (cut(v).kind == Cut::sum) return become_sum(out, summands(v));
+  become(out, here_[static_cast<size_t>(v)], cut(v));
+}
+
+// A value that is the same everywhere counts as the first summand, and zeros.
+std::vector<ValueId> CutPass::summands(ValueId v) {
+  if (cut(v).kind == Cut::sum) return summands_.at(v);
+  std::vector<ValueId> found;
+  for (int i = 0; i < n_chunks; ++i)
+    found.push_back(
+        p.pointwise(ORR_FN_MUL, {known(v), Operand::number(chunk(i).rank == 0 ? 1 : 0)}));
+  return found;
+}
+
+// What an op on one part reads of what lies as `to`.
+ValueId CutPass::read_part(ValueId v, const Cut& to, const Member& part) {
+  ValueId x = read(v, to);
+  if (to.kind != Cut::parts || part.ranks == me.ranks) return x;
+  const size_t first = p.ops().size();
+  x = share(p, x, to, me, part);
+  if (p.phase() == Phase::update) p.mutable_ops()[first].attrs["whole"] = int64_t{1};
+  return x;
+}
+
+// A reduction of all elements of what is cut along its first dim has the bits of one rank where
+// parts are whole blocks of the sum: each rank reduces its blocks, and all combine them.
+bool CutPass::by_blocks(const Op& op) {
+  if (!deals || !is_whole_reduce(from, op)) return false;
+  const Cut& rows = cut(op.in[0]);
+  const Type& whole = from.type(op.in[0]);
+  if (rows.kind != Cut::parts || rows.dim != 0 || rows.segments.size() != 1 ||
+      whole.elements() % (me.ranks * ORR_SUM_BLOCK))
+    return false;
+  const ValueId x = build::reshape(p, known(op.in[0]), {-1});
+  const ValueId mine = reduce_blocks(p, op, x, true, block_dtype(p, op)).front();
+  const Dims blocks = {whole.elements() / ORR_SUM_BLOCK};
+  const ValueId all = move(p, mine, blocks, Cut::of(0, blocks), Cut{}, me);
+  become(op.out[0], combine_blocks(p, op, all), Cut{});
+  return true;
+}
+
+}  // namespace orrery

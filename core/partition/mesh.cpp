@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partition/mesh.h"
+
+namespace orrery {
+namespace {
+
+// Ranks between neighbours on `axis`; 0 if there is no such axis.
+int stride_of(const Mesh& mesh, const std::string& axis) {
+  for (const SplitAxis& h : mesh.split_axes)
+    if (h.inner == axis || h.outer == axis)
+      return stride_of(mesh, h.axis) * (h.outer == axis ? h.inner_size : 1);
+  int stride = 1;
+  for (size_t i = mesh.axes.size(); i-- > 0; stride *= mesh.axes[i].size)
+    if (mesh.axes[i].name == axis) return stride;
+  return 0;
+}
+
+}  // namespace
+
+std::string Mesh::maker_of(const std::string& product) const {
+  for (const Axis& axis : axes)
+    if (has_axis(product, axis.name)) return axis.strategy;
+  return "";
+}
+
+int Mesh::size_of(const std::string& axis) const {
+  if (axis.find('*') != std::string::npos) {
+    int size = 1;
+    for (const std::string& one : factors_of(axis)) size *= size_of(one);
+    return size;
+  }
+  for (const SplitAxis& h : split_axes)
+    if (h.inner == axis || h.outer == axis)
+      return h.inner == axis ? h.inner_size : size_of(h.axis) / h.inner_size;
+  for (const Axis& known : axes)
+    if (known.name == axis) return known.size;
+  return 1;
+}
+
+std::string Mesh::placed_axis() const {
+  std::string all;
+  for (const Placing& placing : placed) all = with_axis(all, placing.axis);
+  return all;
+}
+
+std::string Mesh::gathered_axis() const {
+  return without_axis(batch_axis, without_axis(batch_axis, placed_axis()));
+}
+
+int Mesh::batch_ranks() const { return size_of(batch_axis); }
+
+int Mesh::coordinate(const std::string& axis, int rank) const {
+  if (axis.find('*') != std::string::npos) {
+    int at = 0;
+    for (const std::string& one : factors_of(axis)) at = at * size_of(one) + coordinate(one, rank);
+    return at;
+  }
+  int stride = stride_of(*this, axis);
+  return stride ? rank / stride % size_of(axis) : 0;
+}
+
+int Mesh::peer(const std::string& axis, int other, int rank) const {
+  if (axis.find('*') != std::string::npos) {
+    const std::vector<std::string> all = factors_of(axis);
+    for (size_t i = all.size(); i-- > 0; other /= size_of(all[i]))
+      rank = peer(all[i], other % size_of(all[i]), rank);
+    return rank;
+  }
+  return rank + (other - coordinate(axis, rank)) * stride_of(*this, axis);
+}
+
+std::vector<MeshAxis> axes_of(const Mesh& mesh) {
+  std::vector<MeshAxis> found;
+  for (const Axis& axis : mesh.axes) found.push_back({axis.name, axis.size});
+  return found;
+}
+
+Mesh mesh_of_periodic(Mesh step) {
+  step.one_by_one = false, step.dedicated = 0;
+  for (Placing& placing : step.placed) placing.values.clear();  // those of the step
+  return step;
+}
+
+std::vector<int64_t> deal_microbatches(int64_t microbatches, int ranks, int dedicated) {
+  std::vector<int64_t> first(static_cast<size_t>(ranks) + 1);
+  const int workers = ranks - dedicated;
+  for (int r = dedicated; r <= ranks; ++r)
+    first[static_cast<size_t>(r)] = microbatches * (r - dedicated) / workers;
+  return first;
+}
+
+std::vector<int64_t> microbatches_among(const Mesh& mesh, const std::vector<int64_t>& dealt,
+                                        const std::string& axis, int rank,
+                                        const std::string& gathered) {
+  if (axis == mesh.batch_axis) return dealt;
+  std::vector<int64_t> first = {0};
+  for (int c = 0; c < mesh.size_of(axis); ++c) {
+    first.push_back(first.back());
+    for (int g = 0; g < mesh.size_of(gathered); ++g) {
+      const int peer = mesh.peer(gathered, g, mesh.peer(axis, c, rank));
+      const auto r = static_cast<size_t>(mesh.coordinate(mesh.batch_axis, peer));
+      first.back() += dealt[r + 1] - dealt[r];
+    }
+  }
+  return first;
+}
+
+}  // namespace orrery

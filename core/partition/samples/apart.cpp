@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A sum over the batch that both updates and reports need is made twice, and so is what is computed
+// of it before the update; ops of the update are not.
+#include "partition/apart.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "program/build_comm.h"
+#include "program/op.h"
+#include "program/rewrite.h"
+
+namespace orrery {
+namespace {
+
+class Separator {
+ public:
+  Separator(Program& p, const Mesh& mesh, int64_t microbatches)
+      : p_(p), mesh_(mesh), with_samples_(count_with_samples(microbatches)) {}
+
+  void run() {
+    std::vector<ValueId> updated, reported;
+    for (auto& [state, next] : p_.updates()) updated.push_back(next);
+    for (auto& [name, id] : p_.outputs()) reported.push_back(id);
+    // What an update is made of is no report's unless asked.
+    const auto of_update = [&](ValueId v) {
+      return p_.ops()[static_cast<size_t>(p_.value(v).producer)].phase == Phase::update;
+    };
+    const std::vector<bool> for_update = ops_behind(p_, updated),
+                            for_report = ops_behind(p_, reported, of_update);
+    from_.swap(p_.mutable_ops());
+    moved_.assign(from_.size(), kNone);
+    for (size_t i = 0; i < from_.size(); ++i) emit(i, for_update[i], for_report[i]);
+    p_.set_phase(Phase::update);
+    for (auto& [state, next] : p_.mutable_updates()) {
+      p_.set_site(p_.value(state).site);
+      next = unless_empty(own(next), state);
+    }
+    for (auto& [name, id] : p_.mutable_outputs()) id = mean_of_apart(id);
+  }
+
+ private:
+  // The coordinates that train apart and get samples, which are the first: the microbatches behind
+  // the last sample of a ragged batch are others'.
+  int count_with_samples(int64_t microbatches) const {
+    const std::vector<int64_t> first = deal_microbatches(microbatches, mesh_);
+    const int ranks = mesh_.size_of(mesh_.apart), inner = mesh_.gradient_ranks();
+    const int64_t batch = p_.batch_size(), rows = (batch + microbatches - 1) / microbatches;
+    int n = ranks;
+    while (n > 1 && first[static_cast<size_t>((n - 1) * inner)] * rows >= batch) --n;
+    return n;
+  }
+
+  // On a coordinate without samples, whose means are of nothing: `otherwise`.
+  ValueId unless_empty(ValueId v, Operand otherwise) {
+    if (with_samples_ == mesh_.size_of(mesh_.apart)) return v;
+    if (has_samples_ == kNone) {
+      const int64_t ranks = mesh_.size_of(mesh_.apart);
+      const ValueId me = p_.add1("coordinate", {},
+                                 {{"axis", mesh_.apart}, {"ranks", ranks}, {"apart", int64_t{1}}});
+      has_samples_ = p_.pointwise(ORR_FN_LT, {me, Operand::number(with_samples_)});
+    }
+    return p_.pointwise(ORR_FN_SELECT, {has_samples_, v, otherwise});
+  }
+
+  bool sums(const Op& op) const {
+    const auto batch = [&](ValueId v) { return p_.value(v).batch; };
+    return !op.out.empty() && batch(op.out[0]) == Batch::partial &&
+           std::any_of(op.in.begin(), op.in.end(),
+                       [&](ValueId v) { return batch(v) == Batch::sharded; });
+  }
+
+  // v as updates read it.
+  ValueId own(ValueId v) const {
+    auto found = own_.find(v);
+    return found == own_.end() ? v : found->second;
+  }
+
+  void emit(size_t i, bool for_update, bool for_report) {
+    Op op = from_[i];
+    if (op.twin != kNone) op.twin = moved_[static_cast<size_t>(op.twin)];
+    const bool sum = sums(op),
+               made_of_one = std::any_of(op.in.begin(), op.in.end(),
+                                         [&](ValueId v) { return own_.count(v) > 0; });
+    const bool apart = for_update && (sum || made_of_one);
+    if (!apart || (for_report && op.phase != Phase::update)) {
+      moved_[i] = static_cast<OpId>(p_.ops().size());
+      p_.append(op);
+      if (!apart) return;
+      for (ValueId& v : op.out) v = own_[v] = like(v);
+      op.twin = kNone;
+    } else {
+      moved_[i] = static_cast<OpId>(p_.ops().size());
+      for (ValueId v : op.out) own_[v] = v;
+    }
+    for (ValueId& v : op.in) v = own(v);
+    if (sum) op.attrs["among"] = mesh_.gradient_axis();
+    p_.append(std::move(op));
+  }
+
+  ValueId like(ValueId v) {
+    const Value original = p_.value(v);
+    const ValueId made = p_.new_value(original.type, original.role, original.name);
+    Value& copy = p_.mutable_value(made);
+    copy.batch = original.batch, copy.batch_dim = original.batch_dim, copy.site = original.site;
+    return made;
+  }
+
+  ValueId mean_of_apart(ValueId v) {
+    if (own(v) != v || !own_.count(v)) return v;
+    p_.set_site(p_.value(v).site);
+    const ValueId sum = p_.add1("all_reduce", {unless_empty(v, Operand::number(0))},
+                                {{"axis", mesh_.apart}, {"origin", mesh_.maker_of(mesh_.apart)}});
+    return p_.pointwise(ORR_FN_MUL, {sum, Operand::number(1.0 / with_samples_)});
+  }
+
+  Program& p_;
+  const Mesh& mesh_;
+  int with_samples_;
+  ValueId has_samples_ = kNone;
+  std::vector<Op> from_;
+  std::vector<OpId> moved_;
+  std::map<ValueId, ValueId> own_;
+};
+
+}  // namespace
+
+void sum_apart(Program& p, const Mesh& mesh, int64_t microbatches) {
+  Separator(p, mesh, microbatches).run();
+}
+
+static ValueId one_value(Program& p, ValueId v) {
+  const State& s = *p.value(v).state;
+  p.mutable_value(v).varying = s.varying;
+  if (s.leave == Leave::refuse)
+    fail(ORR_INVALID,
+         "{}'{}' has a value of its own on each rank of axis '{}', and none for all of them",
+         s.site.prefix(), s.name, s.varying);
+  if (s.leave == Leave::first) return build::broadcast(p, v, s.varying, 0);
+  return build::all_reduce(p, v, s.varying, s.leave == Leave::sum ? "sum" : "mean");
+}
+
+void read_one_value(Program& p, const std::set<const State*>& alike) {
+  std::vector<Op> ops;
+  ops.swap(p.mutable_ops());
+  std::map<std::pair<ValueId, int32_t>, ValueId> one;  // by the stage that reads it
+  p.set_phase(Phase::forward);
+  for (const Op& op : ops)
+    for (ValueId v : op.in) {
+      const auto& state = p.value(v).state;
+      if (!state || state->varying.empty() || alike.count(state.get())) continue;
+      if (one.count({v, op.stage})) continue;
+      const size_t first = p.ops().size();
+      p.set_site(op.site);
+      one[{v, op.stage}] = one_value(p, v);
+      for (size_t i = first; i < p.ops().size(); ++i) p.mutable_ops()[i].stage = op.stage;
+    }
+  for (Op& op : ops) {
+    for (ValueId& v : op.in)
+      if (auto found = one.find({v, op.stage}); found != one.end()) v = found->second;
+    op.twin = kNone;
+    p.append(std::move(op));
+  }
+}
+
+}  // namespace orrery

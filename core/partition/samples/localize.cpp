@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partition/localize.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "partition/samples/batch_rows.h"
+#include "partition/samples/random_keys.h"
+#include "partition/samples/turns.h"
+#include "program/build.h"
+#include "program/op.h"
+#include "program/state.h"
+
+namespace orrery {
+namespace {
+
+class Localizer {
+ public:
+  Localizer(const Program& logical, const Microbatches& microbatches, const Mesh& mesh,
+            const std::vector<int64_t>& dealt, int rank)
+      : from_(logical),
+        microbatches_(microbatches),
+        mesh_(mesh),
+        dealt_(dealt),
+        rank_(rank),
+        turns_(find_turns(logical)),
+        keys_(logical, microbatches, local_.program) {
+    local_.microbatches = microbatches;
+    rows_ = microbatches.rows_per_call();
+    padded_ = (microbatches.before + microbatches.total) * microbatches.rows > logical.batch_size();
+    map_.assign(from_.values().size(), kNone);
+    gathered_ = find_gathered(from_);
+    for (const Value& v : from_.values())
+      if (v.state) local_.parts.push_back({v.state, v.part, v.tier});
+    for (const Program::Together& list : from_.together()) seat(list);
+  }
+
+  LocalProgram run() {
+    for (size_t pass = 0; pass < 2; ++pass)  // the update comes after everything per sample
+      for (size_t i = 0; i < from_.ops().size(); ++i)
+        if (turns_.live[i] && turns_.late[i] == (pass == 1)) translate(from_.ops()[i], pass == 1);
+    for (auto& [state, next] : from_.updates())
+      to().mutable_updates().emplace_back(value(state), own(value(next)));
+    for (auto& [name, id] : from_.outputs()) to().output(name, own(value(id)));
+    return std::move(local_);
+  }
+
+ private:
+  Program& to() { return local_.program; }
+
+  // A state that a compiled program works on stays where it is; one of another tier travels through
+  // a window of its own.
+  void seat(const Program::Together& list) {
+    if (std::any_of(list.states.begin(), list.states.end(),
+                    [&](ValueId v) { return from_.value(v).tier != Tier::device; }))
+      return;
+    FlatBuffer row;
+    row.room = list.room, row.axis = list.axis;
+    for (ValueId v : list.states) {
+      row.states.push_back(from_.value(v).state);
+      row.offsets.push_back(row.bytes);
+      row.bytes += from_.type(v).bytes();
+    }
+    bool bound =
+        std::any_of(row.states.begin(), row.states.end(), [](auto& s) { return s->bound; });
+    if (!bound || row.seated()) local_.flat_buffers.push_back(std::move(row));
+  }
+
+  Type local_type(ValueId id) const {
+    const Value& v = from_.value(id);
+    Type t = v.type;
+    if (v.batch == Batch::sharded) {
+      int64_t& d = t.dims[static_cast<size_t>(v.batch_dim)];
+      d = d / from_.batch_size() * rows_;
+      if (is_gathered(id)) d *= mesh_.size_of(mesh_.gathered_axis());
+    }
+    return t;
+  }
+
+  ValueId value(ValueId id) {
+    ValueId& found = map_[static_cast<size_t>(id)];
+    if (found != kNone) return found;
+    const Value& v = from_.value(id);
+    found = to().new_value(local_type(id), v.role, v.name);
+    Value& copy = to().mutable_value(found);
+    copy.batch = v.batch, copy.batch_dim = v.batch_dim, copy.state = v.state, copy.part = v.part,
+    copy.tier = v.tier, copy.site = v.site;
+    return found;
+  }
+
+  const Op& maker_of(ValueId v) const {
+    return from_.ops()[static_cast<size_t>(from_.value(v).producer)];
+  }
+  // This rank's microbatches [lo, lo + n) among those that a sum of this op is completed over.
+  struct Share {
+    std::string axis, gathered;
+    int64_t lo, n, total;
+    int64_t nodes() const { return orr_tree_nodes(lo, lo + n, total); }
+  };
+  Share share_of(const Op& op) const {
+    const std::string gathered = reads_gathered(op) ? mesh_.gathered_axis() : "";
+    const std::string axis = without_axis(attr_text(op.attrs, "among", mesh_.batch_axis), gathered);
+    if (axis == mesh_.batch_axis)
+      return {axis, "", microbatches_.first, microbatches_.count(), microbatches_.total};
+    const std::vector<int64_t> first = microbatches_among(mesh_, dealt_, axis, rank_, gathered);
+    const auto me = static_cast<size_t>(mesh_.coordinate(axis, rank_));
+    return {axis, gathered, first[me], first[me + 1] - first[me], first.back()};
+  }
+  bool is_gathered(ValueId v) const { return gathered_[static_cast<size_t>(v)] != 0; }
+  bool reads_gathered(const Op& op) const {
+    return std::any_of(op.in.begin(), op.in.end(), [&](ValueId v) { return is_gathered(v); });
+  }
+  static bool is_cut(const Op& op) { return op.kind == "total" && op.attrs.count("count"); }
+
+  // A sum over the batch of which this rank gets a piece.
+  void cut_total(const Op& op) {
+    if (auto known = totals_.find(op.in[0]); known != totals_.end())
+      return cut_whole(op, known->second);
+    const Share share = share_of(maker_of(op.in[0]));
+    Total t{value(op.in[0]),
+            value(op.out[0]),
+            op.in[0],
+            share.axis,
+            share.nodes(),
+            attr_ints(op.attrs, "begin"),
+            attr_ints(op.attrs, "count"),
+            attr_int(op.attrs, "unit", 0),
+            attr_int(op.attrs, "use", 0),
+            attr_int(op.attrs, "member", 0),
+            attr_text(op.attrs, "origin", ""),
+            attr_int(op.attrs, "free", 0) != 0};
+    to().mutable_value(t.whole).role = Role::grad;
+    local_.totals.push_back(std::move(t));
+  }
+
+  // The same of one that all ranks have, for samples read it.
+  void cut_whole(const Op& op, ValueId whole) {
+    const std::string axis = share_of(maker_of(op.in[0])).axis;
+    const auto me = static_cast<size_t>(mesh_.coordinate(axis, rank_));
+    const int64_t begin = attr_ints(op.attrs, "begin")[me], n = to().type(whole).elements();
+    const int64_t count = attr_ints(op.attrs, "count")[me];
+    if (count == 0) return;  // nobody reads it
+    const ValueId piece = add_part(to(), add_reshape(to(), whole, {n}), begin, count);
+    map_[static_cast<size_t>(op.out[0])] = add_reshape(to(), piece, from_.type(op.out[0]).dims);
+  }
+
+  // The old value of a state that may change as well, as another's new value or as a result: an op
+  // reads it first.
+  ValueId own(ValueId next) {
+    if (!to().value(next).state) return next;
+    to().set_phase(Phase::update);
+    return to().pointwise(ORR_FN_INPUT, {next});
+  }
+
+  // Of the sum `here`, or a summand of it, by its rank alone until more is said.
+  Total& add_total(ValueId here, ValueId logical) {
+    const Value& v = from_.value(logical);
+    Total& t = local_.totals.emplace_back();
+    t.partial = here, t.logical = logical;
+    t.whole = to().new_value(v.type, v.role == Role::grad ? Role::grad : Role::activation, v.name);
+    to().mutable_value(t.whole).site = v.site;
+    return t;
+  }
+
+  // The whole of a sum over the batch.
+  ValueId total_of(ValueId partial, bool early = false) {
+    const Op& maker = maker_of(partial);
+    if (!reads_any(from_, maker, Batch::sharded)) return value(partial);
+    if (early && maker.attrs.count("among"))
+      throw Error(
+          ORR_INVALID,
+          maker.site.prefix() +
+              "a parameter meets here what is made of the whole batch before samples do, and "
+              "a strategy wants each rank's own part of its gradient: let samples meet "
+              "the parameter first, or leave the strategy out");
+    const Share share = share_of(maker);
+    const bool apart = maker.attrs.count("among") || !share.gathered.empty();
+    if (share.axis.empty() && !microbatches_.one_by_one && apart) return value(partial);
+    auto [at, fresh] = totals_.emplace(partial, kNone);
+    if (fresh && apart_.count(partial)) {
+      at->second = join(partial, share);
+    } else if (fresh) {
+      Total& t = add_total(value(partial), partial);
+      at->second = t.whole;
+      t.axis = share.axis, t.nodes = share.nodes(), t.gathered = share.gathered;
+      t.early = early ? turns_.group.at(partial) : kNone;
+    }
+    return at->second;
+  }
+
+  void translate(const Op& op, bool late) {
+    size_t before = to().ops().size();
+    emit(op, late);
+    for (size_t i = before; i < to().ops().size(); ++i) to().mutable_ops()[i].stage = op.stage;
+  }
+
+  void emit(const Op& op, bool late) {
+    to().set_site(op.site);
+    to().set_phase(late ? Phase::update : op.phase);
+    if (is_cut(op)) return cut_total(op);
+    if (const ValueId v = stand_in(op); v != kNone) {
+      map_[static_cast<size_t>(op.out[0])] = v;
+      return;
+    }
+    if (microbatches_.one_by_one && reads_gathered(op) && sums_samples(op)) return emit_apart(op);
+    Op copy = op;
+    copy.phase = to().phase();
+    const bool early = turns_.early[static_cast<size_t>(&op - from_.ops().data())];
+    for (ValueId& v : copy.in) v = whole_of(v, early);
+    if (padded_ && op.phase == Phase::forward && sums_samples(op)) leave_padding_out(op, copy);
+    for (ValueId& v : copy.out) v = value(v);
+    fit_attributes(op, copy);
+    to().append(std::move(copy));
+  }
+
+  // v, or the total of a sum over the batch.
+  ValueId whole_of(ValueId v, bool early = false) {
+    return from_.value(v).batch == Batch::partial ? total_of(v, early) : value(v);
+  }
+
+  // What is the result of an op without kernel on this rank; kNone: it is no such op.
+  ValueId stand_in(const Op& op) {
+    if (op.kind == "total") return whole_of(op.in[0]);
+    if (op.kind == "stop_gradient" || op.kind == "user_gradient" || op.kind == "vary")
+      return value(op.in[0]);
+    if (op.kind == "batch_mean")
+      return to().pointwise(ORR_FN_DIV, {total_of(op.in[0]), total_of(op.in[1])});
+    if (op.kind == "coordinate")
+      return to().constant(mesh_.coordinate(attr_text(op.attrs, "axis", ""), rank_), ORR_I64);
+    if (op.kind == "sample_exchange") {
+      const ValueId all = is_gathered(op.in[0]) ? op.in[0] : op.out[0];
+      return add_sample_exchange(to(), op, value(op.in[0]), local_type(all).dims,
+                                 from_.value(all).batch_dim);
+    }
+    if (is_among_one(op))
+      return build::reshape(to(), whole_of(op.in[0]), local_type(op.out[0]).dims);
+    return of_whole_batch(op);
+  }
+
+  // A collective over an axis of one rank: the same elements, perhaps in other dims.
+  bool is_among_one(const Op& op) const {
+    return is_exchange(op.kind) && op.in.size() == 1 && op.out.size() == 1 &&
+           mesh_.size_of(attr_text(op.attrs, "axis", "")) == 1;
+  }
+
+  // A sum over samples of several ranks, one microbatch after another: one for each rank, whose
+  // microbatches are no neighbours of the others'.
+  void emit_apart(const Op& op) {
+    const int ranks = mesh_.size_of(mesh_.gathered_axis());
+    for (int r = 0; r < ranks; ++r) {
+      Op copy = op;
+      copy.phase = to().phase();
+      for (ValueId& v : copy.in) v = is_gathered(v) ? samples_of(v, r) : value(v);
+      for (ValueId& v : copy.out) {
+        std::vector<ValueId>& sums = apart_[v];
+        sums.push_back(to().new_value(from_.type(v), Role::activation));
+        to().mutable_value(sums.back()).batch = Batch::partial;
+        v = sums.back();
+      }
+      copy.attrs.erase("among");
+      to().append(std::move(copy));
+    }
+  }
+
+  // Of a value with the samples of several ranks, those of one.
+  ValueId samples_of(ValueId v, int rank) {
+    std::vector<ValueId>& parts = samples_[v];
+    if (parts.empty())
+      parts = split_samples(to(), value(v), from_.value(v).batch_dim,
+                            mesh_.size_of(mesh_.gathered_axis()));
+    return parts[static_cast<size_t>(rank)];
+  }
+
+  // The whole of such a sum: each rank's microbatches are a node of the tree, and so are those of
+  // all (check_gathered in edit/apply.cpp).
+  ValueId join(ValueId partial, const Share& share) {
+    std::vector<ValueId> nodes;
+    for (ValueId sum : apart_.at(partial)) nodes.push_back(add_total(sum, partial).whole);
+    const ValueId here = build::tree(to(), std::move(nodes));
+    if (mesh_.size_of(share.axis) == 1) return here;
+    const auto reduced = mesh_.reduced.find(partial);
+    const std::string origin = reduced == mesh_.reduced.end() ? "" : reduced->second.origin;
+    return to().add1("all_reduce", {here},
+                     {{"axis", share.axis}, {"origin", origin}, {"tree", int64_t{1}}});
+  }
+
+  // kNone: the op is no such one.
+  ValueId of_whole_batch(const Op& op) {
+    if (op.kind == "batch_sum") return whole_of(op.in[0], true);
+    const DealtSamples samples{from_.batch_size(), microbatches_, dealt_, mesh_};
+    if (op.kind == "batch_gather")
+      return add_batch_gather(to(), samples, value(op.in[0]), from_.type(op.out[0]));
+    if (op.kind == "batch_slice")
+      return add_batch_slice(to(), samples, value(op.in[0]), local_type(op.out[0]));
+    if (op.kind == "sample_index")
+      return add_sample_index(
+          to(), samples, rows_,
+          microbatches_.one_by_one ? keys_.first_element(1, op) : ValueId{kNone});
+    return kNone;
+  }
+
+  bool sums_samples(const Op& op) const {
+    return !op.out.empty() && from_.value(op.out[0]).batch == Batch::partial &&
+           reads_any(from_, op, Batch::sharded);
+  }
+
+  // A sum over the batch that the script wrote counts samples alone: what the rows behind the last
+  // one give is multiplied by their weight, 0. That is the last input of samples, in which reduce,
+  // matmul and scatter_add are linear, or sum squares; of norm_param_grad the cotangent, its first.
+  // In the gradients of a loss they weigh nothing already.
+  void leave_padding_out(const Op& op, Op& copy) {
+    size_t last = op.kind == "norm_param_grad" ? 0 : op.in.size() - 1;
+    while (from_.value(op.in[last]).batch != Batch::sharded) --last;
+    copy.in[last] =
+        add_weighed(to(), copy.in[last], from_.value(op.in[last]).batch_dim, rows_, weight());
+  }
+
+  // Of the samples here; one that the program may not have asked for.
+  ValueId weight() {
+    for (size_t v = 0; v < from_.values().size(); ++v)
+      if (from_.values()[v].role == Role::batch && from_.values()[v].name == "$weight")
+        return value(static_cast<ValueId>(v));
+    if (weight_ == kNone)
+      weight_ = of_samples(to(), to().new_value({ORR_F32, {rows_}}, Role::batch, "$weight"));
+    return weight_;
+  }
+
+  void fit_attributes(const Op& op, Op& copy) {
+    if (op.out.empty()) return;
+    const Value& out = from_.value(op.out[0]);
+    if (copy.attrs.count("dims")) copy.attrs["dims"] = to().type(copy.out[0]).dims;
+    if (out.batch == Batch::partial && reads_any(from_, op, Batch::sharded) &&
+        !microbatches_.one_by_one) {
+      const Share share = share_of(op);
+      copy.attrs["leaf_lo"] = share.lo;
+      copy.attrs["leaf_n"] = microbatches_.idle() ? 1 : share.n;
+      copy.attrs["leaf_total"] = std::max<int64_t>(share.total, 1);
+    }
+    copy.attrs.erase("among");
+    if (out.batch != Batch::sharded) return;
+    keys_.set(op, copy);
+  }
+
+  const Program& from_;
+  Microbatches microbatches_;
+  const Mesh& mesh_;
+  const std::vector<int64_t>& dealt_;
+  int rank_;
+  int64_t rows_ = 0;
+  bool padded_ = false;  // there are more rows than samples, on some rank
+  ValueId weight_ = kNone;
+  const Turns turns_;
+  LocalProgram local_;
+  RandomKeys keys_;
+  std::vector<ValueId> map_;
+  std::map<ValueId, ValueId> totals_;
+  std::vector<char> gathered_;  // samples of all ranks of the axis over which they travel
+  std::map<ValueId, std::vector<ValueId>> apart_, samples_;  // of gathered ones, by rank
+};
+
+}  // namespace
+
+bool is_awaited(const Op& op) {
+  return op.kind == "send" || op.kind == "recv" || op.kind == "total" || op.kind == "batch_sum" ||
+         op.kind == "batch_gather" || op.attrs.count("always");
+}
+
+bool FlatBuffer::seated() const {
+  const State& first = *states.front();
+  for (size_t i = 0; i < states.size(); ++i)
+    if (!first.memory || states[i]->memory != first.memory ||
+        states[i]->offset != first.offset + offsets[i])
+      return false;
+  return true;
+}
+
+LocalProgram localize(const Program& logical, const Microbatches& microbatches, const Mesh& mesh,
+                      const std::vector<int64_t>& dealt, int rank) {
+  LocalProgram local = Localizer(logical, microbatches, mesh, dealt, rank).run();
+  // Order totals by the op that completes them, which is the order in which they can be sent.
+  const Program& p = local.program;
+  std::stable_sort(local.totals.begin(), local.totals.end(), [&](const Total& a, const Total& b) {
+    return p.value(a.partial).producer < p.value(b.partial).producer;
+  });
+  return local;
+}
+
+}  // namespace orrery

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partition/passes.h"
+
+#include <orrery/strategy.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "base/error.h"
+#include "program/state.h"
+
+namespace orrery {
+namespace {
+
+size_t at(int32_t i) { return static_cast<size_t>(i); }
+
+bool is_cast(const Op& op) {
+  return op.kind == "pointwise" && op.in.size() == 1 && op.expr.instrs.size() == 2 &&
+         op.expr.instrs.back().fn == ORR_FN_CAST;
+}
+
+// How forward and backward read a parameter.
+struct Reads {
+  std::vector<ValueId> casts;     // to one narrower dtype, their results
+  std::set<int> coordinates;      // of the axis that deals the stages
+  std::optional<Site> otherwise;  // what reads it in another way
+};
+
+class Reader {
+ public:
+  Reader(Program& p, const Mesh& mesh) : p_(p), mesh_(mesh), now_(p.values().size()) {
+    std::iota(now_.begin(), now_.end(), 0);
+    for (size_t v = 0; v < p.values().size(); ++v)
+      if (is_sharded(p.values()[v])) reads_[static_cast<ValueId>(v)] = {};
+    for (const Op& op : p.ops())
+      if (op.phase != Phase::update)
+        for (ValueId v : op.in)
+          if (auto found = reads_.find(v); found != reads_.end()) read(op, v, found->second);
+    for (auto& [name, v] : p.outputs())
+      if (auto found = reads_.find(v); found != reads_.end()) found->second.otherwise = Site{};
+  }
+
+  void run() {
+    const Site site = p_.site();
+    for (auto& [param, reads] : reads_) {
+      State& s = *p_.value(param).state;
+      // What several stages read is whole on all of them.
+      const bool can = !reads.casts.empty() && !reads.otherwise && reads.coordinates.size() <= 1;
+      if (!s.copy && (s.bound || !can)) continue;
+      if (reads.otherwise) refuse(s, *reads.otherwise);
+      const ValueId copy = copy_of(param, reads);
+      for (ValueId cast : reads.casts) now_[at(cast)] = copy;
+    }
+    p_.set_site(site);
+    redirect();
+  }
+
+ private:
+  bool is_sharded(const Value& v) const {
+    const auto how = mesh_.sharded.find(v.name);
+    return v.role == Role::param && how != mesh_.sharded.end() && !v.type.dims.empty() &&
+           mesh_.size_of(how->second.axis) > 1;
+  }
+
+  void read(const Op& op, ValueId param, Reads& reads) const {
+    if (!mesh_.pipe_axis.empty()) reads.coordinates.insert(mesh_.chunk_at[at(op.stage)]);
+    if (is_cast(op) && fits(*p_.value(param).state, reads, p_.type(op.out[0]).dtype))
+      reads.casts.push_back(op.out[0]);
+    else
+      reads.otherwise = op.site;
+  }
+
+  bool fits(const State& param, const Reads& reads, int32_t dtype) const {
+    if (param.copy) return dtype == param.copy->type.dtype;
+    return orr_dtype_bytes(dtype) < orr_dtype_bytes(param.type.dtype) &&
+           (reads.casts.empty() || p_.type(reads.casts[0]).dtype == dtype);
+  }
+
+  [[noreturn]] static void refuse(const State& param, const Site& reader) {
+    fail(ORR_INVALID,
+         "{}'{}' is read in {} here, but a program that was compiled before reads it in {} alone "
+         "and keeps it in pieces: compile the training step first",
+         reader.prefix(), param.name, dtype_name(param.type.dtype),
+         dtype_name(param.copy->type.dtype));
+  }
+
+  ValueId copy_of(ValueId param, const Reads& reads) {
+    State& s = *p_.value(param).state;
+    if (!s.copy) {
+      const int32_t dtype = p_.type(reads.casts[0]).dtype;
+      s.copy = std::make_shared<State>();
+      s.copy->name = s.name + ":" + dtype_name(dtype), s.copy->type = {dtype, s.type.dims};
+      s.copy->role = Role::state, s.copy->site = s.site, s.copy->beside = s.name;
+      s.copy->passing = true, s.copy->copy_of = &s;
+      s.copy->version = UINT64_MAX;  // other than the parameter's: it is still to be made
+    }
+    p_.set_site(s.site);
+    const ValueId copy = p_.state_value(s.copy);
+    p_.mutable_value(copy).varying = p_.value(param).varying;
+    if (mesh_.sharded.at(s.name).what >= ORR_SHARD_PARAM)
+      p_.mutable_value(copy).tier = p_.value(param).tier;
+    return copy;
+  }
+
+  // Nobody reads the casts any more, and no rank computes them.
+  void redirect() {
+    const auto move = [&](ValueId& v) {
+      if (at(v) < now_.size()) v = now_[at(v)];
+    };
+    for (Op& op : p_.mutable_ops()) std::for_each(op.in.begin(), op.in.end(), move);
+    for (auto& [state, next] : p_.mutable_updates()) move(next);
+    for (auto& [name, v] : p_.mutable_outputs()) move(v);
+  }
+
+  Program& p_;
+  const Mesh& mesh_;
+  std::map<ValueId, Reads> reads_;
+  std::vector<ValueId> now_;  // by value: what stands for it
+};
+
+}  // namespace
+
+void read_copies(Program& p, const Mesh& mesh) {
+  if (mesh.sharded.empty()) return;
+  Reader(p, mesh).run();
+  update_copies(p);
+}
+
+void update_copies(Program& p) {
+  std::map<const State*, ValueId> copies;
+  for (size_t v = 0; v < p.values().size(); ++v)
+    if (const State* s = p.values()[v].state.get(); s && s->copy_of)
+      copies[s->copy_of] = static_cast<ValueId>(v);
+  const Phase phase = p.phase();
+  const Site site = p.site();
+  p.set_phase(Phase::update);
+  const auto updates = p.updates();
+  for (auto& [state, next] : updates)
+    if (auto copy = copies.find(p.value(state).state.get()); copy != copies.end()) {
+      p.set_site(p.value(state).site);
+      p.update(copy->second, p.cast(next, p.type(copy->second).dtype));
+    }
+  p.set_phase(phase), p.set_site(site);
+}
+
+}  // namespace orrery

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partition/shared/gather.h"
+
+#include <numeric>
+
+#include "program/build.h"
+#include "program/rewrite.h"
+
+namespace orrery {
+
+std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tensors, int32_t dtype,
+                                     const Among& among, const std::string& home) {
+  Dims counts(tensors[0].cuts.size() - 1, 0), sizes;
+  std::vector<ValueId> own;
+  for (const Pieces& t : tensors) {
+    for (size_t r = 0; r < counts.size(); ++r) counts[r] += t.cuts[r + 1] - t.cuts[r];
+    sizes.push_back(t.cuts.back() - t.cuts.front());
+    for (ValueId v : t.own)
+      if (const int64_t n = v == kNone ? 0 : p.type(v).elements(); n > 0)
+        own.push_back(build::reshape(p, v, {n}));
+  }
+  Attrs attrs = {{"axis", among.axis},
+                 {"origin", among.origin},
+                 {"counts", counts},
+                 {"me", int64_t{among.me}},
+                 {"always", int64_t{1}}};
+  if (!home.empty()) attrs["home"] = home;
+  if (!own.empty()) own = {build::concat(p, own, 0)};
+  const int64_t n = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  const ValueId all = append_op(p, "all_gather", attrs, own, {dtype, {n}});
+  return sizes.size() == 1 ? std::vector{all} : build::split(p, all, 0, sizes);
+}
+
+}  // namespace orrery

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pieces into wholes, several tensors together.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "partition/mesh.h"
+#include "program/program.h"
+
+namespace orrery {
+
+// A tensor that lies in pieces: the elements [cuts[r], cuts[r + 1]) at coordinate r of an axis.
+struct Pieces {
+  std::vector<ValueId> own;  // this rank's, one after another, in any shapes; kNone is none
+  Dims cuts;
+};
+
+// The ranks that have the pieces.
+struct Among {
+  std::string axis, origin;
+  int me = 0;  // this rank's coordinate
+};
+inline Among among(const Sharded& how, const Mesh& mesh, int rank) {
+  return {how.axis, how.origin, mesh.coordinate(how.axis, rank)};
+}
+
+// All of each tensor, flat, on all of these ranks, by one message in which every rank's pieces
+// follow one another. Carried out on every rank, also where nobody needs the result (int "always").
+// `home`: the name of the first of the states that the wholes are to lie in
+// (lower/kernels/row_places.h).
+std::vector<ValueId> gather_together(Program& p, const std::vector<Pieces>& tensors, int32_t dtype,
+                                     const Among& among, const std::string& home = "");
+
+}  // namespace orrery

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partition/stage_homes.h"
+
+#include <algorithm>
+
+#include "program/state.h"
+
+namespace orrery {
+
+StageHomes::StageHomes(const Program& p, const Mesh& mesh)
+    : from_(p),
+      mesh_(mesh),
+      everyone_(static_cast<size_t>(mesh.size_of(mesh.pipe_axis))),
+      nobody_(everyone_) {
+  everyone_.set();
+  run_at_.assign(p.ops().size(), nobody_);
+  needed_.assign(p.values().size(), nobody_);
+  readers_.resize(p.values().size());
+  travels_.assign(p.values().size(), false);
+  for (size_t v = 0; v < p.values().size(); ++v)
+    if (p.values()[v].state) homes_[static_cast<ValueId>(v)] = nobody_;
+  find_early();
+  find_held();
+  for (auto& [name, v] : p.outputs())
+    if (!scalar(v)) need(v, everyone_);
+  settle_update();
+  for (auto& [state, next] : from_.updates())
+    if (homes_[state].none()) homes_[state] = only(0);  // nobody reads it
+  for (size_t before = SIZE_MAX; before != held();) {   // a scalar's tensor may read more states
+    settle_update();
+    before = held();
+    place_scalars();
+  }
+  find_readers();
+  for (size_t i = 0; i < p.ops().size(); ++i)
+    for_everyone_.push_back(is_late(i) && run_at_[i] == everyone_ && !partial_input(p.ops()[i]) &&
+                            all_scalars(p.ops()[i]));
+}
+
+bool StageHomes::all_scalars(const Op& op) const {
+  return std::all_of(op.out.begin(), op.out.end(), [&](ValueId v) { return scalar(v); });
+}
+
+Ranks StageHomes::only(size_t rank) const {
+  Ranks one = nobody_;
+  one.set(rank);
+  return one;
+}
+
+void StageHomes::find_early() {
+  late_.resize(from_.ops().size());
+  for (size_t i = 0; i < from_.ops().size(); ++i) {
+    const Op& op = from_.ops()[i];
+    late_[i] = op.phase == Phase::update || op.kind == "total" || op.kind == "batch_mean";
+    for (ValueId v : op.in) {
+      OpId maker = value(v).producer;
+      late_[i] = late_[i] || value(v).batch == Batch::partial ||
+                 (maker != kNone && late_[static_cast<size_t>(maker)]);
+    }
+    if (late_[i]) {  // sums over the batch stay where they are made until they are whole
+      if (const ValueId* sum = partial_input(op)) run_at_[i] = available(*sum);
+      continue;
+    }
+    run_at_[i] = only(at(op));
+    for (ValueId v : op.in)
+      if (value(v).state) homes_[v].set(at(op));
+  }
+}
+
+// A periodic program has what the step has where that has it, a strategy's own states beside their
+// parameters; an evaluation has everything where programs that are compiled already have it, which
+// may read it where it does not. Parameters lie where their compute copies do.
+void StageHomes::find_held() {
+  std::map<const State*, Ranks> copies;
+  for (auto& [v, ranks] : homes_)
+    if (const State* param = value(v).state->copy_of) copies[param] = ranks;
+  for (auto& [v, ranks] : homes_) {
+    const State& s = *value(v).state;
+    if (auto copy = copies.find(&s); copy != copies.end()) ranks |= copy->second;
+    for (const std::string& name : {value(v).name, s.beside})
+      if (auto at = mesh_.held_at.find(name); at != mesh_.held_at.end() && ranks.none())
+        for (int rank : at->second) ranks.set(static_cast<size_t>(rank));
+    if (!s.bound || !from_.updates().empty()) continue;
+    for (int rank = 0; rank < mesh_.world; ++rank)
+      if (s.parts.empty() || s.parts[static_cast<size_t>(rank)].type(s.type).elements() > 0)
+        ranks.set(static_cast<size_t>(mesh_.coordinate(mesh_.pipe_axis, rank)));
+  }
+}
+
+const ValueId* StageHomes::partial_input(const Op& op) const {
+  for (const ValueId& v : op.in)
+    if (value(v).batch == Batch::partial) return &v;
+  return nullptr;
+}
+
+// What is there without the update: early results, inputs, states.
+Ranks StageHomes::available(ValueId v) const {
+  OpId maker = value(v).producer;
+  if (maker != kNone) return run_at_[static_cast<size_t>(maker)];
+  if (!value(v).state) return everyone_;
+  auto home = homes_.find(v);
+  return home == homes_.end() ? nobody_ : home->second;
+}
+
+void StageHomes::need(ValueId v, const Ranks& ranks) {
+  needed_[static_cast<size_t>(v)] |= ranks;
+  if (value(v).state) homes_[v] |= ranks;
+}
+
+// What an update reads has a home where it is made; that may be where more is updated.
+void StageHomes::settle_update() {
+  for (size_t before = SIZE_MAX; before != held();) {
+    before = held();
+    place_update();
+  }
+}
+
+size_t StageHomes::held() const {
+  size_t n = 0;
+  for (auto& [v, ranks] : homes_) n += ranks.count();
+  return n;
+}
+
+// Tensors of the update, backwards from the states that they become.
+void StageHomes::place_update() {
+  for (auto& [state, next] : from_.updates()) need(next, homes_[state]);
+  for (size_t i = from_.ops().size(); i-- > 0;) {
+    const Op& op = from_.ops()[i];
+    if (!is_late(i) || partial_input(op) || all_scalars(op)) continue;
+    for (ValueId v : op.out) run_at_[i] |= needed_[static_cast<size_t>(v)];
+    for (ValueId v : op.in)
+      if (!scalar(v)) need(v, run_at_[i]);
+  }
+}
+
+// Scalars: made where their tensors are, or by everyone out of other scalars.
+void StageHomes::place_scalars() {
+  for (auto& [name, v] : from_.outputs()) need(v, everyone_);
+  for (size_t i = 0; i < from_.ops().size(); ++i) {
+    const Op& op = from_.ops()[i];
+    if (!is_late(i) || partial_input(op) || !all_scalars(op)) continue;
+    const ValueId* tensor = nullptr;
+    for (const ValueId& v : op.in)
+      if (!scalar(v)) tensor = &v;
+    run_at_[i] = everyone_;
+    if (!tensor) continue;
+    Ranks there = available(*tensor);
+    if (there.none()) {  // a tensor for this alone
+      there = only(at_hand(*tensor).find_first());
+      need_chain(*tensor, there);
+    }
+    run_at_[i] = only(there.find_first());
+  }
+}
+
+// Who has what v is made of: of its first tensors, if nobody has all.
+Ranks StageHomes::at_hand(ValueId v) const {
+  Ranks there = available(v);
+  if (there.any()) return there;
+  there = everyone_;
+  const OpId maker = value(v).producer;
+  if (maker == kNone) return there;
+  for (ValueId in : from_.ops()[static_cast<size_t>(maker)].in)
+    if (const Ranks both = scalar(in) ? nobody_ : there & at_hand(in); both.any()) there = both;
+  return there;
+}
+
+// Computes v, and the tensors that it is made of, on these ranks as well; scalars travel.
+void StageHomes::need_chain(ValueId v, const Ranks& ranks) {
+  if (scalar(v)) return;
+  need(v, ranks);
+  OpId maker = value(v).producer;
+  if (maker == kNone || !is_late(static_cast<size_t>(maker)) ||
+      partial_input(from_.ops()[static_cast<size_t>(maker)]))
+    return;
+  run_at_[static_cast<size_t>(maker)] |= ranks;
+  for (ValueId in : from_.ops()[static_cast<size_t>(maker)].in) need_chain(in, ranks);
+}
+
+void StageHomes::find_readers() {
+  for (size_t i = 0; i < from_.ops().size(); ++i)
+    for (ValueId v : from_.ops()[i].in) {
+      needed_[static_cast<size_t>(v)] |= run_at_[i];
+      if (value(v).state) homes_[v] |= run_at_[i];
+      readers_[static_cast<size_t>(v)].push_back(i);
+    }
+  for (size_t i = 0; i < from_.ops().size(); ++i)
+    for (ValueId v : from_.ops()[i].out)
+      travels_[static_cast<size_t>(v)] = !needed(v).is_subset_of(run_at_[i]);
+}
+
+}  // namespace orrery

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One coordinate's program: the ops that it runs, and messages for what crosses.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "partition/localize.h"
+#include "partition/stage.h"
+#include "program/op.h"
+#include "program/state.h"
+
+namespace orrery {
+namespace {
+
+class Splitter {
+ public:
+  Splitter(const Program& p, const Mesh& mesh, const StageHomes& homes, int me)
+      : from_(p),
+        mesh_(mesh),
+        homes_(homes),
+        me_(static_cast<size_t>(me)),
+        to_(p.without_ops([this](ValueId v) { return concerns(v); })) {
+    held_back_.assign(p.values().size(), false);
+    gathered_ = find_gathered(p);
+  }
+
+  StageShare run() {
+    for (size_t i = 0; i < from_.ops().size(); ++i) emit(i);
+    flush();
+    drop_foreign();
+    StageShare share{std::move(to_), {}};
+    for (auto& [v, ranks] : homes_.homes())
+      if (ranks.count() > 1) share.held_twice.insert(value(v).name);
+    return share;
+  }
+
+ private:
+  const Value& value(ValueId v) const { return from_.value(v); }
+  // Given to all, or made or needed here: a stage of many has few of the values.
+  bool concerns(ValueId v) const {
+    OpId maker = value(v).producer;
+    return maker == kNone || homes_.needed(v).test(me_) ||
+           homes_.run_at(static_cast<size_t>(maker)).test(me_);
+  }
+
+  // Ops of scalars alone wait, with the messages that they need, until a tensor needs one of them.
+  void emit(size_t i) {
+    const Op& op = from_.ops()[i];
+    if (homes_.for_everyone(i)) {
+      delayed_.push_back(i);
+      for (ValueId v : op.out) held_back_[static_cast<size_t>(v)] = true;
+      return;
+    }
+    if (reads_waiting(op)) flush();
+    emit_now(i);
+  }
+
+  void emit_now(size_t i) {
+    const Op& op = from_.ops()[i];
+    bool mine = homes_.run_at(i).test(me_);
+    if (mine) {
+      Op copy = op;
+      if (homes_.is_late(i)) copy.stage = 0;
+      append(std::move(copy));
+    }
+    if (homes_.run_at(i).none()) return;
+    for (ValueId v : op.out) move(i, v, homes_.run_at(i).find_first());
+  }
+
+  // From the first who has v to those who need it and do not make it, as far as it concerns this
+  // rank.
+  void move(size_t i, ValueId v, size_t source) {
+    if (!homes_.travels(v)) return;
+    const bool together = homes_.is_late(i) && homes_.scalar(v);
+    if (together) held_back_[static_cast<size_t>(v)] = true;
+    auto to = [&](size_t there) {
+      if (together)
+        waiting_[{source, there, value(v).type.dtype}].push_back({i, v});
+      else if (source == me_)
+        send(i, v, static_cast<int>(there));
+      else
+        receive(i, v, static_cast<int>(source));
+    };
+    if (source != me_) {
+      if (homes_.needed(v).test(me_) && !homes_.run_at(i).test(me_)) to(me_);
+      return;
+    }
+    const Ranks away = homes_.needed(v) - homes_.run_at(i);
+    for (size_t there = away.find_first(); there != Ranks::npos; there = away.find_next(there))
+      to(there);
+  }
+
+  // Keeps producer links right while ops are left out. What reads a message of the update belongs
+  // to the update, whatever phase wrote it.
+  void append(Op op) {
+    op.twin = kNone;
+    for (ValueId v : op.in)
+      if (OpId maker = to_.value(v).producer; maker != kNone)
+        if (to_.ops()[static_cast<size_t>(maker)].phase == Phase::update) op.phase = Phase::update;
+    to_.append(std::move(op));
+  }
+
+  Op message(size_t i, ValueId v, const char* kind, int peer) const {
+    const Op& op = from_.ops()[i];
+    Op m;
+    m.kind = kind, m.phase = homes_.is_late(i) ? Phase::update : op.phase, m.site = op.site;
+    m.stage = homes_.is_late(i) ? 0 : op.stage;
+    m.attrs = {{"axis", mesh_.pipe_axis},         {"origin", mesh_.scheduler},
+               {"peer", int64_t{peer}},           {"tag", int64_t{v}},
+               {"from_chunk", int64_t{op.stage}}, {"from_phase", static_cast<int64_t>(m.phase)}};
+    return m;
+  }
+
+  void send(size_t i, ValueId v, int peer) {
+    Op m = message(i, v, "send", peer);
+    m.in = {v};
+    append(std::move(m));
+  }
+
+  // Scalars of the update (norms) wait for one another and travel together, until someone reads
+  // one.
+  struct Waiting {
+    size_t maker;
+    ValueId v;
+  };
+  using Route = std::tuple<size_t, size_t, int32_t>;  // from, to, dtype
+
+  bool reads_waiting(const Op& op) const {
+    return std::any_of(op.in.begin(), op.in.end(),
+                       [&](ValueId v) { return held_back_[static_cast<size_t>(v)]; });
+  }
+
+  void flush() {
+    for (auto& [route, scalars] : waiting_) {
+      auto [source, there, dtype] = route;
+      move_together(scalars, dtype, static_cast<int>(source == me_ ? there : source),
+                    source == me_);
+    }
+    waiting_.clear();
+    std::fill(held_back_.begin(), held_back_.end(), false);
+    std::vector<size_t> now = std::move(delayed_);
+    delayed_.clear();
+    for (size_t i : now) emit_now(i);
+  }
+
+  void move_together(const std::vector<Waiting>& scalars, int32_t dtype, int peer, bool away) {
+    int64_t n = static_cast<int64_t>(scalars.size());
+    Op all = message(scalars[0].maker, scalars[0].v, away ? "send" : "recv", peer);
+    // No part of any tensor's update (partition/shard/chains.h).
+    all.attrs["moves_scalars"] = int64_t{1};
+    std::vector<ValueId> parts;
+    for (size_t k = 0; k < scalars.size(); ++k)
+      parts.push_back(to_.new_value({dtype, {1}}, Role::activation));
+    ValueId row = to_.new_value({dtype, {n}}, Role::activation);
+    auto add = [&](const char* kind, const Attrs& attrs, std::vector<ValueId> in,
+                   std::vector<ValueId> out) {
+      Op op;
+      op.kind = kind, op.attrs = attrs, op.in = std::move(in), op.out = std::move(out);
+      op.attrs["moves_scalars"] = int64_t{1};
+      op.phase = Phase::update, op.site = all.site;
+      append(std::move(op));
+    };
+    auto shape = [&](ValueId from, ValueId to) {
+      add("reshape", {{"dims", to_.type(to).dims}}, {from}, {to});
+    };
+    if (away) {
+      for (size_t k = 0; k < scalars.size(); ++k) shape(scalars[k].v, parts[k]);
+      add("concat", {{"dim", int64_t{0}}}, parts, {row});
+      all.in = {row};
+      return append(std::move(all));
+    }
+    all.attrs["dtype"] = int64_t{dtype};
+    all.attrs["dims"] = Dims{n};
+    all.out = {row};
+    append(std::move(all));
+    add("split", {{"dim", int64_t{0}}, {"sizes", Dims(static_cast<size_t>(n), 1)}}, {row}, parts);
+    for (size_t k = 0; k < scalars.size(); ++k) shape(parts[k], scalars[k].v);
+  }
+
+  // Where the first of this rank's chunks needs it: forward in order, backward in reverse.
+  void receive(size_t i, ValueId v, int peer) {
+    Op m = message(i, v, "recv", peer);
+    m.attrs["dtype"] = int64_t{value(v).type.dtype};
+    m.attrs["dims"] = value(v).type.dims;
+    if (gathered_[static_cast<size_t>(v)]) m.attrs["gathered"] = int64_t{1};
+    m.out = {v};
+    if (!homes_.is_late(i)) {
+      int forward = INT32_MAX, backward = -1, made = from_.ops()[i].stage;
+      for (size_t r : homes_.readers(v)) {
+        const Op& reader = from_.ops()[r];
+        if (homes_.is_late(r) || !homes_.run_at(r).test(me_)) continue;
+        if (reader.phase == Phase::forward || reader.stage > made)
+          forward = std::min(forward, reader.stage);
+        else
+          backward = std::max(backward, reader.stage);
+      }
+      bool ahead = from_.ops()[i].phase == Phase::forward && forward != INT32_MAX;
+      m.phase = ahead ? Phase::forward : Phase::backward;
+      m.stage = ahead ? forward : std::max(backward, 0);
+    }
+    append(std::move(m));
+  }
+
+  void drop_foreign() {
+    std::erase_if(to_.mutable_updates(),
+                  [&](auto& update) { return !homes_.homes().at(update.first).test(me_); });
+    for (auto& [v, ranks] : homes_.homes()) {
+      if (ranks.any() && !ranks.test(me_)) to_.mutable_value(v).part = {{}, 0, 0};  // nothing
+      if (ranks.none() && value(v).role == Role::state)
+        to_.mutable_value(v).state = nullptr;  // nobody reads it: others say where it lies
+    }
+  }
+
+  const Program& from_;
+  const Mesh& mesh_;
+  const StageHomes& homes_;
+  size_t me_;
+  Program to_;
+  std::map<Route, std::vector<Waiting>> waiting_;
+  std::vector<size_t> delayed_;
+  std::vector<char> held_back_;  // values that wait to travel or to be computed
+  std::vector<char> gathered_;
+};
+
+}  // namespace
+
+StageShare split_stages(const Program& p, const Mesh& mesh, const StageHomes& homes, int rank) {
+  return Splitter(p, mesh, homes, mesh.coordinate(mesh.pipe_axis, rank)).run();
+}
+
+}  // namespace orrery

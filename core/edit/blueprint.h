@@ -16,7 +16,7 @@ namespace orrery {
 
 // What is decided before memory is touched; enough for `orrery plan`.
 struct Blueprint {
-  Program program;  // logical; what works by a clock of its own is in `spread`
+  Program program;  // logical; what works by a clock of its own is in `mesh`
   Mesh mesh;
   int64_t microbatches = 1;
 };

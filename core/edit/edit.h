@@ -42,7 +42,7 @@ Asked apply_forward(Program& p, const std::vector<StrategyUse>& stack, StrategyS
 
 // Lets every strategy edit the differentiated program over `world` ranks, before its update is
 // there; checks options, conflicts and that the mesh takes every rank. Throws Error with the Lua
-// line of the strategy at fault. REQUIRES: `states` and `spread` stay where they are until the step
+// line of the strategy at fault. REQUIRES: `states` and `mesh` stay where they are until the step
 // is complete.
 void apply_strategies(Program& p, const std::vector<StrategyUse>& stack, int world,
                       StrategyStates& states, Mesh& mesh, bool training = true);

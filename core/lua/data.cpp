@@ -3,7 +3,6 @@
 // Datasets in Lua: made from text and arrays, cut, sharded, and asked for batches.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <limits>
 

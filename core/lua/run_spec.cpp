@@ -2,8 +2,6 @@
 #include "lua/run_spec.h"
 
 #include "base/text.h"
-#include "lua/api.h"
-#include "lua/environment.h"
 #include "lua/objects.h"
 #include "lua/strategy_script.h"
 #include "lua/traced.h"

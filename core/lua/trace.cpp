@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Symbolic tensors: which program they belong to, and what may stand for one.
-#include <atomic>
 #include <map>
 
-#include "lua/api.h"
 #include "lua/objects.h"
 #include "store/digest.h"
 

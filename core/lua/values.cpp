@@ -2,10 +2,7 @@
 //
 // Plain values between Lua and C++: numbers, lists, shapes.
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
-#include "base/text.h"
 #include "lua/layer.h"
 
 namespace orrery::lua {

@@ -23,3 +23,7 @@ for key in pairs(many) do
   assert(last < key)
   last = key
 end
+
+-- A caught error names the line of the call.
+local ok, message = pcall(function() for _ in pairs(3) do break end end)
+assert(not ok and message:find "^order.lua:%d+: bad argument #1 to 'pairs' %(table expected, got number%)$", message)

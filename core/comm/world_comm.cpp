@@ -67,9 +67,8 @@ WorldComm::WorldComm(const World& world, const std::string& backend, uint64_t li
          world.size);
   groups_[0].rank = world.rank, groups_[0].size = world.size;
   const orr_comm_boot boot = store_->boot(world);
-  Forming(*store_, world_).run([&] {
-    check(api_->world(api_->self, &boot, &groups_[0].comm), "comm '" + backend + "'");
-  });
+  form(*store_, world_,
+       [&] { check(api_->world(api_->self, &boot, &groups_[0].comm), "comm '" + backend + "'"); });
   thread_ = std::thread([this] { lane(); });
 }
 

@@ -294,7 +294,7 @@ std::string WorldComm::elsewhere(const orr_coll& here) {
     store_->put(stands(rank()), mine);
     for (int r = 0; r < size(); ++r) {
       const auto left = std::chrono::nanoseconds(end - std::chrono::steady_clock::now()).count();
-      const std::string other = store_->get(stands(r), std::max<int64_t>(left, 0));
+      const std::string other = store_->get_at_end(stands(r), std::max<int64_t>(left, 0));
       if (other != mine && apart.empty())
         apart = fmt::format("; rank {} is in {}, rank {} in {}", rank(), mine, r, other);
     }

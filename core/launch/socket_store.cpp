@@ -49,11 +49,15 @@ class SocketStore : public Store {
     send(wire::put, key, value);
   }
   std::string get(const std::string& key, int64_t deadline_ns) override {
-    return inquire(wire::get, key, deadline_ns);
+    return inquire(wire::get, key, deadline_ns, true);
+  }
+  std::string get_at_end(const std::string& key, int64_t deadline_ns) override {
+    return inquire(wire::get, key, deadline_ns, false);
   }
   int dead(int rank) const override;
   void blame(const Error& why) override;
   std::optional<Error> blamed() override {
+    if (!is_blamed_) return std::nullopt;
     std::lock_guard lock(mutex_);
     return blamed_;
   }
@@ -62,7 +66,7 @@ class SocketStore : public Store {
   const std::string& job() const override { return job_; }
 
  private:
-  std::string inquire(wire::Kind kind, const std::string& key, int64_t deadline_ns);
+  std::string inquire(wire::Kind kind, const std::string& key, int64_t deadline_ns, bool heeds);
   Error loss() const;
   uint32_t send(wire::Kind kind, const std::string& key, const std::string& value);
   void listen();
@@ -73,7 +77,7 @@ class SocketStore : public Store {
   const std::string job_;
   const std::unique_ptr<Store> launcher_;
   std::vector<std::atomic<int>> ended_;  // by rank: how many had, when it did
-  std::atomic<bool> server_gone_{false};
+  std::atomic<bool> server_gone_{false}, is_blamed_{false};
   std::mutex mutex_;  // of the connection and of what follows
   std::condition_variable changed_;
   uint32_t last_id_ = 0;
@@ -84,12 +88,13 @@ class SocketStore : public Store {
 };
 
 // What comes counts first, then why all are to end: the server may have gone since.
-std::string SocketStore::inquire(wire::Kind kind, const std::string& key, int64_t deadline_ns) {
+std::string SocketStore::inquire(wire::Kind kind, const std::string& key, int64_t deadline_ns,
+                                 bool heeds_blame) {
   std::unique_lock lock(mutex_);
   const uint32_t id = send(kind, key, "");
   std::optional<Message>& slot = asked_[id];
   const bool ended = changed_.wait_for(lock, std::chrono::nanoseconds(deadline_ns), [&] {
-    return slot || server_gone_ || (blamed_ && kind == wire::get);
+    return slot || server_gone_ || (blamed_ && heeds_blame);
   });
   const std::optional<Message> came = std::move(slot);
   asked_.erase(id);
@@ -126,9 +131,11 @@ void SocketStore::handle(Message& message) {
   const wire::Frame& frame = message.frame;
   if (frame.kind == wire::ended && frame.id < ended_.size())
     ended_[frame.id] = std::atoi(message.value.c_str());
-  if (frame.kind == wire::blame && !blamed_)
+  if (frame.kind == wire::blame && !blamed_) {
     blamed_ =
         Error(std::atoi(message.value.c_str()), message.value.substr(message.value.find(' ') + 1));
+    is_blamed_ = true;
+  }
   if (frame.kind != wire::value && frame.kind != wire::lost) return;
   if (auto found = asked_.find(frame.id); found != asked_.end()) found->second = std::move(message);
 }
@@ -144,7 +151,7 @@ void SocketStore::answer(uint32_t id) {
 std::optional<WorkAnswer> SocketStore::ask(int rank) {
   constexpr int64_t patience = 500'000'000;
   try {
-    const std::string value = inquire(wire::ask, std::to_string(rank), patience);
+    const std::string value = inquire(wire::ask, std::to_string(rank), patience, false);
     return WorkAnswer{std::atoi(value.c_str()), value.substr(value.find(' ') + 1)};
   } catch (const Error&) {
     return std::nullopt;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <utility>
 
 #include "launch/meeting.h"
@@ -34,6 +35,14 @@ class LoneStore : public Store {
   }
   bool is_shared() const override { return lack_.empty(); }
   int dead(int) const override { return 0; }
+  void blame(const Error& why) override {
+    std::lock_guard lock(mutex_);
+    if (!blamed_) blamed_ = why;
+  }
+  std::optional<Error> blamed() override {
+    std::lock_guard lock(mutex_);
+    return blamed_;
+  }
   std::optional<WorkAnswer> ask(int) override { return std::nullopt; }
   void report(const std::string&) override {}
   const std::string& job() const override { return job_; }
@@ -44,6 +53,8 @@ class LoneStore : public Store {
   }
   const std::string lack_, job_ = "job-" + std::to_string(getpid());
   std::map<std::string, std::string> table_;
+  std::mutex mutex_;
+  std::optional<Error> blamed_;
 };
 
 std::string lack_of(const World& w) {
@@ -92,6 +103,7 @@ int Store::at_work(int rank, int64_t waited_ns, std::string& what) {
   const std::optional<WorkAnswer> answer = ask(rank);
   if (!answer) return 0;
   what = answer->text;
+  if (answer->deadlines == WorkAnswer::waits) return 3;
   if (waited_ns >= answer->deadlines * deadline_ns()) return 1;
   if (waited_ns < deadline_ns()) return 2;
   int64_t last = said_after_;
@@ -121,7 +133,7 @@ Store::Verdict Store::judge(const World& world, int64_t waited_ns) {
                                               "was forming",
                                               r, seconds(deadline_ns())))};
     verdict.busy |= answer == 2;
-    if (answer == 2 || what.empty()) continue;
+    if (answer >= 2 || what.empty()) continue;
     if (what.starts_with(forming_work))
       together = Error(ORR_DEADLINE, fmt::format("the world has not formed for {:g} s, though all "
                                                  "ranks answer; rank {} is {}",
@@ -187,6 +199,15 @@ orr_comm_boot Store::boot(const World& world) {
     if (capacity > 0) what[text.copy(what, capacity - 1)] = 0;
     return int32_t{answer};
   };
+  boot.blame = [](void* self, int32_t code, const char* why) {
+    static_cast<Store*>(self)->blame(Error(code, why));
+  };
+  boot.blamed = [](void* self, char* why, uint64_t capacity) {
+    const std::optional<Error> told = static_cast<Store*>(self)->blamed();
+    if (told && capacity > 0) why[std::string(told->what()).copy(why, capacity - 1)] = 0;
+    return told ? int32_t{told->code()} : 0;
+  };
+  boot.waits = [](void*, int32_t begins) { note_wait(begins != 0); };
   return boot;
 }
 

@@ -27,7 +27,8 @@ class Store {
   virtual ~Store() = default;
 
   virtual void put(const std::string& key, const std::string& value) = 0;
-  // Waits until the key is there. Throws Error: ORR_DEADLINE, or ORR_RETRY when a rank has died.
+  // Waits until the key is there. Throws Error: ORR_DEADLINE, ORR_RETRY when a rank has died, or
+  // why all are to end.
   virtual std::string get(const std::string& key, int64_t deadline_ns) = 0;
   // Whether there is another rank to ask, or to tell anything.
   virtual bool is_shared() const { return true; }
@@ -42,10 +43,14 @@ class Store {
   // Tells the server the sentence that this rank ends with; our launcher names the first one.
   virtual void report(const std::string& error) = 0;
   virtual const std::string& job() const = 0;
+  // As `get` though all are to end: of what ranks say about that.
+  virtual std::string get_at_end(const std::string& key, int64_t deadline_ns) {
+    return get(key, deadline_ns);
+  }
 
   // Whether `rank` lives, and may be waited for longer than `waited_ns`: what the table of a comm
-  // plugin calls at_work (comm.h). Says on stderr, now and then, what it is that this rank waits
-  // for. [any thread]
+  // plugin calls at_work (comm.h), 0 to 3. Says on stderr, now and then, what it is that this rank
+  // waits for. [any thread]
   int at_work(int rank, int64_t waited_ns, std::string& what);
 
   // Who is to blame that the world has not formed for so long: a rank that is dead or does not

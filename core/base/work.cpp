@@ -14,6 +14,7 @@ namespace {
 std::atomic<const char*> present{nullptr};
 std::atomic<int> allowed{0};
 std::atomic<int64_t> since{0};
+std::atomic<int> waits{0};  // threads that wait for other ranks
 
 std::mutex line_mutex;
 std::function<std::string()> find_line;
@@ -33,7 +34,10 @@ Work::Work(const char* what, int deadlines)
 
 Work::~Work() { present = outer_, allowed = outer_deadlines_, since = outer_since_; }
 
+void note_wait(bool begins) { waits += begins ? 1 : -1; }
+
 WorkAnswer current_work() {
+  if (waits > 0) return {WorkAnswer::waits, ""};
   if (const char* what = present) return {allowed, fmt::format("{} for {} s", what, now() - since)};
   std::lock_guard lock(line_mutex);
   if (!find_line) return {};

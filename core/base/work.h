@@ -30,10 +30,14 @@ class Work {
 };
 
 struct WorkAnswer {
-  int deadlines = 0;  // 0: nothing that is known
+  static constexpr int waits = -1;
+  int deadlines = 0;  // 0: nothing that is known; `waits`: it waits for other ranks
   std::string text;   // "saving a checkpoint for 12 s", "in the script at train.lua:7"
 };
 WorkAnswer current_work();  // [any thread]
+
+// A thread of this process begins, or ends, to wait for other ranks. [any thread]
+void note_wait(bool begins);
 
 // How to find the line that a script is at while no Work is named; null: there is no script.
 // `find` is called by any thread. [main thread]

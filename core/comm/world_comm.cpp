@@ -67,9 +67,8 @@ WorldComm::WorldComm(const World& world, const std::string& backend, uint64_t li
          world.size);
   groups_[0].rank = world.rank, groups_[0].size = world.size;
   const orr_comm_boot boot = store_->boot(world);
-  Forming(*store_, world_).run([&] {
-    check(api_->world(api_->self, &boot, &groups_[0].comm), "comm '" + backend + "'");
-  });
+  form(*store_, world_,
+       [&] { check(api_->world(api_->self, &boot, &groups_[0].comm), "comm '" + backend + "'"); });
   lane_.start();
 }
 
@@ -240,7 +239,7 @@ std::string WorldComm::elsewhere(const orr_coll& here) {
     store_->put(stands(rank()), mine);
     for (int r = 0; r < size(); ++r) {
       const auto left = std::chrono::nanoseconds(end - std::chrono::steady_clock::now()).count();
-      const std::string other = store_->get(stands(r), std::max<int64_t>(left, 0));
+      const std::string other = store_->get_at_end(stands(r), std::max<int64_t>(left, 0));
       if (other != mine && apart.empty())
         apart = fmt::format("; rank {} is in {}, rank {} in {}", rank(), mine, r, other);
     }

@@ -56,7 +56,6 @@ struct Prepared {
     dup2(p.out, 1);
     dup2(p.err, 2);
   }
-  for (int fd : spec.inherit) fcntl(fd, F_SETFD, 0);
   execvpe(spec.program.c_str(), p.argv.data(), p.env.data());
   dprintf(2, "orrery: cannot execute %s: %s\n", spec.program.c_str(), std::strerror(errno));
   _exit(127);

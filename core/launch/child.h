@@ -42,12 +42,11 @@ struct ChildSpec {
   int rank;
   std::string program;  // a path, or a name to look for in PATH
   std::vector<std::string> argv, env;
-  std::vector<int> cpus;     // to pin to; empty: none
-  std::vector<int> inherit;  // descriptors to keep open
-  bool owns_terminal;        // else input is empty, or given, and output is piped
-  std::string prefix = {};   // of its lines
-  char mark = 0;             // of what is kept back of its errors; 0: nothing is
-  int input = -1;            // to read, without a terminal to ask at; -1: nothing
+  std::vector<int> cpus;    // to pin to; empty: none
+  bool owns_terminal;       // else input is empty, or given, and output is piped
+  std::string prefix = {};  // of its lines
+  char mark = 0;            // of what is kept back of its errors; 0: nothing is
+  int input = -1;           // to read, without a terminal to ask at; -1: nothing
 };
 
 struct Child {

@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <utility>
 #include <vector>
 
 namespace orrery {
@@ -16,26 +15,15 @@ bool is_patient(int error) { return error == EAGAIN || error == EWOULDBLOCK || e
 
 }  // namespace
 
-Connection::Connection(int socket) : socket_(socket) {
-  int type = 0;
-  socklen_t bytes = sizeof type;
-  getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &bytes);
-  is_stream_ = type == SOCK_STREAM;
-}
-
 Connection::~Connection() { close(socket_); }
 
-// Takes the first message off what has been received. A packet must be one message, no more, no
-// less.
+// Takes the first message off what has been received.
 bool Connection::cut(Message& message) {
-  if (received_.size() < sizeof(wire::Frame)) {
-    at_end_ |= !is_stream_ && !received_.empty();
-    return false;
-  }
+  if (received_.size() < sizeof(wire::Frame)) return false;
   wire::Frame frame;
   std::memcpy(&frame, received_.data(), sizeof frame);
   const uint64_t whole = sizeof frame + uint64_t{frame.key_bytes} + frame.value_bytes;
-  if (whole > most_ || (!is_stream_ && whole != received_.size())) at_end_ = true;
+  at_end_ = whole > most_;
   if (at_end_ || received_.size() < whole) return false;
   message.frame = frame;
   message.key = received_.substr(sizeof frame, frame.key_bytes);
@@ -51,9 +39,6 @@ bool Connection::receive(Message& message) {
     if (at_end_) break;
     const ssize_t n = recv(socket_, buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (n < 0 && is_patient(errno)) return false;
-    // A peer that ended before it had read all of ours: the error comes once, and before what the
-    // peer has sent (unix(7)).
-    if (n < 0 && errno == ECONNRESET && !std::exchange(was_reset_, true)) continue;
     if (n <= 0)
       at_end_ = true;
     else
@@ -66,23 +51,21 @@ void Connection::send(wire::Kind kind, uint32_t id, const std::string& key,
                       const std::string& value) {
   const wire::Frame frame{kind, id, static_cast<uint32_t>(key.size()),
                           static_cast<uint32_t>(value.size())};
-  std::string packet(reinterpret_cast<const char*>(&frame), sizeof frame);
-  unsent_.push_back(packet + key + value);
+  unsent_.append(reinterpret_cast<const char*>(&frame), sizeof frame);
+  unsent_ += key + value;
   flush();
 }
 
 // What cannot be sent to one who has gone is dropped; what he has sent before can still be read.
 void Connection::flush() {
   while (!unsent_.empty()) {
-    std::string& first = unsent_.front();
-    const ssize_t n = ::send(socket_, first.data(), first.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t n = ::send(socket_, unsent_.data(), unsent_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && is_patient(errno)) return;
     if (n < 0) {
       broken_ = true;
       return unsent_.clear();
     }
-    first.erase(0, static_cast<size_t>(n));
-    if (first.empty()) unsent_.pop_front();
+    unsent_.erase(0, static_cast<size_t>(n));
   }
 }
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Frames over a connected socket: a packet socket keeps their borders, in a stream they are found
-// again.
+// Frames over a connected stream socket.
 #pragma once
 
 #include <cstddef>
-#include <deque>
 #include <string>
 
 #include "launch/wire.h"
@@ -20,12 +18,11 @@ struct Message {
 // [one thread at a time]
 class Connection {
  public:
-  explicit Connection(int socket);  // takes it over
+  explicit Connection(int socket) : socket_(socket) {}  // takes it over
   ~Connection();
   Connection(const Connection&) = delete;
 
   int socket() const { return socket_; }
-  bool is_stream() const { return is_stream_; }
   // The next message that has come; false when there is none yet. Never blocks.
   bool receive(Message& message);
   // Whether the other side has gone, or has said what is no message.
@@ -43,10 +40,10 @@ class Connection {
   bool cut(Message& message);
 
   int socket_;
-  bool is_stream_, at_end_ = false, broken_ = false, was_reset_ = false;
+  bool at_end_ = false, broken_ = false;
   size_t most_ = wire::max_message;
   std::string received_;
-  std::deque<std::string> unsent_;  // packets; of a stream the first may be partly sent
+  std::string unsent_;
 };
 
 }  // namespace orrery

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 
 #include "base/error.h"
@@ -28,24 +27,17 @@ class Guard : public Supervisor {
 
  protected:
   void start() override {
-    ChildSpec spec{world_.rank, own_program(), own_words(), {}, {}, {}, true};
+    ChildSpec spec{world_.rank, own_program(), own_words(), {}, {}, true};
     for (char** e = environ; *e; ++e) spec.env.emplace_back(*e);
     spec.env.push_back(fmt::format("{}=1", guarded));
     children_.push_back(start_child(spec));
   }
-  void add_to(std::vector<pollfd>&) const override {}
-  void look() override {}
-  void pass_on(const Child& child, int signal) override { kill(child.pid, signal); }
 
   // What the rank has to say of its own errors it says itself.
-  int tell(size_t child) const override {
+  int tell(size_t child) override {
     const Child& c = children_[child];
-    if (!c.stopped.empty())
-      say(fmt::format("orrery: rank {} was stopped by {} for longer than the deadline", c.rank,
-                      c.stopped));
-    if (c.signal)
-      say(fmt::format("orrery: rank {} was killed by signal {} ({}){}", c.rank, c.signal,
-                      strsignal(c.signal), after_signal()));
+    if (c.signal || !c.stopped.empty())
+      say(fmt::format("orrery: rank {} {}", c.rank, how_it_ended(c)));
     return c.code;
   }
 

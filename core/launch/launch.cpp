@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-//
 #include "launch/launch.h"
 
 #include <signal.h>
@@ -16,7 +15,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "launch/affinity.h"
-#include "launch/store_server.h"
+#include "launch/meeting_server.h"
 #include "launch/supervisor.h"
 
 namespace orrery {
@@ -38,28 +37,31 @@ constexpr std::string_view foreign[] = {"OMPI_COMM_WORLD_",
                                         "ORRERY_RANK=",
                                         "ORRERY_WORLD_SIZE=",
                                         "ORRERY_LOCAL_",
-                                        "ORRERY_STORE_FD=",
-                                        "ORRERY_BOARD_FD=",
+                                        "ORRERY_STORE=",
                                         "ORRERY_JOB=",
                                         "ORRERY_THREADS="};
 
 class Launcher : public Supervisor {
  public:
   Launcher(const LaunchOptions& options, const std::string& job)
-      : options_(options), job_(job), server_(options.ranks) {
-    for (int r = 0; r < options.ranks; ++r) server_.invite(r);
-  }
+      : options_(options),
+        job_(job),
+        place_(fmt::format("orrery-{}-{}-{}", geteuid(), job, rank_of(0))),
+        server_({place_}, options.ranks, "", MeetingServer::Ends::are_told) {}
 
  protected:
   void start() override;
-  void add_to(std::vector<pollfd>& fds) const override;
-  void look() override;
-  void pass_on(const Child& child, int signal) override { kill(child.pid, signal); }
+  void add_to(std::vector<pollfd>& fds) const override {
+    if (options_.part) fds.push_back({options_.part->control, POLLIN, 0});
+  }
+  void look() override {
+    if (options_.part) obey();
+  }
   bool ended_badly(size_t child) override {
     server_.mark_ended(static_cast<int>(child));
     return Supervisor::ended_badly(child);
   }
-  int tell(size_t child) const override;
+  int tell(size_t child) override;
 
  private:
   std::vector<std::string> environment(int index, int threads) const;
@@ -68,9 +70,9 @@ class Launcher : public Supervisor {
 
   const LaunchOptions& options_;
   const std::string& job_;
-  StoreServer server_;  // of this host's ranks, by their index on it
-  std::vector<bool> talks_;
-  std::string orders_;  // that have come only in part
+  const std::string place_;
+  MeetingServer server_;  // of this host's ranks, by their index on it
+  std::string orders_;    // that have come only in part
 };
 
 std::vector<std::string> Launcher::environment(int index, int threads) const {
@@ -84,8 +86,8 @@ std::vector<std::string> Launcher::environment(int index, int threads) const {
     env.push_back(fmt::format("{}LOCAL_RANK={}", prefix, index));
     env.push_back(fmt::format("{}LOCAL_WORLD_SIZE={}", prefix, options_.ranks));
   }
-  env.push_back(fmt::format("{}={}", wire::store_variable, server_.rank_end(index)));
-  env.push_back(fmt::format("{}={}", wire::board_variable, server_.board()));
+  env.push_back(fmt::format("{}={}", wire::store_variable, place_));
+  env.push_back(fmt::format("{}={}", wire::job_variable, job_));
   env.push_back(fmt::format("ORRERY_THREADS={}", threads));
   if (!std::getenv("OMP_NUM_THREADS")) env.push_back(fmt::format("OMP_NUM_THREADS={}", threads));
   return env;
@@ -101,29 +103,13 @@ void Launcher::start() {
                    options_.argv,
                    {},
                    {},
-                   {server_.rank_end(i), server_.board()},
                    rank == 0 && !options_.part};
     if (rank != 0) spec.prefix = fmt::format("[rank {}] ", rank);
     if (n > 1) spec.cpus = cpu_share(cpus, i, n);
     const int share = thread_share(cpus, i, n);
     spec.env = environment(i, options_.threads > 0 ? options_.threads : share);
-    spec.env.push_back(fmt::format("{}={}", wire::job_variable, job_));
     children_.push_back(start_child(spec));
   }
-  talks_.assign(n, true);
-  server_.started();
-}
-
-void Launcher::add_to(std::vector<pollfd>& fds) const {
-  for (int i = 0; i < options_.ranks; ++i)
-    if (talks_[i]) fds.push_back({server_.server_end(i), POLLIN, 0});
-  if (options_.part) fds.push_back({options_.part->control, POLLIN, 0});
-}
-
-void Launcher::look() {
-  for (int i = 0; i < options_.ranks; ++i)
-    if (talks_[i]) talks_[i] = server_.serve(i);
-  if (options_.part) obey();
 }
 
 // Whoever has started this launcher has gone when nothing more can come from it.
@@ -141,20 +127,14 @@ void Launcher::obey() {
   }
 }
 
-int Launcher::tell(size_t child) const {
+int Launcher::tell(size_t child) {
+  server_.stop();
   const Child& c = children_[child];
-  const std::string& words = server_.last_words(static_cast<int>(child));
   std::string text = fmt::format("orrery: rank {} ", c.rank);
   if (options_.part) text = fmt::format("{}{}on {} ", verdict_mark, text, options_.part->host);
-  if (!c.stopped.empty())
-    text += fmt::format("was stopped by {} for longer than the deadline", c.stopped);
-  else if (c.signal)
-    text += fmt::format("was killed by signal {} ({})", c.signal, strsignal(c.signal));
-  else
-    text += fmt::format("failed with exit code {}", c.code);
-  text += after_signal();
-  if (!words.empty()) text += ": " + words;
-  say(text);
+  text += how_it_ended(c);
+  const std::string& reported = server_.reported(static_cast<int>(child));
+  say(reported.empty() ? text : fmt::format("{}: {}", text, reported));
   return c.code;
 }
 

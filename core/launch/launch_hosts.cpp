@@ -61,11 +61,9 @@ class HostsLauncher : public Supervisor {
 
  protected:
   void start() override;
-  void add_to(std::vector<pollfd>&) const override {}
-  void look() override {}
   void pass_on(const Child& child, int signal) override;
   bool ended_badly(size_t child) override;
-  int tell(size_t child) const override;
+  int tell(size_t child) override;
 
  private:
   void start_host(const JobHost& host, const std::string& orders);
@@ -101,7 +99,7 @@ void HostsLauncher::start_host(const JobHost& host, const std::string& orders) {
          std::strerror(errno));
   controls_.push_back(pair[0]);
   ChildSpec spec{
-      static_cast<int>(controls_.size()) - 1, "", {}, {}, {}, {}, false, "", verdict_mark, pair[1]};
+      static_cast<int>(controls_.size()) - 1, "", {}, {}, {}, false, "", verdict_mark, pair[1]};
   std::istringstream words(options_.remote_shell);
   for (std::string word; words >> word;) spec.argv.push_back(word);
   spec.program = spec.argv.front();
@@ -150,7 +148,7 @@ std::string HostsLauncher::remedy(const Child& child) const {
 }
 
 // The host's launcher has said what happened; where it could not, the remote shell may have.
-int HostsLauncher::tell(size_t child) const {
+int HostsLauncher::tell(size_t child) {
   const Child& c = children_[child];
   const LinePrefixer& errors = c.output.back();
   const bool begun = errors.kept().has_value(), lost = begun && c.code == 255;

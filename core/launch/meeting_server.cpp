@@ -7,13 +7,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "base/error.h"
-#include "launch/local_socket.h"
 #include "launch/quiet.h"
-#include "launch/tcp_socket.h"
 #include "launch/token.h"
 
 namespace orrery {
@@ -27,57 +24,65 @@ constexpr size_t most_strangers = 64;
 constexpr std::chrono::seconds time_in_crowd{2}, time_to_speak{30};
 constexpr size_t longest_hello = 256;
 
-// The welcome of this host's ranks: the page goes with it.
-void welcome(int socket, int page) {
-  wire::Frame frame{wire::welcome, 0, 0, 0};
-  iovec bytes{&frame, sizeof frame};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* head = CMSG_FIRSTHDR(&message);
-  head->cmsg_level = SOL_SOCKET;
-  head->cmsg_type = SCM_RIGHTS;
-  head->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(head), &page, sizeof(int));
-  sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 }  // namespace
 
-MeetingServer::MeetingServer(int door, int ranks, std::string token)
-    : ranks_(ranks), token_(std::move(token)), store_(ranks), door_(door) {
-  stop_ = eventfd(0, EFD_CLOEXEC);
+MeetingServer::MeetingServer(const Endpoint& place, int ranks, std::string token, Ends ends)
+    : place_(place),
+      ranks_(ranks),
+      token_(std::move(token)),
+      ends_(ends),
+      store_(ranks),
+      listener_(listen_at(place)),
+      stop_(eventfd(0, EFD_CLOEXEC)) {
   const AllSignalsBlocked quiet;
   thread_ = std::thread([this] { serve(); });
 }
 
 MeetingServer::~MeetingServer() {
-  eventfd_write(stop_, 1);
-  thread_.join();
-  close(door_);
+  stop();
+  close(listener_);
   close(stop_);
 }
 
+void MeetingServer::stop() {
+  if (!thread_.joinable()) return;
+  eventfd_write(stop_, 1);
+  thread_.join();
+  for (int r = 0; r < ranks_; ++r) store_.serve(r);
+}
+
+void MeetingServer::mark_ended(int rank) {
+  std::lock_guard lock(mutex_);
+  store_.mark_ended(rank);
+}
+
 void MeetingServer::serve() {
-  for (;;) {
-    std::vector<pollfd> fds{{stop_, POLLIN, 0}, {is_full() ? -1 : door_, POLLIN, 0}};
-    for (const Visitor& v : visitors_) fds.push_back({v.connection->socket(), POLLIN, 0});
-    for (int r = 0; r < ranks_; ++r)
-      if (const int end = store_.server_end(r); end >= 0)
-        fds.push_back(
-            {end, static_cast<short>(store_.has_unsent(r) ? POLLIN | POLLOUT : POLLIN), 0});
-    const int patience = visitors_.empty() ? -1 : 200;
-    if (poll(fds.data(), fds.size(), patience) < 0 && errno != EINTR) return;
-    if (fds[0].revents) return;
-    if (fds[1].revents) let_in();
+  while (await()) {
+    std::lock_guard lock(mutex_);
+    if (!is_full()) let_in();
     std::erase_if(visitors_, [this](Visitor& v) { return hear(v); });
     show_out();
     for (int r = 0; r < ranks_; ++r)
-      if (store_.server_end(r) >= 0 && !store_.serve(r)) lose(r);
+      if (store_.connection_of(r) && !store_.serve(r)) lose(r);
   }
+}
+
+// Until somebody has something to say, or takes what there was no room for; false: to stop.
+bool MeetingServer::await() {
+  std::vector<pollfd> fds{{stop_, POLLIN, 0}};
+  const auto add = [&](int socket, bool sends) {
+    fds.push_back({socket, static_cast<short>(sends ? POLLIN | POLLOUT : POLLIN), 0});
+  };
+  int patience = -1;
+  {
+    std::lock_guard lock(mutex_);
+    if (!is_full()) add(listener_, false);
+    for (const Visitor& v : visitors_) add(v.connection->socket(), false);
+    for (int r = 0; r < ranks_; ++r)
+      if (const Connection* c = store_.connection_of(r)) add(c->socket(), c->has_unsent());
+    if (!visitors_.empty()) patience = 200;
+  }
+  return (poll(fds.data(), fds.size(), patience) >= 0 || errno == EINTR) && !fds[0].revents;
 }
 
 bool MeetingServer::is_full() const {
@@ -91,69 +96,53 @@ void MeetingServer::show_out() {
 
 // Said here and now: the launcher may end this process too before it comes to its own error.
 void MeetingServer::lose(int rank) {
-  store_.drop(rank);
+  if (ends_ == Ends::are_told) return;
   if (!store_.left(rank)) fmt::print(stderr, "orrery: rank {} died\n", rank);
+  store_.mark_ended(rank);
 }
 
-// Another user of this host is shown the door before a byte of his is read; who comes from afar has
-// to prove something first.
+// Another user of this host is shown the door before a byte of his is read.
 void MeetingServer::let_in() {
-  const int socket = accept4(door_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  const int socket = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (socket < 0) return;
-  Visitor visitor{std::make_unique<Connection>(socket), "", Clock::now()};
-  if (token_.empty() && peer_user(socket) != geteuid()) return;
+  Visitor visitor{std::make_unique<Connection>(socket), new_nonce(), Clock::now()};
+  if (place_.port == 0 && peer_user(socket) != geteuid()) return;
+  tune(socket);
   visitor.connection->limit(longest_hello);
-  if (!token_.empty()) {
-    tune(socket);
-    visitor.nonce = new_nonce();
-    visitor.connection->send(wire::challenge, 0, "", visitor.nonce);
-  }
+  visitor.connection->send(wire::challenge, 0, "", visitor.nonce);
   visitors_.push_back(std::move(visitor));
 }
 
 // Whether the visitor is done with being one: let in as a rank, refused or gone.
 bool MeetingServer::hear(Visitor& visitor) {
+  Connection& connection = *visitor.connection;
   Message hello;
-  if (!visitor.connection->receive(hello)) return visitor.connection->at_end();
+  if (!connection.receive(hello)) return connection.at_end();
   if (hello.frame.kind != wire::join) return true;
-  const std::string why = is_friend(visitor, hello)
-                              ? objection(hello)
-                              : "it has another " + std::string(token_variable);
-  if (why.empty())
-    admit(visitor, hello);
-  else
-    visitor.connection->send(wire::refuse, 0, "", why);
+  if (const std::string why = objection(visitor, hello); !why.empty()) {
+    connection.send(wire::refuse, 0, "", why);
+    return true;
+  }
+  connection.limit(wire::max_message);
+  connection.send(wire::welcome, 0, proof(token_, welcome_text(visitor.nonce, hello.key)), "");
+  store_.adopt(static_cast<int>(hello.frame.id), std::move(visitor.connection));
   return true;
 }
 
-bool MeetingServer::is_friend(const Visitor& visitor, const Message& hello) const {
-  if (token_.empty()) return hello.key.empty();
-  if (hello.key.size() != nonce_bytes + proof_bytes) return false;
-  return proves(
-      hello.key.substr(nonce_bytes), token_,
-      join_text(visitor.nonce, hello.key.substr(0, nonce_bytes), hello.frame.id, hello.value));
-}
-
-std::string MeetingServer::objection(const Message& hello) const {
+std::string MeetingServer::objection(const Visitor& visitor, const Message& hello) const {
   const uint32_t rank = hello.frame.id;
+  if (hello.key.size() != nonce_bytes + proof_bytes ||
+      !proves(hello.key.substr(nonce_bytes), token_,
+              join_text(visitor.nonce, hello.key.substr(0, nonce_bytes), rank, hello.value)))
+    return fmt::format("it has another {}", token_variable);
   if (hello.value != std::to_string(ranks_))
     return fmt::format("rank 0 is one of {} ranks and rank {} one of {}", ranks_, rank,
                        hello.value);
   if (rank >= static_cast<uint32_t>(ranks_))
     return fmt::format("there is no rank {} among {}", rank, ranks_);
-  if (store_.server_end(static_cast<int>(rank)) >= 0)
+  if (store_.connection_of(static_cast<int>(rank)))
     return fmt::format("there are two ranks {}", rank);
   return "";
-}
-
-void MeetingServer::admit(Visitor& visitor, const Message& hello) {
-  Connection& connection = *visitor.connection;
-  connection.limit(wire::max_message);
-  if (token_.empty())
-    welcome(connection.socket(), store_.board());
-  else
-    connection.send(wire::welcome, 0, proof(token_, welcome_text(visitor.nonce, hello.key)), "");
-  store_.adopt(static_cast<int>(hello.frame.id), std::move(visitor.connection));
 }
 
 }  // namespace orrery

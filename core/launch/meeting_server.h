@@ -1,25 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rank 0's part of a meeting: a thread that lets the ranks in and serves their store.
+// A thread that lets the ranks of a job in and serves their store: our launcher's, or rank 0's.
 #pragma once
 
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "launch/socket.h"
 #include "launch/store_server.h"
 
 namespace orrery {
 
 class MeetingServer {
  public:
-  // Starts serving those who come to the door, a listening socket that it takes over: processes of
-  // this user, or, with a token, whoever has it.
-  MeetingServer(int door, int ranks, std::string token);
+  // Whether somebody else sees the ranks end and says so, or the end of a rank's connection is all
+  // that tells.
+  enum class Ends { are_told, are_seen };
+
+  // Serves those who come to the place: processes of this user, or, between hosts, whoever has the
+  // token.
+  MeetingServer(const Endpoint& place, int ranks, std::string token, Ends ends);
   ~MeetingServer();  // stops at once; the ranks see their connections end
   MeetingServer(const MeetingServer&) = delete;
+
+  // Tells all that the rank has ended. [any thread]
+  void mark_ended(int rank);
+  // Hears what ranks that have ended still had to say, and serves no more.
+  void stop();
+  // The sentence that the rank has reported, or "". REQUIRES: stop.
+  const std::string& reported(int rank) const { return store_.reported(rank); }
 
  private:
   // Connected, rank not known yet.
@@ -29,20 +42,22 @@ class MeetingServer {
     std::chrono::steady_clock::time_point since;
   };
   void serve();
+  bool await();
   void let_in();
   bool is_full() const;
   void show_out();
   void lose(int rank);
   bool hear(Visitor& visitor);
-  bool is_friend(const Visitor& visitor, const Message& hello) const;
-  std::string objection(const Message& hello) const;
-  void admit(Visitor& visitor, const Message& hello);
+  std::string objection(const Visitor& visitor, const Message& hello) const;
 
-  int ranks_;
-  std::string token_;
+  const Endpoint place_;
+  const int ranks_;
+  const std::string token_;
+  const Ends ends_;
+  std::mutex mutex_;  // of all that follows but the descriptors
   StoreServer store_;
-  int door_, stop_ = -1;
   std::vector<Visitor> visitors_;
+  int listener_ = -1, stop_ = -1;
   std::thread thread_;
 };
 

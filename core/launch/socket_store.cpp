@@ -1,88 +1,108 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/socket_store.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <atomic>
 #include <chrono>
-#include <cstring>
+#include <condition_variable>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "launch/environment.h"
 #include "launch/quiet.h"
+#include "launch/wire.h"
 
 namespace orrery {
+namespace {
 
 using Clock = std::chrono::steady_clock;
 
-SocketStore::SocketStore(Server server, std::unique_ptr<Connection> connection, int board, int size,
-                         std::string job)
-    : server_(server), connection_(std::move(connection)), size_(size), job_(std::move(job)) {
-  fcntl(connection_->socket(), F_SETFD, FD_CLOEXEC);
-  const bool own = board < 0;
-  void* page = mmap(nullptr, sizeof(wire::Board), own ? PROT_READ | PROT_WRITE : PROT_READ,
-                    own ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, board, 0);
-  if (!own) close(board);
-  if (page == MAP_FAILED)
-    fail(ORR_FAILED, "cannot read the page of {}: {}", server_name(), std::strerror(errno));
-  board_ = static_cast<wire::Board*>(page);
-  stop_ = eventfd(0, EFD_CLOEXEC);
-  const AllSignalsBlocked quiet;
-  listener_ = std::thread([this] { listen(); });
-}
-
-SocketStore::~SocketStore() {
-  eventfd_write(stop_, 1);
-  listener_.join();
-  close(stop_);
-  connection_->send(wire::leave, 0, "", "");
-  munmap(board_, sizeof(wire::Board));
-}
-
-const char* SocketStore::server_name() const {
-  return server_ == Server::launcher ? "the launcher" : "rank 0";
-}
-
-void SocketStore::put(const std::string& key, const std::string& value) {
-  std::lock_guard lock(mutex_);
-  send(wire::put, key, value);
-}
-
-std::string SocketStore::get(const std::string& key, int64_t deadline_ns) {
-  std::unique_lock lock(mutex_);
-  return await(send(wire::get, key, ""), key, deadline_ns, lock);
-}
-
-// Deaths are looked for before what has come: the last words of the dead may still be on the way,
-// and so may the reason why they have ended.
-std::string SocketStore::await(uint32_t id, const std::string& what, int64_t deadline_ns,
-                               std::unique_lock<std::mutex>& lock) {
-  const auto end = Clock::now() + std::chrono::nanoseconds(deadline_ns);
-  std::optional<std::string>& answer = asked_[id];
-  const auto fail_now = [&](int code, const std::string& text) {
-    asked_.erase(id);
-    throw blamed_ && code == ORR_RETRY ? *blamed_ : Error(code, text);
-  };
-  for (;;) {
-    const int gone = first_dead();
-    const bool came = changed_.wait_for(lock, std::chrono::milliseconds(gone < 0 ? 20 : 100),
-                                        [&] { return answer || server_gone_; });
-    if (answer) {
-      const std::string value = *answer;
-      asked_.erase(id);
-      return value;
-    }
-    if (gone >= 0 || came) fail_now(ORR_RETRY, loss());
-    if (Clock::now() > end)
-      fail_now(ORR_DEADLINE, fmt::format("no rank has put '{}' into the store for {:g} s", what,
-                                         static_cast<double>(deadline_ns) * 1e-9));
+class SocketStore : public Store {
+ public:
+  SocketStore(StoreHost host, int ranks, std::string job, std::unique_ptr<Store> launcher)
+      : host_(std::move(host)),
+        job_(std::move(job)),
+        launcher_(std::move(launcher)),
+        ended_(static_cast<size_t>(ranks)),
+        stop_(eventfd(0, EFD_CLOEXEC)) {
+    const AllSignalsBlocked quiet;
+    listener_ = std::thread([this] { listen(); });
   }
+  ~SocketStore() override {
+    eventfd_write(stop_, 1);
+    listener_.join();
+    close(stop_);
+    host_.connection->send(wire::leave, 0, "", "");
+    host_.connection.reset();  // ahead of the server
+  }
+
+  void put(const std::string& key, const std::string& value) override {
+    std::lock_guard lock(mutex_);
+    send(wire::put, key, value);
+  }
+  std::string get(const std::string& key, int64_t deadline_ns) override {
+    return inquire(wire::get, key, deadline_ns, true);
+  }
+  std::string get_at_end(const std::string& key, int64_t deadline_ns) override {
+    return inquire(wire::get, key, deadline_ns, false);
+  }
+  int dead(int rank) const override;
+  void blame(const Error& why) override;
+  std::optional<Error> blamed() override {
+    if (!is_blamed_) return std::nullopt;
+    std::lock_guard lock(mutex_);
+    return blamed_;
+  }
+  std::optional<WorkAnswer> ask(int rank) override;
+  void report(const std::string& error) override;
+  const std::string& job() const override { return job_; }
+
+ private:
+  std::string inquire(wire::Kind kind, const std::string& key, int64_t deadline_ns, bool heeds);
+  Error loss() const;
+  uint32_t send(wire::Kind kind, const std::string& key, const std::string& value);
+  void listen();
+  void handle(Message& message);
+  void answer(uint32_t id);
+
+  StoreHost host_;
+  const std::string job_;
+  const std::unique_ptr<Store> launcher_;
+  std::vector<std::atomic<int>> ended_;  // by rank: how many had, when it did
+  std::atomic<bool> server_gone_{false}, is_blamed_{false};
+  std::mutex mutex_;  // of the connection and of what follows
+  std::condition_variable changed_;
+  uint32_t last_id_ = 0;
+  std::map<uint32_t, std::optional<Message>> asked_;  // by id, and what has come
+  std::optional<Error> blamed_;
+  int stop_;
+  std::thread listener_;
+};
+
+// What comes counts first, then why all are to end: the server may have gone since.
+std::string SocketStore::inquire(wire::Kind kind, const std::string& key, int64_t deadline_ns,
+                                 bool heeds_blame) {
+  std::unique_lock lock(mutex_);
+  const uint32_t id = send(kind, key, "");
+  std::optional<Message>& slot = asked_[id];
+  const bool ended = changed_.wait_for(lock, std::chrono::nanoseconds(deadline_ns), [&] {
+    return slot || server_gone_ || (blamed_ && heeds_blame);
+  });
+  const std::optional<Message> came = std::move(slot);
+  asked_.erase(id);
+  if (came && came->frame.kind == wire::value) return came->value;
+  if (blamed_) throw *blamed_;
+  if (ended) throw loss();
+  fail(ORR_DEADLINE, "no rank has put '{}' into the store for {:g} s", key,
+       static_cast<double>(deadline_ns) * 1e-9);
 }
 
 // [the listener]
@@ -91,16 +111,16 @@ void SocketStore::listen() {
     uint32_t asked = 0;
     {
       std::lock_guard lock(mutex_);
-      for (Message message; connection_->receive(message);) {
+      for (Message message; host_.connection->receive(message);) {
         if (message.frame.kind == wire::ask) asked = message.frame.id;
         handle(message);
       }
-      server_gone_ = connection_->at_end();
+      server_gone_ = host_.connection->at_end();
     }
     changed_.notify_all();
     if (server_gone_) return;
     if (asked) answer(asked);
-    pollfd fds[2] = {{stop_, POLLIN, 0}, {connection_->socket(), POLLIN, 0}};
+    pollfd fds[2] = {{stop_, POLLIN, 0}, {host_.connection->socket(), POLLIN, 0}};
     poll(fds, 2, -1);
     if (fds[0].revents) return;
   }
@@ -109,94 +129,85 @@ void SocketStore::listen() {
 // Answers to questions that were given up are dropped.
 void SocketStore::handle(Message& message) {
   const wire::Frame& frame = message.frame;
-  if (frame.kind == wire::ended && connection_->is_stream() && frame.id < wire::max_ranks)
-    board_->ended[frame.id].store(static_cast<uint16_t>(std::atoi(message.value.c_str())),
-                                  std::memory_order_release);
-  if (frame.kind == wire::blame && !blamed_)
+  if (frame.kind == wire::ended && frame.id < ended_.size())
+    ended_[frame.id] = std::atoi(message.value.c_str());
+  if (frame.kind == wire::blame && !blamed_) {
     blamed_ =
         Error(std::atoi(message.value.c_str()), message.value.substr(message.value.find(' ') + 1));
-  if (frame.kind != wire::value) return;
-  if (auto found = asked_.find(frame.id); found != asked_.end())
-    found->second = std::move(message.value);
+    is_blamed_ = true;
+  }
+  if (frame.kind != wire::value && frame.kind != wire::lost) return;
+  if (auto found = asked_.find(frame.id); found != asked_.end()) found->second = std::move(message);
 }
 
 // One answer is for all who have asked meanwhile: the server keeps them.
 void SocketStore::answer(uint32_t id) {
   const WorkAnswer work = current_work();
   std::lock_guard lock(mutex_);
-  connection_->send(wire::doing, id, "",
-                    fmt::format("{} {}", work.deadlines, work.text.substr(0, 200)));
+  host_.connection->send(wire::doing, id, "",
+                         fmt::format("{} {}", work.deadlines, work.text.substr(0, 200)));
 }
 
 std::optional<WorkAnswer> SocketStore::ask(int rank) {
   constexpr int64_t patience = 500'000'000;
   try {
-    std::unique_lock lock(mutex_);
-    const uint32_t id = send(wire::ask, std::to_string(rank), "");
-    const std::string value = await(id, "", patience, lock);
-    WorkAnswer answer;
-    answer.deadlines = std::atoi(value.c_str());
-    answer.text = value.substr(value.find(' ') + 1);
-    return answer;
+    const std::string value = inquire(wire::ask, std::to_string(rank), patience, false);
+    return WorkAnswer{std::atoi(value.c_str()), value.substr(value.find(' ') + 1)};
   } catch (const Error&) {
     return std::nullopt;
   }
 }
 
-// Nobody writes into the page that rank 0 has ended: its end of the connection tells, and comes
-// after all that it has told.
+// Nobody says of rank 0 that it has ended where it serves the store.
 int SocketStore::dead(int rank) const {
-  if (rank < 0 || rank >= size_) return 0;
-  if (const int at = board_->ended[rank].load(std::memory_order_acquire)) return at;
-  if (server_ != Server::rank_0 || rank != 0) return 0;
-  char byte;
-  const ssize_t n = recv(connection_->socket(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  const bool gone = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
-  return gone ? wire::max_ranks + 1 : 0;
+  if (rank < 0 || static_cast<size_t>(rank) >= ended_.size()) return 0;
+  if (const int at = ended_[static_cast<size_t>(rank)]) return at;
+  return rank == 0 && server_gone_ && host_.name == std::string_view("rank 0") ? wire::max_ranks + 1
+                                                                               : 0;
 }
 
-void SocketStore::blame(const Error& why) {
+// When nobody is left to tell, others learn of it otherwise.
+void SocketStore::blame(const Error& why) try {
   std::lock_guard lock(mutex_);
   send(wire::blame, "", fmt::format("{} {}", why.code(), why.what()));
-}
-
-std::optional<Error> SocketStore::blamed() {
-  std::lock_guard lock(mutex_);
-  return blamed_;
+} catch (const Error&) {
 }
 
 void SocketStore::report(const std::string& error) {
+  if (launcher_) return launcher_->report(error);
   std::lock_guard lock(mutex_);
   send(wire::report, "", error.substr(0, wire::max_message / 2));
 }
 
-std::string SocketStore::loss() const {
-  const int gone = first_dead();
-  return gone >= 0 ? fmt::format("rank {} died while the job was forming", gone)
-                   : fmt::format("{} is gone", server_name());
-}
-
-int SocketStore::first_dead() const {
+// Of the ranks that have ended the first one is why the others have.
+Error SocketStore::loss() const {
   int first = -1;
-  for (int r = 0; r < size_; ++r)
+  for (int r = 0; r < static_cast<int>(ended_.size()); ++r)
     if (const int at = dead(r); at && (first < 0 || at < dead(first))) first = r;
-  return first;
+  return Error(ORR_RETRY, first < 0 ? fmt::format("{} is gone", host_.name)
+                                    : fmt::format("rank {} died while the job was forming", first));
 }
 
 uint32_t SocketStore::send(wire::Kind kind, const std::string& key, const std::string& value) {
   if (sizeof(wire::Frame) + key.size() + value.size() > wire::max_message)
     fail(ORR_INVALID, "store: the value of '{}' is larger than {} bytes", key, wire::max_message);
-  if (kind == wire::get || kind == wire::ask) asked_[last_id_ + 1];  // before the answer can come
-  connection_->send(kind, ++last_id_, key, value);
-  if (connection_->is_broken()) throw blamed_ ? *blamed_ : Error(ORR_RETRY, loss());
+  host_.connection->send(kind, ++last_id_, key, value);
+  if (host_.connection->is_broken()) throw blamed_ ? *blamed_ : loss();
   const auto end = Clock::now() + std::chrono::nanoseconds(deadline_ns());
-  while (connection_->has_unsent()) {
-    pollfd ready{connection_->socket(), POLLOUT, 0};
+  while (host_.connection->has_unsent()) {
+    pollfd ready{host_.connection->socket(), POLLOUT, 0};
     poll(&ready, 1, 20);
-    connection_->flush();
-    if (Clock::now() > end) fail(ORR_DEADLINE, "{} takes no message", server_name());
+    host_.connection->flush();
+    if (Clock::now() > end) fail(ORR_DEADLINE, "{} takes no message", host_.name);
   }
   return last_id_;
+}
+
+}  // namespace
+
+std::unique_ptr<Store> open_store(StoreHost host, int ranks, const std::string& job,
+                                  std::unique_ptr<Store> launcher) {
+  return std::make_unique<SocketStore>(std::move(host), ranks, job, std::move(launcher));
 }
 
 }  // namespace orrery

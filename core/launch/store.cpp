@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/store.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <utility>
 
-#include "base/error.h"
 #include "launch/meeting.h"
-#include "launch/socket_store.h"
 #include "launch/token.h"
 #include "launch/wire.h"
 #include "plugin/host.h"
@@ -20,95 +17,85 @@
 namespace orrery {
 namespace {
 
-// A world of one: what is not there will never come.
-class MemoryStore : public Store {
+// A world of one, in which what is not there will never come; or a rank of several hosts that have
+// nowhere to meet: some comm plugins need no store (MPI forms its own world), and the others say
+// what it would take.
+class LoneStore : public Store {
  public:
-  void put(const std::string& key, const std::string& value) override { table_[key] = value; }
+  explicit LoneStore(std::string lack = "") : lack_(std::move(lack)) {}
+  void put(const std::string& key, const std::string& value) override {
+    check_shared();
+    table_[key] = value;
+  }
   std::string get(const std::string& key, int64_t) override {
+    check_shared();
     auto found = table_.find(key);
     if (found == table_.end()) fail(ORR_DEADLINE, "no rank has put '{}' into the store", key);
     return found->second;
   }
+  bool is_shared() const override { return lack_.empty(); }
   int dead(int) const override { return 0; }
+  void blame(const Error& why) override {
+    std::lock_guard lock(mutex_);
+    if (!blamed_) blamed_ = why;
+  }
+  std::optional<Error> blamed() override {
+    std::lock_guard lock(mutex_);
+    return blamed_;
+  }
   std::optional<WorkAnswer> ask(int) override { return std::nullopt; }
   void report(const std::string&) override {}
   const std::string& job() const override { return job_; }
 
  private:
-  std::map<std::string, std::string> table_;
-  std::string job_ = "job-" + std::to_string(getpid());
-};
-
-// Ranks on several hosts that have nowhere to meet: some comm plugins need no store (MPI forms its
-// own world), and the others say what it would take.
-class DistantStore : public MemoryStore {
- public:
-  explicit DistantStore(const World& world) : world_(world) {}
-  void put(const std::string&, const std::string&) override { refuse(); }
-  std::string get(const std::string&, int64_t) override { refuse(); }
-
- private:
-  [[noreturn]] void refuse() const {
-    fail(ORR_UNAVAILABLE,
-         "{} has put {} of {} ranks on this host, and {}: start them with 'orrery run --hosts FILE "
-         "...', give all "
-         "ranks {}, or use a comm plugin that forms its own world",
-         world_.source, world_.local_size, world_.size,
-         world_.address.empty() ? "nothing says where they meet"
-                                : "they share no secret to know each other by",
-         world_.address.empty() ? fmt::format("MASTER_ADDR, MASTER_PORT and {}", token_variable)
-                                : fmt::format("the same {}", token_variable));
+  void check_shared() const {
+    if (!is_shared()) fail(ORR_UNAVAILABLE, "{}", lack_);
   }
-  World world_;
+  const std::string lack_, job_ = "job-" + std::to_string(getpid());
+  std::map<std::string, std::string> table_;
+  std::mutex mutex_;
+  std::optional<Error> blamed_;
 };
 
-// A store between hosts whose launcher hears the sentence, too, that the rank ends with.
-class ReportingStore : public ForwardingStore {
- public:
-  ReportingStore(std::unique_ptr<Store> store, std::unique_ptr<Store> launcher)
-      : ForwardingStore(std::move(store)), launcher_(std::move(launcher)) {}
-  void report(const std::string& error) override { launcher_->report(error); }
-
- private:
-  std::unique_ptr<Store> launcher_;
-};
-
-std::unique_ptr<Store> open_afar(const World& world) {
-  const char* token = std::getenv(token_variable);
-  if (world.address.empty() || !token || !*token) return std::make_unique<DistantStore>(world);
-  return meet_afar(world, token, deadline_ns());
+std::string lack_of(const World& w) {
+  const std::string all = fmt::format("MASTER_ADDR, MASTER_PORT and {}", token_variable);
+  return fmt::format(
+      "{} has put {} of {} ranks on this host, and {}: start them with 'orrery run --hosts FILE "
+      "...', give all ranks {}, or use a comm plugin that forms its own world",
+      w.source, w.local_size, w.size,
+      w.address.empty() ? "nothing says where they meet"
+                        : "they share no secret to know each other by",
+      w.address.empty() ? all : fmt::format("the same {}", token_variable));
 }
 
-int descriptor(const char* variable) {
-  const char* text = std::getenv(variable);
-  const int fd = text ? std::atoi(text) : -1;
-  return fd >= 0 && fcntl(fd, F_GETFD) >= 0 ? fd : -1;
+// The store between hosts, if there is one.
+std::unique_ptr<Store> open_afar(const World& world, std::unique_ptr<Store> launcher) {
+  const char* token = std::getenv(token_variable);
+  if (world.address.empty() || !token || !*token)
+    return std::make_unique<LoneStore>(lack_of(world));
+  return meet(world, {world.address, port_number(world.port)}, token, deadline_ns(),
+              std::move(launcher));
 }
 
 }  // namespace
 
 std::unique_ptr<Store> Store::open(const World& world) {
-  if (world.size == 1) return std::make_unique<MemoryStore>();
+  if (world.size == 1) return std::make_unique<LoneStore>();
   if (world.size > wire::max_ranks)
     fail(ORR_INVALID, "{} has started {} ranks: a job has at most {}", world.source, world.size,
          wire::max_ranks);
-  const int socket = descriptor(wire::store_variable), board = descriptor(wire::board_variable);
-  if (socket >= 0 && board >= 0) {
-    const char* job = std::getenv(wire::job_variable);
-    auto launcher = std::make_unique<SocketStore>(SocketStore::Server::launcher,
-                                                  std::make_unique<Connection>(socket), board,
-                                                  world.size, job ? job : "");
-    if (world.local_size == world.size) return launcher;
-    return std::make_unique<ReportingStore>(open_afar(world), std::move(launcher));
-  }
-  if (world.local_size != world.size) return open_afar(world);
+  std::unique_ptr<Store> launcher;
+  if (const char* place = std::getenv(wire::store_variable))
+    launcher = meet_launcher(world, place, deadline_ns());
+  if (world.local_size != world.size) return open_afar(world, std::move(launcher));
+  if (launcher) return launcher;
   if (world.job.empty())
     fail(ORR_UNAVAILABLE,
          "{} says that this is rank {} of {}, but not of which job: set MASTER_ADDR and "
          "MASTER_PORT, or "
          "start the ranks with 'orrery run -n {} ...'",
          world.source, world.rank, world.size, world.size);
-  return meet(world, deadline_ns());
+  return meet(world, {meeting_place(world)}, "", deadline_ns());
 }
 
 // The rank itself says how long its work may take; it is mentioned after one deadline, two, four.
@@ -116,6 +103,7 @@ int Store::at_work(int rank, int64_t waited_ns, std::string& what) {
   const std::optional<WorkAnswer> answer = ask(rank);
   if (!answer) return 0;
   what = answer->text;
+  if (answer->deadlines == WorkAnswer::waits) return 3;
   if (waited_ns >= answer->deadlines * deadline_ns()) return 1;
   if (waited_ns < deadline_ns()) return 2;
   int64_t last = said_after_;
@@ -128,27 +116,49 @@ int Store::at_work(int rank, int64_t waited_ns, std::string& what) {
   return 2;
 }
 
+// Who does not answer comes before who takes long: the latter may wait for it in its own way. Who
+// is still forming the world as we are has but waited for longer than those who take long alone.
+Store::Verdict Store::judge(const World& world, int64_t waited_ns) {
+  const auto seconds = [](int64_t ns) { return static_cast<double>(ns) * 1e-9; };
+  Verdict verdict;
+  std::optional<Error> together;
+  for (int r = 0; r < world.size; ++r) {
+    if (r == world.rank) continue;
+    std::string what;
+    const int answer = at_work(r, waited_ns, what);
+    if (answer == 0 && dead(r))
+      return {Error(ORR_RETRY, fmt::format("rank {} died while the world was forming", r))};
+    if (answer == 0)
+      return {Error(ORR_DEADLINE, fmt::format("rank {} has not answered for {:g} s while the world "
+                                              "was forming",
+                                              r, seconds(deadline_ns())))};
+    verdict.busy |= answer == 2;
+    if (answer >= 2 || what.empty()) continue;
+    if (what.starts_with(forming_work))
+      together = Error(ORR_DEADLINE, fmt::format("the world has not formed for {:g} s, though all "
+                                                 "ranks answer; rank {} is {}",
+                                                 seconds(waited_ns), r, what));
+    else if (!verdict.blame)
+      verdict.blame =
+          Error(ORR_DEADLINE, fmt::format("rank {} has not answered for {:g} s while the world was "
+                                          "forming; it is {}",
+                                          r, seconds(waited_ns), what));
+  }
+  if (!verdict.blame) verdict.blame = together;
+  if (verdict.busy) verdict.blame.reset();
+  return verdict;
+}
+
 // While all ranks answer, and one is at work of its own, what it is to put may still come.
 std::string Store::get_patiently(const std::string& key, int64_t deadline_ns) {
-  int busy = -1;
   for (int64_t waited = deadline_ns;; waited += deadline_ns) {
     try {
       return get(key, deadline_ns);
     } catch (const Error& e) {
       if (e.code() != ORR_DEADLINE) throw;
-      const int before = std::exchange(busy, -1);
-      std::string what, late;
-      for (int r = 0; r < world_.size; ++r) {
-        const int answer = r == world_.rank ? 1 : at_work(r, waited, what);
-        if (answer == 0) throw;
-        if (answer == 2) busy = r;
-        if (r == before) late = what;
-      }
-      if (busy >= 0) continue;
-      if (before < 0) throw;
-      fail(ORR_DEADLINE,
-           "rank {} has not answered for {:g} s while the world was forming; it is {}", before,
-           static_cast<double>(waited) * 1e-9, late);
+      const Verdict verdict = judge(world_, waited);
+      if (verdict.blame) throw *verdict.blame;
+      if (!verdict.busy) throw;
     }
   }
 }
@@ -189,6 +199,15 @@ orr_comm_boot Store::boot(const World& world) {
     if (capacity > 0) what[text.copy(what, capacity - 1)] = 0;
     return int32_t{answer};
   };
+  boot.blame = [](void* self, int32_t code, const char* why) {
+    static_cast<Store*>(self)->blame(Error(code, why));
+  };
+  boot.blamed = [](void* self, char* why, uint64_t capacity) {
+    const std::optional<Error> told = static_cast<Store*>(self)->blamed();
+    if (told && capacity > 0) why[std::string(told->what()).copy(why, capacity - 1)] = 0;
+    return told ? int32_t{told->code()} : 0;
+  };
+  boot.waits = [](void*, int32_t begins) { note_wait(begins != 0); };
   return boot;
 }
 

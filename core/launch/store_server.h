@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The serving side of the store: the table, the questions that wait for a key, the page of the
-// dead, and the sentence that each rank has ended with. [one thread: the launcher's, or the
-// meeting's]
+// What the server of a store knows: the table, the questions that wait for a key, and of each rank
+// whether it has come, has left, has ended and as the how-manieth, and the sentence that it has
+// ended with. Whoever waits is told of an end after all that the rank has said before it. [one
+// thread at a time]
 #pragma once
 
 #include <map>
@@ -17,57 +18,45 @@ namespace orrery {
 
 class StoreServer {
  public:
-  explicit StoreServer(int ranks);
-  ~StoreServer();
+  explicit StoreServer(int ranks) : ranks_(ranks) {}
   StoreServer(const StoreServer&) = delete;
 
-  // Makes a socket pair for the rank, whose process will inherit rank_end.
-  void invite(int rank);
   // Takes over the connection of a rank that has none.
   void adopt(int rank, std::unique_ptr<Connection> connection);
-  // A rank that has gone: closes its connection, and the page says so.
-  void drop(int rank);
-
-  int server_end(int rank) const;  // -1: no connection
-  // Whether there is something to send that the connection did not take yet.
-  bool has_unsent(int rank) const { return ends_[rank].server && ends_[rank].server->has_unsent(); }
-  int rank_end(int rank) const { return ends_[rank].client; }
-  int board() const { return board_fd_; }
-  // Closes the ends that ranks have inherited.
-  void started();
-
-  // Reads and answers what the rank has sent; false at its end of file.
+  const Connection* connection_of(int rank) const { return ranks_[rank].connection.get(); }
+  // Reads and answers what the rank has sent; false once it has no connection any more.
   bool serve(int rank);
+  // Serves what the rank has said, then tells all that it has ended.
   void mark_ended(int rank);
-  const std::string& last_words(int rank) const { return words_[rank]; }
+  // The sentence that the rank has reported, or "".
+  const std::string& reported(int rank) const { return ranks_[rank].report; }
   // Whether the rank has said that it ends its connection.
-  bool left(int rank) const { return ends_[rank].left; }
+  bool left(int rank) const { return ranks_[rank].left; }
 
  private:
   struct Question {
     int rank;
     uint32_t id;
   };
-  struct Ends {
-    std::unique_ptr<Connection> server;
-    int client = -1;
+  struct Rank {
+    std::unique_ptr<Connection> connection;
+    int ended = 0;  // how many had, when it did
     bool left = false;
+    std::string report;
     std::vector<Question> curious;  // who has asked what this rank does
   };
   void handle(int rank, const Message& message);
   void put(const std::string& key, const std::string& value);
-  void answer(const Question& q, const std::string& value);
-  void tell_ended(int rank, int about);
+  void answer(const Question& q, wire::Kind kind, const std::string& value);
+  void look_up(const Question& q, const std::string& key);
   void pass_on(const Question& q, const std::string& about);
+  void tell_all(wire::Kind kind, int id, const std::string& value);
 
-  std::vector<Ends> ends_;
-  std::vector<std::string> words_;
+  std::vector<Rank> ranks_;
   std::map<std::string, std::string> table_;
   std::map<std::string, std::vector<Question>> waiting_;
-  int board_fd_ = -1;
-  uint16_t ended_ = 0;  // ranks
+  int ended_ = 0;  // ranks
   bool blamed_ = false;
-  wire::Board* board_ = nullptr;
 };
 
 }  // namespace orrery

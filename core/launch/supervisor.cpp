@@ -158,6 +158,14 @@ void Supervisor::kill_all() {
     if (c.running) kill(c.pid, SIGKILL);
 }
 
+std::string Supervisor::how_it_ended(const Child& c) const {
+  const std::string how =
+      !c.stopped.empty() ? fmt::format("was stopped by {} for longer than the deadline", c.stopped)
+      : c.signal ? fmt::format("was killed by signal {} ({})", c.signal, strsignal(c.signal))
+                 : fmt::format("failed with exit code {}", c.code);
+  return how + after_signal();
+}
+
 std::string Supervisor::after_signal() const {
   return stop_signal_ ? fmt::format(" after signal {} to the launcher", stop_signal_) : "";
 }

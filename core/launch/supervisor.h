@@ -32,16 +32,19 @@ class Supervisor {
 
  protected:
   virtual void start() = 0;  // fills children_
-  virtual void add_to(std::vector<pollfd>& fds) const = 0;
-  virtual void look() = 0;  // after each poll
-  virtual void pass_on(const Child& child, int signal) = 0;
+  // What else to wait for, and what is done after each wait.
+  virtual void add_to(std::vector<pollfd>&) const {}
+  virtual void look() {}
+  virtual void pass_on(const Child& child, int signal) { kill(child.pid, signal); }
   // Of a child that has ended, told once: whether that is a failure.
   virtual bool ended_badly(size_t child) { return children_[child].code != 0; }
   // Says on stderr what went wrong, and returns the exit code for it.
-  virtual int tell(size_t child) const = 0;
+  virtual int tell(size_t child) = 0;
 
   void take(int signal);
   void kill_all();
+  // "was killed by signal 9 (Killed)", of a child that has ended.
+  std::string how_it_ended(const Child& child) const;
   // " after signal 15 to the launcher" or "".
   std::string after_signal() const;
   // On stderr, whose reader may have gone.

@@ -20,7 +20,7 @@ constexpr size_t nonce_bytes = 32, proof_bytes = 32;
 // Shows that its author has the token and means this text. Texts differ in more than what is chosen
 // by the other side.
 std::string proof(const std::string& token, const std::string& text);
-bool proves(const std::string& proof, const std::string& token, const std::string& text);
+bool proves(const std::string& shown, const std::string& token, const std::string& text);
 
 // What a rank's proof covers when it joins, and what the server's does in its answer.
 std::string join_text(const std::string& nonce, const std::string& own_nonce, uint32_t rank,

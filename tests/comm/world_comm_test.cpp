@@ -103,11 +103,16 @@ const ranks::Body absent("absent", [](const std::string& who) {
   const auto store = Store::open(world);
   if (std::to_string(world.rank) == who) raise(SIGSTOP);
   if (world.rank == (who == "0")) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
-  Forming(*store, world).run([&] {
-    store->put("here." + std::to_string(world.rank), "");
-    for (int r = 0; r < world.size; ++r)
-      store->get("here." + std::to_string(r), int64_t{20} * 1000000000);
-  });
+  try {
+    form(*store, world, [&] {
+      store->put("here." + std::to_string(world.rank), "");
+      for (int r = 0; r < world.size; ++r)
+        store->get("here." + std::to_string(r), int64_t{20} * 1000000000);
+    });
+  } catch (const Error& e) {
+    store->report(e.what());  // as whoever runs a script does
+    throw;
+  }
   return 0;
 });
 
@@ -125,7 +130,7 @@ TEST(WorldComm, NamesWhoNeverComes) {
 const ranks::Body stuck("stuck", [](const std::string& free) {
   const World world = detect();
   const auto store = Store::open(world);
-  Forming(*store, world).run([&] {
+  form(*store, world, [&] {
     if (world.rank == 3) raise(SIGSTOP);
     while (std::to_string(world.rank) != free) pause();
   });
@@ -149,7 +154,7 @@ TEST(WorldComm, NamesWhoFreezesWhileTheWorldForms) {
 const ranks::Body overdue("overdue", [](const std::string&) {
   const World world = detect();
   const auto store = Store::open(world);
-  Forming(*store, world).run([&] {
+  form(*store, world, [&] {
     if (world.rank == 3) raise(SIGSTOP);
     std::this_thread::sleep_for(std::chrono::milliseconds(2300 + 400 * (2 - world.rank)));
     throw Error(ORR_DEADLINE, "the ranks have not met");

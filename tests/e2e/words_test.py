@@ -47,7 +47,7 @@ APART = {
 }
 # Ranks that wait for each other until the deadline has passed.
 STUCK = {
-    "communicators": ["has not answered for 20 s", "rank 0 is in", "rank 1 in"],
+    "communicators": ["ranks 0 and 1 wait for each other since 2 s", "rank 0 is in", "rank 1 in"],
     "message": ["recv", "barrier"],
 }
 # What one rank alone can see to be wrong.

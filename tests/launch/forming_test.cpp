@@ -21,6 +21,7 @@ class NoStore : public Store {
   std::string get(const std::string&, int64_t) override {
     throw Error(ORR_UNAVAILABLE, "there is no place to meet");
   }
+  bool is_shared() const override { return false; }
   int dead(int) const override { return 0; }
   std::optional<WorkAnswer> ask(int) override { return std::nullopt; }
   void report(const std::string&) override {}
@@ -33,7 +34,7 @@ class NoStore : public Store {
 // A store in which rank 1 has put nothing and does not answer.
 class Silent : public NoStore {
  public:
-  void put(const std::string&, const std::string&) override {}
+  bool is_shared() const override { return true; }
   std::optional<WorkAnswer> ask(int rank) override {
     return rank == 1 ? std::nullopt : std::optional<WorkAnswer>(WorkAnswer{});
   }
@@ -50,7 +51,7 @@ void form_for_ever() {
   setenv("ORRERY_DEADLINE", "0.3", 1);
   S store;
   const World world = two();
-  Forming(store, world).run([] {
+  form(store, world, [] {
     for (;;) poll(nullptr, 0, -1);
   });
 }

@@ -18,8 +18,7 @@
 #include "base/error.h"
 #include "base/work.h"
 #include "launch/connection.h"
-#include "launch/local_socket.h"
-#include "launch/tcp_socket.h"
+#include "launch/socket.h"
 #include "launch/token.h"
 #include "launch/wire.h"
 
@@ -62,8 +61,12 @@ World world_of(int rank, int size, const std::string& job) {
 class Meeting : public testing::TestWithParam<bool> {
  protected:
   bool afar() const { return GetParam(); }
+  Endpoint place_of(const World& world) const {
+    return afar() ? Endpoint{world.address, std::stoi(world.port)} : Endpoint{meeting_place(world)};
+  }
+  std::string token_here() const { return afar() ? token : ""; }
   std::unique_ptr<Store> meet_at(const World& world, int64_t deadline) const {
-    return afar() ? meet_afar(world, token, deadline) : meet(world, deadline);
+    return meet(world, place_of(world), token_here(), deadline);
   }
   std::future<std::unique_ptr<Store>> join(int rank, int size, const std::string& job) const {
     return std::async(std::launch::async, [this, world = world_of(rank, size, job)] {
@@ -81,12 +84,9 @@ class Meeting : public testing::TestWithParam<bool> {
     ADD_FAILURE() << "was let in";
     return "";
   }
-  // At the door, where nothing has been said yet but, between hosts, the challenge.
+  // At the door, where nothing has been said yet but the challenge.
   int visit(const std::string& job, std::string* nonce = nullptr) const {
-    const World world = world_of(1, 2, job);
-    const int fd = afar() ? connect_to(Endpoint{world.address, std::stoi(world.port)}, 5000)
-                          : connect_to(meeting_place(world));
-    if (!afar()) return fd;
+    const int fd = connect_to(place_of(world_of(1, 2, job)), 5000);
     char challenge[sizeof(wire::Frame) + nonce_bytes];
     pollfd ready{fd, POLLIN, 0};
     EXPECT_EQ(poll(&ready, 1, 5000), 1);
@@ -133,7 +133,7 @@ TEST_P(Meeting, RanksShareATableAndSeeWhoEnds) {
   EXPECT_THROW(zero->get("never", 20 * second), Error);
   EXPECT_TRUE(zero->dead(1));
   zero.reset();
-  EXPECT_TRUE(two->dead(0));
+  while (!two->dead(0)) sched_yield();
 }
 
 TEST_P(Meeting, WhoComesLateLearnsWhoHasEnded) {
@@ -180,7 +180,7 @@ TEST_P(Meeting, NoiseAtTheDoorHarmsNobody) {
     send(fd, packet.data(), packet.size(), MSG_NOSIGNAL);
     if (i % 8 == 0)
       shutdown(fd, SHUT_WR);  // nothing more will come, though a message may be half said
-    const uint32_t answer = i % 8 ? answer_at(fd, afar() ? 2 : 5000) : 0;  // some do not wait
+    const uint32_t answer = i % 8 ? answer_at(fd, 2) : 0;  // some do not wait
     EXPECT_TRUE(answer == 0 || answer == wire::refuse) << answer;
     close(fd);
   }
@@ -197,10 +197,8 @@ TEST_P(Meeting, ASilentCrowdPushesNobodyOut) {
   const int slow = visit("crowd", &nonce);
   std::vector<int> crowd;
   for (int i = 0; i < 64 + 3 - 1; ++i) crowd.push_back(visit("crowd"));
-  const World world = world_of(1, 3, "crowd");
-  crowd.push_back(afar() ? connect_to(Endpoint{world.address, std::stoi(world.port)}, 5000)
-                         : connect_to(meeting_place(world)));
-  const std::string key = afar() ? own + proof(token, join_text(nonce, own, 2, "3")) : "";
+  crowd.push_back(connect_to(place_of(world_of(1, 3, "crowd")), 5000));
+  const std::string key = own + proof(token_here(), join_text(nonce, own, 2, "3"));
   const std::string packet = packet_of(wire::join, 2, key, "3");
   send(slow, packet.data(), packet.size(), MSG_NOSIGNAL);
   EXPECT_EQ(answer_at(slow, 5000), wire::welcome);
@@ -277,7 +275,8 @@ TEST_P(MeetingAfar, WithoutTheTokenNobodyGetsIn) {
 TEST_P(MeetingAfar, AnotherTokenIsNamed) {
   auto zero = join(0, 2, "wrong").get();
   try {
-    meet_afar(world_of(1, 2, "wrong"), "another", 5 * second);
+    const World world = world_of(1, 2, "wrong");
+    meet(world, place_of(world), "another", 5 * second);
     FAIL() << "was let in";
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("it has another ORRERY_TOKEN"), std::string::npos)
@@ -306,11 +305,10 @@ TEST_P(MeetingAfar, AFalseRankZeroIsFoundOut) {
 }
 
 TEST_P(MeetingAfar, AddressesThatCannotBeAreRefused) {
-  World world = world_of(0, 2, "address");
+  const World world = world_of(0, 2, "address");
   const auto why = [&](const std::string& address, const std::string& port) {
-    world.address = address, world.port = port;
     try {
-      meet_afar(world, token, second / 10);
+      meet(world, {address, port_number(port)}, token, second / 10);
     } catch (const Error& e) {
       return std::string(e.what());
     }
@@ -327,24 +325,24 @@ TEST_P(MeetingAfar, AddressesThatCannotBeAreRefused) {
 
 TEST(MeetingHere, AnotherUserIsShownTheDoor) {
   if (geteuid() != 0) GTEST_SKIP() << "becoming another user needs root";
-  auto zero = std::async(std::launch::async, [] {
-                return meet(world_of(0, 2, "door"), 20 * second);
-              }).get();
-  const std::string place = meeting_place(world_of(0, 2, "door"));
+  const Endpoint place{meeting_place(world_of(0, 2, "door"))};
+  const auto come = [&](int rank) {
+    return meet(world_of(rank, 2, "door"), place, "", 20 * second);
+  };
+  auto zero = come(0);
   const pid_t stranger = fork();
   if (stranger == 0) {
     char answer[64];
-    const int fd = setuid(65534) == 0 ? connect_to(place) : -1;
+    const int fd = setuid(65534) == 0 ? connect_to(place, 5000) : -1;
     const std::string hello = packet_of(wire::join, 1, "", "2");
     send(fd, hello.data(), hello.size(), MSG_NOSIGNAL);
-    _exit(fd >= 0 && recv(fd, answer, sizeof answer, 0) <= 0 ? 0 : 1);
+    pollfd ready{fd, POLLIN, 0};
+    _exit(fd >= 0 && poll(&ready, 1, 5000) == 1 && recv(fd, answer, sizeof answer, 0) <= 0 ? 0 : 1);
   }
   int status = 1;
   waitpid(stranger, &status, 0);
   EXPECT_EQ(status, 0);
-  std::async(std::launch::async, [] { return meet(world_of(1, 2, "door"), 20 * second); })
-      .get()
-      ->put("key", "value");
+  come(1)->put("key", "value");
   EXPECT_EQ(zero->get("key", 5 * second), "value");
 }
 

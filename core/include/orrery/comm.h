@@ -94,9 +94,16 @@ typedef struct orr_comm_boot {
   /* For who has waited `waited_ns` for `rank`, and would blame it: asks its process what it is at,
    * apart from the backend. 0: it does not answer within half a second (stopped, or nobody can ask
    * it); 1: it lives, and has taken longer than it may; 2: it lives, and is at work of its own
-   * that may take longer ("saving a checkpoint for 12 s"): wait on. Null where a host is older.
-   * [any thread] */
+   * that may take longer ("saving a checkpoint for 12 s"): wait on; 3: it waits for others itself
+   * (see `waits`). Null where a host is older. [any thread] */
   int32_t (*at_work)(void* store, int32_t rank, int64_t waited_ns, char* what, uint64_t capacity);
+  /* Tells all ranks why the world has ended; the first reason that any rank gives counts. Null
+   * where a host is older, as are the next two. [any thread] */
+  void (*blame)(void* store, int32_t code, const char* why);
+  /* That reason, once it is known here, and its code; 0 while there is none. Cheap. [any thread] */
+  int32_t (*blamed)(void* store, char* why, uint64_t capacity);
+  /* A thread of this rank begins (1) or ends (0) to wait for other ranks. [any thread] */
+  void (*waits)(void* store, int32_t begins);
 } orr_comm_boot;
 
 typedef struct orr_comm orr_comm;

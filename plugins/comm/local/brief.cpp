@@ -2,8 +2,6 @@
 //
 // Operations of a few bytes: these travel in the notice of the operation, and take no memory from
 // the heap.
-#include "brief.h"
-
 #include <algorithm>
 #include <cstring>
 #include <orrery/sdk/descriptor.hpp>
@@ -14,7 +12,8 @@
 
 namespace local {
 
-bool is_brief(const orr_coll& c, int ranks) {
+// The answer is the same on all ranks that post the same operation.
+bool Comm::is_brief(const orr_coll& c, int ranks) {
   if (c.op == ORR_COLL_BARRIER) return true;
   if (ranks == 1) return false;  // one operand is copied, not folded
   int64_t n = 0;
@@ -27,25 +26,6 @@ bool is_brief(const orr_coll& c, int ranks) {
     default: return false;
   }
   return n * orr_dtype_bytes(c.dtype) <= static_cast<int64_t>(sizeof Notice::data);
-}
-
-// Collective, and the first step of all: the first rank's card of its mapping travels in its small
-// slot.
-void Comm::share_notices() {
-  int64_t card = 0;
-  char* slot = segment_.small(0, 1);
-  if (rank_ == 0) {
-    notices_ = Mapping::create(size_ * 2 * sizeof(Notice));
-    card = notices_.card();
-    std::memcpy(slot, &card, sizeof card);
-  }
-  publish();
-  await_step();
-  std::memcpy(&card, slot, sizeof card);
-  if (rank_ != 0) notices_ = family_->open(card, world_of_[0]);
-  publish();
-  await_step();
-  notices_.close_card();
 }
 
 void Comm::brief(const orr_coll& c) {

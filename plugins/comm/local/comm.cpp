@@ -26,10 +26,10 @@ Comm::Comm(std::shared_ptr<Family> family, Segment segment, std::vector<int> wor
   Member& me = segment_.member(rank_);
   me.world_rank = world_of_[rank_];
   me.process = getpid();
-  me.waits_for.store(-1);
   CPU_ZERO(&me.cpus);
   sched_getaffinity(0, sizeof me.cpus, &me.cpus);
-  share_notices();
+  publish();
+  await_step();
   for (int r = 0; r < size_; ++r) {
     cpu_set_t both;
     CPU_AND(&both, &me.cpus, &segment_.member(r).cpus);
@@ -50,14 +50,8 @@ bool Comm::has_own_cpus() const {
 // as those of eight ranks would at strides of 32 MB, are slow to sum: measured on a Zen 4, whose
 // first cache seems to take their lines for one another.
 orr_memory* Comm::allocate(uint64_t bytes, bool shared) {
-  constexpr uint64_t huge = shared::huge_page, avoided = 32 << 20;
-  const auto sizes = gather_words(static_cast<int64_t>(bytes), "allocate");
-  for (int r = 0; r < size_; ++r)
-    if (sizes[r] != sizes[0])
-      throw orr::Error(ORR_INVALID, "rank 0 allocates " + std::to_string(sizes[0]) +
-                                        " bytes of communication memory, rank " +
-                                        std::to_string(world_of_[r]) + " " +
-                                        std::to_string(sizes[r]));
+  constexpr uint64_t huge = huge_page, avoided = 32 << 20;
+  check_equal(bytes);
   auto region = std::make_unique<Region>();
   region->id = shared::hash(&id_, sizeof id_, ++allocations_);
   const uint64_t unit = bytes >= huge ? huge : 4096, strides = shared ? 1 : size_;

@@ -4,7 +4,7 @@
 // thread:
 //
 //   comm.cpp      being there, registered memory
-//   waiting.cpp   the one wait loop, poison and blame
+//   waiting.cpp   the one wait loop
 //   exchange.cpp  posting: agreement on the operation, then the engines below
 //   brief.cpp     operations of a few bytes, which travel with the agreement
 //   reach.cpp     what lies in registered memory, or is read from a peer's own
@@ -17,6 +17,7 @@
 #pragma once
 
 #include <orrery/comm.h>
+#include <sys/uio.h>
 
 #include <deque>
 #include <functional>
@@ -24,16 +25,10 @@
 #include <string>
 #include <vector>
 
-#include "../shared/attach.h"
-#include "../shared/claim.h"
-#include "../shared/pages.h"
-#include "brief.h"
 #include "family.h"
 #include "pair.h"
 
 namespace local {
-
-struct Question;
 
 // Ranks a wait is for: the first rank >= from that is still awaited, or -1.
 using Missing = std::function<int(int from)>;
@@ -48,12 +43,10 @@ class Comm : public Group {
   // Whether the ranks may read and write each other's own memory. Collective.
   bool can_attach();
 
-  void run(const orr_coll* ops, int n) override;
   orr_memory* allocate(uint64_t bytes, bool shared) override;
 
  private:
   // waiting.cpp
-  void poison(int32_t code, const std::string& text);
   template <class F>
   bool spin(F&& missing, bool heard) const;
   template <class F>
@@ -61,8 +54,6 @@ class Comm : public Group {
   bool all_far(const Missing& missing, int first) const;
   void await_slowly(const Missing& missing);
   void blame_dead(const Missing& missing, int first);
-  void look_beyond(const Missing& missing, int who, int64_t waited, Question& question);
-  void blame_silent(int first, int64_t deadline_ns, int64_t waited);
   void sleep(const Missing& missing, int64_t ns);
   void ring_bells();
   void show_pulse();
@@ -71,17 +62,15 @@ class Comm : public Group {
   std::string here() const { return shared::in_operation(current_); }
 
   // exchange.cpp
-  void collective(const orr_coll& c);
+  void collective(const orr_coll& c) override;
   void announce(const orr_coll& c, Path path, uint64_t most, Place send, Place recv);
   void meet(const orr_coll& c, const void* data, uint64_t bytes);
   [[noreturn]] void tell_apart(const orr_coll& c);
-  std::vector<int64_t> gather_words(int64_t mine, const char* name) override;
   const Post& post_of(int r) const { return segment_.member(r).posts[step_ & 1]; }
 
   // brief.cpp
-  void share_notices();
-  Notice& notice(int r, uint64_t step) const { return notices_of(notices_)[2 * r + (step & 1)]; }
-  Notice& notice(int r) const { return notice(r, step_); }
+  static bool is_brief(const orr_coll& c, int ranks);
+  Notice& notice(int r) const { return segment_.notice(r, step_); }
   void brief(const orr_coll& c);
   void fold_brief(const orr_coll& c);
 
@@ -89,7 +78,8 @@ class Comm : public Group {
   Place place_of(const orr_buffer& b) const;
   Place source_of(const orr_buffer& b, const void* data) const;
   char* peer_address(const Place& place, int peer) const;
-  bool copy_own(shared::Copy copy, int peer, uint64_t address, void* here, uint64_t bytes) const;
+  using Copy = decltype(&process_vm_readv);  // to here, or process_vm_writev, from here
+  bool copy_own(Copy copy, int peer, uint64_t address, void* here, uint64_t bytes) const;
   void fetch(void* to, const Place& place, int peer, uint64_t bytes);
   void store(const Place& place, int peer, const void* from, uint64_t bytes);
   int64_t choose_piece(int peer, uint64_t address) const;
@@ -110,7 +100,7 @@ class Comm : public Group {
   void check_piece_sizes(const orr_coll& c);
 
   // pair.cpp
-  void transfer(const orr_coll* ops, int n);
+  void transfer(const orr_coll* ops, int n) override;
   int awaited_peer(std::vector<Transfer>& all, int from);
   bool progress(std::vector<Transfer>& all);
   bool push(Transfer& t);
@@ -119,21 +109,18 @@ class Comm : public Group {
   bool begin_message(int from, std::vector<Transfer>& all);
   bool receive(int from);
   Place place_of_message(const orr_coll& c) const;
-  bool begin_send(Transfer& t);
-  void feed(Transfer& t);
-  uint64_t drain(Ring& ring, const Inbound& in);
+  bool send_part(Transfer& t);
+  const Cover* next_part(int from) const;
   void refuse(const Transfer& t, const Envelope& e, const shared::Label& label);
 
   Segment segment_;
-  Mapping notices_;
   std::vector<bool> far_;  // ranks that share no CPU with this one
   uint64_t allocations_ = 0;
   uint64_t step_ = 0, turn_ = 0;     // turn: chunks ever staged
   std::vector<Transfer> transfers_;  // of the present group
   std::vector<Inbound> inbound_;
   std::vector<Outbound> outbound_;
-  shared::Pages scratch_;  // for pieces of peers' operands
-  const orr_coll* current_ = nullptr;
+  Pages scratch_;  // for pieces of peers' operands
 };
 
 inline void relax() {

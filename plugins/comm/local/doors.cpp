@@ -32,18 +32,18 @@ struct Nonce {
 
 // What a rank says at the door, after the nonce that it is met with.
 struct Hello {
-  int32_t rank, is_data;
+  int32_t rank;
   unsigned char proof[crypto_auth_BYTES];
 };
 
 // Who means to have said it, to whom, and to what question.
 struct Claim {
   Nonce nonce;
-  int32_t from, to, is_data;
+  int32_t from, to;
 };
 
 Hello hello_of(const Secret& secret, const Claim& claim) {
-  Hello hello{claim.from, claim.is_data, {}};
+  Hello hello{claim.from, {}};
   crypto_auth(hello.proof, reinterpret_cast<const unsigned char*>(&claim), sizeof claim,
               secret.key);
   return hello;
@@ -51,25 +51,23 @@ Hello hello_of(const Secret& secret, const Claim& claim) {
 
 class Doors {
  public:
-  Doors(const orr_comm_boot& boot, const std::vector<int>& host_of)
+  explicit Doors(const orr_comm_boot& boot)
       : boot_(boot),
-        host_of_(host_of),
-        lines_(host_of.size()),
+        sockets_(static_cast<size_t>(boot.world_size), -1),
         end_(shared::now_ns() + boot.deadline_ns) {}
   ~Doors();
-  std::vector<Line> form();
+  std::vector<int> form();
 
  private:
   struct Visitor {
     int socket;
     Nonce nonce;
   };
-  bool is_far(int r) const { return host_of_[r] != host_of_[boot_.rank]; }
   std::string fetch(const std::string& key) const;
   void agree_on_secret();
   void open();
-  int reach(int rank, const std::string& place, bool is_data);
-  void introduce(int socket, int rank, const std::string& place, bool is_data);
+  void reach(int rank, const std::string& place);
+  void introduce(int rank, const std::string& place);
   void receive_all();
   void let_in();
   bool hear(const Visitor& visitor);
@@ -80,8 +78,7 @@ class Doors {
   [[noreturn]] void fail_waiting(int rank, const std::string& place) const;
 
   const orr_comm_boot& boot_;
-  const std::vector<int>& host_of_;
-  std::vector<Line> lines_;
+  std::vector<int> sockets_;  // by rank
   std::vector<Visitor> visitors_;
   Secret secret_;
   int door_ = -1;
@@ -90,9 +87,8 @@ class Doors {
 
 Doors::~Doors() {
   for (const Visitor& v : visitors_) close(v.socket);
-  for (const Line& line : lines_)
-    for (int fd : {line.notes, line.data})
-      if (fd >= 0) close(fd);
+  for (int fd : sockets_)
+    if (fd >= 0) close(fd);
   if (door_ >= 0) close(door_);
 }
 
@@ -174,11 +170,10 @@ void Doors::fail_waiting(int rank, const std::string& place) const {
           ": do the hosts reach each other at these addresses, and no firewall between?");
 }
 
-int Doors::reach(int rank, const std::string& place, bool is_data) {
+void Doors::reach(int rank, const std::string& place) {
   const size_t colon = place.rfind(':');
   const Address at = parse(place.substr(0, colon), place.substr(colon + 1));
-  const int fd = new_socket(at->ai_family);
-  (is_data ? lines_[rank].data : lines_[rank].notes) = fd;
+  const int fd = sockets_[rank] = new_socket(at->ai_family);
   tune(fd);
   pollfd ready{fd, POLLOUT, 0};
   int error = connect(fd, at->ai_addr, at->ai_addrlen) == 0 ? 0 : errno;
@@ -191,11 +186,11 @@ int Doors::reach(int rank, const std::string& place, bool is_data) {
     throw orr::Error(ORR_RETRY, "rank " + std::to_string(boot_.rank) +
                                     " cannot connect with rank " + std::to_string(rank) + " at " +
                                     place + ": " + std::strerror(error));
-  return fd;
 }
 
-void Doors::introduce(int socket, int rank, const std::string& place, bool is_data) {
-  Claim claim{{}, boot_.rank, rank, is_data};
+void Doors::introduce(int rank, const std::string& place) {
+  const int socket = sockets_[rank];
+  Claim claim{{}, boot_.rank, rank};
   pollfd ready{socket, POLLIN, 0};
   if (poll(&ready, 1, left_ms()) <= 0) fail_waiting(rank, " at " + place);
   const bool met =
@@ -228,22 +223,19 @@ bool Doors::hear(const Visitor& v) {
   const ssize_t n = recv(v.socket, &hello, sizeof hello, MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   const bool whole = n == sizeof hello && hello.rank > boot_.rank && hello.rank < boot_.world_size;
-  const Claim claim{v.nonce, hello.rank, boot_.rank, hello.is_data != 0};
-  int* place = !whole          ? nullptr
-               : hello.is_data ? &lines_[hello.rank].data
-                               : &lines_[hello.rank].notes;
-  if (!place || *place >= 0 ||
+  const Claim claim{v.nonce, hello.rank, boot_.rank};
+  if (!whole || sockets_[hello.rank] >= 0 ||
       crypto_auth_verify(hello.proof, reinterpret_cast<const unsigned char*>(&claim), sizeof claim,
                          secret_.key) != 0)
     close(v.socket);
   else
-    *place = v.socket;
+    sockets_[hello.rank] = v.socket;
   return true;
 }
 
 int Doors::first_missing() const {
   for (int r = boot_.rank + 1; r < boot_.world_size; ++r)
-    if (lines_[r].notes < 0 || (is_far(r) && lines_[r].data < 0)) return r;
+    if (sockets_[r] < 0) return r;
   return -1;
 }
 
@@ -265,23 +257,21 @@ void Doors::receive_all() {
 }
 
 // Lower ranks are called, higher ones call: rank 0 only receives, so that nobody waits in a circle.
-std::vector<Line> Doors::form() {
+std::vector<int> Doors::form() {
   agree_on_secret();
   open();
   for (int r = 0; r < boot_.rank; ++r) {
     const std::string place =
         fetch(key_of("address/", r)) + ":" + fetch(key_of("comm.local/port/", r));
-    for (bool is_data : {false, true})
-      if (!is_data || is_far(r)) introduce(reach(r, place, is_data), r, place, is_data);
+    reach(r, place);
+    introduce(r, place);
   }
   receive_all();
-  return std::exchange(lines_, {});
+  return std::exchange(sockets_, {});
 }
 
 }  // namespace
 
-std::vector<Line> connect_all(const orr_comm_boot& boot, const std::vector<int>& host_of) {
-  return Doors(boot, host_of).form();
-}
+std::vector<int> connect_all(const orr_comm_boot& boot) { return Doors(boot).form(); }
 
 }  // namespace local

@@ -11,13 +11,8 @@
 
 namespace local {
 
-// The connections with one other rank. Sockets do not block.
-struct Line {
-  int notes = -1;
-  int data = -1;  // between hosts only
-};
-
-// By world rank. Collective. Throws orr::Error naming who has not come, and where it was expected.
-std::vector<Line> connect_all(const orr_comm_boot& boot, const std::vector<int>& host_of);
+// A connected socket for each world rank but this one; they do not block. Collective. Throws
+// orr::Error naming who has not come, and where it was expected.
+std::vector<int> connect_all(const orr_comm_boot& boot);
 
 }  // namespace local

@@ -6,7 +6,7 @@
 #include <orrery/sdk/plugin.hpp>
 
 #include "comm.h"
-#include "words.h"
+#include "slots.h"
 
 namespace local {
 
@@ -36,7 +36,7 @@ void Comm::meet(const orr_coll& c, const void* data, uint64_t bytes) {
   const bool met = spin(missing, true);
   ring_bells();
   if (!met) await_slowly(missing);
-  shared::claim(&notice(rank_, step_ + 1));
+  claim(&segment_.notice(rank_, step_ + 1));
   for (int r = 1; r < size_; ++r)
     if (notice(r).fingerprint != notice(0).fingerprint) tell_apart(c);
 }
@@ -48,19 +48,7 @@ void Comm::tell_apart(const orr_coll& c) {
   await_step();
   std::vector<shared::Card> cards;
   for (int r = 0; r < size_; ++r) cards.push_back(post_of(r).card);
-  const std::string text = shared::disagreement(cards, world_of_);
-  poison(ORR_FAILED, text);
-  family_->check_alive();
-  throw orr::Error(ORR_FAILED, text);
-}
-
-std::vector<int64_t> Comm::gather_words(int64_t mine, const char* name) {
-  return local::gather_words(size_, mine, name, [this](const orr_coll& c) {
-    current_ = &c;
-    family_->check_alive();
-    collective(c);
-    current_ = nullptr;
-  });
+  family_->die(ORR_FAILED, shared::disagreement(cards, world_of_));
 }
 
 void Comm::collective(const orr_coll& c) {
@@ -72,17 +60,6 @@ void Comm::collective(const orr_coll& c) {
     case ORR_COLL_ALL_TO_ALL: move(c); break;
     default: reduce(c);
   }
-}
-
-// A group's sends and receives start together; its collectives follow in their order.
-void Comm::run(const orr_coll* ops, int n) {
-  family_->check_alive();
-  for (int i = 0; i < n; ++i) shared::check(ops[i], rank_, size_, false);
-  transfer(ops, n);
-  for (int i = 0; i < n; ++i)
-    if (!shared::paired(ops[i])) collective(ops[i]);
-  current_ = nullptr;
-  count_sent(ops, n);
 }
 
 }  // namespace local

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "family.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <orrery/sdk/plugin.hpp>
 
+#include "../shared/blame.h"
 #include "mesh.h"
 
 namespace local {
@@ -13,33 +13,29 @@ namespace local {
 Family::Family() = default;
 Family::~Family() = default;
 
-bool Family::kill(int32_t code, const std::string& text) {
-  Poison& p = world.header().poison;
-  uint32_t healthy = 0;
-  if (!p.state.compare_exchange_strong(healthy, 1)) return false;
-  p.code = code;
-  orr::copy_text(p.text, text);
-  p.state.store(2, std::memory_order_release);
-  if (mesh) mesh->tell_end(code, text);
-  return true;
+// The store's word counts; where it says nothing in time, as when it has gone, this rank's own.
+void Family::kill(int32_t code, const std::string& text) {
+  shared::tell_end(boot, code, text);
+  std::string known;
+  for (int i = 0; i < 100; ++i, usleep(1000))
+    if (shared::told_end(boot, known)) return;
+  std::call_once(own_, [&] {
+    code_ = code;
+    text_ = text;
+    ended_ = true;
+  });
 }
 
 void Family::check_alive() const {
-  const Poison& p = world.header().poison;
-  uint32_t state = p.state.load(std::memory_order_acquire);
-  if (state == 0) return;
-  for (int i = 0; state != 2 && i < 1000; ++i) {
-    sched_yield();
-    state = p.state.load(std::memory_order_acquire);
-  }
-  if (state != 2) throw orr::Error(ORR_RETRY, "a peer died while reporting an error");
-  throw orr::Error(p.code, p.text);
+  std::string text;
+  if (const int32_t code = shared::told_end(boot, text)) throw orr::Error(code, text);
+  if (ended_) throw orr::Error(code_, text_);
 }
 
 void Family::die(int32_t code, const std::string& text) {
   kill(code, text);
   check_alive();
-  throw orr::Error(ORR_FAILED, "the communicator is dead");
+  throw orr::Error(code, text);
 }
 
 void Family::die_of(int dead_rank, const orr_coll* current) {
@@ -57,10 +53,6 @@ bool has_ended(const orr_comm_boot& boot, int rank) {
   for (int i = 0; i < 200; ++i, usleep(5000))
     if (boot.dead(boot.store, rank)) return true;
   return false;
-}
-
-int64_t Family::deadline_of(const orr_coll* c) const {
-  return c && c->deadline_ns > 0 ? c->deadline_ns : boot.deadline_ns;
 }
 
 }  // namespace local

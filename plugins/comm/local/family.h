@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,8 @@ struct Region {
   std::vector<char*> base;
 };
 
-// One poison for all: after a lost peer no communicator can be trusted, and every rank must name
-// the same culprit. It lies in memory that the ranks of a host share; between hosts notes carry it.
+// One end for all: after a lost peer no communicator can be trusted, and every rank must name the
+// same culprit. The job's store tells all ranks the first reason that anybody gives.
 struct Family {
   Family();
   ~Family();
@@ -42,17 +43,21 @@ struct Family {
   int64_t piece_bytes = 0;     // of an operand of a sum there, at a time
   std::vector<std::unique_ptr<Region>> regions;
 
-  // Kills the world with this reason; false if it is dead already. [any thread]
-  bool kill(int32_t code, const std::string& text);
-  // Throws when the world is dead. [any thread]
+  // Ends the world for this reason, unless it has ended before. [any thread]
+  void kill(int32_t code, const std::string& text);
+  // Throws when the world has ended. [any thread]
   void check_alive() const;
   // Both.
   [[noreturn]] void die(int32_t code, const std::string& text);
   [[noreturn]] void die_of(int dead_rank, const orr_coll* current);
   // Maps what the card of a rank of this host names; dies of that rank if it has ended.
   Mapping open(int64_t card, int rank);
-  // The longest wait of an operation, or of forming where there is none.
-  int64_t deadline_of(const orr_coll* c) const;
+
+ private:
+  std::once_flag own_;  // the end, where the store does not say it
+  std::atomic<bool> ended_{false};
+  int32_t code_ = 0;
+  std::string text_;
 };
 
 // Whether the launcher says within a second that the rank has ended: it takes its memory along.
@@ -67,24 +72,27 @@ class Group {
   uint64_t bytes_sent() const { return bytes_sent_.load(std::memory_order_relaxed); }
   Family& family() const { return *family_; }
 
-  virtual void run(const orr_coll* ops, int n) = 0;
+  void run(const orr_coll* ops, int n);
   virtual orr_memory* allocate(uint64_t bytes, bool shared) = 0;
   void free(orr_memory* memory);
   std::unique_ptr<Group> split(int32_t color, int32_t key);
-  // Throws when the world is dead, here or elsewhere. [any thread]
-  void check_alive() const;
 
  protected:
   Group(std::shared_ptr<Family> family, std::vector<int> world_of, int rank, uint64_t id);
+  // The sends and receives among them.
+  virtual void transfer(const orr_coll* ops, int n) = 0;
+  virtual void collective(const orr_coll& c) = 0;
   // Every rank's word, by rank; `name` is what the operation is called.
-  virtual std::vector<int64_t> gather_words(int64_t mine, const char* name) = 0;
-  void count_sent(const orr_coll* ops, int n);
+  std::vector<int64_t> gather_words(int64_t mine, const char* name);
+  // Throws unless all ranks allocate as much.
+  void check_equal(uint64_t bytes);
 
   std::shared_ptr<Family> family_;
   std::vector<int> world_of_;  // by rank
   int rank_, size_;
   uint64_t id_;
   uint64_t children_ = 0;
+  const orr_coll* current_ = nullptr;
   std::atomic<uint64_t> bytes_sent_{0};
 };
 

@@ -8,6 +8,7 @@
 #include <orrery/sdk/traffic.hpp>
 
 #include "comm.h"
+#include "doors.h"
 #include "hosts.h"
 #include "wide.h"
 
@@ -95,8 +96,7 @@ std::unique_ptr<Group> form_world(const orr_comm_boot& boot) {
   auto host = std::make_unique<Comm>(family, family->world, here, index_of(here, boot.rank), 1);
   family->spin = host->has_own_cpus();
   family->attach = host->can_attach();
-  if (here.size() < all.size())
-    family->mesh = std::make_unique<Mesh>(*family, connect_all(boot, family->host_of));
+  if (here.size() < all.size()) family->mesh = std::make_unique<Mesh>(*family, connect_all(boot));
   const bool is_wide = family->mesh != nullptr;
   auto world = widen(family, all, 1, std::move(host));
   if (is_wide) meet_all(*world);
@@ -138,15 +138,45 @@ void Group::free(orr_memory* memory) {
     regions.erase(found);
 }
 
-void Group::check_alive() const {
-  if (family_->mesh) family_->mesh->listen();
+// A group's sends and receives start together; its collectives follow in their order.
+void Group::run(const orr_coll* ops, int n) {
   family_->check_alive();
-}
-
-void Group::count_sent(const orr_coll* ops, int n) {
+  for (int i = 0; i < n; ++i) shared::check(ops[i], rank_, size_, false);
+  transfer(ops, n);
+  for (int i = 0; i < n; ++i)
+    if (!shared::paired(ops[i])) collective(ops[i]);
+  current_ = nullptr;
   uint64_t sent = 0;
   for (int i = 0; i < n; ++i) sent += orr::traffic::bytes_sent(ops[i], rank_, size_);
   bytes_sent_.fetch_add(sent, std::memory_order_relaxed);
+}
+
+std::vector<int64_t> Group::gather_words(int64_t mine, const char* name) {
+  std::vector<int64_t> all(size_), ones(size_, 1);
+  orr_memory in{}, out{};
+  in.host = &mine;
+  out.host = all.data();
+  orr_coll c{};
+  c.op = ORR_COLL_ALL_GATHER;
+  c.dtype = ORR_I64;
+  c.send = {&in, 0, 8};
+  c.recv = {&out, 0, 8 * static_cast<uint64_t>(size_)};
+  c.counts = ones.data();
+  c.name = name;
+  family_->check_alive();
+  collective(c);
+  current_ = nullptr;
+  return all;
+}
+
+void Group::check_equal(uint64_t bytes) {
+  const auto sizes = gather_words(static_cast<int64_t>(bytes), "allocate");
+  for (int r = 0; r < size_; ++r)
+    if (sizes[r] != sizes[0])
+      throw orr::Error(ORR_INVALID,
+                       "rank " + std::to_string(world_of_[0]) + " allocates " +
+                           std::to_string(sizes[0]) + " bytes of communication memory, rank " +
+                           std::to_string(world_of_[r]) + " " + std::to_string(sizes[r]));
 }
 
 }  // namespace local

@@ -1,97 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mesh.h"
 
+#include <poll.h>
 #include <sched.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <optional>
 #include <orrery/sdk/plugin.hpp>
 #include <utility>
 
-#include "../shared/operation.h"
+#include "../shared/blame.h"
 #include "family.h"
 
 namespace local {
 namespace {
 
 constexpr int64_t ms = 1000000;
-constexpr size_t ahead_bytes = 16 << 10;  // read at once: heads and short messages
-constexpr int most_parts = 32;            // of what is written at once
+constexpr int most_parts = 32;  // of what is written at once
+
+bool is_patient(int error) { return error == EAGAIN || error == EINTR; }
 
 bool same(const Head& a, const Head& b) {
   return a.lane == b.lane && a.kind == b.kind && a.tag == b.tag;
 }
 
-std::vector<int> notes_of(const std::vector<Line>& lines) {
-  std::vector<int> sockets;
-  for (const Line& line : lines) sockets.push_back(line.notes);
-  return sockets;
-}
-
 }  // namespace
 
-Mesh::Mesh(Family& family, const std::vector<Line>& lines)
+Mesh::Mesh(Family& family, std::vector<int> sockets)
     : family_(family),
-      notes_(family.boot.rank, notes_of(lines)),
-      channels_(lines.size()),
-      inbound_(lines.size()),
-      writer_(lines.size(), nullptr) {
-  const int me = family.boot.rank;
-  int neighbours = 0, own = 0;
-  std::vector<int> place(lines.size(), -1);  // on this host
-  for (int r = 0; r < static_cast<int>(lines.size()); ++r)
-    if (family.host_of[r] == family.host_of[me]) place[r] = neighbours++;
-  own = place[me];
-  for (size_t r = 0; r < lines.size(); ++r) {
-    inbound_[r].ahead.resize(ahead_bytes);
-    if (place[r] >= 0)
-      channels_[r] = std::make_unique<RingChannel>(family.world.ring(own, place[r]),
-                                                   family.world.ring(place[r], own));
-    else
-      channels_[r] = std::make_unique<SocketChannel>(lines[r].data);
-  }
-}
+      sockets_(std::move(sockets)),
+      ended_(sockets_.size(), false),
+      inbound_(sockets_.size()),
+      writer_(sockets_.size(), nullptr) {}
 
-void Mesh::listen() {
-  const Notes::News news = notes_.listen(false);
-  if (news.code != 0) family_.kill(news.code, news.text);
-}
-
-int Mesh::look_around(int who, const orr_coll* current, int64_t waited, Question& question) {
-  const Notes::News news = notes_.listen(true);
-  if (news.code != 0) family_.kill(news.code, news.text);
-  family_.check_alive();
-  if (news.dead >= 0) lost_ = news.dead;
-  if (lost_ >= 0) return lost_;
-  if (family_.boot.dead(family_.boot.store, who)) return who;
-  const auto step = question.patience.step(waited, family_.deadline_of(current));
-  if (step == shared::Patience::ask) {
-    question.asked_ns = shared::now_ns();
-    notes_.ask_all();
-  } else if (step == shared::Patience::judge) {
-    blame(who, current, question);
-  }
-  return -1;
-}
-
-// Who waits answers at once. Who does not is frozen, or computes. Returns if it is to be waited
-// for.
-void Mesh::blame(int who, const orr_coll* current, const Question& question) {
-  const std::string where = shared::in_operation(current);
-  const int64_t waited = question.patience.waited_ns();
-  std::vector<int> silent;
-  if (notes_.silent(who, question.asked_ns)) silent.push_back(who);
-  for (int r = 0; r < family_.boot.world_size; ++r)
-    if (r != who && notes_.silent(r, question.asked_ns)) silent.push_back(r);
-  if (!silent.empty()) {
-    const std::string verdict = shared::judge(family_.boot, silent, waited, where);
-    if (verdict.empty()) return;
-    family_.die(ORR_DEADLINE, verdict);
-  }
-  family_.die(ORR_DEADLINE, "ranks " + std::to_string(who) + " and " +
-                                std::to_string(family_.boot.rank) + " wait for each other since " +
-                                shared::seconds(waited) + where);
+Mesh::~Mesh() {
+  for (int socket : sockets_)
+    if (socket >= 0) close(socket);
 }
 
 // A thread that throws takes its requests along: others may not write to them any more.
@@ -108,64 +57,59 @@ void Mesh::run(std::vector<Request>& all, const std::function<void()>& check) {
 }
 
 void Mesh::move(std::vector<Request>& all, const std::function<void()>& check) {
-  constexpr int64_t at_most = 50 * ms;  // a pause of this very process is no sign against its peers
   const int patience = family_.spin ? 200 : 20;
-  int idle = 0;
-  int64_t last = 0, waited = 0;
-  Question question;
+  int fruitless = 0;
+  std::optional<shared::Wait> wait;
   const Request* next = nullptr;  // the first that is not done
-  const auto advance = [&] {
-    std::lock_guard lock(mutex_);
-    const bool own = progress(all);
-    const auto undone = std::find_if(all.begin(), all.end(), [](auto& p) { return !p.done; });
-    const Request* const before = std::exchange(next, undone == all.end() ? nullptr : &*undone);
-    const bool moved = own || next != before;  // maybe by another thread
-    if (moved) check();
-    return moved;
-  };
   for (;;) {
-    const bool moved = advance();
+    bool moved = false;
+    int lost = -1;  // a rank that something is still wanted of, and nothing more comes from
+    {
+      std::lock_guard lock(mutex_);
+      moved = progress(all);
+      const auto undone = std::find_if(all.begin(), all.end(), [](auto& p) { return !p.done; });
+      const Request* const before = std::exchange(next, undone == all.end() ? nullptr : &*undone);
+      moved |= next != before;  // maybe by another thread
+      if (moved) check();
+      for (const Request& p : all)
+        if (!p.done && ended_[p.peer]) lost = p.peer;
+    }
     if (!next) return;
     if (moved) {
-      idle = 0;
-      waited = 0;
-      question = {};
-      continue;
-    }
-    if (++idle < patience) {
+      fruitless = 0;
+      wait.reset();
+    } else if (++fruitless < patience) {
       sched_yield();  // to ranks of other hosts too, which may be namespaces of this machine
-      last = shared::now_ns();
-      continue;
-    }
-    const int64_t now = shared::now_ns();
-    waited += std::min(now - last, at_most);
-    last = now;
-    const int dead = look_around(next->peer, next->coll, waited, question);
-    if (dead < 0)
+    } else {
+      family_.check_alive();
+      if (lost >= 0) family_.die_of(lost, next->coll);
+      if (!wait) wait.emplace(family_.boot, next->coll);
+      const std::string verdict = wait->look(next->peer);
+      if (!verdict.empty()) family_.die(ORR_DEADLINE, verdict);
       sleep(all);
-    else if (!advance())
-      family_.die_of(dead, next->coll);
+    }
   }
 }
 
-// Rings ring no bell here, nor does a thread that takes what comes for another: who waits for these
-// looks again soon.
+// A thread that takes what comes for another wakes nobody: who may wait for that looks again soon.
 void Mesh::sleep(const std::vector<Request>& all) {
   std::vector<pollfd> fds;
-  bool has_ring = false;
-  std::unique_lock lock(mutex_);
-  for (const Request& p : all) {
-    if (p.done) continue;
-    const int fd = channels_[p.peer]->socket();
-    if (fd < 0)
-      has_ring = true;
-    else
-      fds.push_back({fd, static_cast<short>(p.sends ? POLLOUT : POLLIN), 0});
+  {
+    std::lock_guard lock(mutex_);
+    for (const Request& p : all)
+      if (!p.done)
+        fds.push_back({sockets_[p.peer], static_cast<short>(p.sends ? POLLOUT : POLLIN), 0});
   }
-  lock.unlock();
-  notes_.add_to(fds);
-  const timespec time{0, has_ring || running_ > 1 ? ms / 5 : 8 * ms};
+  const timespec time{0, running_ > 1 ? ms / 5 : 8 * ms};
   ppoll(fds.data(), fds.size(), &time, nullptr);
+}
+
+// Gives as many bytes as have come, up to so many.
+uint64_t Mesh::read(int peer, void* to, uint64_t bytes) {
+  const ssize_t n = recv(sockets_[peer], to, bytes, MSG_DONTWAIT);
+  if (n > 0) return static_cast<uint64_t>(n);
+  if (bytes > 0 && (n == 0 || !is_patient(errno))) ended_[peer] = true;
+  return 0;
 }
 
 // Says whether any of them has moved.
@@ -198,8 +142,13 @@ bool Mesh::push(int peer, std::vector<Request>& all) {
     add(reinterpret_cast<char*>(&p.head) + of_head, sizeof(Head) - of_head);
     add(p.data + of_data, p.head.bytes - of_data);
   }
-  uint64_t left = channels_[peer]->write(parts, n);
-  if (left == 0) return false;
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = static_cast<size_t>(n);
+  const ssize_t sent = sendmsg(sockets_[peer], &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent < 0 && !is_patient(errno)) ended_[peer] = true;
+  if (sent <= 0) return false;
+  uint64_t left = static_cast<uint64_t>(sent);
   for (Request& p : all) {
     if (p.done || !p.sends || p.peer != peer) continue;
     const uint64_t part = std::min(left, sizeof(Head) + p.head.bytes - p.moved);
@@ -244,23 +193,12 @@ bool Mesh::pull(int peer, std::vector<Request>& all) {
   }
 }
 
-bool Mesh::fill(int peer) {
-  Inbound& in = inbound_[peer];
-  std::memmove(in.ahead.data(), in.ahead.data() + in.begin, in.end - in.begin);
-  in.end -= std::exchange(in.begin, 0);
-  const uint64_t n = channels_[peer]->read(in.ahead.data() + in.end, in.ahead.size() - in.end);
-  in.end += n;
-  return n > 0;
-}
-
 // A message of another size than is wanted stays a stray; who wants it learns why from its
 // envelope.
 bool Mesh::open_message(int peer, std::vector<Request>& all) {
   Inbound& in = inbound_[peer];
-  while (in.end - in.begin < sizeof(Head))
-    if (!fill(peer)) return false;
-  std::memcpy(&in.head, in.ahead.data() + in.begin, sizeof(Head));
-  in.begin += sizeof(Head);
+  in.got += read(peer, reinterpret_cast<char*>(&in.head) + in.got, sizeof(Head) - in.got);
+  if (in.got < sizeof(Head)) return false;
   in.open = true;
   in.got = 0;
   const auto match = std::find_if(all.begin(), all.end(), [&](const Request& p) {
@@ -281,19 +219,12 @@ bool Mesh::open_message(int peer, std::vector<Request>& all) {
 // Takes what has come of the open message; says whether anything had, or the message is complete.
 bool Mesh::fetch(int peer) {
   Inbound& in = inbound_[peer];
-  const uint64_t before = in.got;
-  const uint64_t here = std::min<uint64_t>(in.head.bytes - in.got, in.end - in.begin);
-  if (here > 0) std::memcpy(in.to + in.got, in.ahead.data() + in.begin, here);
-  in.begin += here;
-  in.got += here;
-  if (in.got < in.head.bytes && in.head.bytes - in.got < ahead_bytes / 2) {
-    if (fill(peer)) return true;
-  } else if (in.got < in.head.bytes) {
-    in.got += channels_[peer]->read(in.to + in.got, in.head.bytes - in.got);
-  }
-  if (in.got < in.head.bytes) return in.got > before;
+  const uint64_t n = read(peer, in.to + in.got, in.head.bytes - in.got);
+  in.got += n;
+  if (in.got < in.head.bytes) return n > 0;
   (in.request ? in.request->done : in.strays.back().complete) = true;
   in.open = false;
+  in.got = 0;
   return true;
 }
 

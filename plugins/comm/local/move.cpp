@@ -71,10 +71,10 @@ void Comm::check_piece_sizes(const orr_coll& c) {
   for (int r = 0; r < size_; ++r) {
     const int64_t sent = segment_.counts(r, step_ & 1)[rank_];
     if (sent == c.recv_counts[r]) continue;
-    poison(ORR_FAILED, "rank " + std::to_string(world_of_[r]) + " sends " + std::to_string(sent) +
-                           " elements to rank " + std::to_string(world_of_[rank_]) +
-                           ", which expects " + std::to_string(c.recv_counts[r]) + here());
-    check_alive();
+    family_->die(ORR_FAILED, "rank " + std::to_string(world_of_[r]) + " sends " +
+                                 std::to_string(sent) + " elements to rank " +
+                                 std::to_string(world_of_[rank_]) + ", which expects " +
+                                 std::to_string(c.recv_counts[r]) + here());
   }
 }
 

@@ -17,9 +17,9 @@ struct Transfer {
   const orr_coll* coll;
   bool sends;
   bool begun = false, done = false;
-  Way way = Way::in_cover;  // of a send that has begun
+  bool in_place = false;  // of a send that has begun
   uint64_t moved = 0;
-  uint64_t number = 0;  // among the messages to this peer, of a send that has begun
+  uint64_t number = 0;  // of the last part that has left
 };
 
 // A message that came before its receive was posted.
@@ -30,17 +30,15 @@ struct Stray {
   bool complete = false;
 };
 
-// What a sender knows of its ring: what it has sent, and what it has last seen to be received.
+// What a sender knows of its ring: parts it has sent, and has last seen to be received.
 struct Outbound {
-  uint64_t sent = 0, taken = 0;  // messages
-  uint64_t tail = 0;
+  uint64_t sent = 0, taken = 0;
 };
 
 // The message that is coming in from one peer, and the strays before it.
 struct Inbound {
-  uint64_t taken = 0;  // messages before it
+  uint64_t taken = 0;  // parts
   bool open = false;
-  const Cover* cover = nullptr;
   uint64_t bytes = 0, got = 0;
   char* to = nullptr;
   Transfer* transfer = nullptr;  // else the last stray

@@ -15,7 +15,7 @@ namespace {
 using local::Group;
 
 int32_t probe(void*, orr_comm_caps* out, char* reason, uint32_t reason_bytes) {
-  const char* pretended = std::getenv(shared::test_hosts);
+  const char* pretended = std::getenv(local::test_hosts);
   *out = orr::host_caps(ORR_COMM_DETERMINISTIC | ORR_COMM_REGISTERED | ORR_COMM_PEER_DEATH |
                         ORR_COMM_CONCURRENT | (pretended ? 0u : unsigned{ORR_COMM_SHARED}));
   out->tiers |= 1u << ORR_TIER_COMM;
@@ -39,7 +39,7 @@ constexpr orr_comm_api make_table() {
     family.kill(ORR_RETRY, "rank " + std::to_string(family.boot.rank) + " aborted: " + reason);
   };
   t.async_error = [](orr_comm* comm) {
-    return orr::guard([&] { orr::comm_of<Group>(comm).check_alive(); });
+    return orr::guard([&] { orr::comm_of<Group>(comm).family().check_alive(); });
   };
   return t;
 }

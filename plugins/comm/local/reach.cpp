@@ -37,9 +37,18 @@ char* Comm::peer_address(const Place& place, int peer) const {
   throw orr::Error(ORR_FAILED, "a peer names communication memory that is not known here");
 }
 
-bool Comm::copy_own(shared::Copy copy, int peer, uint64_t address, void* here,
-                    uint64_t bytes) const {
-  return shared::copy_own(copy, segment_.member(peer).process, address, here, bytes);
+// Between here and what lies at `address` in the peer's own memory. False, and errno, when the
+// kernel refuses.
+bool Comm::copy_own(Copy copy, int peer, uint64_t address, void* here, uint64_t bytes) const {
+  for (char* at = static_cast<char*>(here); bytes > 0;) {
+    const iovec ours{at, bytes}, theirs{reinterpret_cast<void*>(address), bytes};
+    const ssize_t n = copy(segment_.member(peer).process, &ours, 1, &theirs, 1, 0);
+    if (n <= 0) return false;
+    at += n;
+    address += static_cast<uint64_t>(n);
+    bytes -= static_cast<uint64_t>(n);
+  }
+  return true;
 }
 
 void Comm::fetch(void* to, const Place& place, int peer, uint64_t bytes) {

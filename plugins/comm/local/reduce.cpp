@@ -127,9 +127,9 @@ void Comm::reduce_direct(Reduction& r) {
 // folded and sums delivered while they are in the cache.
 void Comm::reduce_attached(Reduction& r) {
   const int64_t from = r.begin(rank_), n = r.share(rank_);
-  const int64_t fits = shared::huge_page / r.fold.operands();
+  const int64_t fits = huge_page / r.fold.operands();
   const int64_t width = std::min(family_->piece_bytes, fits) / r.unit;
-  if (!scratch_) scratch_ = shared::take_huge_pages(shared::huge_page);
+  if (!scratch_) scratch_ = take_huge_pages(huge_page);
   for (int64_t at = 0; at < n; at += width) {
     const int64_t part = std::min(width, n - at);
     for (int q = 0; q < size_; ++q)

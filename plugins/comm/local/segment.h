@@ -14,17 +14,15 @@
 #include <memory>
 #include <utility>
 
-#include "../shared/mapping.h"
 #include "../shared/operation.h"
+#include "mapping.h"
 
 namespace local {
 
-using shared::Mapping;
-
 constexpr uint64_t small_bytes = 32 << 10;   // one-shot operations: two slots per rank
 constexpr uint64_t chunk_bytes = 256 << 10;  // staged operations: three slots per rank
-constexpr uint64_t ring_bytes = 256 << 10;   // send and recv: one ring per ordered pair
-constexpr uint64_t ring_messages = 16;       // under way in one at a time
+constexpr uint64_t part_bytes = 16 << 10;    // send and recv: of a message, at a time
+constexpr uint64_t ring_parts = 16;          // under way between two ranks
 constexpr int max_ranks = 256;
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
@@ -71,35 +69,32 @@ struct alignas(128) Member {
   std::atomic<uint64_t> pulse;              // changes with every sign of life
   alignas(128) std::atomic<uint32_t> bell;  // futex; rung when something it may wait for happens
   std::atomic<uint32_t> asleep;
-  std::atomic<int32_t> waits_for;  // rank, or -1
-  std::atomic<int64_t> looked_ns;  // when it last looked, while waiting
   int32_t world_rank, process;
   cpu_set_t cpus;
   alignas(128) Post posts[2];  // by parity of the step
 };
 
-// Why the communicator is dead; the first writer wins and all ranks report it.
-struct Poison {
-  std::atomic<uint32_t> state;  // 0 healthy, 1 being written, 2 readable
-  int32_t code;
-  char text[752];
+// How a rank tells its peers that it has come to an operation: to which one, and, if there is room
+// behind that, with which operand. One for each parity of the step; 8 bytes travel in one cache
+// line.
+struct alignas(128) Notice {
+  std::atomic<uint64_t> step;  // written last
+  uint64_t fingerprint;
+  char data[2 << 10];
 };
-
-// How a message's bytes travel: beside its envelope, through the ring, or not at all: they stay in
-// place until the receiver has fetched them.
-enum class Way : int32_t { in_cover, in_ring, in_place };
 
 struct Envelope {
   int64_t count;
   int32_t tag, dtype;
-  Way way;
-  uint32_t in_ring;  // bytes that were in the ring when the envelope was written
+  uint32_t bytes;  // of the part beside it
+  bool in_place;   // all bytes stay where they are until the receiver has fetched them
 };
 
-// The envelope of a message: with its number a cache line and more, of which a receiver reads the
-// rest only for more than 32 bytes. The label is looked at only where the two ends differ.
+// The envelope of a part of a message: with its number a cache line and more, of which a receiver
+// reads the rest only for more than 32 bytes. The label is looked at only where the two ends
+// differ.
 struct alignas(128) Cover {
-  std::atomic<uint64_t> number;  // of the message, from 1; written last
+  std::atomic<uint64_t> number;  // of the part, from 1; written last
   Envelope envelope;
   union {
     Place place;
@@ -109,19 +104,21 @@ struct alignas(128) Cover {
 };
 static_assert(offsetof(Cover, label) == 512);
 
+// From one rank to another: the parts of messages, by number.
 struct Ring {
-  alignas(128) std::atomic<uint64_t> head;  // bytes ever written
-  alignas(128) std::atomic<uint64_t> tail;  // bytes ever read
-  std::atomic<uint64_t> taken;              // messages ever received as a whole
-  Cover covers[ring_messages];              // by number
-  alignas(128) char data[ring_bytes];
+  alignas(128) std::atomic<uint64_t> taken;  // parts ever received
+  Cover covers[ring_parts];
+  alignas(128) char parts[ring_parts][part_bytes];
 
-  Cover& cover(uint64_t number) { return covers[number % ring_messages]; }
+  Cover& cover(uint64_t number) { return covers[number % ring_parts]; }
+  // Where a part of so many bytes lies.
+  char* part(uint64_t number, uint64_t bytes) {
+    return bytes <= sizeof Cover::bytes ? cover(number).bytes : parts[number % ring_parts];
+  }
 };
 
 struct Header {
-  Poison poison;
-  alignas(128) std::atomic<uint32_t> sleepers;
+  std::atomic<uint32_t> sleepers;
 };
 
 // Addresses inside a communicator's mapping, which its copies share.
@@ -132,7 +129,11 @@ class Segment {
       : mapping_(std::make_shared<Mapping>(std::move(mapping))),
         base_(mapping_->base()),
         ranks_(ranks) {}
-  static uint64_t bytes(int ranks);
+  static uint64_t bytes(int ranks) {
+    Segment shape;
+    shape.ranks_ = ranks;
+    return page(shape.ring_at() + uint64_t(ranks) * ranks * sizeof(Ring));
+  }
 
   Mapping& mapping() const { return *mapping_; }
   Header& header() const { return *reinterpret_cast<Header*>(base_); }
@@ -141,6 +142,9 @@ class Segment {
   }
   int64_t* counts(int r, int parity) const {
     return reinterpret_cast<int64_t*>(at(counts_at()) + (r * 2 + parity) * ranks_ * 8);
+  }
+  Notice& notice(int r, uint64_t step) const {
+    return *reinterpret_cast<Notice*>(at(notice_at()) + (r * 2 + (step & 1)) * sizeof(Notice));
   }
   char* small(int r, int parity) const { return at(small_at()) + (r * 2 + parity) * small_bytes; }
   char* chunk(int r, uint64_t turn) const {
@@ -155,7 +159,8 @@ class Segment {
   static uint64_t page(uint64_t n) { return (n + 4095) / 4096 * 4096; }
   char* at(uint64_t offset) const { return base_ + offset; }
   uint64_t counts_at() const { return page(head_bytes + ranks_ * sizeof(Member)); }
-  uint64_t small_at() const { return page(counts_at() + uint64_t(ranks_) * 2 * ranks_ * 8); }
+  uint64_t notice_at() const { return page(counts_at() + uint64_t(ranks_) * 2 * ranks_ * 8); }
+  uint64_t small_at() const { return page(notice_at() + ranks_ * 2 * sizeof(Notice)); }
   uint64_t chunk_at() const { return small_at() + ranks_ * 2 * small_bytes; }
   uint64_t ring_at() const { return chunk_at() + ranks_ * 3 * chunk_bytes; }
 

@@ -18,4 +18,13 @@ void put(void* slot, const void* from, uint64_t bytes);
 // Copies out of shared memory bytes of a message or of a rank's piece of `all` bytes.
 void take(void* to, const void* from, uint64_t bytes, uint64_t all);
 
+// Brings a line that peers have read back to this CPU, ahead of the store that would wait for it.
+inline void claim(const void* line) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" ::"m"(*static_cast<const char*>(line)));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+
 }  // namespace local

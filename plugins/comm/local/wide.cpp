@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wide.h"
-#include "words.h"
 
 #include <algorithm>
 #include <orrery/sdk/plugin.hpp>
-#include <orrery/sdk/traffic.hpp>
 
 namespace local {
 
@@ -51,14 +49,6 @@ void Wide::exchange(const std::vector<orr::exchange::Message>& sends,
     all.push_back(request(*current_, m.peer, false, piece, 0, m.data, m.bytes));
   family_->mesh->run(all, [&] {
     if (!agreed_) agreed_ = verify_agreement(all);
-  });
-}
-
-std::vector<int64_t> Wide::gather_words(int64_t mine, const char* name) {
-  return local::gather_words(size_, mine, name, [this](const orr_coll& c) {
-    family_->check_alive();
-    collective(c);
-    current_ = nullptr;
   });
 }
 
@@ -124,28 +114,11 @@ void Wide::transfer(const orr_coll* ops, int n) {
   });
 }
 
-// A group's sends and receives start together; its collectives follow in their order.
-void Wide::run(const orr_coll* ops, int n) {
-  family_->check_alive();
-  for (int i = 0; i < n; ++i) shared::check(ops[i], rank_, size_, false);
-  transfer(ops, n);
-  for (int i = 0; i < n; ++i)
-    if (!shared::paired(ops[i])) collective(ops[i]);
-  current_ = nullptr;
-  count_sent(ops, n);
-}
-
 // In place for the ranks of this host.
 orr_memory* Wide::allocate(uint64_t bytes, bool shared) {
   if (shared)
     throw orr::Error(ORR_UNIMPLEMENTED, "ranks of several hosts have no memory that all share");
-  const auto sizes = gather_words(static_cast<int64_t>(bytes), "allocate");
-  for (int r = 0; r < size_; ++r)
-    if (sizes[r] != sizes[0])
-      throw orr::Error(ORR_INVALID,
-                       "rank " + std::to_string(world_of_[0]) + " allocates " +
-                           std::to_string(sizes[0]) + " bytes of communication memory, rank " +
-                           std::to_string(world_of_[r]) + " " + std::to_string(sizes[r]));
+  check_equal(bytes);
   return host_->allocate(bytes, false);
 }
 

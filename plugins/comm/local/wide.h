@@ -22,18 +22,16 @@ class Wide : public Group, public orr::exchange::Messenger {
   Wide(std::shared_ptr<Family> family, std::vector<int> world_of, int rank, uint64_t id,
        std::unique_ptr<Comm> host);
 
-  void run(const orr_coll* ops, int n) override;
   orr_memory* allocate(uint64_t bytes, bool shared) override;
   void exchange(const std::vector<orr::exchange::Message>& sends,
                 const std::vector<orr::exchange::Message>& recvs) override;
 
  private:
   // wide.cpp
-  void collective(const orr_coll& c);
-  void transfer(const orr_coll* ops, int n);
+  void collective(const orr_coll& c) override;
+  void transfer(const orr_coll* ops, int n) override;
   void add_cards(std::vector<Request>& all);
   bool verify_agreement(const std::vector<Request>& all);
-  std::vector<int64_t> gather_words(int64_t mine, const char* name) override;
   Request request(const orr_coll& c, int peer, bool sends, Kind kind, int32_t tag, void* data,
                   uint64_t bytes) const;
 
@@ -54,7 +52,6 @@ class Wide : public Group, public orr::exchange::Messenger {
   const bool layered_;
   bool agreed_ = true;               // on the collective under way
   std::vector<shared::Card> cards_;  // what each rank posts
-  const orr_coll* current_ = nullptr;
 };
 
 }  // namespace local

@@ -129,7 +129,7 @@ class Bench {
   orr_comm* comm_ = nullptr;
   const orr_memory* memory_[2] = {};
   orr_memory own_[2] = {};
-  shared::Pages pages_[2];
+  Pages pages_[2];
 };
 
 }  // namespace

@@ -52,7 +52,7 @@ class Bench {
   }
 
   int rank_ = 0, ranks_ = 1;
-  shared::Pages a_, b_;
+  Pages a_, b_;
   std::vector<int> counts_, begins_;
 };
 

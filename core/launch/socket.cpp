@@ -1,25 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/tcp_socket.h"
+#include "launch/socket.h"
 
+#include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
-#include <memory>
+#include <vector>
 
 #include "base/error.h"
 
 namespace orrery {
 namespace {
 
-using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+struct Address {
+  sockaddr_storage storage{};
+  socklen_t bytes = 0;
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+};
 
-Addresses resolve(const Endpoint& place) {
+Address own_name(const std::string& name) {
+  Address a;
+  sockaddr_un un{};
+  un.sun_family = AF_UNIX;
+  if (name.size() + 1 > sizeof un.sun_path)
+    fail(ORR_INVALID, "the ranks cannot meet at '{}': a name has at most {} characters", name,
+         sizeof un.sun_path - 1);
+  std::memcpy(un.sun_path + 1, name.data(), name.size());  // byte 0 is NUL: no file
+  a.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  std::memcpy(&a.storage, &un, sizeof un);
+  return a;
+}
+
+std::vector<Address> resolve(const Endpoint& place) {
+  if (place.port == 0) return {own_name(place.host)};
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   const int error =
@@ -29,11 +50,21 @@ Addresses resolve(const Endpoint& place) {
          "'{}' is no host that is known here ({}): MASTER_ADDR or the hosts file names the host "
          "of rank 0",
          place.host, gai_strerror(error));
-  return Addresses(found, &freeaddrinfo);
+  std::vector<Address> all;
+  for (const addrinfo* a = found; a; a = a->ai_next) {
+    std::memcpy(&all.emplace_back().storage, a->ai_addr, a->ai_addrlen);
+    all.back().bytes = a->ai_addrlen;
+  }
+  freeaddrinfo(found);
+  return all;
 }
 
-bool connect_within(int fd, const addrinfo& to, int milliseconds) {
-  if (connect(fd, to.ai_addr, to.ai_addrlen) == 0) return true;
+int new_socket(const Address& a) {
+  return socket(a.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+bool connect_within(int fd, const Address& to, int milliseconds) {
+  if (connect(fd, to.get(), to.bytes) == 0) return true;
   if (errno != EINPROGRESS) return false;
   pollfd ready{fd, POLLOUT, 0};
   socklen_t bytes = sizeof errno;
@@ -44,10 +75,11 @@ bool connect_within(int fd, const addrinfo& to, int milliseconds) {
   return errno == 0;
 }
 
-bool is_loopback(const addrinfo& a) {
-  if (a.ai_family == AF_INET6)
-    return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(a.ai_addr)->sin6_addr);
-  return ntohl(reinterpret_cast<const sockaddr_in*>(a.ai_addr)->sin_addr.s_addr) >> 24 == 127;
+bool is_loopback(const Address& a) {
+  if (a.storage.ss_family == AF_INET6)
+    return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(a.get())->sin6_addr);
+  return a.storage.ss_family == AF_INET &&
+         ntohl(reinterpret_cast<const sockaddr_in*>(a.get())->sin_addr.s_addr) >> 24 == 127;
 }
 
 bool means_loopback(const std::string& host) {
@@ -56,23 +88,21 @@ bool means_loopback(const std::string& host) {
 
 }  // namespace
 
-std::string Endpoint::text() const { return host + ":" + std::to_string(port); }
+std::string Endpoint::text() const { return port == 0 ? host : fmt::format("{}:{}", host, port); }
 
 int listen_at(const Endpoint& place) {
-  const Addresses found = resolve(place);
-  if (is_loopback(*found) && !means_loopback(place.host))
+  const std::vector<Address> found = resolve(place);
+  if (is_loopback(found.front()) && !means_loopback(place.host))
     fail(ORR_INVALID,
          "'{}' is this host alone to itself (127.0.0.0/8, see /etc/hosts), so that no other host "
-         "could "
-         "reach rank 0 there: give it by an address",
+         "could reach rank 0 there: give it by an address",
          place.host);
   int error = EADDRNOTAVAIL;
-  for (const addrinfo* a = found.get(); a; a = a->ai_next) {
-    const int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  for (const Address& a : found) {
+    const int fd = new_socket(a);
     const int yes = 1;  // a port whose last connections linger may be had
     if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (fd >= 0 && bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, SOMAXCONN) == 0)
-      return fd;
+    if (fd >= 0 && bind(fd, a.get(), a.bytes) == 0 && listen(fd, SOMAXCONN) == 0) return fd;
     error = errno;
     if (fd >= 0) close(fd);
   }
@@ -83,15 +113,14 @@ int listen_at(const Endpoint& place) {
     fail(ORR_INVALID,
          "MASTER_ADDR='{}' is no address of the host that rank 0 runs on: set it to one",
          place.host);
-  fail(ORR_FAILED, "rank 0 cannot listen at {}: {}", place.text(), std::strerror(error));
+  fail(ORR_FAILED, "cannot listen at {}: {} (see ulimit -n)", place.text(), std::strerror(error));
 }
 
 int connect_to(const Endpoint& place, int milliseconds) {
-  const Addresses found = resolve(place);
   int error = ECONNREFUSED;
-  for (const addrinfo* a = found.get(); a; a = a->ai_next) {
-    const int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0 && connect_within(fd, *a, milliseconds)) {
+  for (const Address& a : resolve(place)) {
+    const int fd = new_socket(a);
+    if (fd >= 0 && connect_within(fd, a, milliseconds)) {
       tune(fd);
       return fd;
     }
@@ -102,6 +131,7 @@ int connect_to(const Endpoint& place, int milliseconds) {
   return -1;
 }
 
+// A socket of this host alone knows none of these, and needs none.
 void tune(int socket) {
   const auto set = [socket](int level, int option, int value) {
     setsockopt(socket, level, option, &value, sizeof value);
@@ -124,6 +154,13 @@ std::string peer_address(int socket) {
                   NI_NUMERICHOST) != 0)
     return "127.0.0.1";
   return host;
+}
+
+uid_t peer_user(int socket) {
+  ucred who{};
+  socklen_t bytes = sizeof who;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &bytes) != 0) return static_cast<uid_t>(-1);
+  return who.uid;
 }
 
 }  // namespace orrery

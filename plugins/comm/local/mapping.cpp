@@ -9,14 +9,12 @@
 #include <orrery/sdk/plugin.hpp>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
+#include <new>
+#include <string>
 #include <utility>
 
-#include "pages.h"
-
-namespace shared {
+namespace local {
 namespace {
 
 [[noreturn]] void refuse(const std::string& what, int error) {
@@ -46,23 +44,7 @@ char* map(int fd, uint64_t bytes) {
   return static_cast<char*>(base);
 }
 
-std::string link_of(const char* path) {
-  char text[64];
-  const ssize_t n = readlink(path, text, sizeof text);
-  return n > 0 ? std::string(text, static_cast<size_t>(n)) : "";
-}
-
 }  // namespace
-
-std::string host_identity(int rank) {
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  std::string name = boot + link_of("/proc/self/ns/pid") + link_of("/proc/self/ns/net");
-  const char* pretended = std::getenv(test_hosts);
-  if (pretended && *pretended)
-    name += pretended[static_cast<size_t>(rank) % std::string(pretended).size()];
-  return name;
-}
 
 Mapping::Mapping(Mapping&& other) noexcept { *this = std::move(other); }
 
@@ -114,4 +96,11 @@ Mapping Mapping::open(int64_t card) {
   return made;
 }
 
-}  // namespace shared
+Pages take_huge_pages(uint64_t bytes) {
+  Pages pages(static_cast<char*>(std::aligned_alloc(huge_page, bytes)));
+  if (!pages) throw std::bad_alloc();
+  madvise(pages.get(), bytes, MADV_HUGEPAGE);  // advice
+  return pages;
+}
+
+}  // namespace local

@@ -5,17 +5,12 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <cstdlib>
+#include <memory>
 
-namespace shared {
+namespace local {
 
-// The running kernel, and the namespaces in which processes and addresses are found: two ranks of
-// equal text can open each other's memory, if they are one user's.
-//
-// For tests, ORRERY_TEST_HOSTS="aab" makes ranks of one host behave as if rank 0 and 1 were on one
-// and rank 2 on another; it starts again where it is too short.
-std::string host_identity(int rank);
-constexpr const char* test_hosts = "ORRERY_TEST_HOSTS";
+constexpr uint64_t huge_page = 2 << 20;
 
 // Page-aligned shared memory, mapped by every process.
 class Mapping {
@@ -41,4 +36,12 @@ class Mapping {
   int fd_ = -1;
 };
 
-}  // namespace shared
+// Private memory on huge pages, where the system has them: the kernel copies from another process
+// page by page. REQUIRES: bytes is a multiple of huge_page.
+struct FreePages {
+  void operator()(char* pages) const { std::free(pages); }
+};
+using Pages = std::unique_ptr<char, FreePages>;
+Pages take_huge_pages(uint64_t bytes);
+
+}  // namespace local

@@ -28,7 +28,7 @@ class World {
  public:
   explicit World(const Case& c) : case_(c) {
     first_leaf_ = {0};
-    for (int64_t n : c.leaves) first_leaf_.push_back(first_leaf_.back() + n);
+    for (int64_t n : c.microbatches) first_leaf_.push_back(first_leaf_.back() + n);
     for (int r = 0; r < c.ranks; ++r) {
       const int64_t from = orr::traffic::share_begin(c.count, r, c.ranks);
       begins_.push_back(from),

@@ -29,7 +29,7 @@ std::vector<std::vector<Action>> tables(const Case& c) {
   if (c.chunks > 1) use.options["chunks"] = int64_t{c.chunks};
   std::vector<int> chunk_at;
   for (int k = 0; k < c.ranks * c.chunks; ++k) chunk_at.push_back(k % c.ranks);
-  return tables_of(use, chunk_at, c.leaves);
+  return tables_of(use, chunk_at, c.microbatches);
 }
 
 Bubble bubble(const Case& c) {

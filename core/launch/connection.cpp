@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <vector>
 
 namespace orrery {
 namespace {
@@ -33,16 +32,16 @@ bool Connection::cut(Message& message) {
 }
 
 bool Connection::receive(Message& message) {
-  thread_local std::vector<char> buffer(wire::max_message);
+  char buffer[1 << 16];
   while (!at_end_) {
     if (cut(message)) return true;
     if (at_end_) break;
-    const ssize_t n = recv(socket_, buffer.data(), buffer.size(), MSG_DONTWAIT);
+    const ssize_t n = recv(socket_, buffer, sizeof buffer, MSG_DONTWAIT);
     if (n < 0 && is_patient(errno)) return false;
     if (n <= 0)
       at_end_ = true;
     else
-      received_.append(buffer.data(), static_cast<size_t>(n));
+      received_.append(buffer, static_cast<size_t>(n));
   }
   return false;
 }

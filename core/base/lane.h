@@ -17,6 +17,8 @@ namespace orrery {
 
 class Lane {
  public:
+  static constexpr std::chrono::hours for_ever{1 << 20};
+
   // Work submitted earlier has smaller tickets and is done earlier.
   using Ticket = uint64_t;
 
@@ -33,7 +35,7 @@ class Lane {
   // Returns when the work is done; throws, the same again and again, once any work has thrown.
   // After that nothing more is done: what was submitted counts as done. That nothing was done for
   // as long as `patience` is an error too: `late`, with the code ORR_DEADLINE.
-  void wait(Ticket ticket, std::chrono::nanoseconds patience = std::chrono::hours(1 << 20),
+  void wait(Ticket ticket, std::chrono::nanoseconds patience = for_ever,
             const std::string& late = {});
   bool done(Ticket ticket) const;  // or failed [any thread]
   Ticket last() const;             // the ticket of what was submitted last [any thread]

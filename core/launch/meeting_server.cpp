@@ -101,7 +101,7 @@ void MeetingServer::lose(int rank) {
   store_.mark_ended(rank);
 }
 
-// Another user of this host is shown the door before a byte of his is read.
+// A process of another user of this host is refused before anything of it is read.
 void MeetingServer::let_in() {
   const int socket = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (socket < 0) return;

@@ -113,7 +113,8 @@ int listen_at(const Endpoint& place) {
     fail(ORR_INVALID,
          "MASTER_ADDR='{}' is no address of the host that rank 0 runs on: set it to one",
          place.host);
-  fail(ORR_FAILED, "cannot listen at {}: {} (see ulimit -n)", place.text(), std::strerror(error));
+  fail(ORR_FAILED, "cannot listen at {}: {}{}", place.text(), std::strerror(error),
+       error == EMFILE ? " (see ulimit -n)" : "");
 }
 
 int connect_to(const Endpoint& place, int milliseconds) {

@@ -6,7 +6,7 @@ local engine = orrery.engine
 
 local M = {}
 
--- '*' stands for any letters, dots included.
+-- '*' stands for any characters, dots included.
 function M.glob(pattern, path)
   return path:find("^" .. pattern:gsub("[^%w*]", "%%%0"):gsub("%*", ".*") .. "$") ~= nil
 end

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Lua values between ranks: nil, booleans, numbers, strings and tables of them. A value travels as one letter and what
--- the letter asks for: n, T, F (nothing), i and d (8 bytes), s (length, bytes), t (number of pairs, then key and value
+-- Lua values between ranks: nil, booleans, numbers, strings and tables of them. A value travels as a character for its
+-- type and what belongs to it: n, T, F (nothing), i and d (8 bytes), s (length, bytes), t (number of pairs, then key and value
 -- of each).
 local _, orrery = ...
 local engine = orrery.engine
@@ -56,11 +56,11 @@ local formats = { i = "i8", d = "d", s = "s8" }
 
 -- The value that begins at a place, and the place behind it.
 local function decode(bytes, at)
-  local letter = bytes:sub(at, at)
+  local tag = bytes:sub(at, at)
   at = at + 1
-  if letter == "n" then return nil, at end
-  if letter == "T" or letter == "F" then return letter == "T", at end
-  if letter ~= "t" then return formats[letter]:unpack(bytes, at) end
+  if tag == "n" then return nil, at end
+  if tag == "T" or tag == "F" then return tag == "T", at end
+  if tag ~= "t" then return formats[tag]:unpack(bytes, at) end
   local made, count, key, value = {}, nil, nil, nil
   count, at = ("i8"):unpack(bytes, at)
   for _ = 1, count do

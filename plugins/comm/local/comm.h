@@ -110,8 +110,8 @@ class Comm : public Group {
   bool receive(int from);
   Place place_of_message(const orr_coll& c) const;
   bool send_part(Transfer& t);
-  const Cover* next_part(int from) const;
-  void refuse(const Transfer& t, const Envelope& e, const shared::Label& label);
+  const PartHeader* next_part(int from) const;
+  void refuse(const Transfer& t, const MessageHeader& e, const shared::Label& label);
 
   Segment segment_;
   std::vector<bool> far_;  // ranks that share no CPU with this one

@@ -8,7 +8,7 @@
 #include <orrery/sdk/traffic.hpp>
 
 #include "comm.h"
-#include "doors.h"
+#include "connect.h"
 #include "hosts.h"
 #include "wide.h"
 

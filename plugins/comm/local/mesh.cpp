@@ -194,7 +194,7 @@ bool Mesh::pull(int peer, std::vector<Request>& all) {
 }
 
 // A message of another size than is wanted stays a stray; who wants it learns why from its
-// envelope.
+// header.
 bool Mesh::open_message(int peer, std::vector<Request>& all) {
   Inbound& in = inbound_[peer];
   in.got += read(peer, reinterpret_cast<char*>(&in.head) + in.got, sizeof(Head) - in.got);

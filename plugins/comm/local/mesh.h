@@ -18,7 +18,7 @@ namespace local {
 struct Family;
 
 // Messages of one lane, kind and tag between two ranks keep their order.
-enum Kind : int32_t { card = 1, piece = 2, envelope = 3, body = 4 };
+enum Kind : int32_t { card = 1, piece = 2, header = 3, body = 4 };
 
 // Precedes the bytes of every message.
 struct Head {

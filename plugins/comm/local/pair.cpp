@@ -21,7 +21,7 @@ uint64_t bytes_of(int64_t count, int32_t dtype) {
   return static_cast<uint64_t>(count * orr_dtype_bytes(dtype));
 }
 
-bool match(const Transfer& t, const Envelope& e) {
+bool match(const Transfer& t, const MessageHeader& e) {
   return e.count == t.coll->count && e.dtype == t.coll->dtype;
 }
 
@@ -50,7 +50,7 @@ void Comm::transfer(const orr_coll* ops, int n) {
   ring_bells();
   for (const Transfer& t : all)
     if (const int peer = t.coll->root_or_peer; t.sends)
-      claim(&segment_.ring(rank_, peer).cover(outbound_[peer].sent + 1));
+      claim(&segment_.ring(rank_, peer).part_header(outbound_[peer].sent + 1));
 }
 
 // None when something could be moved.
@@ -110,7 +110,7 @@ bool Comm::push(Transfer& t) {
 }
 
 // Says whether there was room. The peer's end of the ring is looked at only where there may be none
-// without: its line comes from afar.
+// without: reading it takes a cache line from the other CPU.
 bool Comm::send_part(Transfer& t) {
   const orr_coll& c = *t.coll;
   Ring& ring = segment_.ring(rank_, c.root_or_peer);
@@ -118,15 +118,15 @@ bool Comm::send_part(Transfer& t) {
   if (out.sent - out.taken == ring_parts) out.taken = ring.taken.load(std::memory_order_acquire);
   if (out.sent - out.taken == ring_parts) return false;
   t.number = ++out.sent;
-  Cover& cover = ring.cover(t.number);
-  Envelope& e = cover.envelope;
+  PartHeader& part_header = ring.part_header(t.number);
+  MessageHeader& e = part_header.message;
   if (!t.begun) {
     const Place place = place_of_message(c);
     t.begun = true;
     t.in_place = place.region != 0;
     e.count = c.count, e.tag = c.tag, e.dtype = c.dtype;
-    if (t.in_place) cover.place = place;
-    shared::write_label(c, cover.label);
+    if (t.in_place) part_header.place = place;
+    shared::write_label(c, part_header.label);
   }
   e.in_place = t.in_place;
   if (!t.in_place) {
@@ -136,7 +136,7 @@ bool Comm::send_part(Transfer& t) {
     t.moved += n;
     t.done = t.moved == all;
   }
-  cover.number.store(t.number, std::memory_order_release);
+  part_header.number.store(t.number, std::memory_order_release);
   return true;
 }
 
@@ -161,9 +161,9 @@ bool Comm::pull(int from, std::vector<Transfer>& all) {
 bool Comm::take_stray(Transfer& t) {
   auto& strays = inbound_[t.coll->root_or_peer].strays;
   auto found = std::find_if(strays.begin(), strays.end(),
-                            [&](const Stray& s) { return s.envelope.tag == t.coll->tag; });
+                            [&](const Stray& s) { return s.message.tag == t.coll->tag; });
   if (found == strays.end() || !found->complete) return false;
-  if (!match(t, found->envelope)) refuse(t, found->envelope, found->label);
+  if (!match(t, found->message)) refuse(t, found->message, found->label);
   if (!found->bytes.empty())
     std::memcpy(orr::data<char>(t.coll->recv), found->bytes.data(), found->bytes.size());
   t.done = true;
@@ -173,9 +173,9 @@ bool Comm::take_stray(Transfer& t) {
 
 bool Comm::begin_message(int from, std::vector<Transfer>& all) {
   Inbound& in = inbound_[from];
-  const Cover* const cover = next_part(from);
-  if (!cover) return false;
-  const Envelope& e = cover->envelope;
+  const PartHeader* const part_header = next_part(from);
+  if (!part_header) return false;
+  const MessageHeader& e = part_header->message;
   in.bytes = bytes_of(e.count, e.dtype);
   in.open = true;
   in.got = 0;
@@ -183,23 +183,23 @@ bool Comm::begin_message(int from, std::vector<Transfer>& all) {
     return !t.sends && !t.done && !t.begun && t.coll->root_or_peer == from && t.coll->tag == e.tag;
   });
   if (taker != all.end()) {
-    if (!match(*taker, e)) refuse(*taker, e, cover->label);
+    if (!match(*taker, e)) refuse(*taker, e, part_header->label);
     taker->begun = true;
     in.transfer = &*taker;
     in.to = taker->coll->recv.memory ? orr::data<char>(taker->coll->recv) : nullptr;
   } else {
-    in.strays.push_back({e, cover->label, std::vector<char>(in.bytes)});
+    in.strays.push_back({e, part_header->label, std::vector<char>(in.bytes)});
     in.transfer = nullptr;
     in.to = in.strays.back().bytes.data();
   }
   return true;
 }
 
-// The cover of the next part from that rank, once it is there.
-const Cover* Comm::next_part(int from) const {
+// The header of the next part from that rank, once it is there.
+const PartHeader* Comm::next_part(int from) const {
   const uint64_t number = inbound_[from].taken + 1;
-  const Cover& cover = segment_.ring(from, rank_).cover(number);
-  return cover.number.load(std::memory_order_acquire) == number ? &cover : nullptr;
+  const PartHeader& part_header = segment_.ring(from, rank_).part_header(number);
+  return part_header.number.load(std::memory_order_acquire) == number ? &part_header : nullptr;
 }
 
 // Takes what has come of the open message; says whether anything had.
@@ -208,11 +208,11 @@ bool Comm::receive(int from) {
   Ring& ring = segment_.ring(from, rank_);
   bool moved = false;
   while (in.open) {
-    const Cover* const cover = next_part(from);
-    if (!cover) return moved;
-    const uint64_t n = cover->envelope.in_place ? in.bytes : cover->envelope.bytes;
-    if (cover->envelope.in_place)
-      fetch(in.to, cover->place, from, n);
+    const PartHeader* const part_header = next_part(from);
+    if (!part_header) return moved;
+    const uint64_t n = part_header->message.in_place ? in.bytes : part_header->message.bytes;
+    if (part_header->message.in_place)
+      fetch(in.to, part_header->place, from, n);
     else if (n > 0)
       take(in.to + in.got, ring.part(in.taken + 1, n), n, in.bytes);
     ring.taken.store(++in.taken, std::memory_order_release);
@@ -224,7 +224,7 @@ bool Comm::receive(int from) {
   return true;
 }
 
-void Comm::refuse(const Transfer& t, const Envelope& e, const shared::Label& label) {
+void Comm::refuse(const Transfer& t, const MessageHeader& e, const shared::Label& label) {
   const orr_coll& c = *t.coll;
   family_->die(ORR_FAILED, shared::unequal_ends(
                                world_of_[c.root_or_peer],

@@ -24,7 +24,7 @@ struct Transfer {
 
 // A message that came before its receive was posted.
 struct Stray {
-  Envelope envelope;
+  MessageHeader message;
   shared::Label label;
   std::vector<char> bytes;
   bool complete = false;

@@ -83,37 +83,38 @@ struct alignas(128) Notice {
   char data[2 << 10];
 };
 
-struct Envelope {
+struct MessageHeader {
   int64_t count;
   int32_t tag, dtype;
   uint32_t bytes;  // of the part beside it
   bool in_place;   // all bytes stay where they are until the receiver has fetched them
 };
 
-// The envelope of a part of a message: with its number a cache line and more, of which a receiver
+// Precedes a part of a message: with its number a cache line and more, of which a receiver
 // reads the rest only for more than 32 bytes. The label is looked at only where the two ends
 // differ.
-struct alignas(128) Cover {
+struct alignas(128) PartHeader {
   std::atomic<uint64_t> number;  // of the part, from 1; written last
-  Envelope envelope;
+  MessageHeader message;
   union {
     Place place;
     char bytes[480];
   };
   alignas(128) shared::Label label;
 };
-static_assert(offsetof(Cover, label) == 512);
+static_assert(offsetof(PartHeader, label) == 512);
 
 // From one rank to another: the parts of messages, by number.
 struct Ring {
   alignas(128) std::atomic<uint64_t> taken;  // parts ever received
-  Cover covers[ring_parts];
+  PartHeader part_headers[ring_parts];
   alignas(128) char parts[ring_parts][part_bytes];
 
-  Cover& cover(uint64_t number) { return covers[number % ring_parts]; }
+  PartHeader& part_header(uint64_t number) { return part_headers[number % ring_parts]; }
   // Where a part of so many bytes lies.
   char* part(uint64_t number, uint64_t bytes) {
-    return bytes <= sizeof Cover::bytes ? cover(number).bytes : parts[number % ring_parts];
+    return bytes <= sizeof PartHeader::bytes ? part_header(number).bytes
+                                             : parts[number % ring_parts];
   }
 };
 

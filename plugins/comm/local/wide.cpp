@@ -90,7 +90,7 @@ void Wide::transfer(const orr_coll* ops, int n) {
     const bool sends = c.op == ORR_COLL_SEND;
     ends[i].mine = {c.count, c.dtype, shared::label_of(c)};
     Side& travels = sends ? ends[i].mine : ends[i].theirs;
-    all.push_back(request(c, c.root_or_peer, sends, envelope, c.tag, &travels, sizeof travels));
+    all.push_back(request(c, c.root_or_peer, sends, header, c.tag, &travels, sizeof travels));
     const int64_t bytes = c.count * orr_dtype_bytes(c.dtype);
     void* data = bytes > 0 ? orr::data<char>(sends ? c.send : c.recv) : nullptr;
     if (bytes > 0) all.push_back(request(c, c.root_or_peer, sends, body, c.tag, data, bytes));

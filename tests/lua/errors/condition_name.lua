@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 local orrery = require "orrery"
-local limit = 3
+local limit, rounds = 3, 0
 local f = orrery.func(function(x)
   local y = x * 2
-  while limit ~= y do y = y + 1 end
+  while limit ~= y and rounds < 9 do y, rounds = y + 1, rounds + 1 end
   return y
 end)
 f { 1.5 }

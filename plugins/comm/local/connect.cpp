@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "doors.h"
+#include "connect.h"
 
 #include <fcntl.h>
 #include <netdb.h>
@@ -30,7 +30,7 @@ struct Nonce {
   unsigned char bytes[32];
 };
 
-// What a rank says at the door, after the nonce that it is met with.
+// What a rank sends first, after it has received a nonce.
 struct Hello {
   int32_t rank;
   unsigned char proof[crypto_auth_BYTES];
@@ -49,13 +49,13 @@ Hello hello_of(const Secret& secret, const Claim& claim) {
   return hello;
 }
 
-class Doors {
+class Connector {
  public:
-  explicit Doors(const orr_comm_boot& boot)
+  explicit Connector(const orr_comm_boot& boot)
       : boot_(boot),
         sockets_(static_cast<size_t>(boot.world_size), -1),
         end_(shared::now_ns() + boot.deadline_ns) {}
-  ~Doors();
+  ~Connector();
   std::vector<int> form();
 
  private:
@@ -81,27 +81,27 @@ class Doors {
   std::vector<int> sockets_;  // by rank
   std::vector<Visitor> visitors_;
   Secret secret_;
-  int door_ = -1;
+  int listener_ = -1;
   int64_t end_;
 };
 
-Doors::~Doors() {
+Connector::~Connector() {
   for (const Visitor& v : visitors_) close(v.socket);
   for (int fd : sockets_)
     if (fd >= 0) close(fd);
-  if (door_ >= 0) close(door_);
+  if (listener_ >= 0) close(listener_);
 }
 
 std::string key_of(const char* name, int rank) { return name + std::to_string(rank); }
 
-std::string Doors::fetch(const std::string& key) const {
+std::string Connector::fetch(const std::string& key) const {
   char value[256];
   uint64_t bytes = 0;
   orr::check(boot_.get(boot_.store, key.c_str(), value, sizeof value, &bytes, boot_.deadline_ns));
   return std::string(value, bytes);
 }
 
-void Doors::agree_on_secret() {
+void Connector::agree_on_secret() {
   if (sodium_init() < 0) throw orr::Error(ORR_FAILED, "no random numbers from this machine");
   if (boot_.rank == 0) {
     randombytes_buf(&secret_, sizeof secret_);
@@ -145,14 +145,14 @@ void tune(int socket) {
   set(IPPROTO_TCP, TCP_USER_TIMEOUT, 30000);
 }
 
-void Doors::open() {
+void Connector::open() {
   const std::string host = fetch(key_of("address/", boot_.rank));
   const Address at = parse(host, "0");
-  door_ = new_socket(at->ai_family);
+  listener_ = new_socket(at->ai_family);
   sockaddr_storage bound{};
   socklen_t bytes = sizeof bound;
-  if (bind(door_, at->ai_addr, at->ai_addrlen) != 0 || listen(door_, SOMAXCONN) != 0 ||
-      getsockname(door_, reinterpret_cast<sockaddr*>(&bound), &bytes) != 0)
+  if (bind(listener_, at->ai_addr, at->ai_addrlen) != 0 || listen(listener_, SOMAXCONN) != 0 ||
+      getsockname(listener_, reinterpret_cast<sockaddr*>(&bound), &bytes) != 0)
     throw orr::Error(ORR_FAILED, "rank " + std::to_string(boot_.rank) + " cannot listen at " +
                                      host + ", where rank 0 has seen it: " + std::strerror(errno));
   char port[NI_MAXSERV];
@@ -162,7 +162,7 @@ void Doors::open() {
                        std::strlen(port)));
 }
 
-void Doors::fail_waiting(int rank, const std::string& place) const {
+void Connector::fail_waiting(int rank, const std::string& place) const {
   throw orr::Error(
       ORR_DEADLINE,
       "rank " + std::to_string(boot_.rank) + " has no connection with rank " +
@@ -170,7 +170,7 @@ void Doors::fail_waiting(int rank, const std::string& place) const {
           ": do the hosts reach each other at these addresses, and no firewall between?");
 }
 
-void Doors::reach(int rank, const std::string& place) {
+void Connector::reach(int rank, const std::string& place) {
   const size_t colon = place.rfind(':');
   const Address at = parse(place.substr(0, colon), place.substr(colon + 1));
   const int fd = sockets_[rank] = new_socket(at->ai_family);
@@ -188,7 +188,7 @@ void Doors::reach(int rank, const std::string& place) {
                                     place + ": " + std::strerror(error));
 }
 
-void Doors::introduce(int rank, const std::string& place) {
+void Connector::introduce(int rank, const std::string& place) {
   const int socket = sockets_[rank];
   Claim claim{{}, boot_.rank, rank};
   pollfd ready{socket, POLLIN, 0};
@@ -201,8 +201,8 @@ void Doors::introduce(int rank, const std::string& place) {
                      "rank " + std::to_string(rank) + " died while forming communicators");
 }
 
-void Doors::let_in() {
-  Visitor v{accept4(door_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK), {}};
+void Connector::let_in() {
+  Visitor v{accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK), {}};
   if (v.socket < 0) return;
   tune(v.socket);
   randombytes_buf(&v.nonce, sizeof v.nonce);
@@ -218,7 +218,7 @@ void Doors::let_in() {
 }
 
 // Whether the visitor is done with being one. A hello is sent at once, so that it comes whole.
-bool Doors::hear(const Visitor& v) {
+bool Connector::hear(const Visitor& v) {
   Hello hello;
   const ssize_t n = recv(v.socket, &hello, sizeof hello, MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
@@ -233,7 +233,7 @@ bool Doors::hear(const Visitor& v) {
   return true;
 }
 
-int Doors::first_missing() const {
+int Connector::first_missing() const {
   for (int r = boot_.rank + 1; r < boot_.world_size; ++r)
     if (sockets_[r] < 0) return r;
   return -1;
@@ -241,10 +241,10 @@ int Doors::first_missing() const {
 
 // A rank may have come, been content and ended before it is heard here: it is missed only when
 // nothing of it is left to hear.
-void Doors::receive_all() {
+void Connector::receive_all() {
   for (int missing; (missing = first_missing()) >= 0;) {
     const bool dead = boot_.dead(boot_.store, missing);
-    std::vector<pollfd> fds{{door_, POLLIN, 0}};
+    std::vector<pollfd> fds{{listener_, POLLIN, 0}};
     for (const Visitor& v : visitors_) fds.push_back({v.socket, POLLIN, 0});
     const bool quiet = poll(fds.data(), fds.size(), std::min(left_ms(), 20)) == 0;
     if (fds[0].revents) let_in();
@@ -257,7 +257,7 @@ void Doors::receive_all() {
 }
 
 // Lower ranks are called, higher ones call: rank 0 only receives, so that nobody waits in a circle.
-std::vector<int> Doors::form() {
+std::vector<int> Connector::form() {
   agree_on_secret();
   open();
   for (int r = 0; r < boot_.rank; ++r) {
@@ -272,6 +272,6 @@ std::vector<int> Doors::form() {
 
 }  // namespace
 
-std::vector<int> connect_all(const orr_comm_boot& boot) { return Doors(boot).form(); }
+std::vector<int> connect_all(const orr_comm_boot& boot) { return Connector(boot).form(); }
 
 }  // namespace local

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The doors at which the ranks of several hosts get their connections in comm local, with strangers
-// before them.
-#include "../../plugins/comm/local/doors.h"
+// How the ranks of several hosts get their connections in comm local, with strangers who come
+// first.
+#include "../../plugins/comm/local/connect.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Products of matrices whose leading dims are broadcast.
+#include <algorithm>
+
+#include "program/build.h"
+
+namespace orrery::build {
+namespace {
+
+// What comes before the last two dims, with dims of 1 in front up to `rank` of them.
+Dims leading(const Program& p, ValueId x, size_t rank) {
+  const Dims& dims = p.type(x).dims;
+  Dims lead(rank + 2 - dims.size(), 1);
+  lead.insert(lead.end(), dims.begin(), dims.end() - 2);
+  return lead;
+}
+
+Dims joined(Dims lead, int64_t m, int64_t n) {
+  lead.insert(lead.end(), {m, n});
+  return lead;
+}
+
+// a repeated to the leading dims, along samples as well where only `like` has them.
+ValueId repeat_leading(Program& p, ValueId a, const Dims& lead, ValueId like) {
+  if (p.value(like).batch == Batch::sharded) a = p.completed(a);
+  const Dims dims = p.type(a).dims;
+  if (leading(p, a, lead.size()) == lead)
+    return reshape(p, a, joined(lead, dims.end()[-2], dims.back()));
+  ValueId y = broadcast(p, a, joined(lead, dims.end()[-2], dims.back()));
+  const Value& b = p.value(like);
+  if (b.batch != Batch::sharded || p.value(a).batch == Batch::sharded) return y;
+  p.mutable_value(y).batch = Batch::sharded;
+  p.mutable_value(y).batch_dim =
+      b.batch_dim + static_cast<int32_t>(lead.size() + 2 - b.type.dims.size());
+  return y;
+}
+
+// b has fewer matrices than a: those rows of a that meet the same matrix become one matrix. Rows of
+// samples come first, so that the batch stays the outer part of what is merged.
+ValueId matmul_shared(Program& p, ValueId a, ValueId b, const Dims& lead, bool tb) {
+  const Dims own = leading(p, b, lead.size()), x = p.type(a).dims, w = p.type(b).dims;
+  Dims order, kept, repeats;
+  for (size_t i = 0; i < lead.size(); ++i)
+    if (own[i] == lead[i]) order.push_back(static_cast<int64_t>(i)), kept.push_back(lead[i]);
+  const auto first_repeat = static_cast<long>(order.size());
+  for (size_t i = 0; i < lead.size(); ++i)
+    if (own[i] != lead[i])
+      order.insert(p.value(a).batch_dim == static_cast<int32_t>(i) ? order.begin() + first_repeat
+                                                                   : order.end(),
+                   static_cast<int64_t>(i));
+  for (size_t i = kept.size(); i < order.size(); ++i)
+    repeats.push_back(lead[static_cast<size_t>(order[i])]);
+  order.insert(order.end(),
+               {static_cast<int64_t>(lead.size()), static_cast<int64_t>(lead.size()) + 1});
+  ValueId rows = reshape(p, transpose(p, a, order), joined(kept, -1, x.back()));
+  ValueId y = matmul(p, rows, reshape(p, b, joined(kept, w.end()[-2], w.back())), false, tb);
+  Dims apart = kept, back(order.size());
+  apart.insert(apart.end(), repeats.begin(), repeats.end());
+  for (size_t i = 0; i < order.size(); ++i)
+    back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  return transpose(p, reshape(p, y, joined(apart, x.end()[-2], p.type(y).dims.back())), back);
+}
+
+}  // namespace
+
+ValueId matmul(Program& p, ValueId a, ValueId b, bool ta, bool tb) {
+  const size_t rank_a = p.type(a).dims.size(), rank_b = p.type(b).dims.size();
+  if (rank_a >= 2 && rank_b > 2) {
+    const size_t rank = std::max(rank_a, rank_b) - 2;
+    const Dims lead_a = leading(p, a, rank), lead_b = leading(p, b, rank);
+    Dims lead = lead_a;
+    bool fit = true;
+    for (size_t i = 0; i < rank; ++i) {
+      fit = fit && (lead_a[i] == lead_b[i] || lead_a[i] == 1 || lead_b[i] == 1);
+      lead[i] = std::max(lead_a[i], lead_b[i]);
+    }
+    if (fit && (lead_a != lead_b || rank_a != rank_b)) {
+      if (ta) a = swap_last(p, a);
+      a = repeat_leading(p, a, lead, b);
+      if (lead_b != lead) return matmul_shared(p, a, b, lead, tb);
+      return matmul(p, a, repeat_leading(p, b, lead, b), false, tb);
+    }
+  }
+  Attrs attrs;
+  if (ta) attrs["ta"] = int64_t{1};
+  if (tb) attrs["tb"] = int64_t{1};
+  return p.add1("matmul", {a, b}, attrs);
+}
+
+}  // namespace orrery::build

@@ -57,6 +57,12 @@ class Launcher : public Supervisor {
   void look() override {
     if (options_.part) obey();
   }
+  // Ranks that began after it was stopped have not missed it for a deadline yet.
+  void blame_stopped(size_t child) override {
+    server_.blame(Error(ORR_DEADLINE,
+                        fmt::format("rank {} has not answered for {:g} s", children_[child].rank,
+                                    static_cast<double>(deadline_ns()) * 1e-9)));
+  }
   bool ended_badly(size_t child) override {
     server_.mark_ended(static_cast<int>(child));
     return Supervisor::ended_badly(child);

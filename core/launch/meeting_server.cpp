@@ -51,6 +51,11 @@ void MeetingServer::stop() {
   for (int r = 0; r < ranks_; ++r) store_.serve(r);
 }
 
+void MeetingServer::blame(const Error& why) {
+  std::lock_guard lock(mutex_);
+  store_.blame(wire::reason(why));
+}
+
 void MeetingServer::mark_ended(int rank) {
   std::lock_guard lock(mutex_);
   store_.mark_ended(rank);

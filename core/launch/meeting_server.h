@@ -27,6 +27,8 @@ class MeetingServer {
   ~MeetingServer();  // stops at once; the ranks see their connections end
   MeetingServer(const MeetingServer&) = delete;
 
+  // Tells all why they are to end, unless a rank has said so already. [any thread]
+  void blame(const Error& why);
   // Tells all that the rank has ended. [any thread]
   void mark_ended(int rank);
   // Hears what ranks that have ended still had to say, and serves no more.

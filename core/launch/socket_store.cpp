@@ -169,7 +169,7 @@ int SocketStore::dead(int rank) const {
 // When nobody is left to tell, others learn of it otherwise.
 void SocketStore::blame(const Error& why) try {
   std::lock_guard lock(mutex_);
-  send(wire::blame, "", fmt::format("{} {}", why.code(), why.what()));
+  send(wire::blame, "", wire::reason(why));
 } catch (const Error&) {
 }
 

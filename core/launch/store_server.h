@@ -26,6 +26,8 @@ class StoreServer {
   const Connection* connection_of(int rank) const { return ranks_[rank].connection.get(); }
   // Reads and answers what the rank has sent; false once it has no connection any more.
   bool serve(int rank);
+  // Tells all ranks, and those who come later, why they are to end; the first reason counts.
+  void blame(const std::string& why);
   // Serves what the rank has said, then tells all that it has ended.
   void mark_ended(int rank);
   // The sentence that the rank has reported, or "".
@@ -55,8 +57,8 @@ class StoreServer {
   std::vector<Rank> ranks_;
   std::map<std::string, std::string> table_;
   std::map<std::string, std::vector<Question>> waiting_;
-  int ended_ = 0;  // ranks
-  bool blamed_ = false;
+  int ended_ = 0;       // ranks
+  std::string blamed_;  // why all are to end, or ""
 };
 
 }  // namespace orrery

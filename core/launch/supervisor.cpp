@@ -122,9 +122,13 @@ void Supervisor::reap() {
 
 void Supervisor::end_stopped() {
   const auto patience = nanoseconds(deadline_ns()) + milliseconds(1200);
-  for (Child& c : children_)
-    if (c.running && !c.stopped.empty() && Clock::now() - c.stopped_at > patience && !pressure_)
-      kill(c.pid, SIGKILL);
+  for (size_t i = 0; i < children_.size(); ++i) {
+    const Child& c = children_[i];
+    if (!c.running || c.stopped.empty() || Clock::now() - c.stopped_at <= patience || pressure_)
+      continue;
+    blame_stopped(i);
+    kill(c.pid, SIGKILL);
+  }
 }
 
 // Peers learn of it at once; they get the deadline and 2 s to say their own error.

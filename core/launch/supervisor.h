@@ -32,6 +32,8 @@ class Supervisor {
 
  protected:
   virtual void start() = 0;  // fills children_
+  // Before a child is killed because it has been stopped for too long: tells the others why.
+  virtual void blame_stopped(size_t) {}
   // What else to wait for, and what is done after each wait.
   virtual void add_to(std::vector<pollfd>&) const {}
   virtual void look() {}

@@ -5,6 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+
+#include "base/error.h"
 
 namespace orrery::wire {
 
@@ -38,5 +41,8 @@ constexpr int max_ranks = 1024;
 // Variables that say where our launcher serves its ranks, and the job's name.
 constexpr const char* store_variable = "ORRERY_STORE";
 constexpr const char* job_variable = "ORRERY_JOB";
+
+// The value of `blame`.
+inline std::string reason(const Error& why) { return fmt::format("{} {}", why.code(), why.what()); }
 
 }  // namespace orrery::wire

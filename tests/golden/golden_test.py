@@ -31,9 +31,9 @@ def error(x, wanted):
 
 
 class Golden(unittest.TestCase):
-    def follow(self, model, kernels, microbatches=1):
+    def follow(self, model, kernels, microbatches=1, script="train.lua"):
         wanted = list(zip(FIGURES[model]["loss"], FIGURES[model]["grad_norm"]))
-        found = rows("train.lua", kernels, f"model={model}", f"microbatches={microbatches}")
+        found = rows(script, kernels, f"model={model}", f"microbatches={microbatches}")
         self.assertEqual(len(found), len(wanted))
         for step, (ours, theirs) in enumerate(zip(found, wanted), 1):
             for what, x, y in zip(("loss", "gradient norm"), ours, theirs):
@@ -48,6 +48,19 @@ class Golden(unittest.TestCase):
         for kernels in KERNELS:
             with self.subTest(kernels):
                 self.follow("gpt", kernels)
+
+    def test_recurrent(self):
+        for model in ("lstm", "gru"):
+            for kernels in KERNELS:
+                with self.subTest(model=model, kernels=kernels):
+                    self.follow(model, kernels, script="recurrent.lua")
+            self.follow(model, "cpu", microbatches=3, script="recurrent.lua")
+
+    def test_recurrent_on_ranks(self):
+        for model in ("lstm", "gru"):
+            one, two = (rows("recurrent.lua", "cpu", f"model={model}", "microbatches=3", ranks=ranks)
+                        for ranks in (1, 2))
+            self.assertEqual(one, two, model)
 
     def test_gpt_in_microbatches(self):
         self.follow("gpt", "cpu", microbatches=4)

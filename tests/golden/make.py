@@ -12,6 +12,7 @@ import torch
 from torch.nn import functional as F
 
 import models
+import recurrent
 
 HERE = pathlib.Path(__file__).parent
 STEPS, BATCH = 20, 6
@@ -110,6 +111,13 @@ def gpt(generator):
     return figures, cases
 
 
+def recurrent_case(kind, generator):
+    start, text, figures = recurrent.figures(kind, generator)
+    save_safetensors(HERE / f"{kind}.safetensors", start)
+    save_arrays(**{f"{kind}_text": text})
+    return figures
+
+
 def main():
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
@@ -117,6 +125,8 @@ def main():
     gpt_figures, cases = gpt(generator)
     figures = {"framework": f"PyTorch {torch.__version__.split('+')[0]}, CPU, f32",
                "mlp": mlp(generator), "gpt": gpt_figures, "batches": cases}
+    for kind in ("lstm", "gru"):
+        figures[kind] = recurrent_case(kind, torch.Generator().manual_seed(20))
     (HERE / "figures.json").write_text(json.dumps(figures, indent=1) + "\n")
 
 

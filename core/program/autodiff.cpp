@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "program/build.h"
+#include "program/join_products.h"
 #include "program/relate.h"
 
 namespace orrery {
@@ -121,7 +122,7 @@ class Reverse : public Gradient {
   std::vector<ValueId> uses(ValueId x) {
     std::vector<ValueId> found = uses_[x];
     std::reverse(found.begin(), found.end());  // forward order of the uses
-    return found;
+    return join_products(p, found);
   }
 
   const std::vector<std::pair<ValueId, Site>>& weights() const { return weights_; }

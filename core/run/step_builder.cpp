@@ -69,11 +69,14 @@ Blueprint StepBuilder::draw(const BatchFields& batch, bool training, int world,
     TraceScope scope(training);
     auto [loss, extra] = spec_.loss(p, fields);
     p.set_site({"", spec_.line});
+    std::vector<int32_t> dtypes;  // results keep them, whatever a strategy computes in
+    for (auto& [name, traced] : extra) dtypes.push_back(p.type(traced).dtype);
     const Asked asked = apply_forward(p, stack, states_, training);
     const std::optional<Training> training_step = begin_training(p, p.now(loss), training, asked);
     unbatched_.clear();
-    for (auto& [name, traced] : extra) {
-      const ValueId id = p.now(traced);
+    for (size_t i = 0; i < extra.size(); ++i) {
+      const auto& [name, traced] = extra[i];
+      const ValueId id = p.cast(p.now(traced), dtypes[i]);
       if (p.value(id).batch == Batch::none && !p.type(id).dims.empty()) unbatched_.push_back(name);
       p.output(name, whole(p, id));
     }

@@ -333,6 +333,13 @@ function orrery.op(definition) end
 ---@param what? 'shape'|'gradient'|'second'|'training' one of these alone; "training" prints the bits of three steps
 function orrery.check_op(name, what) end
 
+---Runs a recurrence over the time of x [batch, time, ...]: step(state, x_t, t) returns the next state and a tensor [batch, ...]. Gives these joined along time, [batch, time, ...], and the last state. The recurrence is written out in the program, so a step may be any Lua; carry the last state into another batch as one of its fields to go on.
+---@param step fun(state,x,t):any,orrery.Tensor
+---@param state any what the first step is handed: a tensor, a table of tensors, nil
+---@param x orrery.Tensor
+---@return orrery.Tensor, any
+function orrery.scan(step, state, x) end
+
 ---@class orrery.Tensor
 ---@field shape integer[]
 ---@field dtype orrery.DType
@@ -1447,6 +1454,20 @@ function orrery.nn.freeze(model, frozen) end
 ---@return orrery.Tensor
 function orrery.nn.gelu(x) end
 
+---@class orrery.nn.gru.Options
+---@field layers? integer default 1
+---@field bias? boolean default true
+---@field dropout? number between layers, in training (default 0)
+---@field bidirectional? boolean default false
+---@field dtype? orrery.DType default 'f32'
+
+---Gated recurrent units over the time of x [batch, time, inputs]. Called with x and, to go on where another batch ended, its last state; gives [batch, time, hidden] (2 * hidden in both directions) and the last state [batch, layers * directions, hidden]. Parameters are named and laid out as PyTorch's (weight_ih_l0, bias_hh_l1_reverse).
+---@param inputs integer
+---@param hidden integer
+---@param options? orrery.nn.gru.Options
+---@return orrery.Module
+function orrery.nn.gru(inputs, hidden, options) end
+
 ---@class orrery.nn.layernorm.Options
 ---@field eps? number default 1e-5
 ---@field dtype? orrery.DType default 'f32'
@@ -1469,6 +1490,20 @@ function orrery.nn.layernorm(dim, options) end
 ---@param options? orrery.nn.linear.Options
 ---@return orrery.Module
 function orrery.nn.linear(inputs, outputs, options) end
+
+---@class orrery.nn.lstm.Options
+---@field layers? integer default 1
+---@field bias? boolean default true
+---@field dropout? number between layers, in training (default 0)
+---@field bidirectional? boolean default false
+---@field dtype? orrery.DType default 'f32'
+
+---Long short-term memory over the time of x [batch, time, inputs]. Called with x and, to go on where another batch ended, its last state; gives [batch, time, hidden] (2 * hidden in both directions) and the last state {h =, c =}, each [batch, layers * directions, hidden]. Parameters are named and laid out as PyTorch's (weight_ih_l0, bias_hh_l1_reverse).
+---@param inputs integer
+---@param hidden integer
+---@param options? orrery.nn.lstm.Options
+---@return orrery.Module
+function orrery.nn.lstm(inputs, hidden, options) end
 
 ---Makes a constructor of modules. `build(m, ...)` assigns parts to `m` and returns the forward function, which closes over `m`. What is not a part of `m` is not trained.
 ---@param name string

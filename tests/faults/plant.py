@@ -15,7 +15,7 @@ import sys
 from dataclasses import dataclass
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-TARGETS = ("orrery", "kernels/cpu/orrery-kernel-cpu.so", "kernels/reference/orrery-kernel-reference.so",
+TARGETS = ("orrery", "orrery-check", "kernels/cpu/orrery-kernel-cpu.so", "kernels/reference/orrery-kernel-reference.so",
            "plugins/orrery-comm-local.so", "tests/comm/comm_test", "tests/kernels/kernels_test")
 STRATEGIES = ("data", "server", "zero", "pipeline", "precision", "recompute", "tensor")
 # Known to every file that has a fault; of internal linkage, so that no two files share it.

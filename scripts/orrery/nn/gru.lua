@@ -17,7 +17,7 @@
 -- Cho et al. 2014 (arXiv:1406.1078), with the reset gate behind the product, as PyTorch and cuDNN have it; gates in
 -- their order: reset, update, new.
 local _, orrery = ...
-local recurrent = require "orrery.nn.recurrent"
+local recurrent = require "orrery.nn_recurrent"
 
 local cell = {}
 

@@ -26,10 +26,10 @@ local function reversed(x)
   return orrery.concat(parts, 2)
 end
 
-local function check(kind, x, inputs)
+local function check(x, inputs)
   local shape = x.shape
   if #shape ~= 3 or shape[3] ~= inputs then
-    orrery.fail(("%s: x is %s, expected [batch, time, %d]"):format(kind, tostring(shape), inputs))
+    orrery.fail(("x is %s, expected [batch, time, %d]"):format(tostring(shape), inputs))
   end
 end
 
@@ -59,7 +59,7 @@ function M.module(kind, gates, cell)
     end
 
     return function(x, state)
-      check(kind, x, inputs)
+      check(x, inputs)
       local last = {}
       for i, layer in ipairs(layers) do
         if i > 1 and o.dropout > 0 then x = orrery.dropout(x, o.dropout) end

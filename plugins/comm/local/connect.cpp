@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -51,8 +52,10 @@ Hello hello_of(const Secret& secret, const Claim& claim) {
 
 class Connector {
  public:
-  explicit Connector(const orr_comm_boot& boot)
+  Connector(const orr_comm_boot& boot, const std::vector<int>& ranks, const std::string& name)
       : boot_(boot),
+        ranks_(ranks),
+        prefix_("comm.local/" + name + "/"),
         sockets_(static_cast<size_t>(boot.world_size), -1),
         end_(shared::now_ns() + boot.deadline_ns) {}
   ~Connector();
@@ -64,6 +67,7 @@ class Connector {
     Nonce nonce;
   };
   std::string fetch(const std::string& key) const;
+  void put(const std::string& key, const void* value, uint64_t bytes) const;
   void agree_on_secret();
   void open();
   void reach(int rank, const std::string& place);
@@ -78,6 +82,8 @@ class Connector {
   [[noreturn]] void fail_waiting(int rank, const std::string& place) const;
 
   const orr_comm_boot& boot_;
+  const std::vector<int>& ranks_;
+  const std::string prefix_;  // of keys
   std::vector<int> sockets_;  // by rank
   std::vector<Visitor> visitors_;
   Secret secret_;
@@ -92,8 +98,6 @@ Connector::~Connector() {
   if (listener_ >= 0) close(listener_);
 }
 
-std::string key_of(const char* name, int rank) { return name + std::to_string(rank); }
-
 std::string Connector::fetch(const std::string& key) const {
   char value[256];
   uint64_t bytes = 0;
@@ -101,15 +105,20 @@ std::string Connector::fetch(const std::string& key) const {
   return std::string(value, bytes);
 }
 
+void Connector::put(const std::string& key, const void* value, uint64_t bytes) const {
+  orr::check(boot_.put(boot_.store, key.c_str(), value, bytes));
+}
+
 void Connector::agree_on_secret() {
   if (sodium_init() < 0) throw orr::Error(ORR_FAILED, "no random numbers from this machine");
-  if (boot_.rank == 0) {
+  if (boot_.rank == ranks_[0]) {
     randombytes_buf(&secret_, sizeof secret_);
-    return orr::check(boot_.put(boot_.store, "comm.local/secret", &secret_, sizeof secret_));
+    return put(prefix_ + "secret", &secret_, sizeof secret_);
   }
-  const std::string got = fetch("comm.local/secret");
+  const std::string got = fetch(prefix_ + "secret");
   if (got.size() != sizeof secret_)
-    throw orr::Error(ORR_FAILED, "rank 0 has another version of comm 'local'");
+    throw orr::Error(ORR_FAILED,
+                     "rank " + std::to_string(ranks_[0]) + " has another version of comm 'local'");
   std::memcpy(&secret_, got.data(), sizeof secret_);
 }
 
@@ -146,7 +155,7 @@ void tune(int socket) {
 }
 
 void Connector::open() {
-  const std::string host = fetch(key_of("address/", boot_.rank));
+  const std::string host = fetch("address/" + std::to_string(boot_.rank));
   const Address at = parse(host, "0");
   listener_ = new_socket(at->ai_family);
   sockaddr_storage bound{};
@@ -158,8 +167,7 @@ void Connector::open() {
   char port[NI_MAXSERV];
   getnameinfo(reinterpret_cast<sockaddr*>(&bound), bytes, nullptr, 0, port, sizeof port,
               NI_NUMERICSERV);
-  orr::check(boot_.put(boot_.store, key_of("comm.local/port/", boot_.rank).c_str(), port,
-                       std::strlen(port)));
+  put(prefix_ + "port/" + std::to_string(boot_.rank), port, std::strlen(port));
 }
 
 void Connector::fail_waiting(int rank, const std::string& place) const {
@@ -222,7 +230,8 @@ bool Connector::hear(const Visitor& v) {
   Hello hello;
   const ssize_t n = recv(v.socket, &hello, sizeof hello, MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  const bool whole = n == sizeof hello && hello.rank > boot_.rank && hello.rank < boot_.world_size;
+  const bool whole = n == sizeof hello && hello.rank > boot_.rank &&
+                     std::find(ranks_.begin(), ranks_.end(), hello.rank) != ranks_.end();
   const Claim claim{v.nonce, hello.rank, boot_.rank};
   if (!whole || sockets_[hello.rank] >= 0 ||
       crypto_auth_verify(hello.proof, reinterpret_cast<const unsigned char*>(&claim), sizeof claim,
@@ -234,8 +243,8 @@ bool Connector::hear(const Visitor& v) {
 }
 
 int Connector::first_missing() const {
-  for (int r = boot_.rank + 1; r < boot_.world_size; ++r)
-    if (sockets_[r] < 0) return r;
+  for (int r : ranks_)
+    if (r > boot_.rank && sockets_[r] < 0) return r;
   return -1;
 }
 
@@ -256,13 +265,15 @@ void Connector::receive_all() {
   }
 }
 
-// Lower ranks are called, higher ones call: rank 0 only receives, so that nobody waits in a circle.
+// Lower ranks are called, higher ones call: the lowest only receives, so that nobody waits in a
+// circle.
 std::vector<int> Connector::form() {
   agree_on_secret();
   open();
-  for (int r = 0; r < boot_.rank; ++r) {
-    const std::string place =
-        fetch(key_of("address/", r)) + ":" + fetch(key_of("comm.local/port/", r));
+  for (int r : ranks_) {
+    if (r >= boot_.rank) continue;
+    const std::string rank = std::to_string(r);
+    const std::string place = fetch("address/" + rank) + ":" + fetch(prefix_ + "port/" + rank);
     reach(r, place);
     introduce(r, place);
   }
@@ -272,6 +283,9 @@ std::vector<int> Connector::form() {
 
 }  // namespace
 
-std::vector<int> connect_all(const orr_comm_boot& boot) { return Connector(boot).form(); }
+std::vector<int> connect_all(const orr_comm_boot& boot, const std::vector<int>& ranks,
+                             const std::string& name) {
+  return Connector(boot, ranks, name).form();
+}
 
 }  // namespace local

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Do all ranks post the same operation? The answer costs nothing extra, for it travels with the
+// first step: as a fingerprint; what it was is told only when fingerprints differ. Small operands
+// travel there, too.
+#include <algorithm>
+#include <cstring>
+#include <orrery/sdk/descriptor.hpp>
+#include <orrery/sdk/plugin.hpp>
+#include <orrery/sdk/traffic.hpp>
+
+#include "comm.h"
+#include "slots.h"
+
+namespace local {
+namespace {
+
+// Sums of so few bytes travel in the notice even where peers could read them in place.
+constexpr uint64_t brief_bytes = 2 << 10;
+
+// Elements of the largest operand; the same on all ranks that post the same operation.
+int64_t most_elements(const orr_coll& c, int ranks) {
+  switch (c.op) {
+    case ORR_COLL_BARRIER: return 0;
+    case ORR_COLL_REDUCE_SCATTER: return orr::traffic::sum(c.counts, ranks);
+    case ORR_COLL_ALL_GATHER: return *std::max_element(c.counts, c.counts + ranks);
+    case ORR_COLL_TREE_ALL_REDUCE:
+    case ORR_COLL_TREE_REDUCE_SCATTER: return c.count * orr::FoldOrder(c, ranks).most_owned();
+    default: return c.count;
+  }
+}
+
+}  // namespace
+
+// A peer that sleeps has published its own step before, so that bells can wait until this rank has
+// looked: the fence before them then finds the store done.
+void Comm::step(uint64_t fingerprint, bool in_place, const void* data, uint64_t bytes) {
+  ++step_;
+  Notice& mine = notice(rank_);
+  if (bytes > 0) put(mine.data, data, bytes);
+  mine.fingerprint = fingerprint;
+  mine.in_place = in_place;
+  show_pulse();
+  mine.step.store(step_, std::memory_order_release);
+  const auto missing = [this](int from) {
+    for (int r = from; r < size_; ++r)
+      if (notice(r).step.load(std::memory_order_acquire) < step_) return r;
+    return -1;
+  };
+  const bool met = spin(missing, true);
+  ring_bells();
+  if (!met) await_slowly(missing);
+  claim(&segment_.notice(rank_, step_ + 1));
+}
+
+// The first step of an operation.
+void Comm::meet(const orr_coll& c, bool in_place, const void* data, uint64_t bytes) {
+  step(shared::fingerprint(c, size_), in_place, data, bytes);
+  for (int r = 1; r < size_; ++r)
+    if (notice(r).fingerprint != notice(0).fingerprint) tell_apart(c);
+}
+
+// All ranks see the same notices, so that all come here, see the same cards and say the same.
+void Comm::tell_apart(const orr_coll& c) {
+  const shared::Card mine = shared::card_of(c, size_);
+  step(0, false, &mine, sizeof mine);
+  std::vector<shared::Card> cards(size_);
+  for (int r = 0; r < size_; ++r) std::memcpy(&cards[r], notice(r).data, sizeof mine);
+  family_->die(ORR_FAILED, shared::disagreement(cards, world_of_));
+}
+
+void Comm::collective(const orr_coll& c) {
+  current_ = &c;
+  const bool adds = orr::adds(c.op), small_fits = c.op != ORR_COLL_ALL_TO_ALL;
+  const int64_t unit = orr_dtype_bytes(c.dtype);
+  const uint64_t bytes = static_cast<uint64_t>(most_elements(c, size_) * unit);
+  if (adds && (size_ == 1 || bytes > brief_bytes)) return reduce(c, bytes);
+  if (small_fits && bytes <= small_bytes) {
+    const int64_t mine = orr::traffic::extent(c, rank_, size_).in * unit;
+    meet(c, false, mine > 0 ? orr::data<char>(c.send) : nullptr, static_cast<uint64_t>(mine));
+    return adds ? fold_small(c) : copy_small(c);
+  }
+  meet(c, false, nullptr, 0);
+  orr::exchange::move(c, rank_, size_, *this);
+}
+
+void Comm::copy_small(const orr_coll& c) {
+  if (c.op == ORR_COLL_BARRIER || !c.recv.memory) return;
+  const int64_t unit = orr_dtype_bytes(c.dtype);
+  char* recv = orr::data<char>(c.recv);
+  const bool gathers = c.op == ORR_COLL_ALL_GATHER;
+  for (int r = gathers ? 0 : c.root_or_peer, end = gathers ? size_ : r + 1; r < end; ++r) {
+    const int64_t n = (gathers ? c.counts[r] : c.count) * unit;
+    std::memcpy(recv, notice(r).data, n);
+    recv += n;
+  }
+}
+
+// Takes no memory from the heap, but for trees.
+void Comm::fold_small(const orr_coll& c) {
+  const bool tree = orr::traffic::is_tree(c.op), slices = c.op == ORR_COLL_TREE_REDUCE_SCATTER;
+  const bool pieces = c.op == ORR_COLL_REDUCE_SCATTER;
+  const int64_t n = slices || pieces ? c.counts[rank_] : c.count, unit = orr_dtype_bytes(c.dtype);
+  if (n == 0 || (c.op == ORR_COLL_REDUCE && rank_ != c.root_or_peer)) return;
+  const int64_t from = slices   ? c.recv_counts[rank_]
+                       : pieces ? orr::traffic::sum(c.counts, rank_)
+                                : 0;
+  char* const recv = orr::data<char>(c.recv);
+  if (tree) {
+    orr::Folding fold(c, size_);
+    std::vector<const char*> in;
+    for (int r = 0; r < size_; ++r)
+      for (int i = 0; i < fold.owned(r); ++i)
+        in.push_back(notice(r).data + (i * c.count + from) * unit);
+    return fold.run(in, {recv}, n);
+  }
+  const void* in[max_ranks];
+  for (int r = 0; r < size_; ++r) in[r] = notice(r).data + from * unit;
+  orr::fold_for(c.dtype, c.redop)(recv, in, size_, n);
+}
+
+}  // namespace local

@@ -32,7 +32,6 @@ class Comm : public Group {
 
  private:
   // ring.cpp
-  uint64_t write_some(int peer, const iovec& from);
   uint64_t write(int peer, const iovec* from, int n) override;
   uint64_t read(int peer, void* to, uint64_t bytes) override;
   Place place_of_message(const char* data, uint64_t bytes) const override;
@@ -67,10 +66,11 @@ class Comm : public Group {
   void reduce(const orr_coll& c, uint64_t bytes);
   void reduce_in_place(Reduction& r);
 
-  // The stream to a peer and from it, in bytes; of the first what the peer was last seen to have
-  // taken.
+  // The streams to a peer and from it, in parts.
   struct Stream {
-    uint64_t written = 0, seen_taken = 0, taken = 0;
+    uint64_t sent = 0, seen_taken = 0;  // that the peer was last seen to have taken
+    uint64_t taken = 0;
+    uint64_t got = 0;  // bytes of the part behind these
   };
 
   Segment segment_;

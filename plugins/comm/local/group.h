@@ -48,7 +48,7 @@ class Group : public orr::exchange::Messenger {
 
   virtual void collective(const orr_coll& c) = 0;
   // Of these bytes for the peer, as many as there is room for; of what has come from it, up to so
-  // many bytes. They say how many.
+  // many bytes, which nobody reads if `to` is null. They say how many.
   virtual uint64_t write(int peer, const iovec* from, int n) = 0;
   virtual uint64_t read(int peer, void* to, uint64_t bytes) = 0;
   // Where the peers can fetch these bytes; none: they travel in the stream.
@@ -103,7 +103,7 @@ class Group : public orr::exchange::Messenger {
   bool take_strays(int peer, bool& wanted);
   bool open_message(int peer);
   bool receive(int peer);
-  [[noreturn]] void refuse(const Request& mine, const Head& theirs);
+  [[noreturn]] void refuse(const Request& mine, const Stray& theirs);
 
   uint64_t children_ = 0;
   std::vector<Inbound> inbound_;

@@ -15,13 +15,10 @@ constexpr int most_parts = 32;  // of what is written at once
 }  // namespace
 
 Request& Group::add(const orr_coll& c, int peer, bool sends, Kind kind, int64_t count, void* data) {
-  Request& p = requests_.emplace_back(Request{&c, peer, sends, static_cast<char*>(data), {}});
-  p.head.count = count;
-  p.head.kind = kind;
-  p.head.tag = kind == whole ? c.tag : 0;
-  p.head.dtype = kind == card ? int32_t{ORR_U8} : c.dtype;
+  Request& p = requests_.emplace_back(c, peer, sends, static_cast<char*>(data));
+  p.head = {count, kind, kind == whole ? c.tag : 0, kind == card ? int32_t{ORR_U8} : c.dtype, {}};
   if (!sends) return p;
-  shared::write_label(c, p.head.label);
+  p.label = shared::label_of(c);
   p.head.place = place_of_message(p.data, p.head.bytes());
   if (p.head.place.exists()) p.number = ++placed_[peer];
   return p;
@@ -42,8 +39,8 @@ void Group::transfer(const orr_coll* ops, int n) {
 void Group::exchange(const std::vector<orr::exchange::Message>& sends,
                      const std::vector<orr::exchange::Message>& recvs) {
   const int64_t unit = std::max<int64_t>(orr_dtype_bytes(current_->dtype), 1);
-  for (const auto& m : sends) add(*current_, m.peer, true, part, m.bytes / unit, m.data);
-  for (const auto& m : recvs) add(*current_, m.peer, false, part, m.bytes / unit, m.data);
+  for (const auto& m : sends) add(*current_, m.peer, true, piece, m.bytes / unit, m.data);
+  for (const auto& m : recvs) add(*current_, m.peer, false, piece, m.bytes / unit, m.data);
   exchange_all();
 }
 
@@ -100,28 +97,28 @@ bool Group::push(int peer) {
   bool moved = false;
   iovec parts[most_parts];
   int n = 0;
-  const auto add_part = [&](void* from, uint64_t bytes) {
-    if (bytes > 0) parts[n++] = {from, bytes};
-  };
   for (Request& p : requests_) {
     if (p.done || !p.sends || p.peer != peer) continue;
-    const uint64_t of_head = std::min<uint64_t>(p.moved, sizeof(Head));
-    const uint64_t left = p.head.stream_bytes() - p.moved;
-    if (left == 0) p.done = fetched(peer) >= p.number;
+    if (p.left() == 0) p.done = fetched(peer) >= p.number;
     moved |= p.done;
-    if (n + 2 > most_parts) break;
-    const uint64_t head_left = std::min(left, sizeof(Head) - of_head);
-    add_part(reinterpret_cast<char*>(&p.head) + of_head, head_left);
-    add_part(p.data + (p.moved - of_head), left - head_left);
+    if (n + 3 > most_parts) break;
+    uint64_t before = p.moved;  // bytes to leave out
+    for (const iovec& field : {iovec{&p.head, sizeof p.head}, iovec{p.data, p.head.bytes_behind()},
+                               iovec{&p.label, sizeof p.label}}) {
+      const uint64_t gone = std::min(before, field.iov_len);
+      before -= gone;
+      if (gone < field.iov_len)
+        parts[n++] = {static_cast<char*>(field.iov_base) + gone, field.iov_len - gone};
+    }
   }
   uint64_t gone = n > 0 ? write(peer, parts, n) : 0;
   for (Request& p : requests_) {
     if (gone == 0) break;
     if (p.done || !p.sends || p.peer != peer) continue;
-    const uint64_t step = std::min(gone, p.head.stream_bytes() - p.moved);
+    const uint64_t step = std::min(gone, p.left());
     p.moved += step;
     gone -= step;
-    p.done = !p.head.place.exists() && p.moved == p.head.stream_bytes();
+    p.done = !p.head.place.exists() && p.left() == 0;
     moved = true;
   }
   return moved;
@@ -146,10 +143,9 @@ bool Group::take_strays(int peer, bool& wanted) {
     if (p.sends || p.begun || p.peer != peer) continue;
     const auto found = std::find_if(strays.begin(), strays.end(),
                                     [&](const Stray& s) { return s.head.same(p.head); });
-    const bool equal = found != strays.end() && found->head.count == p.head.count &&
-                       found->head.dtype == p.head.dtype;
-    if (found != strays.end() && !equal && agree()) refuse(p, found->head);
-    if (!equal || !found->complete) {
+    const bool complete = found != strays.end() && found->complete;
+    if (complete && !found->head.equal(p.head) && agree()) refuse(p, *found);
+    if (!complete || !found->head.equal(p.head)) {
       wanted = true;
       continue;
     }
@@ -169,42 +165,45 @@ bool Group::open_message(int peer) {
   const auto match = std::find_if(requests_.begin(), requests_.end(), [&](const Request& p) {
     return !p.sends && !p.begun && p.peer == peer && p.head.same(in.head);
   });
-  if (match != requests_.end() && match->head.count == in.head.count &&
-      match->head.dtype == in.head.dtype) {
+  if (match != requests_.end() && match->head.equal(in.head)) {
     match->begun = true;
     in.request = &*match;
     in.to = match->data;
   } else {
-    in.strays.push_back({in.head, std::vector<char>(in.head.bytes())});
+    in.strays.push_back({in.head, {}, std::vector<char>(in.head.bytes())});
     in.request = nullptr;
     in.to = in.strays.back().bytes.data();
   }
   return true;
 }
 
-// Takes what has come of the open message; says whether anything had, or the message is complete.
+// Takes what has come of the open message; says whether anything had. Nobody reads the label of a
+// message that is as it was wanted.
 bool Group::receive(int peer) {
   Inbound& in = inbound_[peer];
-  const uint64_t bytes = in.head.bytes();
-  uint64_t n = bytes;
-  if (in.head.place.exists())
-    fetch_message(peer, in.head.place, in.to, bytes);
-  else
-    n = bytes > 0 ? read(peer, in.to + in.got, bytes - in.got) : 0;
-  in.got += n;
-  if (in.got < bytes) return n > 0;
+  const uint64_t body = in.head.bytes_behind(), all = body + sizeof(shared::Label);
+  for (bool moved = false; in.got < all; moved = true) {
+    char* to = in.to + in.got;
+    if (in.got >= body && in.request) to = nullptr;
+    if (in.got >= body && !in.request)
+      to = reinterpret_cast<char*>(&in.strays.back().label) + (in.got - body);
+    const uint64_t n = read(peer, to, (in.got < body ? body : all) - in.got);
+    if (n == 0) return moved;
+    in.got += n;
+  }
+  if (in.head.place.exists()) fetch_message(peer, in.head.place, in.to, in.head.bytes());
   (in.request ? in.request->done : in.strays.back().complete) = true;
   in.open = false;
   in.got = 0;
   return true;
 }
 
-void Group::refuse(const Request& mine, const Head& theirs) {
-  const auto end = [](const Head& h, const shared::Label& label) {
-    return shared::end_of_message(h.count, h.dtype, label);
+void Group::refuse(const Request& mine, const Stray& theirs) {
+  const auto end = [](const Head& head, const shared::Label& label) {
+    return shared::end_of_message(head.count, head.dtype, label);
   };
-  family_->die(ORR_FAILED, shared::unequal_ends(world_of_[mine.peer], end(theirs, theirs.label),
-                                                world_of_[rank_],
+  family_->die(ORR_FAILED, shared::unequal_ends(world_of_[mine.peer],
+                                                end(theirs.head, theirs.label), world_of_[rank_],
                                                 end(mine.head, shared::label_of(*mine.coll))));
 }
 

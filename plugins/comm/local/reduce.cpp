@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t share_worth_attaching = 16 << 10;
 // Bytes of a peer's own memory at a time: so many that the kernel's call for them is cheap beside
 // what it copies, and no more, for they are to be folded and delivered while a cache has them.
-constexpr int64_t part_bytes = 512 << 10;
+constexpr int64_t piece_bytes = 512 << 10;
 
 // What a rank says of itself.
 struct Places {
@@ -77,7 +77,7 @@ void Comm::reduce_in_place(Reduction& r) {
   for (int q = 0; q < size_; ++q) std::memcpy(&places[q], notice(q).data, sizeof(Places));
   const int64_t n = r.shares.length[rank_];
   const int64_t fits = static_cast<int64_t>(huge_page) / r.fold.operands();
-  const int64_t width = std::min(part_bytes, fits) / r.unit;
+  const int64_t width = std::min(piece_bytes, fits) / r.unit;
   if (!scratch_) scratch_ = take_huge_pages(huge_page);
   std::vector<const char*> in(r.fold.operands());
   std::vector<char*> out;

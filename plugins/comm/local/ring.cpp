@@ -17,7 +17,6 @@ namespace {
 
 // From so many bytes on registered memory is read in place, and a rank's own.
 constexpr uint64_t worth_fetching = 4 << 10, worth_attaching = 8 << 10;
-constexpr uint64_t step_bytes = 16 << 10;  // after which the other end learns of what has moved
 
 void futex(std::atomic<uint32_t>& word, int op, uint32_t value, const timespec* timeout) {
   syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), op, value, timeout, nullptr, 0);
@@ -25,45 +24,44 @@ void futex(std::atomic<uint32_t>& word, int op, uint32_t value, const timespec* 
 
 }  // namespace
 
-// As much of it as there is room for. The peer's end of the ring is looked at only where there may
-// be no room without: reading it takes a cache line from the other CPU.
-uint64_t Comm::write_some(int peer, const iovec& from) {
+// The peer's end of the ring is looked at only where there may be no room without: reading it takes
+// a cache line from the other CPU.
+uint64_t Comm::write(int peer, const iovec* from, int n) {
   Ring& ring = segment_.ring(rank_, peer);
   Stream& s = streams_[peer];
-  for (uint64_t at = 0; at < from.iov_len;) {
-    if (s.written - s.seen_taken == ring_bytes)
+  uint64_t all = 0, at = 0;  // bytes, of all and of the first that are left
+  while (n > 0) {
+    if (s.sent - s.seen_taken == ring_parts)
       s.seen_taken = ring.taken.load(std::memory_order_acquire);
-    const uint64_t room = ring_bytes - (s.written - s.seen_taken), place = s.written % ring_bytes;
-    const uint64_t step = std::min({from.iov_len - at, room, ring_bytes - place, step_bytes});
-    if (step == 0) return at;
-    put(ring.bytes + place, static_cast<const char*>(from.iov_base) + at, step);
-    s.written += step;
-    at += step;
-    if (step == step_bytes) ring.written.store(s.written, std::memory_order_release);
+    if (s.sent - s.seen_taken == ring_parts) break;
+    Part& part = ring.parts[++s.sent % ring_parts];
+    part.bytes = 0;
+    while (n > 0 && part.bytes < part_bytes) {
+      const uint64_t step = std::min(from->iov_len - at, part_bytes - part.bytes);
+      put(part.data + part.bytes, static_cast<const char*>(from->iov_base) + at, step);
+      part.bytes += step;
+      at += step;
+      if (at == from->iov_len) ++from, --n, at = 0;
+    }
+    all += part.bytes;
+    part.number.store(s.sent, std::memory_order_release);
+    claim(&ring.parts[(s.sent + 1) % ring_parts]);
   }
-  return from.iov_len;
-}
-
-uint64_t Comm::write(int peer, const iovec* from, int n) {
-  uint64_t all = 0;
-  for (int i = 0; i < n; ++i) {
-    const uint64_t some = write_some(peer, from[i]);
-    all += some;
-    if (some < from[i].iov_len) break;
-  }
-  if (all > 0)
-    segment_.ring(rank_, peer).written.store(streams_[peer].written, std::memory_order_release);
   return all;
 }
 
 uint64_t Comm::read(int peer, void* to, uint64_t bytes) {
   Ring& ring = segment_.ring(peer, rank_);
-  uint64_t& taken = streams_[peer].taken;
-  const uint64_t there = ring.written.load(std::memory_order_acquire) - taken;
-  const uint64_t step = std::min({bytes, there, ring_bytes - taken % ring_bytes, step_bytes});
-  if (step == 0) return 0;
-  take(to, ring.bytes + taken % ring_bytes, step, bytes);
-  ring.taken.store(taken += step, std::memory_order_release);
+  Stream& s = streams_[peer];
+  const Part& part = ring.parts[(s.taken + 1) % ring_parts];
+  if (part.number.load(std::memory_order_acquire) != s.taken + 1) return 0;
+  const uint64_t step = std::min(bytes, part.bytes - s.got);
+  if (to) take(to, part.data + s.got, step, bytes);
+  s.got += step;
+  if (s.got == part.bytes) {
+    s.got = 0;
+    ring.taken.store(++s.taken, std::memory_order_release);
+  }
   return step;
 }
 

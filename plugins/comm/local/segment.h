@@ -17,7 +17,8 @@
 namespace local {
 
 constexpr uint64_t small_bytes = 32 << 10;  // of an operand that travels in the notice
-constexpr uint64_t ring_bytes = 256 << 10;  // under way between two ranks
+constexpr uint64_t part_bytes = 16 << 10;   // of a stream of messages, at a time
+constexpr uint64_t ring_parts = 16;         // under way between two ranks
 constexpr int max_ranks = 256;
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
@@ -52,12 +53,18 @@ struct alignas(128) Notice {
   char data[small_bytes];
 };
 
-// The bytes of messages from one rank to another.
+// A short message travels in one cache line, its number with it.
+struct alignas(128) Part {
+  std::atomic<uint64_t> number;  // of the part, from 1; written last
+  uint64_t bytes;
+  char data[part_bytes];
+};
+
+// The stream of messages from one rank to another.
 struct Ring {
-  alignas(128) std::atomic<uint64_t> written;  // bytes ever
-  alignas(128) std::atomic<uint64_t> taken;
-  std::atomic<uint64_t> fetched;  // messages ever that stayed in place
-  alignas(128) char bytes[ring_bytes];
+  alignas(128) std::atomic<uint64_t> taken;  // parts ever
+  std::atomic<uint64_t> fetched;             // messages ever that stayed in place
+  Part parts[ring_parts];
 };
 
 // Addresses inside a communicator's mapping, which its copies share.

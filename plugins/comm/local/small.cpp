@@ -17,6 +17,8 @@ namespace {
 
 // Sums of so few bytes travel in the notice even where peers could read them in place.
 constexpr uint64_t brief_bytes = 2 << 10;
+// From more bytes on, what is moved does so in messages, which peers may fetch in place.
+constexpr uint64_t worth_messages = 4 << 10;
 
 // Elements of the largest operand; the same on all ranks that post the same operation.
 int64_t most_elements(const orr_coll& c, int ranks) {
@@ -75,7 +77,7 @@ void Comm::collective(const orr_coll& c) {
   const int64_t unit = orr_dtype_bytes(c.dtype);
   const uint64_t bytes = static_cast<uint64_t>(most_elements(c, size_) * unit);
   if (adds && (size_ == 1 || bytes > brief_bytes)) return reduce(c, bytes);
-  if (small_fits && bytes <= small_bytes) {
+  if (small_fits && bytes <= worth_messages) {
     const int64_t mine = orr::traffic::extent(c, rank_, size_).in * unit;
     meet(c, false, mine > 0 ? orr::data<char>(c.send) : nullptr, static_cast<uint64_t>(mine));
     return adds ? fold_small(c) : copy_small(c);

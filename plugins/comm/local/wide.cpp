@@ -42,7 +42,7 @@ uint64_t Wide::write(int peer, const iovec* from, int n) {
 }
 
 uint64_t Wide::read(int peer, void* to, uint64_t bytes) {
-  const ssize_t n = recv(socket_of(peer), to, bytes, MSG_DONTWAIT);
+  const ssize_t n = recv(socket_of(peer), to, bytes, MSG_DONTWAIT | (to ? 0 : MSG_TRUNC));
   if (n == 0 || (n < 0 && !is_patient(errno))) closed_[peer] = true;
   return static_cast<uint64_t>(std::max<ssize_t>(n, 0));
 }

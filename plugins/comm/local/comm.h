@@ -48,7 +48,8 @@ class Comm : public Group {
   void step(uint64_t fingerprint, bool in_place, const void* data, uint64_t bytes);
   void meet(const orr_coll& c, bool in_place, const void* data, uint64_t bytes);
   [[noreturn]] void tell_apart(const orr_coll& c);
-  void copy_small(const orr_coll& c);
+  int ranks_in_place() const;
+  void copy_from_all(const orr_coll& c, const char* send);
   void fold_small(const orr_coll& c);
   Notice& notice(int r) const { return segment_.notice(r, step_); }
 
@@ -58,6 +59,7 @@ class Comm : public Group {
   using Copy = decltype(&process_vm_readv);  // to here, or process_vm_writev, from here
   bool copy_own(Copy copy, int peer, uint64_t address, void* here, uint64_t bytes) const;
   const char* reach(const Place& place, int peer, uint64_t bytes, char* scratch);
+  void fetch(const Place& place, int peer, void* to, uint64_t bytes);
   void store(const Place& place, int peer, const void* from, uint64_t bytes);
   [[noreturn]] void blame_copy(const char* what, int peer, uint64_t bytes);
 

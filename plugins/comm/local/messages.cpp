@@ -18,7 +18,7 @@ Request& Group::add(const orr_coll& c, int peer, bool sends, Kind kind, int64_t 
   Request& p = requests_.emplace_back(c, peer, sends, static_cast<char*>(data));
   p.head = {count, kind, kind == whole ? c.tag : 0, kind == card ? int32_t{ORR_U8} : c.dtype, {}};
   if (!sends) return p;
-  p.label = shared::label_of(c);
+  if (kind == whole) p.label = shared::label_of(c);
   p.head.place = place_of_message(p.data, p.head.bytes());
   if (p.head.place.exists()) p.number = ++placed_[peer];
   return p;
@@ -104,7 +104,7 @@ bool Group::push(int peer) {
     if (n + 3 > most_parts) break;
     uint64_t before = p.moved;  // bytes to leave out
     for (const iovec& field : {iovec{&p.head, sizeof p.head}, iovec{p.data, p.head.bytes_behind()},
-                               iovec{&p.label, sizeof p.label}}) {
+                               iovec{&p.label, p.head.label_bytes()}}) {
       const uint64_t gone = std::min(before, field.iov_len);
       before -= gone;
       if (gone < field.iov_len)
@@ -181,7 +181,7 @@ bool Group::open_message(int peer) {
 // message that is as it was wanted.
 bool Group::receive(int peer) {
   Inbound& in = inbound_[peer];
-  const uint64_t body = in.head.bytes_behind(), all = body + sizeof(shared::Label);
+  const uint64_t body = in.head.bytes_behind(), all = body + in.head.label_bytes();
   for (bool moved = false; in.got < all; moved = true) {
     char* to = in.to + in.got;
     if (in.got >= body && in.request) to = nullptr;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages between two ranks of a communicator: a head, the bytes, and a label for errors, in a
-// stream for each ordered pair of ranks (a ring in shared memory, or a socket). Messages of one
-// kind and tag between two ranks keep their order; one that comes before it is wanted is set aside,
-// so that it blocks no other.
+// Messages between two ranks of a communicator, in a stream for each ordered pair of ranks (a ring
+// in shared memory, or a socket): a head, the bytes, and what send and recv call it, for errors.
+// Messages of one kind and tag between two ranks keep their order; one that comes before it is
+// wanted is set aside, so that it blocks no other.
 #pragma once
 
 #include <orrery/comm.h>
@@ -26,6 +26,7 @@ struct Head {
 
   uint64_t bytes() const { return static_cast<uint64_t>(count * orr_dtype_bytes(dtype)); }
   uint64_t bytes_behind() const { return place.exists() ? 0 : bytes(); }
+  uint64_t label_bytes() const { return kind == whole ? sizeof(shared::Label) : 0; }
   bool same(const Head& other) const { return kind == other.kind && tag == other.tag; }
   bool equal(const Head& other) const {
     return same(other) && count == other.count && dtype == other.dtype;
@@ -42,14 +43,12 @@ struct Request {
   bool sends;
   char* data;
   Head head;            // as this end has it
-  shared::Label label;  // if it sends
+  shared::Label label;  // of a send
   uint64_t number = 0;  // of a send in place, from 1
   bool begun = false, done = false;
   uint64_t moved = 0;  // bytes of the stream that have left
 
-  uint64_t left() const {
-    return sizeof(Head) + head.bytes_behind() + sizeof(shared::Label) - moved;
-  }
+  uint64_t left() const { return sizeof(Head) + head.bytes_behind() + head.label_bytes() - moved; }
 };
 
 // A message that came before it was wanted.

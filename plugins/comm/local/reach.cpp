@@ -54,6 +54,11 @@ const char* Comm::reach(const Place& place, int peer, uint64_t bytes, char* scra
   return scratch;
 }
 
+void Comm::fetch(const Place& place, int peer, void* to, uint64_t bytes) {
+  const char* const from = reach(place, peer, bytes, static_cast<char*>(to));
+  if (from != to) take(to, from, bytes, bytes);
+}
+
 // REQUIRES: the peer leaves the place alone until this rank's next step.
 void Comm::store(const Place& place, int peer, const void* from, uint64_t bytes) {
   if (!copy_own(process_vm_writev, peer, place.offset, const_cast<void*>(from), bytes))

@@ -18,11 +18,6 @@ constexpr uint64_t share_worth_attaching = 16 << 10;
 // what it copies, and no more, for they are to be folded and delivered while a cache has them.
 constexpr int64_t piece_bytes = 512 << 10;
 
-// What a rank says of itself.
-struct Places {
-  Place send, recv;
-};
-
 }  // namespace
 
 struct Comm::Reduction {
@@ -65,16 +60,13 @@ void Comm::reduce(const orr_coll& c, uint64_t bytes) {
     meet(c, true, &mine, sizeof mine);
   else
     meet(c, false, r.send, small ? given : 0);
-  int in_place = 0;
-  for (int q = 0; q < size_; ++q) in_place += notice(q).in_place;
-  if (in_place == size_) return reduce_in_place(r);
-  if (in_place == 0 && small) return fold_small(c);
+  const int reachable = ranks_in_place();
+  if (reachable == size_) return reduce_in_place(r);
+  if (reachable == 0 && small) return fold_small(c);
   orr::exchange::reduce(c, rank_, size_, *this);
 }
 
 void Comm::reduce_in_place(Reduction& r) {
-  std::vector<Places> places(size_);
-  for (int q = 0; q < size_; ++q) std::memcpy(&places[q], notice(q).data, sizeof(Places));
   const int64_t n = r.shares.length[rank_];
   const int64_t fits = static_cast<int64_t>(huge_page) / r.fold.operands();
   const int64_t width = std::min(piece_bytes, fits) / r.unit;
@@ -87,19 +79,19 @@ void Comm::reduce_in_place(Reduction& r) {
     for (int q = 0; q < size_; ++q)
       for (int i = r.fold.first(q); i < r.fold.first(q + 1); ++i) {
         const int64_t from = r.in_operand(i - r.fold.first(q), at);
-        in[i] = q == rank_
-                    ? r.send + from
-                    : reach(places[q].send + from, q, bytes, scratch_.get() + i * width * r.unit);
+        in[i] = q == rank_ ? r.send + from
+                           : reach(notice(q).places().send + from, q, bytes,
+                                   scratch_.get() + i * width * r.unit);
       }
     out.clear();
     if (r.gets(rank_)) out.push_back(r.recv + r.in_result(at));
     for (int q = 0; q < size_; ++q)
-      if (q != rank_ && r.gets_all(q) && places[q].recv.registered())
-        out.push_back(peer_address(places[q].recv + r.in_result(at), q));
+      if (q != rank_ && r.gets_all(q) && notice(q).places().recv.registered())
+        out.push_back(peer_address(notice(q).places().recv + r.in_result(at), q));
     r.fold.run(in, out, elements);
     for (int q = 0; q < size_; ++q)
-      if (q != rank_ && r.gets_all(q) && !places[q].recv.registered())
-        store(places[q].recv + r.in_result(at), q, out[0], bytes);
+      if (q != rank_ && r.gets_all(q) && !notice(q).places().recv.registered())
+        store(notice(q).places().recv + r.in_result(at), q, out[0], bytes);
   }
   step(0, false, nullptr, 0);
 }

@@ -70,8 +70,7 @@ Place Comm::place_of_message(const char* data, uint64_t bytes) const {
 }
 
 void Comm::fetch_message(int peer, const Place& place, void* to, uint64_t bytes) {
-  const char* const from = reach(place, peer, bytes, static_cast<char*>(to));
-  if (from != to) take(to, from, bytes, bytes);
+  fetch(place, peer, to, bytes);
   segment_.ring(peer, rank_).fetched.fetch_add(1, std::memory_order_release);
 }
 

@@ -35,6 +35,11 @@ struct Place {
   Place operator+(int64_t bytes) const { return {region, offset + static_cast<uint64_t>(bytes)}; }
 };
 
+// Of the operands of a collective.
+struct Places {
+  Place send, recv;
+};
+
 struct alignas(128) Member {
   std::atomic<uint64_t> pulse;              // changes with every sign of life
   alignas(128) std::atomic<uint32_t> bell;  // futex; rung when something it may wait for happens
@@ -49,8 +54,10 @@ struct alignas(128) Member {
 struct alignas(128) Notice {
   std::atomic<uint64_t> step;  // written last
   uint64_t fingerprint;        // of the operation that begins with this step
-  bool in_place;               // its operands stay where they are; the data say where
-  char data[small_bytes];
+  bool in_place;               // its operands stay where they are; the data are Places
+  alignas(8) char data[small_bytes];
+
+  const Places& places() const { return *reinterpret_cast<const Places*>(data); }
 };
 
 // A short message travels in one cache line, its number with it.

@@ -17,8 +17,9 @@ namespace {
 
 // Sums of so few bytes travel in the notice even where peers could read them in place.
 constexpr uint64_t brief_bytes = 2 << 10;
-// From more bytes on, what is moved does so in messages, which peers may fetch in place.
-constexpr uint64_t worth_messages = 4 << 10;
+// What is moved does so in the notice up to so many bytes: ranks that share CPUs wait longer for one
+// more step than for a copy.
+constexpr uint64_t copied_bytes = 4 << 10, copied_bytes_on_shared_cpus = small_bytes;
 
 // Elements of the largest operand; the same on all ranks that post the same operation.
 int64_t most_elements(const orr_coll& c, int ranks) {
@@ -71,30 +72,52 @@ void Comm::tell_apart(const orr_coll& c) {
   family_->die(ORR_FAILED, shared::disagreement(cards, world_of_));
 }
 
-void Comm::collective(const orr_coll& c) {
-  current_ = &c;
-  const bool adds = orr::adds(c.op), small_fits = c.op != ORR_COLL_ALL_TO_ALL;
-  const int64_t unit = orr_dtype_bytes(c.dtype);
-  const uint64_t bytes = static_cast<uint64_t>(most_elements(c, size_) * unit);
-  if (adds && (size_ == 1 || bytes > brief_bytes)) return reduce(c, bytes);
-  if (small_fits && bytes <= worth_messages) {
-    const int64_t mine = orr::traffic::extent(c, rank_, size_).in * unit;
-    meet(c, false, mine > 0 ? orr::data<char>(c.send) : nullptr, static_cast<uint64_t>(mine));
-    return adds ? fold_small(c) : copy_small(c);
-  }
-  meet(c, false, nullptr, 0);
-  orr::exchange::move(c, rank_, size_, *this);
+int Comm::ranks_in_place() const {
+  int n = 0;
+  for (int r = 0; r < size_; ++r) n += notice(r).in_place;
+  return n;
 }
 
-void Comm::copy_small(const orr_coll& c) {
+void Comm::collective(const orr_coll& c) {
+  current_ = &c;
+  const bool adds = orr::adds(c.op);
+  const uint64_t bytes = static_cast<uint64_t>(most_elements(c, size_) * orr_dtype_bytes(c.dtype));
+  if (adds && (size_ == 1 || bytes > brief_bytes)) return reduce(c, bytes);
+  if (c.op == ORR_COLL_ALL_TO_ALL) {
+    meet(c, false, nullptr, 0);
+    return orr::exchange::move(c, rank_, size_, *this);
+  }
+  const uint64_t given =
+      static_cast<uint64_t>(orr::traffic::extent(c, rank_, size_).in * orr_dtype_bytes(c.dtype));
+  const char* const send = given > 0 ? orr::data<char>(c.send) : nullptr;
+  const bool small = adds || bytes <= (family_->spin ? copied_bytes : copied_bytes_on_shared_cpus);
+  const Places mine{small ? Place{} : place_of(send, true), {}};
+  if (!small && (given == 0 || mine.send.exists()))
+    meet(c, true, &mine, sizeof mine);
+  else
+    meet(c, false, send, small ? given : 0);
+  if (adds) return fold_small(c);
+  const bool reachable = ranks_in_place() == size_;
+  if (!small && !reachable) return orr::exchange::move(c, rank_, size_, *this);
+  copy_from_all(c, send);
+  if (reachable) step(0, false, nullptr, 0);  // nobody reads `send` any more
+}
+
+// Of a broadcast or a gather, what lies in the notices or where these say.
+void Comm::copy_from_all(const orr_coll& c, const char* send) {
   if (c.op == ORR_COLL_BARRIER || !c.recv.memory) return;
   const int64_t unit = orr_dtype_bytes(c.dtype);
-  char* recv = orr::data<char>(c.recv);
+  char* to = orr::data<char>(c.recv);
   const bool gathers = c.op == ORR_COLL_ALL_GATHER;
   for (int r = gathers ? 0 : c.root_or_peer, end = gathers ? size_ : r + 1; r < end; ++r) {
-    const int64_t n = (gathers ? c.counts[r] : c.count) * unit;
-    std::memcpy(recv, notice(r).data, n);
-    recv += n;
+    const uint64_t n = static_cast<uint64_t>((gathers ? c.counts[r] : c.count) * unit);
+    if (!notice(r).in_place)
+      std::memcpy(to, notice(r).data, n);
+    else if (r != rank_)
+      fetch(notice(r).places().send, r, to, n);
+    else if (to != send)
+      std::memmove(to, send, n);
+    to += n;
   }
 }
 

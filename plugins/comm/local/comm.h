@@ -3,11 +3,9 @@
 // A communicator of ranks on one host:
 //
 //   comm.cpp    being there, registered memory
-//   ring.cpp    messages: their stream, and sleeping until something comes
-//   small.cpp   steps, agreement on the operation, and operations that travel with it
+//   small.cpp   steps, agreement on the operation, and small operands, which travel with it
 //   reduce.cpp  large sums;  reach.cpp  memory of peers, read and written in place
-//
-// What else moves bytes is made of messages.
+//   ring.cpp    messages, of which everything else is made, and sleeping until something comes
 //
 // Steps. A rank publishes step s when its data of s is readable; awaiting s means that all ranks
 // have published it. Every collective is a fixed number of such steps on every rank, so a buffer
@@ -49,8 +47,9 @@ class Comm : public Group {
   void meet(const orr_coll& c, bool in_place, const void* data, uint64_t bytes);
   [[noreturn]] void tell_apart(const orr_coll& c);
   int ranks_in_place() const;
+  void move(const orr_coll& c, uint64_t most);
   void copy_from_all(const orr_coll& c, const char* send);
-  void fold_small(const orr_coll& c);
+  void fold_brief(const orr_coll& c);
   Notice& notice(int r) const { return segment_.notice(r, step_); }
 
   // reach.cpp
@@ -65,7 +64,8 @@ class Comm : public Group {
 
   // reduce.cpp
   struct Reduction;
-  void reduce(const orr_coll& c, uint64_t bytes);
+  void reduce(const orr_coll& c);
+  void reduce_small(Reduction& r);
   void reduce_in_place(Reduction& r);
 
   // The streams to a peer and from it, in parts.
@@ -78,7 +78,6 @@ class Comm : public Group {
   Segment segment_;
   uint64_t allocations_ = 0, step_ = 0;
   std::vector<Stream> streams_;  // by peer
-  Pages scratch_;                // for parts of peers' operands
 };
 
 }  // namespace local

@@ -71,7 +71,6 @@ class Connector {
   void agree_on_secret();
   void open();
   void reach(int rank, const std::string& place);
-  void introduce(int rank, const std::string& place);
   void receive_all();
   void let_in();
   bool hear(const Visitor& visitor);
@@ -178,33 +177,26 @@ void Connector::fail_waiting(int rank, const std::string& place) const {
           ": do the hosts reach each other at these addresses, and no firewall between?");
 }
 
+// Who is called speaks first.
 void Connector::reach(int rank, const std::string& place) {
   const size_t colon = place.rfind(':');
   const Address at = parse(place.substr(0, colon), place.substr(colon + 1));
   const int fd = sockets_[rank] = new_socket(at->ai_family);
   tune(fd);
-  pollfd ready{fd, POLLOUT, 0};
-  int error = connect(fd, at->ai_addr, at->ai_addrlen) == 0 ? 0 : errno;
-  if (error == EINPROGRESS) {
+  Claim claim{{}, boot_.rank, rank};
+  pollfd ready{fd, POLLIN, 0};
+  ssize_t got = connect(fd, at->ai_addr, at->ai_addrlen);
+  if (got == 0 || errno == EINPROGRESS) {
     if (poll(&ready, 1, left_ms()) <= 0) fail_waiting(rank, " at " + place);
-    socklen_t bytes = sizeof error;
-    getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
+    got = recv(fd, &claim.nonce, sizeof claim.nonce, MSG_DONTWAIT);
   }
-  if (error != 0)
+  if (got < 0)
     throw orr::Error(ORR_RETRY, "rank " + std::to_string(boot_.rank) +
                                     " cannot connect with rank " + std::to_string(rank) + " at " +
-                                    place + ": " + std::strerror(error));
-}
-
-void Connector::introduce(int rank, const std::string& place) {
-  const int socket = sockets_[rank];
-  Claim claim{{}, boot_.rank, rank};
-  pollfd ready{socket, POLLIN, 0};
-  if (poll(&ready, 1, left_ms()) <= 0) fail_waiting(rank, " at " + place);
-  const bool met =
-      recv(socket, &claim.nonce, sizeof claim.nonce, MSG_DONTWAIT) == sizeof claim.nonce;
+                                    place + ": " + std::strerror(errno));
   const Hello hello = hello_of(secret_, claim);
-  if (!met || send(socket, &hello, sizeof hello, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof hello)
+  if (got != sizeof claim.nonce ||
+      send(fd, &hello, sizeof hello, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof hello)
     throw orr::Error(ORR_RETRY,
                      "rank " + std::to_string(rank) + " died while forming communicators");
 }
@@ -273,9 +265,7 @@ std::vector<int> Connector::form() {
   for (int r : ranks_) {
     if (r >= boot_.rank) continue;
     const std::string rank = std::to_string(r);
-    const std::string place = fetch("address/" + rank) + ":" + fetch(prefix_ + "port/" + rank);
-    reach(r, place);
-    introduce(r, place);
+    reach(r, fetch("address/" + rank) + ":" + fetch(prefix_ + "port/" + rank));
   }
   receive_all();
   return std::exchange(sockets_, {});

@@ -53,7 +53,12 @@ Segment meet(Family& family, const std::vector<int>& here) {
 std::unique_ptr<Group> widen(std::shared_ptr<Family> family, std::vector<int> world_of, uint64_t id,
                              std::unique_ptr<Comm> host) {
   if (host->size() == static_cast<int>(world_of.size())) return host;
-  std::vector<int> sockets = connect_all(family->boot, world_of, std::to_string(id));
+  std::vector<int> sockets;
+  try {
+    sockets = connect_all(family->boot, world_of, std::to_string(id));
+  } catch (const orr::Error& e) {
+    family->die(e.code, e.what());
+  }
   const int rank = index_of(world_of, family->boot.rank);
   auto wide = std::make_unique<Wide>(std::move(family), std::move(world_of), rank, id,
                                      std::move(host), std::move(sockets));

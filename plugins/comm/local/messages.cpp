@@ -29,9 +29,8 @@ void Group::transfer(const orr_coll* ops, int n) {
   for (int i = 0; i < n; ++i) {
     if (!shared::paired(ops[i])) continue;
     const bool sends = ops[i].op == ORR_COLL_SEND;
-    const orr_buffer& b = sends ? ops[i].send : ops[i].recv;
     add(ops[i], ops[i].root_or_peer, sends, whole, ops[i].count,
-        b.memory ? orr::data<char>(b) : nullptr);
+        address_of(sends ? ops[i].send : ops[i].recv));
   }
   if (!requests_.empty()) exchange_all();
 }

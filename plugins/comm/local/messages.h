@@ -16,6 +16,10 @@
 
 namespace local {
 
+inline char* address_of(const orr_buffer& b) {
+  return b.memory ? static_cast<char*>(orr_buffer_host(&b)) : nullptr;
+}
+
 enum Kind : int32_t { card = 1, piece = 2, whole = 3 };  // of a collective; of send and recv
 
 // Precedes the bytes of every message.

@@ -17,6 +17,7 @@ constexpr uint64_t share_worth_attaching = 16 << 10;
 // Bytes of a peer's own memory at a time: so many that the kernel's call for them is cheap beside
 // what it copies, and no more, for they are to be folded and delivered while a cache has them.
 constexpr int64_t piece_bytes = 512 << 10;
+constexpr int64_t scratch_bytes = 2 << 20;  // of pieces
 
 }  // namespace
 
@@ -27,9 +28,9 @@ struct Comm::Reduction {
         fold(c, ranks),
         shares(orr::exchange::shares_of(c, ranks)),
         unit(orr_dtype_bytes(c.dtype)),
-        send(c.send.memory ? orr::data<char>(c.send) : nullptr),
-        recv(c.recv.memory ? orr::data<char>(c.recv) : nullptr) {}
-  // Whether rank r gets others' shares of the result, or any of it.
+        send(address_of(c.send)),
+        recv(address_of(c.recv)) {}
+  // Whether rank r gets others' shares of the result, or any.
   bool gets_all(int r) const {
     return !shares.scattered && (c.op != ORR_COLL_REDUCE || r == c.root_or_peer);
   }
@@ -50,27 +51,39 @@ struct Comm::Reduction {
   char *const send, *const recv;
 };
 
-void Comm::reduce(const orr_coll& c, uint64_t bytes) {
+void Comm::reduce(const orr_coll& c) {
   Reduction r(c, rank_, size_);
+  const auto bytes = static_cast<uint64_t>(r.fold.most_owned() * r.shares.total * r.unit);
   const bool attach = bytes / size_ >= share_worth_attaching && c.op != ORR_COLL_REDUCE;
   const Places mine{place_of(r.send, attach), place_of(r.recv, attach)};
   const uint64_t given = static_cast<uint64_t>(r.fold.owned(rank_) * r.shares.total * r.unit);
   const bool small = bytes <= small_bytes;
-  if ((given == 0 || mine.send.exists()) && (!r.gets_all(rank_) || mine.recv.exists()))
+  if (bytes > brief_bytes && (given == 0 || mine.send.exists()) &&
+      (!r.gets_all(rank_) || mine.recv.exists()))
     meet(c, true, &mine, sizeof mine);
   else
     meet(c, false, r.send, small ? given : 0);
   const int reachable = ranks_in_place();
   if (reachable == size_) return reduce_in_place(r);
-  if (reachable == 0 && small) return fold_small(c);
+  if (reachable == 0 && small) return reduce_small(r);
   orr::exchange::reduce(c, rank_, size_, *this);
+}
+
+void Comm::reduce_small(Reduction& r) {
+  if (!r.gets(rank_)) return;
+  const int64_t from = r.shares.scattered ? r.shares.begin[rank_] : 0;
+  std::vector<const char*> in;
+  for (int q = 0; q < size_; ++q)
+    for (int i = 0; i < r.fold.owned(q); ++i)
+      in.push_back(notice(q).data + (i * r.shares.total + from) * r.unit);
+  r.fold.run(in, {r.recv}, r.shares.scattered ? r.shares.length[rank_] : r.shares.total);
 }
 
 void Comm::reduce_in_place(Reduction& r) {
   const int64_t n = r.shares.length[rank_];
-  const int64_t fits = static_cast<int64_t>(huge_page) / r.fold.operands();
+  const int64_t fits = scratch_bytes / r.fold.operands();
   const int64_t width = std::min(piece_bytes, fits) / r.unit;
-  if (!scratch_) scratch_ = take_huge_pages(huge_page);
+  char* const scratch = orr::exchange::HostHands::scratch(scratch_bytes);
   std::vector<const char*> in(r.fold.operands());
   std::vector<char*> out;
   for (int64_t at = 0; at < n; at += width) {
@@ -79,9 +92,9 @@ void Comm::reduce_in_place(Reduction& r) {
     for (int q = 0; q < size_; ++q)
       for (int i = r.fold.first(q); i < r.fold.first(q + 1); ++i) {
         const int64_t from = r.in_operand(i - r.fold.first(q), at);
-        in[i] = q == rank_ ? r.send + from
-                           : reach(notice(q).places().send + from, q, bytes,
-                                   scratch_.get() + i * width * r.unit);
+        in[i] = q == rank_
+                    ? r.send + from
+                    : reach(notice(q).places().send + from, q, bytes, scratch + i * width * r.unit);
       }
     out.clear();
     if (r.gets(rank_)) out.push_back(r.recv + r.in_result(at));

@@ -9,16 +9,16 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <utility>
 
 #include "mapping.h"
 
 namespace local {
 
-constexpr uint64_t small_bytes = 32 << 10;  // of an operand that travels in the notice
-constexpr uint64_t part_bytes = 16 << 10;   // of a stream of messages, at a time
-constexpr uint64_t ring_parts = 16;         // under way between two ranks
+constexpr uint64_t small_bytes = 32 << 10;  // of an operand that may travel in the notice
+constexpr uint64_t brief_bytes = 2 << 10;  // of one that does, though peers could reach it in place
+constexpr uint64_t part_bytes = 16 << 10;  // of a stream of messages, at a time
+constexpr uint64_t ring_parts = 16;        // under way between two ranks
 constexpr int max_ranks = 256;
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
@@ -74,17 +74,16 @@ struct Ring {
   Part parts[ring_parts];
 };
 
-// Addresses inside a communicator's mapping, which its copies share.
+// Addresses inside a communicator's mapping.
 class Segment {
  public:
   Segment() = default;
-  Segment(Mapping mapping, int ranks)
-      : mapping_(std::make_shared<Mapping>(std::move(mapping))), ranks_(ranks) {}
+  Segment(Mapping mapping, int ranks) : mapping_(std::move(mapping)), ranks_(ranks) {}
   static uint64_t bytes(int ranks) {
     return rings_at(ranks) + uint64_t(ranks) * ranks * sizeof(Ring);
   }
 
-  Mapping& mapping() const { return *mapping_; }
+  Mapping& mapping() { return mapping_; }
   std::atomic<uint32_t>& sleepers() const { return *at<std::atomic<uint32_t>>(0); }
   Member& member(int r) const { return at<Member>(members_at)[r]; }
   Notice& notice(int r, uint64_t step) const {
@@ -98,10 +97,10 @@ class Segment {
   static uint64_t rings_at(int ranks) { return notices_at(ranks) + ranks * 2 * sizeof(Notice); }
   template <class T>
   T* at(uint64_t offset) const {
-    return reinterpret_cast<T*>(mapping_->base() + offset);
+    return reinterpret_cast<T*>(mapping_.base() + offset);
   }
 
-  std::shared_ptr<Mapping> mapping_;
+  Mapping mapping_;
   int ranks_ = 0;
 };
 

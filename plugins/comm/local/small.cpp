@@ -15,22 +15,16 @@
 namespace local {
 namespace {
 
-// Sums of so few bytes travel in the notice even where peers could read them in place.
-constexpr uint64_t brief_bytes = 2 << 10;
 // What is moved does so in the notice up to so many bytes: ranks that share CPUs wait longer for one
 // more step than for a copy.
 constexpr uint64_t copied_bytes = 4 << 10, copied_bytes_on_shared_cpus = small_bytes;
 
 // Elements of the largest operand; the same on all ranks that post the same operation.
 int64_t most_elements(const orr_coll& c, int ranks) {
-  switch (c.op) {
-    case ORR_COLL_BARRIER: return 0;
-    case ORR_COLL_REDUCE_SCATTER: return orr::traffic::sum(c.counts, ranks);
-    case ORR_COLL_ALL_GATHER: return *std::max_element(c.counts, c.counts + ranks);
-    case ORR_COLL_TREE_ALL_REDUCE:
-    case ORR_COLL_TREE_REDUCE_SCATTER: return c.count * orr::FoldOrder(c, ranks).most_owned();
-    default: return c.count;
-  }
+  if (c.op == ORR_COLL_BARRIER) return 0;
+  if (c.op == ORR_COLL_REDUCE_SCATTER) return orr::traffic::sum(c.counts, ranks);
+  if (c.op == ORR_COLL_ALL_GATHER) return *std::max_element(c.counts, c.counts + ranks);
+  return c.count;
 }
 
 }  // namespace
@@ -80,23 +74,24 @@ int Comm::ranks_in_place() const {
 
 void Comm::collective(const orr_coll& c) {
   current_ = &c;
-  const bool adds = orr::adds(c.op);
   const uint64_t bytes = static_cast<uint64_t>(most_elements(c, size_) * orr_dtype_bytes(c.dtype));
-  if (adds && (size_ == 1 || bytes > brief_bytes)) return reduce(c, bytes);
-  if (c.op == ORR_COLL_ALL_TO_ALL) {
-    meet(c, false, nullptr, 0);
-    return orr::exchange::move(c, rank_, size_, *this);
-  }
+  if (!orr::adds(c.op)) return move(c, bytes);
+  if (size_ == 1 || bytes > brief_bytes || orr::traffic::is_tree(c.op)) return reduce(c);
+  meet(c, false, address_of(c.send), bytes);
+  fold_brief(c);
+}
+
+void Comm::move(const orr_coll& c, uint64_t most) {
+  const bool trades = c.op == ORR_COLL_ALL_TO_ALL;
+  const bool small = !trades && most <= (spins() ? copied_bytes : copied_bytes_on_shared_cpus);
   const uint64_t given =
       static_cast<uint64_t>(orr::traffic::extent(c, rank_, size_).in * orr_dtype_bytes(c.dtype));
-  const char* const send = given > 0 ? orr::data<char>(c.send) : nullptr;
-  const bool small = adds || bytes <= (family_->spin ? copied_bytes : copied_bytes_on_shared_cpus);
-  const Places mine{small ? Place{} : place_of(send, true), {}};
-  if (!small && (given == 0 || mine.send.exists()))
+  const char* const send = address_of(c.send);
+  const Places mine{small || trades ? Place{} : place_of(send, true), {}};
+  if (mine.send.exists() || (given == 0 && !small && !trades))
     meet(c, true, &mine, sizeof mine);
   else
     meet(c, false, send, small ? given : 0);
-  if (adds) return fold_small(c);
   const bool reachable = ranks_in_place() == size_;
   if (!small && !reachable) return orr::exchange::move(c, rank_, size_, *this);
   copy_from_all(c, send);
@@ -121,27 +116,15 @@ void Comm::copy_from_all(const orr_coll& c, const char* send) {
   }
 }
 
-// Takes no memory from the heap, but for trees.
-void Comm::fold_small(const orr_coll& c) {
-  const bool tree = orr::traffic::is_tree(c.op), slices = c.op == ORR_COLL_TREE_REDUCE_SCATTER;
-  const bool pieces = c.op == ORR_COLL_REDUCE_SCATTER;
-  const int64_t n = slices || pieces ? c.counts[rank_] : c.count, unit = orr_dtype_bytes(c.dtype);
+// In rank order, like every fold; takes no memory from the heap.
+void Comm::fold_brief(const orr_coll& c) {
+  const bool scatters = c.op == ORR_COLL_REDUCE_SCATTER;
+  const int64_t n = scatters ? c.counts[rank_] : c.count;
   if (n == 0 || (c.op == ORR_COLL_REDUCE && rank_ != c.root_or_peer)) return;
-  const int64_t from = slices   ? c.recv_counts[rank_]
-                       : pieces ? orr::traffic::sum(c.counts, rank_)
-                                : 0;
-  char* const recv = orr::data<char>(c.recv);
-  if (tree) {
-    orr::Folding fold(c, size_);
-    std::vector<const char*> in;
-    for (int r = 0; r < size_; ++r)
-      for (int i = 0; i < fold.owned(r); ++i)
-        in.push_back(notice(r).data + (i * c.count + from) * unit);
-    return fold.run(in, {recv}, n);
-  }
+  const int64_t from = scatters ? orr::traffic::sum(c.counts, rank_) * orr_dtype_bytes(c.dtype) : 0;
   const void* in[max_ranks];
-  for (int r = 0; r < size_; ++r) in[r] = notice(r).data + from * unit;
-  orr::fold_for(c.dtype, c.redop)(recv, in, size_, n);
+  for (int r = 0; r < size_; ++r) in[r] = notice(r).data + from;
+  orr::fold_for(c.dtype, c.redop)(address_of(c.recv), in, size_, n);
 }
 
 }  // namespace local

@@ -54,4 +54,12 @@ struct Family {
   std::string text_;
 };
 
+// For tests, ORRERY_TEST_HOSTS="aab" makes ranks of one host behave as if rank 0 and 1 were on one
+// and rank 2 on another; it starts again where it is too short.
+constexpr const char* test_hosts = "ORRERY_TEST_HOSTS";
+
+// The host of each world rank, numbered in the order of their first ranks, by what they themselves
+// see of it: a launcher's counts are no proof that one can map the other's memory. Collective.
+std::vector<int> find_hosts(const orr_comm_boot& boot);
+
 }  // namespace local

@@ -9,7 +9,6 @@
 
 #include "comm.h"
 #include "connect.h"
-#include "hosts.h"
 #include "wide.h"
 
 namespace local {

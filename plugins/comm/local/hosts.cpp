@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hosts.h"
-
+//
+// Which ranks share a host.
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +8,8 @@
 #include <fstream>
 #include <orrery/sdk/plugin.hpp>
 #include <string>
+
+#include "family.h"
 
 namespace local {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the ranks of a communicator on several hosts get their connections: each listens at the address under which the
-// store has seen it, for as long as it takes the higher ranks to come, and lets in who proves to
-// have the secret that the store gave to all.
+// How the ranks of a communicator on several hosts get their connections: each listens at the
+// address under which the store has seen it, for as long as it takes the higher ranks to come, and
+// lets in who proves to have the secret that the store gave to all.
 #pragma once
 
 #include <orrery/comm.h>

@@ -15,8 +15,8 @@
 namespace local {
 namespace {
 
-// What is moved does so in the notice up to so many bytes: ranks that share CPUs wait longer for one
-// more step than for a copy.
+// Broadcasts and gathers of so many bytes travel in the notice: ranks that share CPUs wait longer
+// for one more step than for a copy.
 constexpr uint64_t copied_bytes = 4 << 10, copied_bytes_on_shared_cpus = small_bytes;
 
 // Elements of the largest operand; the same on all ranks that post the same operation.

@@ -12,6 +12,8 @@
 // that was read in step s may be rewritten once step s+1 has been awaited.
 #pragma once
 
+#include <cstdlib>
+
 #include "group.h"
 
 namespace local {
@@ -66,6 +68,7 @@ class Comm : public Group {
   struct Reduction;
   void reduce(const orr_coll& c);
   void reduce_small(Reduction& r);
+  void reach_operands(Reduction& r, int64_t at, int64_t elements);
   void reduce_in_place(Reduction& r);
 
   // The streams to a peer and from it, in parts.
@@ -77,7 +80,8 @@ class Comm : public Group {
 
   Segment segment_;
   uint64_t allocations_ = 0, step_ = 0;
-  std::vector<Stream> streams_;  // by peer
+  std::vector<Stream> streams_;                                               // by peer
+  std::unique_ptr<char, decltype(&std::free)> scratch_{nullptr, &std::free};  // for peers' operands
 };
 
 }  // namespace local

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -24,12 +25,8 @@ namespace {
 
 constexpr size_t most_visitors = 512;  // who comes and says nothing makes room for the next
 
-struct Secret {
-  unsigned char key[crypto_auth_KEYBYTES];
-};
-struct Nonce {
-  unsigned char bytes[32];
-};
+using Secret = std::array<unsigned char, crypto_auth_KEYBYTES>;
+using Nonce = std::array<unsigned char, 32>;
 
 // What a rank sends first, after it has received a nonce.
 struct Hello {
@@ -46,7 +43,7 @@ struct Claim {
 Hello hello_of(const Secret& secret, const Claim& claim) {
   Hello hello{claim.from, {}};
   crypto_auth(hello.proof, reinterpret_cast<const unsigned char*>(&claim), sizeof claim,
-              secret.key);
+              secret.data());
   return hello;
 }
 
@@ -111,14 +108,14 @@ void Connector::put(const std::string& key, const void* value, uint64_t bytes) c
 void Connector::agree_on_secret() {
   if (sodium_init() < 0) throw orr::Error(ORR_FAILED, "no random numbers from this machine");
   if (boot_.rank == ranks_[0]) {
-    randombytes_buf(&secret_, sizeof secret_);
-    return put(prefix_ + "secret", &secret_, sizeof secret_);
+    randombytes_buf(secret_.data(), sizeof secret_);
+    return put(prefix_ + "secret", secret_.data(), sizeof secret_);
   }
   const std::string got = fetch(prefix_ + "secret");
   if (got.size() != sizeof secret_)
     throw orr::Error(ORR_FAILED,
                      "rank " + std::to_string(ranks_[0]) + " has another version of comm 'local'");
-  std::memcpy(&secret_, got.data(), sizeof secret_);
+  std::memcpy(secret_.data(), got.data(), sizeof secret_);
 }
 
 using Address = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
@@ -188,7 +185,7 @@ void Connector::reach(int rank, const std::string& place) {
   ssize_t got = connect(fd, at->ai_addr, at->ai_addrlen);
   if (got == 0 || errno == EINPROGRESS) {
     if (poll(&ready, 1, left_ms()) <= 0) fail_waiting(rank, " at " + place);
-    got = recv(fd, &claim.nonce, sizeof claim.nonce, MSG_DONTWAIT);
+    got = recv(fd, claim.nonce.data(), sizeof claim.nonce, MSG_DONTWAIT);
   }
   if (got < 0)
     throw orr::Error(ORR_RETRY, "rank " + std::to_string(boot_.rank) +
@@ -205,8 +202,9 @@ void Connector::let_in() {
   Visitor v{accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK), {}};
   if (v.socket < 0) return;
   tune(v.socket);
-  randombytes_buf(&v.nonce, sizeof v.nonce);
-  if (send(v.socket, &v.nonce, sizeof v.nonce, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof v.nonce) {
+  randombytes_buf(v.nonce.data(), sizeof v.nonce);
+  if (send(v.socket, v.nonce.data(), sizeof v.nonce, MSG_NOSIGNAL | MSG_DONTWAIT) !=
+      sizeof v.nonce) {
     close(v.socket);
     return;
   }
@@ -227,7 +225,7 @@ bool Connector::hear(const Visitor& v) {
   const Claim claim{v.nonce, hello.rank, boot_.rank};
   if (!whole || sockets_[hello.rank] >= 0 ||
       crypto_auth_verify(hello.proof, reinterpret_cast<const unsigned char*>(&claim), sizeof claim,
-                         secret_.key) != 0)
+                         secret_.data()) != 0)
     close(v.socket);
   else
     sockets_[hello.rank] = v.socket;

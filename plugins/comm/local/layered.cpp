@@ -89,12 +89,8 @@ bool Wide::goes_in_layers(const orr_coll& c) const {
 
 void Wide::in_layers(const orr_coll& c) {
   exchange({}, {});
-  if (c.op == ORR_COLL_TREE_ALL_REDUCE)
-    tree_all_reduce(c);
-  else if (c.op == ORR_COLL_TREE_REDUCE_SCATTER)
-    tree_reduce_scatter(c);
-  else
-    all_gather(c);
+  if (c.op == ORR_COLL_ALL_GATHER) return all_gather(c);
+  c.op == ORR_COLL_TREE_ALL_REDUCE ? tree_all_reduce(c) : tree_reduce_scatter(c);
 }
 
 // Adds this host's nodes, as far as this rank is to have them: element by element of the slices

@@ -4,6 +4,9 @@
 // share's owner folds it over all ranks' operands where these lie, in rank order or in the binary
 // tree over the leaves, and delivers the result to all ranks, to the root or to itself. Where ranks
 // cannot reach each other's memory, the sum is made of messages.
+#include <sys/mman.h>
+
+#include <new>
 #include <orrery/sdk/plugin.hpp>
 
 #include "comm.h"
@@ -26,6 +29,7 @@ struct Comm::Reduction {
       : c(c),
         rank(rank),
         fold(c, ranks),
+        in(static_cast<size_t>(fold.operands())),
         shares(orr::exchange::shares_of(c, ranks)),
         unit(orr_dtype_bytes(c.dtype)),
         send(address_of(c.send)),
@@ -46,6 +50,7 @@ struct Comm::Reduction {
   const orr_coll& c;
   const int rank;
   orr::Folding fold;
+  std::vector<const char*> in;  // addresses of operands
   const orr::exchange::Shares shares;
   const int64_t unit;  // bytes of an element
   char *const send, *const recv;
@@ -72,39 +77,44 @@ void Comm::reduce(const orr_coll& c) {
 void Comm::reduce_small(Reduction& r) {
   if (!r.gets(rank_)) return;
   const int64_t from = r.shares.scattered ? r.shares.begin[rank_] : 0;
-  std::vector<const char*> in;
-  for (int q = 0; q < size_; ++q)
-    for (int i = 0; i < r.fold.owned(q); ++i)
-      in.push_back(notice(q).data + (i * r.shares.total + from) * r.unit);
-  r.fold.run(in, {r.recv}, r.shares.scattered ? r.shares.length[rank_] : r.shares.total);
+  for (int q = 0, i = 0; q < size_; ++q)
+    for (int node = 0; node < r.fold.owned(q); ++node)
+      r.in[i++] = notice(q).data + (node * r.shares.total + from) * r.unit;
+  r.fold.run(r.in, {r.recv}, r.shares.scattered ? r.shares.length[rank_] : r.shares.total);
+}
+
+// Operands of others, where they are or copied to scratch.
+void Comm::reach_operands(Reduction& r, int64_t at, int64_t elements) {
+  if (!scratch_) {  // on huge pages, where the system has them: the kernel copies page by page
+    scratch_.reset(static_cast<char*>(std::aligned_alloc(huge_page, scratch_bytes)));
+    if (!scratch_) throw std::bad_alloc();
+    madvise(scratch_.get(), scratch_bytes, MADV_HUGEPAGE);
+  }
+  const uint64_t bytes = static_cast<uint64_t>(elements * r.unit);
+  char* to = scratch_.get();
+  for (int q = 0, i = 0; q < size_; ++q)
+    for (; i < r.fold.first(q + 1); ++i, to += bytes) {
+      const int64_t from = r.in_operand(i - r.fold.first(q), at);
+      r.in[i] = q == rank_ ? r.send + from : reach(notice(q).places().send + from, q, bytes, to);
+    }
 }
 
 void Comm::reduce_in_place(Reduction& r) {
-  const int64_t n = r.shares.length[rank_];
-  const int64_t fits = scratch_bytes / r.fold.operands();
+  const int64_t n = r.shares.length[rank_], fits = scratch_bytes / r.fold.operands();
   const int64_t width = std::min(piece_bytes, fits) / r.unit;
-  char* const scratch = orr::exchange::HostHands::scratch(scratch_bytes);
-  std::vector<const char*> in(r.fold.operands());
-  std::vector<char*> out;
   for (int64_t at = 0; at < n; at += width) {
     const int64_t elements = std::min(width, n - at);
-    const uint64_t bytes = static_cast<uint64_t>(elements * r.unit);
-    for (int q = 0; q < size_; ++q)
-      for (int i = r.fold.first(q); i < r.fold.first(q + 1); ++i) {
-        const int64_t from = r.in_operand(i - r.fold.first(q), at);
-        in[i] = q == rank_
-                    ? r.send + from
-                    : reach(notice(q).places().send + from, q, bytes, scratch + i * width * r.unit);
-      }
-    out.clear();
+    reach_operands(r, at, elements);
+    std::vector<char*> out;
     if (r.gets(rank_)) out.push_back(r.recv + r.in_result(at));
     for (int q = 0; q < size_; ++q)
-      if (q != rank_ && r.gets_all(q) && notice(q).places().recv.registered())
-        out.push_back(peer_address(notice(q).places().recv + r.in_result(at), q));
-    r.fold.run(in, out, elements);
+      if (const Place& to = notice(q).places().recv; q != rank_ && r.gets_all(q) && to.registered())
+        out.push_back(peer_address(to + r.in_result(at), q));
+    r.fold.run(r.in, out, elements);
     for (int q = 0; q < size_; ++q)
-      if (q != rank_ && r.gets_all(q) && !notice(q).places().recv.registered())
-        store(notice(q).places().recv + r.in_result(at), q, out[0], bytes);
+      if (const Place& to = notice(q).places().recv;
+          q != rank_ && r.gets_all(q) && !to.registered())
+        store(to + r.in_result(at), q, out[0], static_cast<uint64_t>(elements * r.unit));
   }
   step(0, false, nullptr, 0);
 }

@@ -12,11 +12,6 @@
 #include <orrery/sdk/plugin.hpp>
 
 namespace local {
-namespace {
-
-bool is_patient(int error) { return error == EAGAIN || error == EINTR; }
-
-}  // namespace
 
 Wide::Wide(std::shared_ptr<Family> family, std::vector<int> world_of, int rank, uint64_t id,
            std::unique_ptr<Comm> host, std::vector<int> sockets)
@@ -32,19 +27,21 @@ Wide::~Wide() {
     if (socket >= 0) close(socket);
 }
 
+// What a call has moved to the peer or from it; none that fails is the last one.
+uint64_t Wide::moved(int peer, ssize_t n) {
+  if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) closed_[peer] = true;
+  return static_cast<uint64_t>(std::max<ssize_t>(n, 0));
+}
+
 uint64_t Wide::write(int peer, const iovec* from, int n) {
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(from);
   message.msg_iovlen = static_cast<size_t>(n);
-  const ssize_t sent = sendmsg(socket_of(peer), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (sent < 0 && !is_patient(errno)) closed_[peer] = true;
-  return static_cast<uint64_t>(std::max<ssize_t>(sent, 0));
+  return moved(peer, sendmsg(socket_of(peer), &message, MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 
 uint64_t Wide::read(int peer, void* to, uint64_t bytes) {
-  const ssize_t n = recv(socket_of(peer), to, bytes, MSG_DONTWAIT | (to ? 0 : MSG_TRUNC));
-  if (n == 0 || (n < 0 && !is_patient(errno))) closed_[peer] = true;
-  return static_cast<uint64_t>(std::max<ssize_t>(n, 0));
+  return moved(peer, recv(socket_of(peer), to, bytes, MSG_DONTWAIT | (to ? 0 : MSG_TRUNC)));
 }
 
 void Wide::sleep(const Missing&, int64_t ns) {

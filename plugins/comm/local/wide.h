@@ -25,6 +25,7 @@ class Wide : public Group {
  private:
   // wide.cpp
   void collective(const orr_coll& c) override;
+  uint64_t moved(int peer, ssize_t n);
   uint64_t write(int peer, const iovec* from, int n) override;
   uint64_t read(int peer, void* to, uint64_t bytes) override;
   bool agree() override;

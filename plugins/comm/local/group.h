@@ -39,7 +39,7 @@ class Group : public orr::exchange::Messenger {
   virtual orr_memory* allocate(uint64_t bytes, bool shared) = 0;
   void free(orr_memory* memory);
   std::unique_ptr<Group> split(int32_t color, int32_t key);
-  // The parts of the collective under way. Not to be called from elsewhere.
+  // Messages of the collective under way; for what collectives are made of (sdk/exchange.hpp).
   void exchange(const std::vector<orr::exchange::Message>& sends,
                 const std::vector<orr::exchange::Message>& recvs) override;
 

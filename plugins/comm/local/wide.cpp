@@ -27,7 +27,7 @@ Wide::~Wide() {
     if (socket >= 0) close(socket);
 }
 
-// What a call has moved to the peer or from it; none that fails is the last one.
+// Bytes that a call has moved to the peer or from it. After an error no more will.
 uint64_t Wide::moved(int peer, ssize_t n) {
   if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) closed_[peer] = true;
   return static_cast<uint64_t>(std::max<ssize_t>(n, 0));

@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-// Letters to insert, delete, change or swap with their neighbour to turn a into b.
+// How many letters must be inserted, deleted, changed or swapped with a neighbour to turn a into b.
 size_t distance(std::string_view a, std::string_view b) {
   const size_t width = b.size() + 1;
   std::vector<size_t> d((a.size() + 1) * width);

@@ -9,8 +9,8 @@
 
 namespace orrery {
 
-// The element of `known` with the smallest edit distance to `word`, or "" if none is near (more
-// than a third of the letters differ).
+// The element of `known` with the smallest edit distance to `word`, or "" if in all of them more
+// than a third of the letters differ.
 std::string nearest(std::string_view word, const std::vector<std::string>& known);
 
 // " (did you mean 'x'?)" or "".

@@ -35,7 +35,8 @@ bool is_word(std::string_view text) {
   });
 }
 
-// Bytes of the UTF-8 character that `text` begins with; 0 if it is none, or a control character.
+// How many bytes the UTF-8 character at the beginning of `text` has; 0 if there is no valid one, or
+// it is a control character.
 size_t character(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   if (byte(0) < 0x80) return byte(0) >= ' ' && byte(0) != 0x7f;
@@ -43,7 +44,7 @@ size_t character(std::string_view text) {
   if (byte(0) < 0xc2 || byte(0) > 0xf4 || text.size() < n) return 0;
   for (size_t i = 1; i < n; ++i)
     if (byte(i) >> 6 != 2) return 0;
-  // Longer than need be, surrogates, beyond the last character.
+  // Refused: encodings longer than need be, surrogates, and codes beyond the last character.
   const bool wrong = (byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xed && byte(1) > 0x9f) ||
                      (byte(0) == 0xf0 && byte(1) < 0x90) || (byte(0) == 0xf4 && byte(1) > 0x8f);
   return wrong ? 0 : n;

@@ -25,8 +25,8 @@ StageHomes::StageHomes(const Program& p, const Mesh& mesh)
     if (!scalar(v)) need(v, everyone_);
   settle_update();
   for (auto& [state, next] : from_.updates())
-    if (homes_[state].none()) homes_[state] = only(0);  // nobody reads it
-  for (size_t before = SIZE_MAX; before != held();) {   // a scalar's tensor may read more states
+    if (homes_[state].none()) homes_[state] = only(0);  // nothing reads it
+  for (size_t before = SIZE_MAX; before != held();) {   // placing a scalar may add homes of states
     settle_update();
     before = held();
     place_scalars();
@@ -57,7 +57,7 @@ void StageHomes::find_early() {
       late_[i] = late_[i] || value(v).batch == Batch::partial ||
                  (maker != kNone && late_[static_cast<size_t>(maker)]);
     }
-    if (late_[i]) {  // sums over the batch stay where they are made until they are whole
+    if (late_[i]) {  // sums over the batch stay where they are made until they are complete
       if (const ValueId* sum = partial_input(op)) run_at_[i] = available(*sum);
       continue;
     }
@@ -67,9 +67,10 @@ void StageHomes::find_early() {
   }
 }
 
-// A periodic program has what the step has where that has it, a strategy's own states beside their
-// parameters; an evaluation has everything where programs that are compiled already have it, which
-// may read it where it does not. Parameters lie where their compute copies do.
+// Finds where states are that forward and backward do not place. A periodic program has the states
+// of the step where the step has them, and a strategy's own states beside their parameters. An
+// evaluation has states where the programs that were compiled before have them. Parameters lie
+// where their compute copies do.
 void StageHomes::find_held() {
   std::map<const State*, Ranks> copies;
   for (auto& [v, ranks] : homes_)
@@ -93,7 +94,7 @@ const ValueId* StageHomes::partial_input(const Op& op) const {
   return nullptr;
 }
 
-// What is there without the update: early results, inputs, states.
+// The coordinates that have v before the update: early results, inputs, states.
 Ranks StageHomes::available(ValueId v) const {
   OpId maker = value(v).producer;
   if (maker != kNone) return run_at_[static_cast<size_t>(maker)];
@@ -107,7 +108,8 @@ void StageHomes::need(ValueId v, const Ranks& ranks) {
   if (value(v).state) homes_[v] |= ranks;
 }
 
-// What an update reads has a home where it is made; that may be where more is updated.
+// Repeats place_update until no state gets a new home: a state that an update reads gets a home
+// where the update runs, and is then updated there too.
 void StageHomes::settle_update() {
   for (size_t before = SIZE_MAX; before != held();) {
     before = held();
@@ -121,7 +123,7 @@ size_t StageHomes::held() const {
   return n;
 }
 
-// Tensors of the update, backwards from the states that they become.
+// Places the ops on tensors of the update, backwards from the states' new values.
 void StageHomes::place_update() {
   for (auto& [state, next] : from_.updates()) need(next, homes_[state]);
   for (size_t i = from_.ops().size(); i-- > 0;) {
@@ -133,7 +135,7 @@ void StageHomes::place_update() {
   }
 }
 
-// Scalars: made where their tensors are, or by everyone out of other scalars.
+// Places the ops that make scalars: where their tensor is, or everywhere if they read scalars only.
 void StageHomes::place_scalars() {
   for (auto& [name, v] : from_.outputs()) need(v, everyone_);
   for (size_t i = 0; i < from_.ops().size(); ++i) {
@@ -145,7 +147,7 @@ void StageHomes::place_scalars() {
     run_at_[i] = everyone_;
     if (!tensor) continue;
     Ranks there = available(*tensor);
-    if (there.none()) {  // a tensor for this alone
+    if (there.none()) {  // only this op reads the tensor
       there = only(at_hand(*tensor).find_first());
       need_chain(*tensor, there);
     }
@@ -153,7 +155,8 @@ void StageHomes::place_scalars() {
   }
 }
 
-// Who has what v is made of: of its first tensors, if nobody has all.
+// The coordinates that have the tensors from which v is computed; if none has all of them, those
+// that have the first ones.
 Ranks StageHomes::at_hand(ValueId v) const {
   Ranks there = available(v);
   if (there.any()) return there;
@@ -165,7 +168,8 @@ Ranks StageHomes::at_hand(ValueId v) const {
   return there;
 }
 
-// Computes v, and the tensors that it is made of, on these ranks as well; scalars travel.
+// Has v, and the tensors from which it is computed, computed on these ranks as well. Scalars
+// travel.
 void StageHomes::need_chain(ValueId v, const Ranks& ranks) {
   if (scalar(v)) return;
   need(v, ranks);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One coordinate's program: the ops that it runs, and messages for what crosses.
+// Makes one coordinate's program: the ops that it runs, and messages for values that cross.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -37,14 +37,16 @@ class Splitter {
 
  private:
   const Value& value(ValueId v) const { return from_.value(v); }
-  // Given to all, or made or needed here: a stage of many has few of the values.
+  // Whether v is given to all ranks, or computed or needed here. With many stages, a stage has few
+  // of the values.
   bool concerns(ValueId v) const {
     OpId maker = value(v).producer;
     return maker == kNone || homes_.needed(v).test(me_) ||
            homes_.run_at(static_cast<size_t>(maker)).test(me_);
   }
 
-  // Ops of scalars alone wait, with the messages that they need, until a tensor needs one of them.
+  // Emits op i. Ops that make scalars only are delayed, with the messages that they need, until
+  // another op reads one of the scalars, so that these messages travel together.
   void emit(size_t i) {
     const Op& op = from_.ops()[i];
     if (homes_.for_everyone(i)) {
@@ -68,8 +70,8 @@ class Splitter {
     for (ValueId v : op.out) move(i, v, homes_.run_at(i).find_first());
   }
 
-  // From the first who has v to those who need it and do not make it, as far as it concerns this
-  // rank.
+  // Emits this rank's part of moving v from `source`, the first coordinate that has it, to those
+  // that need it and do not compute it.
   void move(size_t i, ValueId v, size_t source) {
     if (!homes_.travels(v)) return;
     const bool together = homes_.is_late(i) && homes_.scalar(v);
@@ -91,8 +93,8 @@ class Splitter {
       to(there);
   }
 
-  // Keeps producer links right while ops are left out. What reads a message of the update belongs
-  // to the update, whatever phase wrote it.
+  // Appends an op. One that reads a result of the update belongs to the update, whatever its phase
+  // was.
   void append(Op op) {
     op.twin = kNone;
     for (ValueId v : op.in)
@@ -118,8 +120,7 @@ class Splitter {
     append(std::move(m));
   }
 
-  // Scalars of the update (norms) wait for one another and travel together, until someone reads
-  // one.
+  // Scalars of the update (norms) travel together: each waits until an op reads one of them.
   struct Waiting {
     size_t maker;
     ValueId v;
@@ -147,7 +148,7 @@ class Splitter {
   void move_together(const std::vector<Waiting>& scalars, int32_t dtype, int peer, bool away) {
     int64_t n = static_cast<int64_t>(scalars.size());
     Op all = message(scalars[0].maker, scalars[0].v, away ? "send" : "recv", peer);
-    // No part of any tensor's update (partition/shard/chains.h).
+    // Says that the op is not part of any tensor's update (partition/shard/chains.h).
     all.attrs["moves_scalars"] = int64_t{1};
     std::vector<ValueId> parts;
     for (size_t k = 0; k < scalars.size(); ++k)
@@ -178,7 +179,8 @@ class Splitter {
     for (size_t k = 0; k < scalars.size(); ++k) shape(parts[k], scalars[k].v);
   }
 
-  // Where the first of this rank's chunks needs it: forward in order, backward in reverse.
+  // Emits the receiving of v in the first of this rank's chunks that needs it: chunks run in order
+  // in forward, and in reverse in backward.
   void receive(size_t i, ValueId v, int peer) {
     Op m = message(i, v, "recv", peer);
     m.attrs["dtype"] = int64_t{value(v).type.dtype};
@@ -206,9 +208,9 @@ class Splitter {
     std::erase_if(to_.mutable_updates(),
                   [&](auto& update) { return !homes_.homes().at(update.first).test(me_); });
     for (auto& [v, ranks] : homes_.homes()) {
-      if (ranks.any() && !ranks.test(me_)) to_.mutable_value(v).part = {{}, 0, 0};  // nothing
+      if (ranks.any() && !ranks.test(me_)) to_.mutable_value(v).part = {{}, 0, 0};  // no element
       if (ranks.none() && value(v).role == Role::state)
-        to_.mutable_value(v).state = nullptr;  // nobody reads it: others say where it lies
+        to_.mutable_value(v).state = nullptr;  // nothing here reads it; other programs place it
     }
   }
 
@@ -219,7 +221,7 @@ class Splitter {
   Program to_;
   std::map<Route, std::vector<Waiting>> waiting_;
   std::vector<size_t> delayed_;
-  std::vector<char> held_back_;  // values that wait to travel or to be computed
+  std::vector<char> held_back_;  // by value: it waits to travel or to be computed
   std::vector<char> gathered_;
 };
 

@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-// "sharded state, stages": two words.
+// Splits a list such as "sharded state, stages" into its words.
 std::vector<std::string> words_of(const char* text) {
   std::vector<std::string> found;
   std::string word;
@@ -35,8 +35,8 @@ bool has(const std::vector<std::string>& words, const std::string& word) {
        word, by);
 }
 
-// The installed strategies that provide a word and no conflict; those that cannot be asked do not
-// count.
+// The installed strategies that provide the word and none of the conflicts. Strategies that cannot
+// be loaded are left out.
 std::vector<std::string> providers(const std::string& word,
                                    const std::vector<std::string>& conflicts) {
   std::vector<std::string> found;
@@ -54,7 +54,8 @@ std::vector<std::string> providers(const std::string& word,
   return found;
 }
 
-// A word that is provided too late, by a strategy that may conflict as well.
+// Throws the error for a required word that no strategy before this one provides. A strategy after
+// it may provide the word, and may conflict as well.
 [[noreturn]] void miss(const StrategyUse& use, const std::string& word,
                        const std::vector<std::string>& conflicts,
                        const std::vector<StrategyUse>& stack) {

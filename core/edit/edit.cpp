@@ -64,7 +64,7 @@ orr_status* axis(orr_program* e, const char* name, int32_t size) {
   });
 }
 
-// The op that makes a value, null if it is given or there is no such value.
+// The op that makes a value; null if the value is given, or does not exist.
 const Op* maker_of(orr_program* e, int32_t value) {
   const Program& p = *e->program;
   if (value < 0 || static_cast<size_t>(value) >= p.values().size()) return nullptr;
@@ -151,7 +151,8 @@ orr_status* loop(orr_program* e) {
   return nullptr;
 }
 
-// What a strategy calls an axis; build::kBatch: all that gradients are summed over, as one.
+// The axis that a strategy's call names. build::kBatch means the product of all axes over which
+// gradients are summed.
 std::string axis_named(const orr_program* e, const char* name) {
   if (std::string_view(name) != build::kBatch) return name;
   std::string axis = e->mesh->gradient_axis();
@@ -218,7 +219,7 @@ orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
   });
 }
 
-// Calls of revision 1 that a strategy now makes of others.
+// The function for slots of revision 1 that are not supported any more; it says which calls to use.
 template <class... Given>
 orr_status* has_left(orr_program* e, Given...) {
   return guarded([&] {

@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-// A Saying that travels, cut to fit.
+// A Description of fixed size, to be sent; longer texts are cut.
 struct Spoken {
   char text[200];
   char line[104];
@@ -60,7 +60,7 @@ std::string where_of(const Description& description) {
   return description.line.empty() ? description.text : description.line + ", " + description.text;
 }
 
-// All ranks see the same signatures, so that all come to the same end.
+// All ranks have the same signatures, so all return or all throw the same error.
 std::vector<Signature> agree(const WorldComm::Post& post, int size, Signature mine,
                              const Description& description) {
   if (!mine.joined) mine.what = hash(description.text);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `orrery check`: starts the judge of plugins, a program beside this one (tests/conformance).
+// `orrery check`: starts the program that tests plugins (tests/conformance), which lies beside this
+// one.
 #include <unistd.h>
 
 #include <cerrno>
@@ -29,7 +30,7 @@ namespace {
 
 void add_check(CLI::App& app) {
   CLI::App* command = app.add_subcommand("check", "Judge a plugin by the conformance suite");
-  command->set_help_flag();  // the judge's own
+  command->set_help_flag();  // removes it: that program has its own
   command->prefix_command();
   command->callback([command] { become_judge(command->remaining()); });
 }

@@ -22,7 +22,7 @@ constexpr const char* overview = R"(Examples:
 
 Orrery trains models that Lua scripts describe, on any number of ranks.)";
 
-// Lists subcommands by the first line of their description; the rest is for their own --help.
+// Lists subcommands with the first line of their description; their own --help has all of it.
 class Formatter : public CLI::Formatter {
  public:
   std::string make_subcommand(const CLI::App* command) const override {

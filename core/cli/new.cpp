@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `orrery new plugin KIND NAME`: a project of three files that passes `orrery check` before its
-// author has written a line. The files are templates with @name@ in them.
+// `orrery new plugin KIND NAME`: makes a project of three files from templates, which passes
+// `orrery check` before its author has written a line. Templates have @name@ in them.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -40,7 +40,7 @@ void check_name(const std::string& name) {
          "a plugin cannot be called '{}'; use up to 31 of a-z, 0-9 and _, a letter first", name);
 }
 
-// One of that name would take the place of the other, or be hidden by it.
+// Throws Error if a plugin of this kind and name exists: one would hide the other.
 void check_free(const std::string& kind, const std::string& name) {
   const auto refuse = [&](const std::string& place) {
     fail(ORR_INVALID, "there is a {} '{}' already, in {}; choose another name", kind, name, place);
@@ -64,7 +64,7 @@ std::string read_template(const fs::path& file) {
   return text.str();
 }
 
-// Words between @ are replaced; every template uses the same.
+// Replaces the words between @ in a template.
 std::string filled(std::string text,
                    const std::vector<std::pair<std::string, std::string>>& words) {
   for (const auto& [word, value] : words)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// orrery run and orrery plan: the same script, trained or planned; orrery stubs for editors.
+// `orrery run` and `orrery plan` run the same script, to train or to plan; `orrery stubs` writes
+// files for editors.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -33,7 +34,7 @@ struct Choice {
   std::string pin = "cores";
   uint64_t link_speed = 0;
   bool profile = false;
-  std::string directory;  // of the run; "" keeps none
+  std::string directory;  // of the run; "": there is none
   std::string hosts, remote_shell = default_remote_shell();
   bool as_host = false;
   std::vector<std::string> words;  // script, key=value...
@@ -53,14 +54,14 @@ void check_ranks(int ranks) {
   if (ranks < 1) fail(ORR_INVALID, "-n {}: the number of ranks is at least 1", ranks);
 }
 
-// A name that no plugin has is a usage error, told before any rank starts.
+// Throws Error for a name that no plugin has, before any rank starts.
 void check_names(const CLI::App& command, const Choice& choice) {
   for (const std::string& name : choice.kernels) Registry::get().kernel(name);
   if (command.count("--comm")) Registry::get().comm(choice.comm);
 }
 
-// A plugin that was found and cannot be had: another of its name comes first, or its file is not to
-// be trusted. Who starts a run is told, for nobody need have asked for it by name.
+// Warns of plugins that were found and cannot be used: another of the same name comes first, or the
+// file is not trusted. The user may rely on such a plugin without having named it.
 void tell_unused() {
   if (detect().rank > 0 || detect().source == "orrery") return;
   for (const PluginFile& file : Registry::get().files())
@@ -77,9 +78,8 @@ void check_plan(const CLI::App& command, int ranks) {
     fail(ORR_INVALID, "--fit 0: a rank needs some memory");
 }
 
-// What was asked for by name works here, whether it will be needed or not. A rank that cannot use
-// its backend ends before it meets the others: each says so by itself, and none waits for one that
-// has gone.
+// Throws Error if a plugin that the user has named does not work here, whether it will be needed or
+// not. This is checked before ranks meet, so that no rank waits for one that has ended.
 void check_asked(const CLI::App& command, const Choice& choice) {
   if (!choice.kernels.empty()) Runtime::get().kernels();
   if (detect().size == 1 && !command.count("--comm")) return;
@@ -106,7 +106,7 @@ void apply(const Choice& choice) {
   if (choice.threads > 0) ThreadPool::get().configure(choice.threads, mesh(allowed_cpus()));
 }
 
-// The command line of one rank: the same without -n.
+// The command line of one rank: the given one, without -n.
 std::vector<std::string> rank_command(const Choice& choice) {
   std::vector<std::string> argv = {"orrery", "run", "--comm", choice.comm};
   for (const std::string& name : choice.kernels) argv.insert(argv.end(), {"--kernels", name});
@@ -118,9 +118,10 @@ std::vector<std::string> rank_command(const Choice& choice) {
   return argv;
 }
 
-// -n N starts ranks, unless another launcher has already made this process one of several.
+// Whether this process must start ranks (-n). Not if another launcher has already made it one of
+// several.
 bool must_launch(const Choice& choice) {
-  const World world = detect();  // also where it decides nothing: launchers that disagree stop here
+  const World world = detect();  // called in any case: it throws if launchers contradict each other
   if (choice.ranks == 1) return false;
   if (world.size == 1) return true;
   if (world.size == choice.ranks) return false;
@@ -128,7 +129,7 @@ bool must_launch(const Choice& choice) {
        choice.ranks, world.size, world.source);
 }
 
-// --hosts starts ranks on other machines, as many as they have slots.
+// Starts ranks on other machines (--hosts), as many as these have slots.
 int run_on_hosts(const Choice& choice) {
   const World world = detect();
   if (world.size > 1)
@@ -164,7 +165,7 @@ Examples:
       ->add_option("--remote-shell", choice->remote_shell, "Command that --hosts reaches a host by")
       ->capture_default_str();
   command->add_flag("--as-host", choice->as_host)
-      ->group("");  // how --hosts starts itself on each host
+      ->group("");  // hidden: --hosts starts this program with it on each host
   command->add_option("--threads", choice->threads, "Compute threads of each rank (0: its share)")
       ->envname("ORRERY_THREADS");
   command
@@ -225,7 +226,7 @@ Examples:
   command->add_option("--machine", plan_options().machine,
                       "File with the machine's speed in JSON, as examples/machine.lua measures it");
   command->add_option("--ops", plan_options().ops)
-      ->group("");  // how `orrery check --script` learns a script's ops
+      ->group("");  // hidden: `orrery check --script` gets a script's ops by it
   CLI::Option* diff =
       command->add_flag("--diff", plan_options().diff,
                         "Print what each strategy of the stack changes in the program of a rank");
@@ -244,7 +245,7 @@ Examples:
     tell_unused();
     check_plan(*command, choice->ranks);
     apply(*choice);
-    // Workspaces depend on the threads of a rank: plan with those that `run -n` would give it.
+    // Workspaces depend on the number of threads: plan with those that `run -n` would give a rank.
     ThreadPool::get().configure(thread_share(allowed_cpus(), 0, choice->ranks));
     runtime_options().plan_only = true;
     runtime_options().plan_ranks = choice->ranks;

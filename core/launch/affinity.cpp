@@ -27,7 +27,7 @@ std::vector<int> mask_of(pid_t process) {
   return cpus;
 }
 
-// What has started the ranks.
+// The process that has started the ranks.
 pid_t starter() {
   return ancestor_without({"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"});
 }
@@ -93,7 +93,7 @@ std::vector<int> mesh(const std::vector<int>& cpus) {
   return order;
 }
 
-// Bound is who may use less than what has started it.
+// A rank is bound if it may use fewer CPUs than the process that has started it.
 int take_share(const World& world) {
   if (world.source == "orrery") return 0;
   const std::vector<int> own = mask_of(0), all = mask_of(starter());

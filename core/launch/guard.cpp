@@ -33,7 +33,7 @@ class Guard : public Supervisor {
     children_.push_back(start_child(spec));
   }
 
-  // What the rank has to say of its own errors it says itself.
+  // Prints nothing if the rank has ended by its own error, which it has printed itself.
   int tell(size_t child) override {
     const Child& c = children_[child];
     if (c.signal || !c.stopped.empty())

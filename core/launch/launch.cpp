@@ -21,7 +21,7 @@
 namespace orrery {
 namespace {
 
-// What launchers leave in the environment; the ranks are ours and see our variables only.
+// Beginnings of variables that other launchers set. Our ranks get only our own.
 constexpr std::string_view foreign[] = {"OMPI_COMM_WORLD_",
                                         "PMIX_",
                                         "PMI_",
@@ -71,8 +71,8 @@ class Launcher : public Supervisor {
   const LaunchOptions& options_;
   const std::string& job_;
   const std::string place_;
-  MeetingServer server_;  // of this host's ranks, by their index on it
-  std::string orders_;    // that have come only in part
+  MeetingServer server_;  // serves this host's ranks, by their index on the host
+  std::string orders_;    // received bytes of lines that are not complete
 };
 
 std::vector<std::string> Launcher::environment(int index, int threads) const {
@@ -112,7 +112,8 @@ void Launcher::start() {
   }
 }
 
-// Whoever has started this launcher has gone when nothing more can come from it.
+// Reads signals from the control file and passes them on. At its end, the process that has started
+// this launcher is gone: kills the ranks.
 void Launcher::obey() {
   char text[256];
   pollfd ready{options_.part->control, POLLIN, 0};
@@ -142,10 +143,10 @@ bool is_job_name(const std::string& name) {
   return std::regex_match(name, std::regex("job-[0-9]+-[0-9a-f]{16}"));
 }
 
-// Ranks that were killed have left in shared memory what bears the name of their job.
+// Removes the job's files in shared memory, which ranks that were killed have left.
 // REQUIRES: is_job_name(job).
 void remove_leavings(const std::string& job) {
-  std::error_code ignored;  // what is not ours to remove stays
+  std::error_code ignored;  // files that this user may not remove stay
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", ignored))
     if (entry.path().filename().string().find(job) != std::string::npos)
       std::filesystem::remove_all(entry.path(), ignored);

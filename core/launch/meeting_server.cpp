@@ -18,8 +18,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of those who connect and say nothing. When all places are taken the next waits outside, and who
-// has had his time makes room: a rank needs little of it, be the machine ever so busy.
+// How many more connections than ranks may be open without having joined. If so many are open, no
+// more are accepted, and those that had their time are closed: a rank needs little time to join,
+// even on a busy machine.
 constexpr size_t most_strangers = 64;
 constexpr std::chrono::seconds time_in_crowd{2}, time_to_speak{30};
 constexpr size_t longest_hello = 256;
@@ -67,7 +68,8 @@ void MeetingServer::serve() {
   }
 }
 
-// Until somebody has something to say, or takes what there was no room for; false: to stop.
+// Waits until a connection has something to read, or can take bytes that could not be sent before.
+// Returns false if the server is to stop.
 bool MeetingServer::await() {
   std::vector<pollfd> fds{{stop_, POLLIN, 0}};
   const auto add = [&](int socket, bool sends) {
@@ -94,14 +96,15 @@ void MeetingServer::show_out() {
   std::erase_if(visitors_, [before](const Visitor& v) { return v.since < before; });
 }
 
-// Said here and now: the launcher may end this process too before it comes to its own error.
+// Handles the end of a rank's connection. The death of a rank is printed at once: the launcher may
+// end this process too before it prints its own error.
 void MeetingServer::lose(int rank) {
   if (ends_ == Ends::are_told) return;
   if (!store_.left(rank)) fmt::print(stderr, "orrery: rank {} died\n", rank);
   store_.mark_ended(rank);
 }
 
-// A process of another user of this host is refused before anything of it is read.
+// Accepts a connection. A process of another user of this host is refused before a byte is read.
 void MeetingServer::let_in() {
   const int socket = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (socket < 0) return;
@@ -113,7 +116,8 @@ void MeetingServer::let_in() {
   visitors_.push_back(std::move(visitor));
 }
 
-// Whether the visitor is done with being one: let in as a rank, refused or gone.
+// Reads the visitor's message. Returns whether it is no visitor any more: it has joined as a rank,
+// was refused or is gone.
 bool MeetingServer::hear(Visitor& visitor) {
   Connection& connection = *visitor.connection;
   Message hello;

@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-// Ranks on the axes that these strategies made in the whole stack. Axes are made outermost first.
+// The number of ranks on those axes of the whole stack that these strategies make.
 int ranks_of(const Mesh& whole, const std::vector<StrategyUse>& stack) {
   int ranks = 1;
   for (const Axis& axis : whole.axes)

@@ -42,7 +42,7 @@ RankKinds::RankKinds(const Blueprint& b)
   for (const Program& cut : cuts_)
     alike_.push_back(known.emplace(shapes(cut), static_cast<int>(alike_.size())).first->second);
   for (size_t r = 0; b.mesh.make_timetable && r + 1 < first_.size();
-       ++r)  // plans may be made by other threads
+       ++r)  // made here, on the main thread; plans may be made on others
     b.mesh.make_timetable(static_cast<int>(first_[r + 1] - first_[r]));
   std::map<Kind, std::vector<int>> by_kind;
   for (int r = 0; r < b.mesh.world; ++r) by_kind[describe(r)].push_back(r);
@@ -113,8 +113,8 @@ Kind RankKinds::describe(int rank) const {
     if (has_axis(placed, axis.name)) continue;
     if (!has_axis(b_.mesh.batch_axis, axis.name) || !b_.mesh.sharded.empty()) kind.push_back(at);
   }
-  // Of sums over all ranks that share the batch, over those that gradients are summed over, and of
-  // samples of several ranks.
+  // The rank's share in three sorts of sums: over all ranks that share the batch, over those that
+  // gradients are summed over, and over samples of several ranks.
   const std::string sums = b_.mesh.gradient_axis(), gathered = b_.mesh.gathered_axis();
   const std::pair<std::string, std::string> all[] = {
       {b_.mesh.batch_axis, ""}, {sums, ""}, {without_axis(sums, gathered), gathered}};
@@ -125,7 +125,7 @@ Kind RankKinds::describe(int rank) const {
     kind.push_back(orr_tree_nodes(first[me], first[me + 1], first.back()));
     kind.push_back(first.back());
   }
-  if (gathers_) {  // the last microbatches may hold fewer samples than they have rows
+  if (gathers_) {  // the last microbatches may have fewer samples than rows
     const auto me = static_cast<size_t>(b_.mesh.coordinate(b_.mesh.batch_axis, rank));
     const int64_t batch = b_.program.batch_size(),
                   rows = (batch + b_.microbatches - 1) / b_.microbatches;

@@ -26,8 +26,8 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// When a process began, in ticks since the host did: a number that a later process of the same pid
-// does not have. "" if there is none.
+// The time at which a process began, in ticks since the host started; "" if there is no such
+// process. A later process with the same pid has another number.
 std::string start_of(pid_t pid) {
   const std::string line = first_line(fmt::format("/proc/{}/stat", pid));
   const size_t name_ends = line.rfind(')');
@@ -60,7 +60,7 @@ struct Owner {
   std::string shown() const {
     return pid ? fmt::format("process {} on host {}", pid, host) : "another process";
   }
-  // What cannot be known counts as alive.
+  // Whether the owner may be alive. An owner that cannot be looked up counts as alive.
   bool may_live() const {
     const Owner me = self();
     if (pid <= 0) return false;
@@ -94,13 +94,13 @@ class Held {
     if (fd_ >= 0) ::close(fd_);
   }
 
-  // Whether the file of that name is the one that this process has written.
+  // Whether the file with that name is still the one that this process has written.
   bool ours() const { return same_file(fd_, path_) && read_all(fd_) == written_; }
   bool is_gone() const { return ::access(path_.c_str(), F_OK) != 0; }
   const std::string& path() const { return path_; }
   std::string owner() const { return Owner::parse(read_all(fd_)).shown(); }
 
-  // False if the file lost its name meanwhile: its owner has just ended.
+  // Takes the lock. Returns false if the file was unlinked meanwhile, because its owner has ended.
   bool take(const std::string& label) {
     if (fd_ >= 0) ::close(fd_);
     fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -145,7 +145,7 @@ std::map<std::string, std::unique_ptr<Held>>& locks() {
 
 void hold_writer_lock(const std::string& directory, const std::string& label) {
   std::unique_ptr<Held>& held = locks()[directory];
-  if (held && held->is_gone()) held.reset();  // somebody has removed the directory
+  if (held && held->is_gone()) held.reset();  // the directory was removed
   if (held && !held->ours())
     fail(ORR_FAILED, "{}: {} has begun to save there, too; save under another name", label,
          held->owner());

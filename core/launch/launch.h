@@ -44,8 +44,8 @@ bool is_foreign(std::string_view entry);
 std::string new_job_name();
 
 // The launcher of a host's part prints a line with only this character on stderr when it begins.
-// Before its last line, which says how the part has failed, it prints it again: the launcher that
-// has started it keeps that line, and prints it at the end.
+// The line that says how the part has failed begins with it too: the launcher that has started it
+// keeps that line, and prints it at the end.
 constexpr char verdict_mark = '\x1e';
 
 }  // namespace orrery

@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-// The weight of a mean that has dims of its own is repeated to them.
+// The weight of a mean before it was repeated to the dims of the value.
 ValueId unrepeated(const Program& p, ValueId weight) {
   for (OpId maker = p.value(weight).producer; maker != kNone; maker = p.value(weight).producer) {
     const Op& op = p.ops()[static_cast<size_t>(maker)];
@@ -21,15 +21,15 @@ ValueId unrepeated(const Program& p, ValueId weight) {
   return weight;
 }
 
-// Which cotangents a pass takes from a loss of means and other terms: all of them as they are
-// written, those of its means as sums over the batch, those of terms that are made of the whole
-// batch otherwise (Program::completed, gathered rows), or those of the rest with means held fixed.
+// Which terms of a loss a pass differentiates. all: everything, as it is written. means: its means,
+// whose gradients are sums over the batch. whole: terms that are made of the whole batch in another
+// way (Program::completed, gathered rows). others: the rest, with the former held fixed.
 enum class Pass { all, means, whole, others };
 
 // Whether cotangents end here on purpose.
 bool ends_cotangents(const Op& op) { return op.kind == "stop_gradient" || op.kind == "total"; }
 
-// For each value whether it is one of `wrt` or depends on one, through the ops from `first` on.
+// By value: whether it is one of `wrt` or depends on one, through the ops from `first` on.
 std::vector<char> dependents(const Program& p, const std::vector<ValueId>& wrt, size_t first) {
   std::vector<char> found(p.values().size());
   for (ValueId v : wrt) found[static_cast<size_t>(v)] = true;
@@ -45,7 +45,8 @@ std::vector<char> dependents(const Program& p, const std::vector<ValueId>& wrt, 
   return found;
 }
 
-// Cotangents of activations are summed where they meet; those of leaves (wrt) stay apart by use.
+// A backward pass. The cotangents of a value's uses are added, but those of the values `wrt`, the
+// leaves, are kept one for each use.
 class Reverse : public Gradient {
  public:
   Reverse(Program& p, const std::vector<ValueId>& wrt, size_t first = 0)
@@ -54,7 +55,8 @@ class Reverse : public Gradient {
     for (size_t i = first; i < p.ops().size(); ++i) mark_whole(p.ops()[i]);
   }
 
-  // Whether the loss has a term that is made of the whole batch and is no mean over its samples.
+  // Whether the loss has a term that is made of the whole batch, other than a mean over the
+  // samples.
   bool has_whole(ValueId loss) const {
     if (is_whole(loss)) return true;
     const OpId maker = p.value(loss).producer;
@@ -120,7 +122,7 @@ class Reverse : public Gradient {
 
   std::vector<ValueId> uses(ValueId x) {
     std::vector<ValueId> found = uses_[x];
-    std::reverse(found.begin(), found.end());  // forward order of the uses
+    std::reverse(found.begin(), found.end());  // in the order of the uses in forward
     return found;
   }
 
@@ -132,9 +134,9 @@ class Reverse : public Gradient {
     return at == cotangent_.end() ? kNone : at->second;
   }
 
-  // Whether the op at hand makes a sum over the batch that samples read. What fills the last
-  // microbatch up is not in that sum, so it has no cotangent; other sums are of means, which weigh
-  // it by 0.
+  // Whether the current op makes a sum over the batch that samples read. Rows that pad the last
+  // microbatch are not in that sum, so their cotangent must be made 0. Other sums belong to means,
+  // in which these rows have weight 0 anyway.
   bool sums_for_samples() const {
     return op_ && std::any_of(op_->out.begin(), op_->out.end(),
                               [&](ValueId v) { return p.is_completed(v); });
@@ -156,13 +158,13 @@ class Reverse : public Gradient {
       whole_[static_cast<size_t>(v)] = whole && depends(v) && p.value(v).batch == Batch::none;
   }
 
-  // Whether cotangents of what the op makes are another pass's.
+  // Whether another pass handles the cotangents of the op's results.
   bool leaves_out(const Op& op) const {
     if (op.kind == "batch_mean") return pass_ == Pass::others || pass_ == Pass::whole;
     return pass_ == Pass::others && is_whole(op.out[0]);
   }
 
-  // Whether cotangents of x, a leaf, go on to other leaves.
+  // Whether x, a leaf, is computed from other leaves, so that its cotangent must be passed on.
   bool is_made_of_leaves(ValueId x) const {
     const OpId maker = p.value(x).producer;
     if (maker == kNone || static_cast<size_t>(maker) < first_) return false;
@@ -185,15 +187,15 @@ class Reverse : public Gradient {
   }
 
   std::vector<char> needed_;
-  size_t first_;             // op
-  std::vector<char> whole_;  // one for all samples, but made of them
+  size_t first_;             // the op that the forward part begins with
+  std::vector<char> whole_;  // by value: one value for all samples, computed from them
   std::map<ValueId, bool> leaf_;
   std::map<ValueId, ValueId> cotangent_;
   std::map<ValueId, std::vector<ValueId>> uses_;
   std::vector<std::pair<ValueId, Site>> weights_;
   const Op* op_ = nullptr;
   Pass pass_ = Pass::all;
-  bool above_means_ = false;  // the op at hand lies between the loss and its means
+  bool above_means_ = false;  // the current op lies between the loss and its means
 };
 
 ValueId sum(Program& p, const std::vector<ValueId>& terms) {
@@ -202,10 +204,10 @@ ValueId sum(Program& p, const std::vector<ValueId>& terms) {
   return total;
 }
 
-// What a loss of means and other terms gives to each of `wrt`.
+// The gradients of a loss of means and other terms, for each of `wrt`.
 struct Halves {
   std::vector<std::vector<ValueId>> means;  // by use, not yet divided by `weight`
-  std::vector<ValueId> others;              // kNone: nothing
+  std::vector<ValueId> others;              // kNone: there is none
   ValueId weight = kNone;
 };
 
@@ -223,7 +225,8 @@ ValueId one_weight(const std::vector<std::pair<ValueId, Site>>& weights) {
   return one;
 }
 
-// Others with means held constant, in phase `late`; those through the means with `scale`.
+// Computes them. The loss's cotangent is `scale` for the gradients through means, `cotangent` for
+// the others, which are computed in phase `late` with the means held constant.
 Halves halves(Program& p, ValueId loss, const std::vector<ValueId>& wrt, ValueId cotangent,
               ValueId scale, Phase late) {
   const size_t n = p.ops().size();
@@ -233,7 +236,7 @@ Halves halves(Program& p, ValueId loss, const std::vector<ValueId>& wrt, ValueId
   if (p.value(loss).batch == Batch::mean) batch.run(n, Pass::means);
   Halves found;
   found.weight = one_weight(batch.weights());
-  if (whole.has_whole(loss)) {  // as the mean over the samples of what each of them is given
+  if (whole.has_whole(loss)) {  // the term counts as a mean of itself over the samples
     if (found.weight == kNone) found.weight = build::total_weight(p, p.type(loss).dtype);
     const ValueId sum = p.cast(found.weight, p.type(loss).dtype);
     whole.add(loss, p.pointwise(ORR_FN_MUL, {sum, scale}));
@@ -251,7 +254,7 @@ Halves halves(Program& p, ValueId loss, const std::vector<ValueId>& wrt, ValueId
   return found;
 }
 
-// Whether y comes of a mean over the batch that depends on one of `wrt`.
+// Whether y is computed from a mean over the batch that depends on one of `wrt`.
 bool comes_of_mean(const Program& p, ValueId y, const std::vector<ValueId>& wrt) {
   const std::vector<char> depends = dependents(p, wrt, 0);
   std::vector<char> reached(p.values().size());
@@ -267,7 +270,7 @@ bool comes_of_mean(const Program& p, ValueId y, const std::vector<ValueId>& wrt)
   return false;
 }
 
-// The sum over the batch of what the uses give, divided by the weight.
+// The sum over the batch of the gradients of all uses, divided by the weight.
 ValueId mean_of(Program& p, const std::vector<ValueId>& uses, ValueId weight) {
   if (uses.empty()) return kNone;
   const ValueId whole = sum(p, uses);
@@ -322,7 +325,7 @@ std::vector<ValueId> derivatives(Program& p, ValueId y, ValueId cotangent,
           i + 1, to_string(p.type(wrt[i]))));
   std::vector<ValueId> found = comes_of_mean(p, y, wrt) ? derivatives_of_mean(p, y, cotangent, wrt)
                                                         : pull_back(p, {y}, {cotangent}, wrt);
-  for (size_t i = 0; i < wrt.size(); ++i)  // piecewise constant
+  for (size_t i = 0; i < wrt.size(); ++i)  // no cotangent: y is piecewise constant in it
     if (found[i] == kNone) found[i] = build::zeros_like(p, wrt[i]);
   return found;
 }

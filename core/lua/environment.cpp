@@ -19,7 +19,7 @@ struct {
   bool read = false;
 } given;
 
-// The tables orrery, orrery.engine and orrery.data, which the library completes.
+// Makes the tables orrery, orrery.engine and orrery.data; the Lua library adds to them.
 void define_engine(lua_State* L) {
   lua_newtable(L);
   install(L, "orrery");
@@ -31,7 +31,7 @@ void define_engine(lua_State* L) {
   lua_setfield(L, LUA_REGISTRYINDEX, "orrery");
 }
 
-// Runs globals.lua, which changes _G and returns the global table of chunks.
+// Runs globals.lua, which changes _G and returns the table of globals for chunks.
 void set_globals(lua_State* L, const std::string& script_directory) {
   load_chunk(L, read_script(lua_library() + "/orrery/globals.lua"),
              std::string(kLibraryMark) + "globals.lua");

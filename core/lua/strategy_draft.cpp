@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What strategies written in Lua change: the editing calls of strategy/1.
+// The editing calls of strategy/1 for strategies that are written in Lua.
 #include "lua/strategy_draft.h"
 
 #include <map>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Strategies as tensor code: what a strategy keeps, what becomes of gradients, and programs with a
-// clock of their own. Inside of hooks the draft's values are tensors.
+// Calls by which a strategy in Lua keeps states, exchanges gradients and writes periodic programs.
+// Its hooks are tensor code: in them the draft's values are tensors.
 #include <map>
 
 #include "lua/strategy_draft.h"
@@ -70,7 +70,7 @@ const std::map<std::string, int32_t> kLeaves = {{"mean", ORR_LEAVE_MEAN},
                                                 {"first", ORR_LEAVE_FIRST},
                                                 {"refuse", ORR_LEAVE_REFUSE}};
 
-// `how`, of the dims of option shape, where there are any.
+// Makes a state as `how` says, with the dims of the option `shape` if it is given.
 ValueId make_state(Draft& d, orr_state_desc how, const Table& options) {
   const bool own = options.has("shape");
   const Dims shape = own ? options.integers("shape") : Dims{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Choosing tiles by a small cost model, and laying out the steps over K. See matmul_plan.h.
+// Chooses tiles by a small cost model, and makes the steps over K. See matmul_plan.h.
 #include "matmul_plan.h"
 
 #include "kernel.h"

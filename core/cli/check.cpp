@@ -14,11 +14,11 @@
 namespace orrery {
 namespace {
 
-[[noreturn]] void become_judge(const std::vector<std::string>& words) {
+[[noreturn]] void become_judge(const std::vector<std::string>& arguments) {
   const std::filesystem::path judge =
       std::filesystem::read_symlink("/proc/self/exe").parent_path() / "orrery-check";
   std::vector<char*> argv = {const_cast<char*>("orrery check")};
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   execv(judge.c_str(), argv.data());
   fail(ORR_UNAVAILABLE,

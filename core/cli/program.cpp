@@ -44,9 +44,9 @@ int exit_code_of(const Error& e) {
   std::vector<std::string> known;
   for (const CLI::Option* option : command.get_options())
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-  const std::string word = app.remaining(true).front();
-  fail(ORR_INVALID, "{} does not take '{}'{}; it takes {}", command.get_name(), word,
-       did_you_mean(word, known), join(known, ", "));
+  const std::string given = app.remaining(true).front();
+  fail(ORR_INVALID, "{} does not take '{}'{}; it takes {}", command.get_name(), given,
+       did_you_mean(given, known), join(known, ", "));
 }
 
 // Opens standard streams that are closed. Otherwise the next file that is opened would get the

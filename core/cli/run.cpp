@@ -37,7 +37,7 @@ struct Choice {
   std::string directory;  // of the run; "": there is none
   std::string hosts, remote_shell = default_remote_shell();
   bool as_host = false;
-  std::vector<std::string> words;  // script, key=value...
+  std::vector<std::string> arguments;  // script, key=value...
 };
 
 void add_common(CLI::App* command, Choice& choice) {
@@ -46,7 +46,7 @@ void add_common(CLI::App* command, Choice& choice) {
   command->add_option("--kernels", choice.kernels, "Kernel plugins to use, first choice first")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command->add_option("script", choice.words, "The Lua script, then its key=value arguments")
+  command->add_option("script", choice.arguments, "The Lua script, then its key=value arguments")
       ->required();
 }
 
@@ -103,7 +103,8 @@ void apply(const Choice& choice) {
   if (choice.profile) Profile::get().turn_on();
   options.run_directory = choice.directory;
   options.link_speed = choice.link_speed;
-  if (choice.threads > 0) ThreadPool::get().configure(choice.threads, mesh(allowed_cpus()));
+  if (choice.threads > 0)
+    ThreadPool::get().configure(choice.threads, order_by_core(allowed_cpus()));
 }
 
 // The command line of one rank: the given one, without -n.
@@ -114,7 +115,7 @@ std::vector<std::string> rank_command(const Choice& choice) {
   if (choice.link_speed)
     argv.insert(argv.end(), {"--link-speed", std::to_string(choice.link_speed)});
   if (!choice.directory.empty()) argv.insert(argv.end(), {"--dir", choice.directory});
-  argv.insert(argv.end(), choice.words.begin(), choice.words.end());
+  argv.insert(argv.end(), choice.arguments.begin(), choice.arguments.end());
   return argv;
 }
 
@@ -140,11 +141,12 @@ int run_on_hosts(const Choice& choice) {
          "-n {} with --hosts {}: leave -n out, the hosts' slots say how many ranks there are",
          choice.ranks, choice.hosts);
   return launch_hosts({read_hosts(choice.hosts), choice.remote_shell, rank_command(choice),
-                       choice.threads, choice.words.front()});
+                       choice.threads, choice.arguments.front()});
 }
 
-int run_words(const Choice& choice) {
-  int code = run_script(choice.words.front(), {choice.words.begin() + 1, choice.words.end()});
+int run_chosen(const Choice& choice) {
+  int code =
+      run_script(choice.arguments.front(), {choice.arguments.begin() + 1, choice.arguments.end()});
   if (choice.profile && detect().rank == 0) std::fputs(Profile::get().text().c_str(), stdout);
   return code;
 }
@@ -207,7 +209,7 @@ Examples:
     if (choice->threads == 0) choice->threads = threads;
     apply(*choice);
     check_asked(*command, *choice);
-    exit_code = run_words(*choice);
+    exit_code = run_chosen(*choice);
   });
 }
 
@@ -249,7 +251,7 @@ Examples:
     ThreadPool::get().configure(thread_share(allowed_cpus(), 0, choice->ranks));
     runtime_options().plan_only = true;
     runtime_options().plan_ranks = choice->ranks;
-    exit_code = run_words(*choice);
+    exit_code = run_chosen(*choice);
   });
 }
 

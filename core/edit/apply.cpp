@@ -11,7 +11,7 @@
 #include "partition/cut_program.h"
 #include "partition/passes.h"
 #include "partition/stage.h"
-#include "partition/stage_homes.h"
+#include "partition/stage_ranks.h"
 #include "plugin/host.h"
 #include "program/rewrite.h"
 
@@ -171,10 +171,10 @@ void tell_states(const Program& p, const std::string& apart) {
   }
 }
 
-void note_homes(const Program& step, Mesh& mesh) {
+void note_holders(const Program& step, Mesh& mesh) {
   std::map<std::string, std::vector<int>> held;
-  const StageHomes homes(step, mesh);
-  for (auto& [v, ranks] : homes.homes())
+  const StageRanks stage_ranks(step, mesh);
+  for (auto& [v, ranks] : stage_ranks.holders())
     for (size_t r = ranks.find_first(); r != Ranks::npos; r = ranks.find_next(r))
       held[step.value(v).name].push_back(static_cast<int>(r));
   mesh.held_at = std::move(held);
@@ -247,7 +247,7 @@ void complete_step(Program& p, Mesh& mesh, int64_t microbatches, bool training,
   read_copies(p, mesh);
   tell_states(p, mesh.apart);
   group_collectives(p);
-  if (!mesh.pipe_axis.empty() && !mesh.periodic.empty()) note_homes(p, mesh);
+  if (!mesh.pipe_axis.empty() && !mesh.periodic.empty()) note_holders(p, mesh);
   for (Periodic& one : mesh.periodic) write_rounds(p, mesh, one);
   mesh.exchanges.clear();
 }

@@ -24,7 +24,7 @@ struct Blueprint {
 // Makes the blueprint of a step for any stack and number of ranks, so that plans can be compared.
 // Each call traces the script anew. [main thread]
 struct PlanSource {
-  std::function<Blueprint(const std::vector<StrategyUse>& stack, int world)> draw;
+  std::function<Blueprint(const std::vector<StrategyUse>& stack, int world)> build;
   std::vector<StrategyUse> stack;
   std::vector<std::string> kernels;
   int world = 1;

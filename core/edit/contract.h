@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks what strategies state about each other: the words that they provide, require and conflict
-// with (orr_strategy_info).
+// Checks what strategies state about each other: the features that they provide, require and
+// conflict with (orr_strategy_info).
 #pragma once
 
 #include <map>
@@ -14,8 +14,8 @@ namespace orrery {
 
 orr_strategy_info described(const StrategyUse& use);
 
-// Checks a strategy's words against `provided`, which maps the words that strategies before it in
-// the stack provide to their names, and adds its own words. Throws Error that names both
+// Checks a strategy's features against `provided`, which maps the features that strategies before
+// it in the stack provide to their names, and adds its own features. Throws Error that names both
 // strategies.
 void check_contract(const StrategyUse& use, const orr_strategy_info& info,
                     const std::vector<StrategyUse>& stack,

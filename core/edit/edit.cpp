@@ -221,7 +221,7 @@ orr_status* shard(orr_program* e, int32_t value, const orr_shard* how) {
 
 // The function for slots of revision 1 that are not supported any more; it says which calls to use.
 template <class... Given>
-orr_status* has_left(orr_program* e, Given...) {
+orr_status* removed_call(orr_program* e, Given...) {
   return guarded([&] {
     fail(ORR_UNIMPLEMENTED,
          "strategy.{} was built for calls that have left the editing table, such as compute, "
@@ -264,14 +264,14 @@ const orr_edit edit_table = {sizeof(orr_edit),
                              axis_size,
                              halve,
                              shard,
-                             has_left,
+                             removed_call,
                              edit::average,
-                             has_left,
+                             removed_call,
                              idle,
-                             has_left,
+                             removed_call,
                              edit::chunk,
                              offload,
-                             has_left,
+                             removed_call,
                              edit::add_op,
                              edit::make_state,
                              edit::update,

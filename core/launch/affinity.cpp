@@ -84,7 +84,7 @@ int thread_share(const std::vector<int>& cpus, int rank, int ranks) {
   return share_of(cores_of(cpus), rank, ranks).threads;
 }
 
-std::vector<int> mesh(const std::vector<int>& cpus) {
+std::vector<int> order_by_core(const std::vector<int>& cpus) {
   std::vector<int> order;
   const std::vector<Core> cores = cores_of(cpus);
   for (size_t i = 0; order.size() < cpus.size(); ++i)

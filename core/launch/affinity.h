@@ -32,7 +32,7 @@ Share share_of(const std::vector<Core>& cores, int rank, int ranks);
 std::vector<int> cpu_share(const std::vector<int>& cpus, int rank, int ranks);
 int thread_share(const std::vector<int>& cpus, int rank, int ranks);
 // The CPUs in the order in which threads should take them: first one of each core, then the others.
-std::vector<int> mesh(const std::vector<int>& cpus);
+std::vector<int> order_by_core(const std::vector<int>& cpus);
 
 // For a rank of another launcher: how many ranks must divide the CPUs that it may use, and its
 // index among them. A rank that its launcher has bound to CPUs, or that is alone, has them for

@@ -93,7 +93,7 @@ std::string LinePrefixer::line_out(std::string line) {
     if (line.empty()) return "";
   }
   if (const size_t end = line.find_last_not_of(" \t\r"); end != std::string::npos)
-    last_words_ = line.substr(0, end + 1);
+    last_line_ = line.substr(0, end + 1);
   return prefix_ + line + "\n";
 }
 

@@ -26,7 +26,7 @@ class LinePrefixer {
   // The text behind the last mark; none: no mark has come.
   const std::optional<std::string>& kept() const { return kept_; }
   // The last line that was passed on and is not blank, if lines may have a mark.
-  const std::string& last_words() const { return last_words_; }
+  const std::string& last_line() const { return last_line_; }
   // Passes on the rest, even if it has no newline, and closes the source.
   void finish();
 
@@ -34,7 +34,7 @@ class LinePrefixer {
   void write_lines(bool all);
   std::string line_out(std::string line);
   int from_, to_;
-  std::string prefix_, pending_, last_words_;
+  std::string prefix_, pending_, last_line_;
   std::optional<std::string> kept_;
   char mark_;
   bool at_end_ = false;

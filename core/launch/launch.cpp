@@ -55,7 +55,7 @@ class Launcher : public Supervisor {
     if (options_.part) fds.push_back({options_.part->control, POLLIN, 0});
   }
   void look() override {
-    if (options_.part) obey();
+    if (options_.part) read_control();
   }
   bool ended_badly(size_t child) override {
     server_.mark_ended(static_cast<int>(child));
@@ -65,14 +65,14 @@ class Launcher : public Supervisor {
 
  private:
   std::vector<std::string> environment(int index, int threads) const;
-  void obey();
+  void read_control();
   int rank_of(int index) const { return index + (options_.part ? options_.part->first_rank : 0); }
 
   const LaunchOptions& options_;
   const std::string& job_;
   const std::string place_;
-  MeetingServer server_;  // serves this host's ranks, by their index on the host
-  std::string orders_;    // received bytes of lines that are not complete
+  MeetingServer server_;      // serves this host's ranks, by their index on the host
+  std::string control_text_;  // received bytes of lines that are not complete
 };
 
 std::vector<std::string> Launcher::environment(int index, int threads) const {
@@ -114,16 +114,17 @@ void Launcher::start() {
 
 // Reads signals from the control file and passes them on. At its end, the process that has started
 // this launcher is gone: kills the ranks.
-void Launcher::obey() {
+void Launcher::read_control() {
   char text[256];
   pollfd ready{options_.part->control, POLLIN, 0};
   if (poll(&ready, 1, 0) <= 0) return;
   const ssize_t n = read(options_.part->control, text, sizeof text);
   if (n <= 0) return kill_all();
-  orders_.append(text, static_cast<size_t>(n));
-  for (size_t end; (end = orders_.find('\n')) != std::string::npos; orders_.erase(0, end + 1)) {
+  control_text_.append(text, static_cast<size_t>(n));
+  for (size_t end; (end = control_text_.find('\n')) != std::string::npos;
+       control_text_.erase(0, end + 1)) {
     int signal = 0;
-    std::from_chars(orders_.data(), orders_.data() + end, signal);
+    std::from_chars(control_text_.data(), control_text_.data() + end, signal);
     if (signal > 0) take(signal);
   }
 }
@@ -160,9 +161,10 @@ bool is_foreign(std::string_view entry) {
 }
 
 std::string new_job_name() {
-  uint64_t word = 0;
-  if (getrandom(&word, sizeof word, 0) != sizeof word) word = static_cast<uint64_t>(getpid());
-  return fmt::format("job-{}-{:016x}", getpid(), word);
+  uint64_t number = 0;
+  if (getrandom(&number, sizeof number, 0) != sizeof number)
+    number = static_cast<uint64_t>(getpid());
+  return fmt::format("job-{}-{:016x}", getpid(), number);
 }
 
 int launch(const LaunchOptions& options) {

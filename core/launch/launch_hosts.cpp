@@ -31,9 +31,10 @@ std::string quoted(const std::string& text) {
 // A random port below the range from which systems choose ports for outgoing connections.
 std::string choose_port() {
   if (const char* port = std::getenv("MASTER_PORT")) return port;
-  uint32_t word = 0;
-  if (getrandom(&word, sizeof word, 0) != sizeof word) word = static_cast<uint32_t>(getpid());
-  return std::to_string(20000 + word % 12000);
+  uint32_t number = 0;
+  if (getrandom(&number, sizeof number, 0) != sizeof number)
+    number = static_cast<uint32_t>(getpid());
+  return std::to_string(20000 + number % 12000);
 }
 
 // The environment variables that ranks on all hosts get: our settings, those about threads, and
@@ -100,8 +101,8 @@ void HostsLauncher::start_host(const JobHost& host, const std::string& orders) {
   controls_.push_back(pair[0]);
   ChildSpec spec{
       static_cast<int>(controls_.size()) - 1, "", {}, {}, {}, false, "", verdict_mark, pair[1]};
-  std::istringstream words(options_.remote_shell);
-  for (std::string word; words >> word;) spec.argv.push_back(word);
+  std::istringstream command(options_.remote_shell);
+  for (std::string argument; command >> argument;) spec.argv.push_back(argument);
   spec.program = spec.argv.front();
   spec.argv.insert(spec.argv.end(),
                    {host.name, fmt::format("exec {} run --as-host {}", quoted(own_program()),
@@ -160,10 +161,10 @@ int HostsLauncher::tell(size_t child) {
     return c.code;
   }
   const JobHost& host = options_.hosts[child];
-  const std::string& words = errors.last_words();
+  const std::string& last = errors.last_line();
   say(fmt::format(
       "orrery: {}: host {}: {}{} ({}{}){}", host.where, host.name, lost ? "lost: " : "",
-      words.empty() ? "no word from there" : words,
+      last.empty() ? "no word from there" : last,
       c.signal ? fmt::format("killed by signal {}", c.signal) : fmt::format("exit code {}", c.code),
       after_signal(), begun ? "" : remedy(c)));
   if (c.signal || (begun && !lost)) return c.code;

@@ -60,9 +60,9 @@ void MeetingServer::mark_ended(int rank) {
 void MeetingServer::serve() {
   while (await()) {
     std::lock_guard lock(mutex_);
-    if (!is_full()) let_in();
-    std::erase_if(visitors_, [this](Visitor& v) { return hear(v); });
-    show_out();
+    if (!is_full()) accept_visitor();
+    std::erase_if(visitors_, [this](Visitor& v) { return read_visitor(v); });
+    drop_late_visitors();
     for (int r = 0; r < ranks_; ++r)
       if (store_.connection_of(r) && !store_.serve(r)) lose(r);
   }
@@ -91,7 +91,7 @@ bool MeetingServer::is_full() const {
   return visitors_.size() >= most_strangers + static_cast<size_t>(ranks_);
 }
 
-void MeetingServer::show_out() {
+void MeetingServer::drop_late_visitors() {
   const auto before = Clock::now() - (is_full() ? time_in_crowd : time_to_speak);
   std::erase_if(visitors_, [before](const Visitor& v) { return v.since < before; });
 }
@@ -105,7 +105,7 @@ void MeetingServer::lose(int rank) {
 }
 
 // Accepts a connection. A process of another user of this host is refused before a byte is read.
-void MeetingServer::let_in() {
+void MeetingServer::accept_visitor() {
   const int socket = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (socket < 0) return;
   Visitor visitor{std::make_unique<Connection>(socket), new_nonce(), Clock::now()};
@@ -118,7 +118,7 @@ void MeetingServer::let_in() {
 
 // Reads the visitor's message. Returns whether it is no visitor any more: it has joined as a rank,
 // was refused or is gone.
-bool MeetingServer::hear(Visitor& visitor) {
+bool MeetingServer::read_visitor(Visitor& visitor) {
   Connection& connection = *visitor.connection;
   Message hello;
   if (!connection.receive(hello)) return connection.at_end();

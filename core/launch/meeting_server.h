@@ -43,11 +43,11 @@ class MeetingServer {
   };
   void serve();
   bool await();
-  void let_in();
+  void accept_visitor();
   bool is_full() const;
-  void show_out();
+  void drop_late_visitors();
   void lose(int rank);
-  bool hear(Visitor& visitor);
+  bool read_visitor(Visitor& visitor);
   std::string objection(const Visitor& visitor, const Message& hello) const;
 
   const Endpoint place_;

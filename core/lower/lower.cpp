@@ -93,8 +93,9 @@ Program share_of(const LowerRequest& request, bool dedicated) {
   }
   std::map<std::string, Sharded> sharded = mesh.sharded;
   if (!mesh.pipe_axis.empty()) {
-    StageShare share = request.homes ? split_stages(*from, mesh, *request.homes, rank)
-                                     : split_stages(*from, mesh, StageHomes(*from, mesh), rank);
+    StageShare share = request.stage_ranks
+                           ? split_stages(*from, mesh, *request.stage_ranks, rank)
+                           : split_stages(*from, mesh, StageRanks(*from, mesh), rank);
     p = std::move(share.program), from = &p;
     // States that several stages hold stay whole, because their gradients are added across stages.
     // States that other stages hold are not cut here.

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lower/rank_plan.h"
-#include "partition/stage_homes.h"
+#include "partition/stage_ranks.h"
 
 namespace orrery {
 
@@ -19,8 +19,8 @@ struct LowerRequest {
   int rank = 0;                      // in the world that the mesh is for
   std::vector<std::string> kernels;  // names of the kernel plugins to choose from
   // What the caller has already computed for this rank; null: lower() computes it.
-  const Program* cut = nullptr;       // CutProgram::program
-  const StageHomes* homes = nullptr;  // of `cut`, or of the logical program if nothing is cut
+  const Program* cut = nullptr;             // CutProgram::program
+  const StageRanks* stage_ranks = nullptr;  // of `cut`, or of the logical program if nothing is cut
 };
 
 RankPlan lower(const LowerRequest& request);

@@ -28,7 +28,7 @@ void check_value(lua_State* L, int index, const Arg& arg, const Api& row) {
   const std::string where = called(row), found = describe(L, index);
   if (arg.name == "self")
     fail(ORR_INVALID, "{}: called on {}; call it with a colon, x{}(...)", where, found, where);
-  fail(ORR_INVALID, "{}: {} is {}, expected {}", where, arg.name, found, arg.type->words);
+  fail(ORR_INVALID, "{}: {} is {}, expected {}", where, arg.name, found, arg.type->expected);
 }
 
 // Replaces the option table at `index` by a copy with defaults.

@@ -26,8 +26,8 @@ using Body = int (*)(lua_State*);
 
 struct ApiType {
   const char* name;
-  const char* luals;  // in stubs
-  const char* words;  // in messages
+  const char* luals;     // in stubs
+  const char* expected;  // in messages
   bool (*is)(lua_State*, int index);
 };
 // The type of a name; null if there is none.

@@ -15,7 +15,7 @@ namespace {
 const char strict_key = 0;
 
 struct {
-  std::vector<std::string> words;
+  std::vector<std::string> arguments;
   bool read = false;
 } given;
 
@@ -85,17 +85,17 @@ void seed_random(lua_State* L) {
   lua_pop(L, 1);
 }
 
-void set_script_arguments(const std::vector<std::string>& words) { given = {words, false}; }
+void set_script_arguments(const std::vector<std::string>& arguments) { given = {arguments, false}; }
 
 std::vector<std::string> take_script_arguments() {
   given.read = true;
-  return given.words;
+  return given.arguments;
 }
 
 void refuse_unread_arguments() {
-  if (given.read || given.words.empty()) return;
+  if (given.read || given.arguments.empty()) return;
   fail(kUsageError, "argument '{}': the script takes none (it has not called orrery.args)",
-       given.words.front());
+       given.arguments.front());
 }
 
 }  // namespace orrery::lua

@@ -25,7 +25,7 @@ std::string read_script(const std::string& path);
 void seed_random(lua_State* L);
 
 // The script's key=value arguments, for orrery.args. Taking them marks them as read.
-void set_script_arguments(const std::vector<std::string>& words);
+void set_script_arguments(const std::vector<std::string>& arguments);
 std::vector<std::string> take_script_arguments();
 // Throws Error if there are arguments that the script has not read.
 void refuse_unread_arguments();

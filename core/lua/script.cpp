@@ -60,7 +60,7 @@ void run_in_new_state(const std::string& path) {
 int run_script(const std::string& path, const std::vector<std::string>& args) {
   lua::set_script_arguments(args);
   try {
-    Runtime::get().meet();
+    Runtime::get().open_store();
     run_in_new_state(path);
     if (Runtime::get().has_comm())
       Runtime::get().comm().drain();  // asynchronous collectives that the script did not wait for

@@ -65,10 +65,10 @@ ValueId tensor(Draft&, Id value) { return value; }
 
 const std::map<std::string, int32_t> kInits = {
     {"zeros", ORR_INIT_ZEROS}, {"parameter", ORR_INIT_LIKE}, {"normal", ORR_INIT_NORMAL}};
-const std::map<std::string, int32_t> kLeaves = {{"mean", ORR_LEAVE_MEAN},
-                                                {"sum", ORR_LEAVE_SUM},
-                                                {"first", ORR_LEAVE_FIRST},
-                                                {"refuse", ORR_LEAVE_REFUSE}};
+const std::map<std::string, int32_t> kLeaveRules = {{"mean", ORR_LEAVE_MEAN},
+                                                    {"sum", ORR_LEAVE_SUM},
+                                                    {"first", ORR_LEAVE_FIRST},
+                                                    {"refuse", ORR_LEAVE_REFUSE}};
 
 // Makes a state as `how` says, with the dims of the option `shape` if it is given.
 ValueId make_state(Draft& d, orr_state_desc how, const Table& options) {
@@ -86,7 +86,7 @@ ValueId state(Draft& d, ValueId parameter, const std::string& name, const Table&
   orr_state_desc how{};
   how.size = sizeof how, how.name = name.c_str(), how.like = parameter, how.rank = -1;
   how.init = find("init", options.text("init"), kInits), how.varying = varying.c_str();
-  how.leave = find("leave", options.text("leave"), kLeaves);
+  how.leave = find("leave", options.text("leave"), kLeaveRules);
   return make_state(d, how, options);
 }
 

@@ -22,7 +22,7 @@ struct Script {
 
 Script& script_of(void* self) { return *static_cast<Script*>(self); }
 
-std::string words_in(const Table& given, const char* name) {
+std::string texts_in(const Table& given, const char* name) {
   return given.has(name) ? given.text(name) : "";
 }
 
@@ -32,7 +32,7 @@ std::optional<Function> function_in(const Table& given, const char* name) {
 }
 
 int32_t class_in(const Table& given) {
-  const std::string name = words_in(given, "class");
+  const std::string name = texts_in(given, "class");
   if (name == "exact") return ORR_CLASS_EXACT;
   if (name == "stale") return ORR_CLASS_STALE;
   if (name == "approx") return ORR_CLASS_APPROX;
@@ -103,9 +103,9 @@ std::shared_ptr<const orr_strategy_api> script_strategy(const Table& given) {
   auto script = std::make_shared<Script>();
   script->L = given.L;
   script->numeric_class = class_in(given);
-  script->provides = words_in(given, "provides");
-  script->requires_ = words_in(given, "requires");
-  script->conflicts = words_in(given, "conflicts");
+  script->provides = texts_in(given, "provides");
+  script->requires_ = texts_in(given, "requires");
+  script->conflicts = texts_in(given, "conflicts");
   script->transform = function_in(given, "transform");
   script->transform_forward = function_in(given, "transform_forward");
   script->predict = function_in(given, "predict");

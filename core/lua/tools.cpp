@@ -49,8 +49,8 @@ Pushed options(lua_State* L, const std::string& what, Index given, Index default
   return {1};
 }
 
-std::string nearest_name(lua_State* L, const std::string& word, Index known) {
-  return did_you_mean(word, texts_at(L, known, "name"));
+std::string nearest_name(lua_State* L, const std::string& name, Index known) {
+  return did_you_mean(name, texts_at(L, known, "name"));
 }
 
 std::vector<std::string> strategies() { return Registry::get().names(ORR_KIND_STRATEGY); }

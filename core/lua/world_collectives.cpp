@@ -107,7 +107,7 @@ void read_options(const Table& options, CollectiveCall& call) {
 }
 
 template <Collective kind, bool async>
-Pushed say(lua_State* L, World& self, Index x, const Table& options) {
+Pushed call_collective(lua_State* L, World& self, Index x, const Table& options) {
   CollectiveCall call = call_of(L, self, kind);
   read_options(options, call);
   lua_pushvalue(L, x);
@@ -147,11 +147,11 @@ void add(std::vector<Api>& rows, const std::string& name, const std::string& dec
   const std::string own =
       declared.find(" @") == declared.npos ? "" : declared.substr(declared.find(" @"));
   rows.emplace_back(fmt::format("World:{}(x: any, options?) -> {}{}", name, declared, options),
-                    call<say<kind, false>>);
+                    call<call_collective<kind, false>>);
   rows.emplace_back(fmt::format("World:{}_async(x: any, options?) -> Handle; The same without "
                                 "waiting: handle:wait() gives the result.{}{}",
                                 name, own, options),
-                    call<say<kind, true>>);
+                    call<call_collective<kind, true>>);
 }
 
 }  // namespace

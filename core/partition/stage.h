@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "partition/mesh.h"
-#include "partition/stage_homes.h"
+#include "partition/stage_ranks.h"
 #include "program/program.h"
 
 namespace orrery {
@@ -36,7 +36,8 @@ struct StageShare {
 // The program of the ranks that have the coordinate of `rank`: their chunks, with send and recv for
 // values that cross, and of the update what concerns the parameters that they hold. States held
 // elsewhere have empty parts.
-// REQUIRES: `homes` are those of `p`.
-StageShare split_stages(const Program& p, const Mesh& mesh, const StageHomes& homes, int rank);
+// REQUIRES: `stage_ranks` are those of `p`.
+StageShare split_stages(const Program& p, const Mesh& mesh, const StageRanks& stage_ranks,
+                        int rank);
 
 }  // namespace orrery

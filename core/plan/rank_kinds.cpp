@@ -53,15 +53,15 @@ RankKinds::RankKinds(const Blueprint& b)
   }
   for (size_t k = 0; !b.mesh.pipe_axis.empty() && k < members_.size(); ++k) {
     const Program& from = program_of(k);
-    homes_.try_emplace(&from, from, b.mesh);
+    stage_ranks_.try_emplace(&from, from, b.mesh);
   }
   group_kinds();
 }
 
 void RankKinds::group_kinds() {
   std::map<const Program*, std::vector<std::string>> shapes;
-  const bool stages_of_shares = !homes_.empty() && !cuts_.empty();
-  for (auto& [p, homes] : homes_)
+  const bool stages_of_shares = !stage_ranks_.empty() && !cuts_.empty();
+  for (auto& [p, stage_ranks] : stage_ranks_)
     for (const Op& op : p->ops()) shapes[p].push_back(shape(*p, op));
   std::map<std::pair<Kind, std::string>, size_t> known;
   for (size_t k = 0; k < members_.size(); ++k) {
@@ -78,19 +78,19 @@ void RankKinds::group_kinds() {
 
 std::string RankKinds::stage_text(size_t kind, const std::vector<std::string>& shapes) const {
   const Program& p = program_of(kind);
-  const StageHomes& homes = homes_.at(&p);
+  const StageRanks& stage_ranks = stage_ranks_.at(&p);
   const int first = members_[kind].front();
   const size_t stage = static_cast<size_t>(b_.mesh.coordinate(b_.mesh.pipe_axis, first));
   std::string text;
   for (size_t i = 0; i < p.ops().size(); ++i) {
-    const bool here = homes.run_at(i).test(stage);
+    const bool here = stage_ranks.run_at(i).test(stage);
     if (here) text += shapes[i];
     for (ValueId v : p.ops()[i].out) {
-      if (!homes.travels(v) || !(here || homes.needed(v).test(stage))) continue;
+      if (!stage_ranks.travels(v) || !(here || stage_ranks.needed(v).test(stage))) continue;
       std::string to;
-      boost::to_string(homes.needed(v), to);
-      text +=
-          fmt::format("%{}:{} {}>{} ", v, to_string(p.type(v)), homes.run_at(i).find_first(), to);
+      boost::to_string(stage_ranks.needed(v), to);
+      text += fmt::format("%{}:{} {}>{} ", v, to_string(p.type(v)),
+                          stage_ranks.run_at(i).find_first(), to);
     }
   }
   return text;
@@ -147,14 +147,14 @@ const Program* RankKinds::cut_for(int rank) const {
 LowerRequest RankKinds::request(size_t kind, const std::vector<std::string>& kernels) const {
   const int rank = members_[kind].front();
   const Program* cut = cut_for(rank);
-  auto homes = homes_.find(cut ? cut : &b_.program);
+  auto stage_ranks = stage_ranks_.find(cut ? cut : &b_.program);
   return {&b_.program,
           &b_.mesh,
           b_.microbatches,
           rank,
           kernels,
           cut,
-          homes == homes_.end() ? nullptr : &homes->second};
+          stage_ranks == stage_ranks_.end() ? nullptr : &stage_ranks->second};
 }
 
 }  // namespace orrery

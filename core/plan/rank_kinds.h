@@ -52,7 +52,7 @@ class RankKinds {
   bool gathers_ = false;       // the program gathers the rows of samples
   std::vector<Program> cuts_;  // by coordinate on the axes of cut values: the share
   std::vector<int> alike_;     // by coordinate there: the first one with a share of equal shapes
-  std::map<const Program*, StageHomes> homes_;  // of the programs that kinds are planned from
+  std::map<const Program*, StageRanks> stage_ranks_;  // of the programs that kinds are planned from
   std::vector<std::vector<int>> members_;
   std::vector<std::vector<size_t>> together_;
   std::vector<size_t> kind_of_;

@@ -152,7 +152,7 @@ PlanOptions& plan_options() {
 std::string plan_text(const PlanSource& source) {
   const PlanOptions& options = plan_options();
   if (options.diff) return plan_diff(source, options.rank);
-  Blueprint b = source.draw(source.stack, source.world);
+  Blueprint b = source.build(source.stack, source.world);
   if (!options.ops.empty()) return write_ops(b, source.kernels, options.ops);
   std::string text;
   if (options.fit) text = fit_microbatches(b, source.kernels, options.fit);

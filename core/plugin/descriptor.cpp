@@ -29,7 +29,7 @@ void check_layout(const orr_plugin& plugin) {
          plugin.n_interfaces, int(ORR_MAX_INTERFACES));
 }
 
-bool is_word(std::string_view text) {
+bool is_plugin_name(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   });
@@ -66,7 +66,7 @@ void check_descriptor(const orr_plugin& plugin) {
     fail(ORR_UNAVAILABLE, "its descriptor has no {}; give ORR_PLUGIN one",
          plugin.name[0] == 0 ? "name" : "kind");
   check_text("name", plugin.name);
-  if (!is_word(plugin.name))
+  if (!is_plugin_name(plugin.name))
     fail(ORR_UNAVAILABLE, "its descriptor gives it the name '{}'; use a-z, 0-9, _ and -",
          plugin.name);
   check_text("version", plugin.version);

@@ -119,12 +119,12 @@ orr_exports open_plugin(const fs::path& file, const orr_plugin& expected) {
 void open_plugin(const fs::path& file, const orr_plugin& expected, const orr_bootstrap& boot,
                  orr_exports& out) {
   watch_for_sudden_ends();
-  const char* words = kept_text("plugin " + file.string());
+  const char* subject = kept_text("plugin " + file.string());
   const orr_plugin& plugin = [&]() -> const orr_plugin& {
-    const Inside inside({words, "static objects"});
+    const Inside inside({subject, "static objects"});
     return symbol(load(file), file, expected);
   }();
-  const Inside inside({words, "entry"});
+  const Inside inside({subject, "entry"});
   check(caught([&] { return plugin.entry(&boot, &out); }), "plugin " + file.string() + ": entry");
   if (!out.get) refuse(file, "entry", "it gave no 'get'; set orr_exports.get in its entry");
 }

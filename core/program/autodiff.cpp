@@ -45,13 +45,13 @@ std::vector<char> dependents(const Program& p, const std::vector<ValueId>& wrt, 
   return found;
 }
 
-// A backward pass. The cotangents of a value's uses are added, but those of the values `wrt`, the
-// leaves, are kept one for each use.
+// A backward pass. The cotangents of a value's uses are added, but those of the values `wrt` are
+// kept one for each use.
 class Reverse : public Gradient {
  public:
   Reverse(Program& p, const std::vector<ValueId>& wrt, size_t first = 0)
       : Gradient(p), needed_(dependents(p, wrt, first)), first_(first), whole_(p.values().size()) {
-    for (ValueId v : wrt) leaf_[v] = true;
+    for (ValueId v : wrt) is_wrt_[v] = true;
     for (size_t i = first; i < p.ops().size(); ++i) mark_whole(p.ops()[i]);
   }
 
@@ -83,9 +83,9 @@ class Reverse : public Gradient {
            p.site().prefix());
     if (p.value(dx).batch == Batch::sharded && sums_for_samples())
       dx = p.pointwise(ORR_FN_MUL, {dx, build::weight_like(p, dx)});
-    if (leaf_.count(x)) {
+    if (is_wrt_.count(x)) {
       uses_[x].push_back(dx);
-      if (!is_made_of_leaves(x)) return;
+      if (!is_made_of_wrt(x)) return;
     }
     auto [at, fresh] = cotangent_.emplace(x, dx);
     if (!fresh) at->second = p.pointwise(ORR_FN_ADD, {at->second, dx});
@@ -99,7 +99,7 @@ class Reverse : public Gradient {
       Op op = p.ops()[i];  // a copy: gradients append ops
       bool reached =
           std::any_of(op.out.begin(), op.out.end(), [&](ValueId v) { return get(v) != kNone; });
-      if (!reached || leaves_out(op)) continue;
+      if (!reached || is_left_to_other_pass(op)) continue;
       const OpDef& def = op_def(op.kind);
       if (!def.gradient) {
         refuse(op);
@@ -159,13 +159,14 @@ class Reverse : public Gradient {
   }
 
   // Whether another pass handles the cotangents of the op's results.
-  bool leaves_out(const Op& op) const {
+  bool is_left_to_other_pass(const Op& op) const {
     if (op.kind == "batch_mean") return pass_ == Pass::others || pass_ == Pass::whole;
     return pass_ == Pass::others && is_whole(op.out[0]);
   }
 
-  // Whether x, a leaf, is computed from other leaves, so that its cotangent must be passed on.
-  bool is_made_of_leaves(ValueId x) const {
+  // Whether x, one of `wrt`, is computed from others of them, so that its cotangent must be passed
+  // on.
+  bool is_made_of_wrt(ValueId x) const {
     const OpId maker = p.value(x).producer;
     if (maker == kNone || static_cast<size_t>(maker) < first_) return false;
     const Op& op = p.ops()[static_cast<size_t>(maker)];
@@ -189,7 +190,7 @@ class Reverse : public Gradient {
   std::vector<char> needed_;
   size_t first_;             // the op that the forward part begins with
   std::vector<char> whole_;  // by value: one value for all samples, computed from them
-  std::map<ValueId, bool> leaf_;
+  std::map<ValueId, bool> is_wrt_;
   std::map<ValueId, ValueId> cotangent_;
   std::map<ValueId, std::vector<ValueId>> uses_;
   std::vector<std::pair<ValueId, Site>> weights_;
@@ -205,7 +206,7 @@ ValueId sum(Program& p, const std::vector<ValueId>& terms) {
 }
 
 // The gradients of a loss of means and other terms, for each of `wrt`.
-struct Halves {
+struct TermGradients {
   std::vector<std::vector<ValueId>> means;  // by use, not yet divided by `weight`
   std::vector<ValueId> others;              // kNone: there is none
   ValueId weight = kNone;
@@ -227,14 +228,14 @@ ValueId one_weight(const std::vector<std::pair<ValueId, Site>>& weights) {
 
 // Computes them. The loss's cotangent is `scale` for the gradients through means, `cotangent` for
 // the others, which are computed in phase `late` with the means held constant.
-Halves halves(Program& p, ValueId loss, const std::vector<ValueId>& wrt, ValueId cotangent,
-              ValueId scale, Phase late) {
+TermGradients gradients_of_terms(Program& p, ValueId loss, const std::vector<ValueId>& wrt,
+                                 ValueId cotangent, ValueId scale, Phase late) {
   const size_t n = p.ops().size();
   Reverse batch(p, wrt), penalty(p, wrt), whole(p, wrt);
   batch.add(loss, scale);
   penalty.add(loss, cotangent);
   if (p.value(loss).batch == Batch::mean) batch.run(n, Pass::means);
-  Halves found;
+  TermGradients found;
   found.weight = one_weight(batch.weights());
   if (whole.has_whole(loss)) {  // the term counts as a mean of itself over the samples
     if (found.weight == kNone) found.weight = build::total_weight(p, p.type(loss).dtype);
@@ -290,7 +291,7 @@ std::vector<ValueId> derivatives_of_mean(Program& p, ValueId y, ValueId cotangen
           "the samples' sum, with :sum() in place of :mean()",
           i + 1, to_string(p.type(wrt[i])),
           p.value(wrt[i]).batch == Batch::sharded ? "each sample" : "the whole batch"));
-  const Halves h = halves(p, y, wrt, cotangent, cotangent, p.phase());
+  const TermGradients h = gradients_of_terms(p, y, wrt, cotangent, cotangent, p.phase());
   std::vector<ValueId> found;
   for (size_t i = 0; i < wrt.size(); ++i) {
     ValueId mean = mean_of(p, h.means[i], h.weight), other = h.others[i];
@@ -355,7 +356,8 @@ Differentiated differentiate(Program& p, ValueId loss, const std::vector<ValueId
     p.fail_here("the loss is a sum over the batch; return a mean, such as x:mean()");
   p.set_phase(Phase::backward);
   ValueId one = p.constant(1, p.type(loss).dtype);
-  const Halves h = halves(p, loss, wrt, one, scale == kNone ? one : scale, Phase::update);
+  const TermGradients h =
+      gradients_of_terms(p, loss, wrt, one, scale == kNone ? one : scale, Phase::update);
   p.set_phase(Phase::forward);
   Differentiated result;
   result.weight = h.weight;

@@ -21,18 +21,18 @@ uint64_t program_digest(const Blueprint& b);
 void compare_across_ranks(const Blueprint& b, const std::string& line);
 
 // What each rank contributes to a step that all take together, and the outcome.
-struct Meeting {
+struct StepAgreement {
   // The step's numbers; afterwards those of rank 0, on every rank. All must compute with the same:
   // mathematical libraries of hosts differ in the last bit, and a script may compute a number from
   // data that only its rank has.
   std::map<std::string, double> numbers;
   bool written = false;  // the script has written a state; afterwards: on any rank
-  bool spoilt = false;   // this rank cannot go on; afterwards: any rank cannot
+  bool failed = false;   // this rank cannot go on; afterwards: any rank cannot
   int64_t step = 0;      // step, seed and batch must be the same on all ranks
   uint64_t seed = 0, batch = 0;
 };
 // Carries that out by one exchange. Throws Error with `line` where the ranks differ. Collective.
-void meet(Meeting& meeting, const std::string& line);
+void agree_on_step(StepAgreement& agreement, const std::string& line);
 
 // If any rank has an error ("": none), throws the error of the lowest such rank on all ranks.
 // `what` names for messages what the ranks are doing. Collective.

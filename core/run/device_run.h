@@ -28,11 +28,11 @@ struct DeviceRun {
     if (arena.moves() != moves_) recording.forget();
     moves_ = arena.moves();
     exchanges.begin();
-    mirror.bring(compute);
+    mirror.copy_in(compute);
   }
   // Throws the first error of the work that was enqueued.
   void end() {
-    mirror.fetch(compute);
+    mirror.copy_out(compute);
     exchanges.finish();
     sync();
   }

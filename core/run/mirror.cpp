@@ -72,11 +72,11 @@ std::byte* Mirror::address(ValueId v) const {
   return at == at_.end() ? nullptr : static_cast<std::byte*>(memory_->host) + at->second;
 }
 
-void Mirror::bring(const Stream& stream) const {
+void Mirror::copy_in(const Stream& stream) const {
   for (const Copy& c : in_) stream.copy(c.there, c.here);
 }
 
-void Mirror::fetch(const Stream& stream) const {
+void Mirror::copy_out(const Stream& stream) const {
   for (const Copy& c : out_) stream.copy(c.here, c.there);
 }
 

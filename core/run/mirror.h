@@ -24,8 +24,8 @@ class Mirror {
   std::byte* address(ValueId v) const;
   // Copy inputs to the device, and outputs back, in stream order. The host must not touch them
   // until an event recorded behind is done.
-  void bring(const Stream& stream) const;
-  void fetch(const Stream& stream) const;
+  void copy_in(const Stream& stream) const;
+  void copy_out(const Stream& stream) const;
 
  private:
   using Places = std::function<orr_buffer(ValueId)>;

@@ -58,11 +58,11 @@ size_t first_holder(const State& s, size_t r) {
 }
 
 // Whether an element has all bits of `exponent` set, as infinities and NaNs have.
-template <class Word>
-bool has_bits(const HostTensor& value, Word exponent) {
-  Word found = 0;
-  const Word* x = value.data<Word>();
-  for (size_t i = 0, n = value.bytes->size() / sizeof(Word); i < n; ++i)
+template <class Unsigned>
+bool has_bits(const HostTensor& value, Unsigned exponent) {
+  Unsigned found = 0;
+  const Unsigned* x = value.data<Unsigned>();
+  for (size_t i = 0, n = value.bytes->size() / sizeof(Unsigned); i < n; ++i)
     found |= (x[i] & exponent) == exponent;
   return found != 0;
 }

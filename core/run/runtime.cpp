@@ -102,7 +102,7 @@ WorldComm& Runtime::comm() {
 
 // A failure to reach the store is ignored here: the script may not need it, and if it does, comm()
 // throws.
-void Runtime::meet() try {
+void Runtime::open_store() try {
   if (!runtime_options().plan_only) store_ = Store::open(world());
 } catch (const Error& e) {
   if (e.code() != ORR_UNAVAILABLE) throw;

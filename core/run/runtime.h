@@ -63,7 +63,7 @@ class Runtime {
   void form_groups(const Mesh& mesh);
   // Opens the job's store, so that this rank answers ranks that form the world while its script
   // does something else first. Collective.
-  void meet();
+  void open_store();
   bool has_comm() const { return comm_ != nullptr; }
   // The names of the kernel plugins that are used, all for one device. If only a plan is made, the
   // device may be absent.

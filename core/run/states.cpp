@@ -74,17 +74,17 @@ Part plain(const Part& part, const Type& whole) {
 void tell_parts(std::vector<std::shared_ptr<State>> states) {
   std::stable_sort(states.begin(), states.end(),
                    [](auto& a, auto& b) { return a->name < b->name; });
-  std::vector<int64_t> words;
+  std::vector<int64_t> numbers;
   for (auto& s : states) {
     const Part& p = s->part;
-    words.insert(words.end(), {p.begin, p.end, static_cast<int64_t>(p.dims.size())});
+    numbers.insert(numbers.end(), {p.begin, p.end, static_cast<int64_t>(p.dims.size())});
     for (auto& [dim, ranges] : p.dims) {
-      words.insert(words.end(), {dim, static_cast<int64_t>(ranges.size())});
-      for (auto& [lo, hi] : ranges) words.insert(words.end(), {lo, hi});
+      numbers.insert(numbers.end(), {dim, static_cast<int64_t>(ranges.size())});
+      for (auto& [lo, hi] : ranges) numbers.insert(numbers.end(), {lo, hi});
     }
   }
-  HostTensor mine = HostTensor::make({ORR_I64, {static_cast<int64_t>(words.size())}});
-  std::copy(words.begin(), words.end(), mine.data<int64_t>());
+  HostTensor mine = HostTensor::make({ORR_I64, {static_cast<int64_t>(numbers.size())}});
+  std::copy(numbers.begin(), numbers.end(), mine.data<int64_t>());
   HostTensor all = world_allgather(mine, "the ranks' parts of states");
   const int64_t* at = all.data<int64_t>();
   for (int r = 0; r < world_info().size; ++r)

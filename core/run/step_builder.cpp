@@ -57,8 +57,8 @@ void StepBuilder::check_outputs(const Blueprint& b) const {
          spec_.line, name, b.mesh.scheduler);
 }
 
-Blueprint StepBuilder::draw(const BatchFields& batch, bool training, int world,
-                            const std::vector<StrategyUse>& stack, int64_t microbatches) {
+Blueprint StepBuilder::build(const BatchFields& batch, bool training, int world,
+                             const std::vector<StrategyUse>& stack, int64_t microbatches) {
   if (batch.empty()) fail(ORR_INVALID, "{}: the batch has no tensors", spec_.line);
   Profile::Timer timer(Profile::get().once("tracing"));
   Blueprint b;

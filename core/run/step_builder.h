@@ -22,8 +22,8 @@ class StepBuilder {
   // Builds the step for batches of these shapes on `world` ranks. If the script does not give the
   // number of microbatches, it is `microbatches` (that of a loaded checkpoint), or if that is 0 one
   // for each rank that gets samples. Throws Error with the script's line.
-  Blueprint draw(const BatchFields& batch, bool training, int world,
-                 const std::vector<StrategyUse>& stack, int64_t microbatches);
+  Blueprint build(const BatchFields& batch, bool training, int world,
+                  const std::vector<StrategyUse>& stack, int64_t microbatches);
 
  private:
   std::optional<Training> begin_training(Program& p, ValueId loss, bool training,

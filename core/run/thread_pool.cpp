@@ -41,7 +41,7 @@ void allow(const std::vector<int>& cpus) {
 }
 
 // A futex word with the number of its sleepers: no thread is woken if none sleeps.
-class Word {
+class Futex {
  public:
   std::atomic<uint32_t> value{0};
 
@@ -152,8 +152,8 @@ class Team {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> busy_{false};  // a nested or concurrent call runs inline
   Job job_;
-  alignas(64) Word generation_;
-  alignas(64) Word unfinished_;
+  alignas(64) Futex generation_;
+  alignas(64) Futex unfinished_;
 };
 
 // Lives until the process ends: workers may still sleep in it during exit.

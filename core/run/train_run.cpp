@@ -88,7 +88,7 @@ class TrainRun : public Run {
 
   void save(const std::string& directory, const std::string& extra) override {
     runtime_.settle();
-    states_->throw_together(spoilt_, "run:save");
+    states_->throw_together(failed_step_, "run:save");
     if (ranks() > 1 && !driven_) compare_replicas(states_->all(), spec_.line);
     states_->save(directory, {steps_, microbatches_, runtime_options().seed, extra}, alike());
   }
@@ -98,7 +98,7 @@ class TrainRun : public Run {
     const CheckpointFacts facts = states_->load(directory);
     steps_ = facts.step, saved_microbatches_ = facts.microbatches;
     loss_check_.forget();
-    spoilt_.clear(), compared_ = false;
+    failed_step_.clear(), compared_ = false;
     runtime_options().seed = facts.seed;
     return facts.extra;
   }
@@ -107,7 +107,7 @@ class TrainRun : public Run {
     int world =
         runtime_options().plan_only && !spec_.local ? runtime_options().plan_ranks : ranks();
     auto drawn = [this, batch](const std::vector<StrategyUse>& stack, int ranks) {
-      return draw(batch, true, ranks, stack);
+      return build_step(batch, true, ranks, stack);
     };
     return {drawn, strategies(), runtime_.kernels(), world};
   }
@@ -163,19 +163,19 @@ class TrainRun : public Run {
   // The numbers of a step, on which ranks that take steps together agree. Collective, unless ranks
   // train apart.
   std::map<std::string, double> scalars_of(int64_t step, const BatchFields& batch) {
-    Meeting meeting;
-    if (spec_.scalars) meeting.numbers = spec_.scalars(step);
+    StepAgreement agreed;
+    if (spec_.scalars) agreed.numbers = spec_.scalars(step);
     if (ranks() > 1 && !apart_) {
-      meeting.written = !compared_ || any_written(states_->known());
-      meeting.spoilt = !spoilt_.empty();
-      meeting.step = step, meeting.seed = runtime_options().seed;
-      for (auto& [name, field] : batch) meeting.batch = meeting.batch * 31 + field.identity;
-      meet(meeting, spec_.line);
-      if (meeting.spoilt) fail_together(spoilt_, "a step", spec_.line);
-      if (meeting.written) compare_all();
+      agreed.written = !compared_ || any_written(states_->known());
+      agreed.failed = !failed_step_.empty();
+      agreed.step = step, agreed.seed = runtime_options().seed;
+      for (auto& [name, field] : batch) agreed.batch = agreed.batch * 31 + field.identity;
+      agree_on_step(agreed, spec_.line);
+      if (agreed.failed) fail_together(failed_step_, "a step", spec_.line);
+      if (agreed.written) compare_all();
     }
-    if (!spoilt_.empty()) throw Error(ORR_FAILED, spoilt_);
-    return meeting.numbers;
+    if (!failed_step_.empty()) throw Error(ORR_FAILED, failed_step_);
+    return agreed.numbers;
   }
 
   void compare_all() {
@@ -198,7 +198,7 @@ class TrainRun : public Run {
       if (!has_finite_norm(*result)) check_parameters(variant, step);
       return result;
     } catch (const std::exception& e) {
-      spoilt_ = fmt::format(
+      failed_step_ = fmt::format(
           "step {} has failed ({}), and the parameters may hold half of it: run:load a checkpoint "
           "before going on",
           step, e.what());
@@ -241,10 +241,10 @@ class TrainRun : public Run {
     return spec_.local ? std::vector<StrategyUse>{} : spec_.strategies;
   }
 
-  Blueprint draw(const BatchFields& batch, bool training, int world,
-                 const std::vector<StrategyUse>& stack) {
+  Blueprint build_step(const BatchFields& batch, bool training, int world,
+                       const std::vector<StrategyUse>& stack) {
     const Work work("compiling", Work::of_engine);
-    Blueprint b = builder_.draw(batch, training, world, stack, saved_microbatches_);
+    Blueprint b = builder_.build(batch, training, world, stack, saved_microbatches_);
     microbatches_ = b.microbatches;
     return b;
   }
@@ -262,12 +262,12 @@ class TrainRun : public Run {
     if (!training && apart_)
       for (const State* s : same) key += " " + s->name;
     if (driven_ && training) {
-      if (!driven_->knows(key)) driven_->add(key, draw(batch, true, ranks(), strategies()));
+      if (!driven_->knows(key)) driven_->add(key, build_step(batch, true, ranks(), strategies()));
       return nullptr;
     }
     auto& found = variants_[key];
     if (found) return found.get();
-    Blueprint b = draw(batch, training, ranks(), strategies());
+    Blueprint b = build_step(batch, training, ranks(), strategies());
     if (!training && apart_) read_one_value(b.program, same);
     if (ranks() > 1) compare_across_ranks(b, spec_.line);
     states_->remember_buffers();
@@ -360,8 +360,8 @@ class TrainRun : public Run {
   std::optional<RunStates> states_;
   int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;
   LossCheck loss_check_;
-  std::string spoilt_;     // the failed step that may have left states half updated; "": none
-  bool compared_ = false;  // the ranks have compared their states since they began or were loaded
+  std::string failed_step_;  // the failed step that may have left states half updated; "": none
+  bool compared_ = false;    // the ranks have compared their states since they began or were loaded
   std::map<const Variant*, std::unique_ptr<FiniteCheck>> checks_;
   Counters counters_;
   std::map<const Variant*, uint64_t> predicted_;  // bytes that a step sends

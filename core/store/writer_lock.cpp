@@ -33,9 +33,9 @@ std::string start_of(pid_t pid) {
   const size_t name_ends = line.rfind(')');
   if (name_ends == std::string::npos) return "";
   std::istringstream rest(line.substr(name_ends + 1));
-  std::string word;
-  for (int field = 3; field <= 22; ++field) rest >> word;
-  return word;
+  std::string token;
+  for (int field = 3; field <= 22; ++field) rest >> token;
+  return token;
 }
 
 struct Owner {
@@ -49,10 +49,10 @@ struct Owner {
   }
   static Owner parse(const std::string& text) {
     Owner o;
-    std::string word;
-    std::istringstream words(text);
-    words >> word >> o.pid >> word >> o.host >> word >> o.boot >> word >> o.start;
-    return words ? o : Owner{};
+    std::string token;
+    std::istringstream stream(text);
+    stream >> token >> o.pid >> token >> o.host >> token >> o.boot >> token >> o.start;
+    return stream ? o : Owner{};
   }
   std::string text() const {
     return fmt::format("process {}\nhost {}\nboot {}\nstart {}\n", pid, host, boot, start);

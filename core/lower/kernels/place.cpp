@@ -70,7 +70,7 @@ class Placer {
     plan_.segments = segments_of(p_, one_by_one_ || plan_.local.microbatches.idle(), split);
     for (size_t i = 0; i < p_.values().size(); ++i)
       if (p_.values()[i].producer == kNone) place_input(static_cast<ValueId>(i));
-    reserve_homes();
+    reserve_rows();
     reserve_concats();
     for (size_t i = 0; i < p_.ops().size(); ++i) {
       launcher_.at(plan_.segments[i], p_.ops()[i].stage);
@@ -138,11 +138,11 @@ class Placer {
 
   // Places the results of gatherings over the old values of states where that is possible
   // (row_places.h); the pieces are then computed there as well.
-  void reserve_homes() {
+  void reserve_rows() {
     for (size_t i = 0; i < p_.ops().size(); ++i) {
       const Op& op = p_.ops()[i];
       if (!op.attrs.count("home")) continue;
-      const auto own = rows_.home(static_cast<OpId>(i));
+      const auto own = rows_.place_in_row(static_cast<OpId>(i));
       if (!own) continue;
       preplace(op.out[0], own->storage, 0);
       if (op.in.empty()) continue;

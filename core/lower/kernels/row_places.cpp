@@ -49,7 +49,7 @@ bool RowPlaces::may_write(OpId op, size_t r, uint64_t begin, uint64_t end) const
   return true;
 }
 
-std::optional<Place> RowPlaces::home(OpId gather) const {
+std::optional<Place> RowPlaces::place_in_row(OpId gather) const {
   const Program& p = plan_.local.program;
   const auto maker = [&](ValueId v) { return p.value(v).producer; };
   const auto op_of = [&](OpId op) -> const Op& { return p.ops()[static_cast<size_t>(op)]; };

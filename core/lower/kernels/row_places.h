@@ -27,7 +27,7 @@ class RowPlaces {
   Place place(const State* s, Layout layout);
   // The place of this rank's pieces for the op `gather`, if its result can lie in the row that its
   // attribute "home" names. REQUIRES: the row's states have been placed.
-  std::optional<Place> home(OpId gather) const;
+  std::optional<Place> place_in_row(OpId gather) const;
 
  private:
   const FlatBuffer& row(size_t r) const { return plan_.local.flat_buffers[r]; }

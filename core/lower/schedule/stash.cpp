@@ -17,7 +17,7 @@ namespace {
 constexpr uint64_t kLeast = 4 << 10;  // bytes; smaller storages are not worth two copies
 
 struct Stashed {
-  int storage = kNone, home = kNone, back = kNone;
+  int storage = kNone, away = kNone, back = kNone;
   int out = kNone, in = kNone;  // exchanges
 };
 
@@ -99,16 +99,16 @@ class Stasher {
 
   void stash(int storage) {
     if (stashed_.count(storage)) return;
-    Storage home;
+    Storage away;
     const Tier tier = plan_.storage(storage).tier;
-    home.bytes = plan_.storage(storage).bytes, home.by = plan_.storage(storage).by;
-    home.category = "activation";
-    Storage back = home;
-    home.region = tier == Tier::disk ? Region::disk : Region::host;
+    away.bytes = plan_.storage(storage).bytes, away.by = plan_.storage(storage).by;
+    away.category = "activation";
+    Storage back = away;
+    away.region = tier == Tier::disk ? Region::disk : Region::host;
     Stashed made{storage};
-    made.home = plan_.add(home), made.back = plan_.add(back);
-    made.out = add_copy(plan_, "stash", storage, made.home, tier, true);
-    made.in = add_copy(plan_, "return", made.home, made.back, tier, false);
+    made.away = plan_.add(away), made.back = plan_.add(back);
+    made.out = add_copy(plan_, "stash", storage, made.away, tier, true);
+    made.in = add_copy(plan_, "return", made.away, made.back, tier, false);
     stashed_[storage] = made;
   }
 

@@ -138,9 +138,9 @@ class Sharder {
 
   // Gathers values that lie in pieces as `unit.read` does.
   std::vector<ValueId> gathered(const Unit& unit, const std::vector<Pieces>& pieces,
-                                const std::string& home = "") {
+                                const std::string& row = "") {
     return gather_together(to_, pieces, from_.type(unit.read[0]).dtype,
-                           among(unit.how, mesh_, rank_), home);
+                           among(unit.how, mesh_, rank_), row);
   }
 
   // An op belongs to the round after the gathers that it needs. Messages keep their order.
@@ -285,7 +285,7 @@ class Sharder {
     const Range r = mine(c);
     if (r.size() == 0) return kNone;
     if (has_all(c) || to_.type(all) != from_.type(v)) return all;
-    auto [at, fresh] = slices_.try_emplace({all, c.cuts}, kNone);
+    auto [at, fresh] = parts_.try_emplace({all, c.cuts}, kNone);
     if (fresh) {
       const ValueId flat = build::reshape(to_, all, {to_.type(all).elements()});
       at->second = build::slice(to_, flat, 0, r.begin, r.end);
@@ -370,7 +370,7 @@ class Sharder {
   Program to_;
   std::map<OpId, std::vector<size_t>> gathered_before_;  // units, by op
   std::map<ValueId, ValueId> now_;
-  std::map<std::pair<ValueId, const Dims*>, ValueId> slices_;  // parts of values that are whole
+  std::map<std::pair<ValueId, const Dims*>, ValueId> parts_;  // parts of values that are whole
   std::map<ValueId, ValueId> everywhere_;  // tensor of a chain -> all of it, for the update
   std::map<std::pair<size_t, size_t>, int64_t> uses_;
   std::vector<int> round_of_;

@@ -17,16 +17,16 @@ namespace orrery {
 
 using Ranks = boost::dynamic_bitset<>;  // coordinates on the axis that deals the stages
 
-class StageHomes {
+class StageRanks {
  public:
   // REQUIRES: the program outlives this.
-  StageHomes(const Program& p, const Mesh& mesh);
+  StageRanks(const Program& p, const Mesh& mesh);
 
   const Ranks& run_at(size_t op) const { return run_at_[op]; }
   const Ranks& needed(ValueId v) const { return needed_[static_cast<size_t>(v)]; }
   // Whether a coordinate needs v and does not compute it.
   bool travels(ValueId v) const { return travels_[static_cast<size_t>(v)]; }
-  const std::map<ValueId, Ranks>& homes() const { return homes_; }  // of states
+  const std::map<ValueId, Ranks>& holders() const { return holders_; }  // of states
   const std::vector<size_t>& readers(ValueId v) const { return readers_[static_cast<size_t>(v)]; }
 
   // Whether the op waits for all microbatches, whatever its phase; localize runs it late as well.
@@ -61,7 +61,7 @@ class StageHomes {
   Ranks everyone_, nobody_;
   std::vector<char> late_, travels_, for_everyone_;
   std::vector<Ranks> run_at_, needed_;
-  std::map<ValueId, Ranks> homes_;
+  std::map<ValueId, Ranks> holders_;
   std::vector<std::vector<size_t>> readers_;
 };
 

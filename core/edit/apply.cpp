@@ -239,8 +239,8 @@ void complete_step(Program& p, Mesh& mesh, int64_t microbatches, bool training,
   if (mesh.driving.on()) write_driven(p, mesh, microbatches, measured.gradients);
   if (mesh.dedicated > 0 && mesh.one_by_one)
     fail(ORR_INVALID,
-         "strategy.{} leaves ranks without leaves, which has no order in time: leave out what "
-         "orders leaves",
+         "strategy.{} gives some ranks no microbatches, so microbatches cannot run one after "
+         "another: leave out the strategy that orders microbatches",
          mesh.dedicated_by);
   if (!mesh.gathered_axis().empty()) check_gathered(mesh, microbatches), keep_cut_whole(mesh);
   if (!mesh.placed.empty()) order_placings(p, mesh);

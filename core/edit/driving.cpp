@@ -25,8 +25,8 @@ void check_nothing_together(const Mesh& mesh) {
   const Driving& d = mesh.driving;
   if (together)
     fail(ORR_INVALID,
-         "{}: strategy.{} without a common step deals whole leaves to all ranks in one call: leave "
-         "out the strategies that cut a step or sum over ranks, or {}",
+         "{}: strategy.{} without a common step runs whole microbatches on all ranks in one call: "
+         "leave out the strategies that cut a step or sum over ranks, or {}",
          d.line, d.origin, d.remedy());
 }
 

@@ -107,8 +107,8 @@ orr_status* life(orr_program* e, int32_t value, const char*, int32_t life) {
       fail(ORR_INVALID, "there is no life {}", life);
     if (life < ORR_LIFE_HOST)
       fail(ORR_UNIMPLEMENTED,
-           "strategy.{} was built for lives of activations that have left the editing table: build "
-           "it anew on copy and replace (strategy.h)",
+           "strategy.{} was built for values of life that are no longer supported: use copy and "
+           "replace instead, and build it again (strategy.h)",
            e->strategy);
     if (v.batch == Batch::sharded) v.tier = life == ORR_LIFE_DISK ? Tier::disk : Tier::host;
   });
@@ -187,8 +187,8 @@ orr_status* idle(orr_program* e, const char* name, int32_t n) {
   return guarded([&] {
     if (e->mesh->batch_axis != name) fail(ORR_INVALID, "axis '{}' does not deal the batch", name);
     if (int ranks = edit::find_axis(e, name).size; n < 0 || n >= ranks)
-      fail(ORR_INVALID, "{} of the {} ranks of axis '{}' without leaves: give from 0 to {}", n,
-           ranks, name, ranks - 1);
+      fail(ORR_INVALID, "{} of the {} ranks of axis '{}' without microbatches: give from 0 to {}",
+           n, ranks, name, ranks - 1);
     e->mesh->dedicated = n, e->mesh->dedicated_by = e->strategy;
   });
 }

@@ -131,7 +131,8 @@ void seed(lua_State* L, int64_t seed) {
 int group_of(const World& world) {
   if (comm().rank(world.group) < 0)
     fail(ORR_INVALID,
-         "rank {} is no member of {}: only its members use its words (its rank is nil elsewhere)",
+         "rank {} is no member of {}: only its members call its functions (its rank is nil "
+         "elsewhere)",
          world_info().rank, text_of(world));
   return world.group;
 }

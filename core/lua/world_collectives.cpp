@@ -178,8 +178,7 @@ std::vector<Api> collective_api() {
       "orrery.HostTensor, integer[]; Part r of dim 1 goes to rank r; the rows that "
       "came from each rank, too. @option splits?: integers; rows for each rank; "
       "left out: equal parts");
-  rows.emplace_back("Handle:wait() -> any; Waits for the word and returns what it gives.",
-                    call<wait>);
+  rows.emplace_back("Handle:wait() -> any; Waits for the call and returns its result.", call<wait>);
   rows.emplace_back("Handle:poll() -> boolean; Whether wait() would return at once.", call<poll>);
   rows.emplace_back(
       "World:broadcast_object(value?: any, options?) -> any; All ranks get the root's Lua value: "

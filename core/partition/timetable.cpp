@@ -29,11 +29,12 @@ void check_complete(const ActionTables& tables) {
   for (auto& table : tables)
     for (const Action& c : table)
       if (int& microbatch = next[{c.segment, c.chunk}]; c.microbatch != microbatch++)
-        fail(ORR_INVALID, "the schedule runs {} where slice {} is due", to_string(c),
+        fail(ORR_INVALID, "the schedule runs {} where microbatch {} is due", to_string(c),
              microbatch - 1);
   for (auto& [part, n] : next)
     if (n != next.begin()->second)
-      fail(ORR_INVALID, "the schedule runs {} slices of one part of a chunk and {} of another", n,
+      fail(ORR_INVALID,
+           "the schedule runs {} microbatches of one part of a chunk and {} of another", n,
            next.begin()->second);
 }
 

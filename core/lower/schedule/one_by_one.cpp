@@ -113,7 +113,7 @@ class ActionOrder {
       bool send = exchange(m.step).op == ORR_COLL_SEND;
       before = m.from = std::max(m.from, send ? m.to : before);
       if (m.from > m.to)
-        fail(ORR_FAILED, "the plan is wrong: '{}' of slice {} would come too late",
+        fail(ORR_FAILED, "the plan is wrong: '{}' of microbatch {} would come too late",
              exchange(m.step).name, m.step.microbatch);
     }
     return all;

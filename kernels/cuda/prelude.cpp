@@ -14,7 +14,8 @@ const char pointwise_prelude[] = R"(
 typedef long long i64;
 typedef unsigned long long u64;
 
-// NVRTC's own; whoever else compiles this brings these three.
+// These three functions are for NVRTC. Other compilers of this source (the emulator) define their
+// own.
 #ifdef __CUDACC_RTC__
 ORR_FN float half_to_float(unsigned short bits) {
   float x;

@@ -29,8 +29,8 @@ size_t blas_workspace(const MatmulShape& shape);
 
 class Product {
  public:
-  // Of K, `depth` elements are summed. Addresses are multiples of `alignment`. Throws orr::Error if
-  // the library has no algorithm.
+  // The product sums `depth` elements, which may be fewer than K. Addresses are multiples of
+  // `alignment`. Throws orr::Error if the library has no algorithm.
   Product(const MatmulShape& shape, int64_t depth, int64_t alignment,
           const Epilogue* epilogue = nullptr);
 

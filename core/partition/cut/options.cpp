@@ -124,9 +124,9 @@ bool CutPass::keeps_samples(const Op& op, const Way& way) const {
   return true;
 }
 
-// The segments of the dims that belong to the factor, by the first input that is cut along it.
-// Where the op may cut them anew, a dim is one segment. Nothing: the op cannot be cut along this
-// factor.
+// The segments of the dims that belong to the factor, taken from the first input that is cut along
+// it. If the op may choose the cut itself, a dim is one segment. Returns nothing if the op cannot
+// be cut along this factor.
 std::optional<Dims> CutPass::segments_along(const Op& op, const Sharding& s, int factor) const {
   std::optional<Dims> found;
   bool fresh = opens(op, s, factor);

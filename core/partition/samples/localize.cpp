@@ -50,8 +50,8 @@ class Localizer {
  private:
   Program& to() { return local_.program; }
 
-  // A state that a compiled program works on keeps its memory, and one of another tier has a buffer
-  // of its own to travel through: neither is laid out anew.
+  // Does nothing for states that already have memory: those of a compiled program, and those of
+  // another tier, which are copied through buffers of their own.
   void seat(const Program::Together& list) {
     if (std::any_of(list.states.begin(), list.states.end(),
                     [&](ValueId v) { return from_.value(v).tier != Tier::device; }))

@@ -272,7 +272,7 @@ class Folding : public FoldOrder {
   void run(const std::vector<const char*>& in, const std::vector<char*>& out, int64_t n);
 
  private:
-  // Of one operand; so that a block of all operands stays in L1 cache.
+  // The size of a block of one operand. The blocks of all operands together fit into L1 cache.
   static constexpr int64_t block_bytes = 8 << 10;
   void run_tree(const std::vector<const char*>& in, char* out, int64_t at, int64_t n);
 

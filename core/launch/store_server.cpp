@@ -8,7 +8,8 @@
 
 namespace orrery {
 
-// Where its peers reach it is in the table, for backends that connect them themselves.
+// Takes a rank's connection. The rank's address goes into the table, for backends that connect
+// ranks themselves.
 void StoreServer::adopt(int rank, std::unique_ptr<Connection> connection) {
   put("address/" + std::to_string(rank), peer_address(connection->socket()));
   for (size_t r = 0; r < ranks_.size(); ++r)
@@ -75,7 +76,7 @@ void StoreServer::look_up(const Question& q, const std::string& key) {
     waiting_[key].push_back(q);
 }
 
-// Who cannot be asked does not answer.
+// Passes a question on to the rank that it is about. If that has no connection, there is no answer.
 void StoreServer::pass_on(const Question& q, const std::string& about) {
   const size_t rank = static_cast<size_t>(std::atoi(about.c_str()));
   if (rank >= ranks_.size() || !ranks_[rank].connection) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pointwise functions and operators of tensors: one row each, one body for all of an arity.
+// Pointwise functions and operators of tensors: one row for each, and one body for each arity.
 #include "lua/call.h"
 
 namespace orrery::lua {
@@ -66,7 +66,7 @@ Api operation(const std::string& name, const std::string& doc) {
           call<binary<Fn>>};
 }
 
-// Lua hands over any two values, one of which is a tensor.
+// A row for an operator that tensors do not have; its body throws what to write instead.
 Api refusal(const std::string& name, Body body) {
   return {
       fmt::format("Tensor.{}(a: any, b?: any); Refused, with the method to write instead.", name),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensor methods that make fewer elements: sums, means, extremes, the largest ones.
+// Tensor methods that reduce: sums, means, extremes, the largest elements.
 #include "lua/call.h"
 #include "program/build.h"
 

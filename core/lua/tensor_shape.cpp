@@ -12,7 +12,7 @@ namespace {
 
 size_t rank_of(Program& p, ValueId x) { return p.type(x).dims.size(); }
 
-// Integers from argument `first` on: x:reshape(2, 3) or x:reshape{2, 3}.
+// The integers from argument `first` on: x:reshape(2, 3) or x:reshape{2, 3}.
 Dims rest_integers(lua_State* L, int first, const char* what) {
   if (lua_istable(L, first)) return to_integers(L, first, what);
   Dims list;

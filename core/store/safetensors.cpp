@@ -92,7 +92,7 @@ SafetensorsContents read_safetensors(const File& file) {
   for (auto& entry : parse_safetensors_header(header, file.size() - data_at, file.label())) {
     HostTensor tensor = HostTensor::make(entry.type);
     file.read(tensor.bytes->data(), tensor.bytes->size(), data_at + entry.begin);
-    digest.add(tensor.bytes->data(), tensor.bytes->size());  // in order, and without holes
+    digest.add(tensor.bytes->data(), tensor.bytes->size());  // tensors are in order, without gaps
     contents.tensors.emplace(std::move(entry.name), std::move(tensor));
   }
   contents.digest = digest.text();

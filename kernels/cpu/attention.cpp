@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention, one head at a time: blocks of keys with a running maximum and sum, so that the scores
-// of a block live in the cache and nowhere else.
+// attention, one head at a time. It goes over blocks of keys with a running maximum and sum, so
+// that only the scores of one block exist at a time, and stay in cache.
 #include "attention.h"
 #include "attention_dropout.h"
 #include "attention_plan.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// attention_grad, one head per task: the weights are made again block by block from lse, and every
-// gradient is summed by that one task in a fixed order.
+// attention_grad, one head per task: the weights are computed again, block by block, from lse, and
+// every gradient is summed by that task in a fixed order.
 #include "attention.h"
 #include "attention_dropout.h"
 #include "attention_plan.h"

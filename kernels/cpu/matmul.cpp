@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// matmul: packed panels under a register-tile kernel, or a pass over b where a has few rows.
+// matmul: operands are packed into panels for the micro-kernel; if a has few rows, b is read once
+// without packing.
 #include "kernel.h"
 #include "matmul_tile.h"
 #include "matmul_vector.h"

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The micro-kernel of every product here: a register tile of C, one chain of fma over K per
-// element, lanes along the columns. Columns of B and C come in whole vectors; rows may be fewer
-// than a tile.
+// The micro-kernel of all matrix products: it computes a tile of C in registers, with one chain of
+// fma over K per element and lanes along the columns. Columns of B and C are whole vectors; there
+// may be fewer rows than a tile has.
 #pragma once
 
 #include "vec.h"
 
 namespace orr_cpu::ORR_ISA {
 
-// Eight doubles, by the names of simd.h.
+// Eight doubles, with the function names of simd.h.
 #ifdef __AVX512F__
 struct v8d {
   __m512d v;
@@ -54,8 +54,8 @@ struct Lanes<double> {
   enum { count = 8, cols = 8 * kMicroVectors };
 };
 
-// Memory that is wanted soon: `runs` pieces of `bytes`, `step` bytes apart. The micro-kernel asks
-// for a line of it now and then, so that packing the next panel does not wait for memory.
+// Memory that will be packed next: `runs` pieces of `bytes` bytes, `step` bytes apart. The
+// micro-kernel prefetches a line of it from time to time, so that packing does not wait for memory.
 struct Ahead {
   const char* at = nullptr;
   int64_t step = 0, bytes = 0, runs = 0, done = 0;
@@ -71,12 +71,13 @@ struct Ahead {
   }
 };
 
-// Rows of A that lie one after another in packed form are this far apart: 256 elements, and a
-// little more so that they fall into different sets of the cache.
+// The distance of rows of A that are packed as rows: 256 elements and a little more, so that rows
+// fall into different sets of the cache.
 constexpr int64_t kRowStride = 256 + 16;
 
-// Element (r, k) of A is a[k*a_step + r], or a[r*kRowStride + k] where kByRows.
-// Row k of B is b + k*b_step. C = A*B, or C += A*B where the product is summed alone first.
+// Element (r, k) of A is a[k*a_step + r], or a[r*kRowStride + k] if kByRows. Row k of B begins at b
+// + k*b_step. Computes C = A*B, or with `add` C += A*B, where the product is summed by itself
+// first.
 template <class T>
 struct MicroArgs {
   int64_t kc;
@@ -87,8 +88,8 @@ struct MicroArgs {
   T* c;
   int64_t c_step;
   bool add;
-  Ahead* ahead;         // two, or null
-  bool stream = false;  // C goes past the caches. REQUIRES: !add, floats, C on whole lines
+  Ahead* ahead;         // an array of two, or null
+  bool stream = false;  // stores to C bypass the caches. REQUIRES: !add, floats, C on whole lines
 };
 
 template <class T, int kRows, int kVectors, bool kByRows>
@@ -144,7 +145,8 @@ __attribute__((noinline)) void micro_kernel(const MicroArgs<T>& args) {
     for (int j = 0; j < kVectors; ++j) store(c + j * lanes, sum[r][j]);
 }
 
-// Runs the micro-kernel for `rows` x `vectors`. REQUIRES: 1 <= rows <= kRows, vectors as well.
+// Runs the micro-kernel for a tile of `rows` x `vectors`. REQUIRES: both are at least 1, and at
+// most the full tile.
 template <class T, bool kByRows = false, int kRows = kMicroRows>
 inline void multiply_micro(int rows, int vectors, const MicroArgs<T>& args) {
   if constexpr (kRows > 1) {

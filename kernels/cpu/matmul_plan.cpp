@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Choosing tiles by a small cost model, and laying out the steps over K. See matmul_plan.h.
+// Chooses tiles by a small cost model, and makes the steps over K. See matmul_plan.h.
 #include "matmul_plan.h"
 
 #include "kernel.h"
@@ -112,7 +112,7 @@ Tiling cost_of(const MatmulPlan& p, int64_t tm, int64_t tn, int64_t element) {
   double pack_a = 0.4 * double(s.k * rows), pack_b = 0.4 * double(s.k * cols);
   bool fits_a = round_up(rows, p.micro.rows) * s.k * element <= kKeepBytes;
   bool fits_b = round_up(cols, p.micro.cols) * s.k * element <= kKeepBytes;
-  // What serves one tile alone is packed bit by bit, while memory brings the next bit.
+  // An operand that only one tile reads is packed in small parts, while memory loads the next part.
   bool reuses_b = tm < s.m;
   bool m_inner = fits_b && (!fits_a || pack_b >= pack_a);
   Tiling t{tm,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One slot's share of a matmul: its tiles one after another, operands packed into its own scratch.
+// Computes one slot's share of a matmul: its tiles one after another, with operands packed into the
+// slot's scratch.
 #pragma once
 
 #include "matmul_plan.h"
@@ -9,14 +10,14 @@
 
 namespace orr_cpu::ORR_ISA {
 
-// Operands are of S, the result is of Y.
+// Operands have the type S, the result Y.
 template <class S, class Y>
 struct MatmulSlot {
   using T = Scalar<S>;
   enum { kRows = kMicroRows, kCols = Lanes<T>::cols, kLanesOf = Lanes<T>::count };
   enum { kMicro = kRows * kCols };
 
-  // A piece of the output: rows [m, m+rows), columns [n, n+cols) of matrix g.
+  // A tile of the output: rows [m, m+rows), columns [n, n+cols) of matrix g.
   struct Tile {
     int64_t g, m, n, rows, cols;
   };
@@ -79,14 +80,16 @@ struct MatmulSlot {
                        kCols * c.kc);
   }
 
-  // A piece of an operand: `lines` along the dim of stride `step`, `length` along the other, which
-  // is the neighbours' dim unless the strides say otherwise.
+  // The memory of a piece of an operand, to be prefetched: `lines` along the dim with stride
+  // `step`, each with `length` elements along the dim with stride `inner`. If `step` is 1, the dims
+  // change roles, so that elements of a line are neighbours.
   static Ahead ahead_of(const S* at, int64_t lines, int64_t step, int64_t length, int64_t inner) {
     if (step == 1 && inner != 1) return ahead_of(at, length, inner, lines, step);
     return {(const char*)at, step * int64_t(sizeof(S)), length * int64_t(sizeof(S)), lines, 0};
   }
 
-  // With all of A at hand a group of columns goes through K alone, and its part of y stays near.
+  // If all of A is packed (keep_a), each group of columns runs through all of K, and its part of y
+  // stays in cache.
   void run_tile(const Tile& t, bool more) const {
     Ahead ahead[2];
     int64_t outer = p.keep_a ? (t.cols + p.group - 1) / p.group : p.n_chunks;
@@ -109,7 +112,7 @@ struct MatmulSlot {
     }
   }
 
-  // The piece of a that is packed after this one: the next chunk, or the tile below.
+  // Sets `ahead` to the piece of a that is packed next: the next chunk, or the tile below.
   void want_a(Tile t, int32_t index, bool more, Ahead& ahead) const {
     const MatmulStrides& s = p.shape.a;
     if (++index == p.n_chunks) {
@@ -150,7 +153,7 @@ struct MatmulSlot {
       multiply_micro<T, false>(rows, vectors, args);
   }
 
-  // The steps of one chunk for the micro-tile at (i, j) of the tile.
+  // Runs the steps of one chunk for the micro-tile at (i, j) of the tile.
   void micro(const Tile& t, int64_t i, int64_t j, const MatmulChunk& c, const T* panel_a,
              const T* panel_b, Ahead* ahead) const {
     int rows = int(smaller(kRows, t.rows - i)), cols = int(smaller(kCols, t.cols - j));
@@ -183,13 +186,13 @@ struct MatmulSlot {
     }
   }
 
-  // Whether whole vectors of the accumulator are whole vectors of y.
+  // Whether the accumulator can be written to y directly, in whole vectors.
   bool direct(int cols) const {
     return sizeof(Y) == sizeof(T) && p.shape.leaf_n == 1 && p.shape.y.col == 1 &&
            cols % kLanesOf == 0;
   }
 
-  // The result is written in one go after the last step: have its lines at hand by then.
+  // Prefetches the lines of y, which is written at once after the last step.
   void expect(const Y* to, int rows, int cols) const {
     for (int r = 0; r < rows; ++r)
       for (int c = 0; c < cols; c += 64 / int(sizeof(Y)))

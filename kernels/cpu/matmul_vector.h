@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Products with at most three rows: b is read once, where it lies. Sums in the order of every other
-// matmul.
+// Matrix products with at most three rows: b is read once, without packing. Sums have the same
+// order as in every other matmul.
 #pragma once
 
 #include "matmul_plan.h"
@@ -44,7 +44,7 @@ struct MatmulVector {
         store_one(to + m * p.shape.y.row + c * p.shape.y.col, total[m * kVectorCols + c]);
   }
 
-  // Sixteen columns whose elements along K are neighbours.
+  // Handles sixteen columns of b whose elements along K are neighbours in memory.
   void down(const S* from, int64_t k0, int64_t kc, int count, float* sum) const {
     const S* row[16];
     row_pointers(from, p.shape.b.col, count, row);
@@ -67,7 +67,8 @@ struct MatmulVector {
     for (int m = 0; m < M; ++m) store(sum + m * kVectorCols, acc[m]);
   }
 
-  // Rows of b in which columns are neighbours, eight rows in one pass over the sums.
+  // Handles rows of b in which columns are neighbours in memory, eight rows in one pass over the
+  // sums.
   void across(const S* from, int64_t k0, int64_t kc, int cols, float* sum) const {
     for (int i = 0; i < M * kVectorCols; i += 16) store(sum + i, splat(0.0f));
     int64_t k = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What per-ISA files use from outside: errors, attributes, the host's threads. Compiled once.
+// Functions that per-ISA files use from outside: errors, attributes, the host's threads. Compiled
+// once.
 #include <orrery/sdk/plugin.hpp>
 
 #include <cstdarg>

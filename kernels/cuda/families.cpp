@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops of the plugin: a family is a line here and one in the list.
+// The op families of the plugin: each has a declaration here and an entry in the list.
 #include "op.h"
 
 // clang-format off

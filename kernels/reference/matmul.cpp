@@ -2,7 +2,8 @@
 //
 // matmul: tiles of 64 x 64 outputs. Each tile reads a block of b into a dense f32 (f64) panel, so
 // that strides and 16-bit storage are dealt with once, and the inner loop runs along a row of it.
-// A tile's K is never cut by anything but ORR_MATMUL_K: rows, columns and threads choose no bits.
+// A tile's K is cut only at multiples of ORR_MATMUL_K, so bits do not depend on the number of rows,
+// columns or threads.
 #include "leaves.h"
 #include "op.h"
 

@@ -1042,7 +1042,7 @@ function Draft:chunk(axis, chunks) end
 ---@param options orrery.Draft.shard.Options
 function Draft:shard(value, options) end
 
----Deals no leaves to the first ranks of the axis that deals the batch.
+---Gives no microbatches to the first ranks of the axis that deals the batch.
 ---@param axis string
 ---@param ranks integer
 function Draft:idle(axis, ranks) end
@@ -1323,7 +1323,7 @@ function World:allgather_object(value) end
 ---@class orrery.Handle
 local Handle = {}
 
----Waits for the word and returns what it gives.
+---Waits for the call and returns its result.
 ---@return any
 function Handle:wait() end
 

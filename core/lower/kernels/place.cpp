@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gives every value a place: shape ops become views, parts of a concat are written where they
-// belong, updates are written into the state they replace; then asks the kernel plugins for each
-// op and inserts copies where a kernel wants its input contiguous. Communication becomes exchanges.
+// Gives every value a place, and makes launches and exchanges of the ops. Shape ops become views,
+// parts of a concat are written straight into it, and updates are written over the state that they
+// replace. Copies are added where a kernel needs contiguous tensors.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -29,8 +29,8 @@ Layout transposed(Layout x, const Op& op) {
   return x;
 }
 
-// The part of these dims of `whole` that begins at index `begin` of the op's dim; `begin` then is
-// where the next one does.
+// The part of `whole` that has these dims and begins at index `begin` of the op's dim. Moves
+// `begin` to the end of the part.
 Place next_part(const Place& whole, const Op& op, const Dims& dims, int64_t& begin) {
   const auto dim = static_cast<size_t>(attr_int(op.attrs, "dim", 0));
   Place part = whole;
@@ -48,7 +48,7 @@ class Placer {
     last_read_.assign(p_.values().size(), kNone), reads_.resize(p_.values().size());
     is_total_.resize(p_.values().size());
     one_by_one_ = plan_.local.microbatches.one_by_one;
-    for (const Total& t : plan_.local.totals) {  // a microbatch is a node of its own
+    for (const Total& t : plan_.local.totals) {  // one by one: each microbatch is a node of its own
       nodes_[t.partial] = one_by_one_ ? 1 : t.nodes;
       if (nodes_[t.partial] == 1 && !t.is_cut()) same_[t.whole] = t.partial;
       is_total_[at(t.whole)] = true;
@@ -57,7 +57,7 @@ class Placer {
     for (auto& [name, id] : p_.outputs()) results_.insert(id);
     for (size_t i = 0; i < p_.ops().size(); ++i)
       for (ValueId v : p_.ops()[i].in) last_read_[at(v)] = static_cast<int>(i), ++reads_[at(v)];
-    for (size_t i = p_.ops().size(); i-- > 0;)  // reading a view is reading what it shows
+    for (size_t i = p_.ops().size(); i-- > 0;)  // whoever reads a view reads the value under it
       if (const Op& op = p_.ops()[i]; is_view(op.kind) || may_be_row(op))
         for (ValueId x : op.in)
           for (ValueId v : op.out)
@@ -70,7 +70,7 @@ class Placer {
     plan_.segments = segments_of(p_, one_by_one_ || plan_.local.microbatches.idle(), split);
     for (size_t i = 0; i < p_.values().size(); ++i)
       if (p_.values()[i].producer == kNone) place_input(static_cast<ValueId>(i));
-    reserve_homes();
+    reserve_rows();
     reserve_concats();
     for (size_t i = 0; i < p_.ops().size(); ++i) {
       launcher_.at(plan_.segments[i], p_.ops()[i].stage);
@@ -98,7 +98,7 @@ class Placer {
 
   void place_input(ValueId v) {
     const Value& value = p_.value(v);
-    if (same_.count(v)) return;  // a total that is its own partial
+    if (same_.count(v)) return;  // a total that lies where its partial does
     Place& at = plan_.places[static_cast<size_t>(v)];
     at.layout = Layout::contiguous(value.type);
     const bool total = is_total_[static_cast<size_t>(v)];
@@ -123,7 +123,7 @@ class Placer {
     return p_.value(v).type.dims.empty() ? "metric" : "activation";
   }
 
-  // Parts of a concat that only the concat reads, and that one op makes alone, are written into it.
+  // Has values that only a concat reads written straight into it.
   void reserve_concats() {
     for (const Op& op : p_.ops()) {
       if (op.kind != "concat") continue;
@@ -136,12 +136,13 @@ class Placer {
     }
   }
 
-  // Results of gatherings that may lie where the old values do; their pieces are computed there.
-  void reserve_homes() {
+  // Places the results of gatherings over the old values of states where that is possible
+  // (row_places.h); the pieces are then computed there as well.
+  void reserve_rows() {
     for (size_t i = 0; i < p_.ops().size(); ++i) {
       const Op& op = p_.ops()[i];
       if (!op.attrs.count("home")) continue;
-      const auto own = rows_.home(static_cast<OpId>(i));
+      const auto own = rows_.place_in_row(static_cast<OpId>(i));
       if (!own) continue;
       preplace(op.out[0], own->storage, 0);
       if (op.in.empty()) continue;
@@ -157,8 +158,8 @@ class Placer {
     plan_.places[static_cast<size_t>(v)] = {storage, offset, Layout::contiguous(p_.type(v))};
   }
 
-  // Has a value written inside another, if one op makes it for that alone; it may make it in other
-  // dims.
+  // Has `part` written inside another value, if nothing else reads it and one op makes it, perhaps
+  // in other dims.
   void reserve(ValueId part, Inside where) {
     OpId maker = p_.value(part).producer;
     if (maker == kNone || reads_[at(part)] != 1 || nodes_.count(part) || next_state_.count(part))
@@ -187,7 +188,7 @@ class Placer {
     launcher_.add(op, std::move(in), out);
   }
 
-  // Rows are added where the base lies, which nobody else reads.
+  // Lets a scatter_add add the rows to its base in place, if nothing else reads the base.
   void add_in_place(const Op& op) {
     if (next_state_.count(op.out[0]) || reads_[at(op.in[2])] != 1) return;
     const Place& base = place(op.in[2]);
@@ -195,7 +196,8 @@ class Placer {
       plan_.places[static_cast<size_t>(op.out[0])] = base;
   }
 
-  // The place where an op writes: inside a concat, over the state it replaces, or fresh.
+  // The place where an op writes v: inside a concat, over the state that it replaces, or in a new
+  // storage.
   Place output_place(ValueId v, int op_index) {
     Place& at = plan_.places[static_cast<size_t>(v)];
     if (at.storage != kNone) return at;
@@ -213,8 +215,8 @@ class Placer {
     return at;
   }
 
-  // An update may be written over the old value if nobody reads the old value afterwards and its
-  // maker works elementwise (or does not read it).
+  // Whether an update may be written over the old value: nothing reads that afterwards, and the op
+  // does not read it either, or works elementwise.
   bool in_place(ValueId state, int op_index) {
     const int last = last_read_[at(state)];
     return last < op_index ||
@@ -231,7 +233,8 @@ class Placer {
     return at;
   }
 
-  // States that lie one after another, read before anything replaces them, are their concatenation.
+  // A concat of states that lie one after another, and are not replaced before, needs no copy:
+  // their memory is its result.
   bool may_be_row(const Op& op) const {
     return op.kind == "concat" && op.phase != Phase::update && !results_.count(op.out[0]) &&
            !next_state_.count(op.out[0]);
@@ -286,8 +289,8 @@ class Placer {
     return a.storage == b.storage && a.offset == b.offset;
   }
 
-  // Values that must own contiguous memory of their own, and not lie `here`: a result does not
-  // change with the state that it shows.
+  // Whether v must have contiguous memory of its own, and cannot be a view that lies `here`. A
+  // result, for instance, must not change with the state that it was read from.
   bool pinned(ValueId v, const Place& here) {
     auto state = next_state_.find(v);
     return nodes_.count(v) || (state != next_state_.end() && !same(place(state->second), here)) ||
@@ -319,7 +322,7 @@ class Placer {
     return true;
   }
 
-  // A shape op that cannot be a view: its elements move.
+  // Adds a copy for a shape op that cannot be a view.
   void copy_view(const Op& op, int op_index) {
     if (op.kind == "split") {
       for (ValueId v : op.out) {
@@ -349,7 +352,7 @@ class Placer {
     launcher_.post(std::move(e));
   }
 
-  // Updates that could not be written in place are copied over the state at the end.
+  // Adds a copy over the state for an update that could not be written in place.
   void finish_update(ValueId state, ValueId next) {
     Place from = place(next), to = place(state);
     if (same(from, to)) return;
@@ -365,7 +368,7 @@ class Placer {
   std::map<ValueId, ValueId> same_, next_state_;
   std::set<ValueId> results_;
   std::map<ValueId, Inside> wanted_;
-  std::vector<int> last_read_, reads_;  // by value: the last op that reads it, how many do
+  std::vector<int> last_read_, reads_;  // by value: the last op that reads it, and how many do
   std::vector<char> is_total_;          // by value
   Launcher launcher_;
   RowPlaces rows_{plan_, launcher_, last_read_};

@@ -42,7 +42,7 @@ ValueId add_part(Program& p, ValueId flat, int64_t begin, int64_t n) {
 
 ValueId add_batch_gather(Program& p, const DealtSamples& samples, ValueId x, const Type& whole) {
   const int64_t width = whole.elements() / samples.batch, n = samples.here() * width;
-  std::vector<ValueId> own;  // empty where all rows fill up
+  std::vector<ValueId> own;  // empty if the rank has only rows that pad
   if (n) own = {add_part(p, add_reshape(p, x, {p.type(x).elements()}), 0, n)};
   const std::string& axis = samples.mesh.batch_axis;
   if (samples.mesh.size_of(axis) == 1) return add_reshape(p, own[0], whole.dims);

@@ -6,6 +6,7 @@ Arguments: the build tree. The figures come from make.py.
 """
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
@@ -16,14 +17,19 @@ FIGURES = json.loads((HERE / "figures.json").read_text())
 KERNELS = ("reference", "cpu")
 
 
-def rows(script, kernels, *arguments, ranks=1):
-    """The script's lines as pairs (loss, gradient norm)."""
+def run(script, kernels, *arguments, ranks=1):
+    """What the script prints."""
     done = subprocess.run(
         [BUILD / "orrery", "run", "-n", str(ranks), "--kernels", kernels, HERE / script,
          f"dir={HERE}", *arguments], capture_output=True, text=True)
     if done.returncode:
         raise AssertionError(f"{script} {arguments} ended with {done.returncode}: {done.stderr}")
-    return [tuple(map(float, line.split())) for line in done.stdout.splitlines()]
+    return done.stdout
+
+
+def rows(*arguments, **options):
+    """The script's lines as pairs (loss, gradient norm)."""
+    return [tuple(map(float, line.split())) for line in run(*arguments, **options).splitlines()]
 
 
 def error(x, wanted):
@@ -49,6 +55,19 @@ class Golden(unittest.TestCase):
             with self.subTest(kernels):
                 self.follow("gpt", kernels)
 
+    def test_convolutions(self):
+        for kernels in KERNELS:
+            for model in ("cnn", "depthwise"):
+                with self.subTest(kernels=kernels, model=model):
+                    self.follow(model, kernels)
+
+    def test_convolutions_on_ranks(self):
+        for model in ("cnn", "depthwise"):
+            one, two, three = (rows("train.lua", "cpu", f"model={model}", "microbatches=3", ranks=ranks)
+                               for ranks in (1, 2, 3))
+            self.assertEqual(one, two, model)
+            self.assertEqual(one, three, model)
+
     def test_gpt_in_microbatches(self):
         self.follow("gpt", "cpu", microbatches=4)
 
@@ -58,6 +77,20 @@ class Golden(unittest.TestCase):
             one, two = (rows("train.lua", kernels, "model=gpt", "microbatches=3", ranks=ranks)
                         for ranks in (1, 2))
             self.assertEqual(one, two, kernels)
+
+
+class Layers(unittest.TestCase):
+    def test_results_and_gradients(self):
+        for kernels in KERNELS:
+            with self.subTest(kernels):
+                done = run("layers.lua", kernels)
+                found = {name.strip(): list(map(float, figures.split())) for name, figures in
+                         re.findall(r"^([a-z_0-9 ]*?) (-?[0-9.].*)$", done, re.MULTILINE)}
+                self.assertEqual(sorted(found), sorted(FIGURES["layers"]))
+                for name, wanted in FIGURES["layers"].items():
+                    self.assertEqual(len(found[name]), len(wanted), name)
+                    for x, y in zip(found[name], wanted):
+                        self.assertLess(abs(x - y), 1e-5 * max(1, abs(y)), f"{name}: {found[name]}, wanted {wanted}")
 
 
 class Batches(unittest.TestCase):

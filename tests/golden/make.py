@@ -11,6 +11,7 @@ import numpy
 import torch
 from torch.nn import functional as F
 
+import layer_cases
 import models
 
 HERE = pathlib.Path(__file__).parent
@@ -93,6 +94,25 @@ def mlp(generator):
     return train(model, optimizer, lambda step: linear(step, 0.1, 3, STEPS, 0.01), x, y)
 
 
+def images(generator):
+    """The convolutional models, with the loss of the first batch in evaluation after the steps."""
+    x = torch.randn(STEPS * BATCH, 3, 8, 8, generator=generator)
+    y = x.mean((2, 3)).mul(8).argmax(1).int() + (x[:, 0, 0, 0] > 1)
+    save_arrays(images_x=x, images_y=y.int())
+    found = {}
+    for name, make in (("cnn", models.cnn), ("depthwise", models.depthwise)):
+        model = make()
+        models.initialise(model, generator)
+        save_safetensors(HERE / (name + ".safetensors"), models.parameters(model))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.0, momentum=0.9, nesterov=True, weight_decay=1e-2)
+        found[name] = train(model, optimizer, lambda step: linear(step, 0.1, 3, STEPS, 0.01), x, y)
+        model.eval()
+        loss = models.loss_of(model, x[:BATCH], y[:BATCH]).item()
+        for series in found[name].values():
+            series.append(loss)
+    return found
+
+
 def gpt(generator):
     model = models.GPT(vocab=65, positions=16, dim=32, heads=2, layers=2)
     models.initialise(model, generator)
@@ -116,7 +136,8 @@ def main():
     generator = torch.Generator().manual_seed(20)
     gpt_figures, cases = gpt(generator)
     figures = {"framework": f"PyTorch {torch.__version__.split('+')[0]}, CPU, f32",
-               "mlp": mlp(generator), "gpt": gpt_figures, "batches": cases}
+               "mlp": mlp(generator), "gpt": gpt_figures, "batches": cases, **images(generator),
+               "layers": layer_cases.figures()}
     (HERE / "figures.json").write_text(json.dumps(figures, indent=1) + "\n")
 
 

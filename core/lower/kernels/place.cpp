@@ -11,12 +11,13 @@
 #include "lower/kernels/launcher.h"
 #include "lower/kernels/row_places.h"
 #include "lower/lower.h"
+#include "program/layouts.h"
 
 namespace orrery {
 namespace {
 
 bool is_view(const std::string& kind) {
-  return kind == "reshape" || kind == "transpose" || kind == "split";
+  return kind == "reshape" || kind == "transpose" || kind == "split" || kind == "windows";
 }
 
 Layout transposed(Layout x, const Op& op) {
@@ -27,6 +28,11 @@ Layout transposed(Layout x, const Op& op) {
     x.strides[i] = from.strides[static_cast<size_t>(perm[i])];
   }
   return x;
+}
+
+// As a transpose or windows see x.
+Layout seen(const Layout& x, const Op& op) {
+  return op.kind == "transpose" ? transposed(x, op) : windows_of(x, op.attrs);
 }
 
 // The part of these dims of `whole` that begins at index `begin` of the op's dim; `begin` then is
@@ -123,11 +129,16 @@ class Placer {
     return p_.value(v).type.dims.empty() ? "metric" : "activation";
   }
 
-  // Parts of a concat that only the concat reads, and that one op makes alone, are written into it.
+  // Parts of a concat that only the concat reads, and that one op makes alone, are written into it;
+  // such a part may be a concat in turn, which comes before the one that reads it.
   void reserve_concats() {
-    for (const Op& op : p_.ops()) {
+    for (size_t i = p_.ops().size(); i-- > 0;) {
+      const Op& op = p_.ops()[i];
       if (op.kind != "concat") continue;
-      const Place whole{kNone, 0, Layout::contiguous(p_.type(op.out[0]))};
+      const auto inside = wanted_.find(op.out[0]);
+      const Place whole{kNone, 0,
+                        inside == wanted_.end() ? Layout::contiguous(p_.type(op.out[0]))
+                                                : inside->second.view};
       int64_t begin = 0;
       for (ValueId v : op.in) {
         const Place part = next_part(whole, op, p_.type(v).dims, begin);
@@ -166,6 +177,15 @@ class Placer {
     const Op& op = p_.ops()[static_cast<size_t>(maker)];
     if (op.kind == "reshape" && where.view.is_contiguous())
       return reserve(op.in[0], {where.into, where.offset, Layout::contiguous(p_.type(op.in[0]))});
+    if (op.kind == "transpose") {
+      Layout from = where.view;
+      const Dims perm = attr_ints(op.attrs, "perm");
+      for (size_t i = 0; i < perm.size(); ++i) {
+        from.dims[static_cast<size_t>(perm[i])] = where.view.dims[i];
+        from.strides[static_cast<size_t>(perm[i])] = where.view.strides[i];
+      }
+      return reserve(op.in[0], {where.into, where.offset, from});
+    }
     if (!is_exchange(op.kind) && !is_view(op.kind)) wanted_[part] = where;
   }
 
@@ -200,17 +220,26 @@ class Placer {
     Place& at = plan_.places[static_cast<size_t>(v)];
     if (at.storage != kNone) return at;
     at.layout = Layout::contiguous(p_.type(v));
-    if (auto w = wanted_.find(v); w != wanted_.end()) {
-      Place& whole = concat_place(w->second.into);
-      at = {whole.storage, whole.offset + w->second.offset, w->second.view};
+    if (wanted_.count(v)) {
+      at = place_inside(wanted_.at(v));
     } else if (auto s = next_state_.find(v);
                s != next_state_.end() && in_place(s->second, op_index)) {
       at = place(s->second);
     } else {
+      at.layout = free_layout(v, p_.ops()[static_cast<size_t>(op_index)]);
       uint64_t nodes = nodes_.count(v) ? static_cast<uint64_t>(nodes_[v]) : 1;
       at.storage = launcher_.new_storage(p_.type(v).bytes() * nodes, category(v));
     }
     return at;
+  }
+
+  // That of what op makes where nothing else says how it lies.
+  Layout free_layout(ValueId v, const Op& op) {
+    if (op.kind != "pointwise" || nodes_.count(v) || results_.count(v))
+      return Layout::contiguous(p_.type(v));
+    std::vector<Layout> in;
+    for (ValueId x : op.in) in.push_back(place(x).layout);
+    return layout_like(op.expr, in, p_.type(v));
   }
 
   // An update may be written over the old value if nobody reads the old value afterwards and its
@@ -224,11 +253,17 @@ class Placer {
 
   Place& concat_place(ValueId v) {
     Place& at = plan_.places[static_cast<size_t>(v)];
-    if (at.storage == kNone) {
+    if (at.storage == kNone && wanted_.count(v)) {
+      at = place_inside(wanted_.at(v));
+    } else if (at.storage == kNone) {
       at.layout = Layout::contiguous(p_.type(v));
       at.storage = launcher_.new_storage(p_.type(v).bytes(), category(v));
     }
     return at;
+  }
+  Place place_inside(const Inside& where) {
+    const Place& whole = concat_place(where.into);
+    return {whole.storage, whole.offset + where.offset, where.view};
   }
 
   // States that lie one after another, read before anything replaces them, are their concatenation.
@@ -272,8 +307,8 @@ class Placer {
                           [&](ValueId v) { return pinned(v, place(v)); });
     }
     Place view{x.storage, x.offset, x.layout};
-    if (op.kind == "transpose") {
-      view.layout = transposed(x.layout, op);
+    if (op.kind != "reshape") {
+      view.layout = seen(x.layout, op);
     } else if (!reshape_layout(x.layout, p_.type(op.out[0]).dims, view.layout)) {
       return false;
     }
@@ -331,8 +366,8 @@ class Placer {
     }
     Place from = place(op.in[0]);
     Place to = output_place(op.out[0], op_index);
-    if (op.kind == "transpose") {
-      from.layout = transposed(from.layout, op);
+    if (op.kind != "reshape") {
+      from.layout = seen(from.layout, op);
     } else {
       to.layout = Layout::contiguous({from.layout.dtype, from.layout.dims});
     }

@@ -29,6 +29,8 @@ ValueId of_samples(Program& p, ValueId v, int32_t batch_dim = 0);
 ValueId add_batch_gather(Program& p, const DealtSamples& samples, ValueId x, const Type& whole);
 // The rows of the samples here, given those of all in y: of type `own`, zeros where it fills up.
 ValueId add_batch_slice(Program& p, const DealtSamples& samples, ValueId y, const Type& own);
+// Of x, rows of so many microbatches: for each row the sum of its microbatch's.
+ValueId add_microbatch_sum(Program& p, ValueId x, int64_t microbatches);
 // The numbers of `rows` samples; `first` is the first one's, kNone: that of the rank.
 ValueId add_sample_index(Program& p, const DealtSamples& samples, int64_t rows, ValueId first);
 

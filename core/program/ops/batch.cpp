@@ -15,6 +15,8 @@
 //   batch_slice    y[B*n, ...], one value for all samples -> each sample's own rows; those that
 //                  fill up get zeros. Each is the other's gradient, but that what samples give to
 //                  one value is summed first
+//   microbatch_sum x[B*n, ...] -> the same dims: each row is the sum of the rows of its sample's
+//                  microbatch, those that fill up among them. It is its own gradient
 //   sample_index   -> i64[B] (ints "dims"), each sample's number in the batch from 0; rows that
 //                  fill up repeat the last one
 #include <stdexcept>
@@ -74,6 +76,10 @@ std::vector<Type> infer_rows(const OpArgs& args) {
   return {args.in[0]};
 }
 
+void microbatch_gradient(Gradient& g, const Op& op) {
+  if (g.wanted(op.in[0])) g.add(op.in[0], g.p.add1("microbatch_sum", {g.dy()}));
+}
+
 std::vector<Type> infer_index(const OpArgs& args) {
   return {{ORR_I64, attr_ints(args.attrs, "dims")}};
 }
@@ -109,6 +115,8 @@ extern const OpDef batch_gather_op{"batch_gather",  infer_rows, behind_rows,
                                    gather_gradient, no_cost,    nullptr};
 extern const OpDef batch_slice_op{"batch_slice",  infer_rows, behind_rows,
                                   slice_gradient, no_cost,    nullptr};
+extern const OpDef microbatch_sum_op{"microbatch_sum",    infer_rows, behind_rows,
+                                     microbatch_gradient, no_cost,    nullptr};
 extern const OpDef sample_index_op{"sample_index", infer_index, behind_rows,
                                    nullptr,        no_cost,     nullptr};
 extern const OpDef total_op{"total", infer_first, same_dims_sharding, nullptr,

@@ -1,0 +1,100 @@
+-- SPDX-License-Identifier: Apache-2.0
+--
+--- nn.conv1d(inputs, outputs, size, options)
+--- As nn.conv2d, over [batch, inputs, length].
+---@param inputs integer
+---@param outputs integer
+---@param size integer
+---@param options? table
+---@return orrery.Module
+
+--- nn.conv2d(inputs, outputs, size, options)
+--- Cross-correlation of [batch, inputs, height, width] with weights [outputs, inputs / groups, size...].
+---@param inputs integer channels
+---@param outputs integer channels
+---@param size integer|integer[] of the window, for all dims or for each, as all numbers of the options
+---@param options? table
+---@option stride integer|integer[]=1
+---@option padding integer|integer[]=0 zeros on both sides
+---@option dilation integer|integer[]=1
+---@option groups integer=1 shares of the channels that see nothing of each other
+---@option bias boolean=true
+---@option init orrery.Initial=nn.init.fan_in how the weight begins
+---@option dtype orrery.DType='f32'
+---@return orrery.Module
+
+--- nn.conv3d(inputs, outputs, size, options)
+--- As nn.conv2d, over [batch, inputs, depth, height, width].
+---@param inputs integer
+---@param outputs integer
+---@param size integer|integer[]
+---@param options? table
+---@return orrery.Module
+
+-- A convolution is a product of matrices: the windows of all positions, which are a view of x (Tensor:windows), times
+-- the weight. The layout of the weight, its name and how it begins are PyTorch's.
+local _, orrery = ...
+local nn = orrery.nn
+local spatial = require "orrery.nn.spatial"
+local join, range, product = spatial.join, spatial.range, spatial.product
+
+-- windows [batch, positions..., size..., inputs] x weight [outputs, inputs, size...].
+local function dense(windows, weight, n)
+  local shape, last = windows.shape, 2 * n + 2
+  local wide = product { table.unpack(shape, n + 2, last) }
+  local rows = windows:reshape(join({ table.unpack(shape, 1, n + 1) }, wide))
+  return rows:matmul(spatial.to_last(weight, n):reshape(-1, wide), { transpose_b = true })
+end
+
+-- Each channel with a weight of its own [channels, 1, size...].
+local function depthwise(windows, weight, n)
+  local by_tap = weight:permute(join(range(3, n + 2), 2, 1)):reshape(
+    join({ table.unpack(weight.shape, 3, n + 2) }, weight.shape[1]))
+  return (windows * by_tap):sum(range(n + 2, 2 * n + 1))
+end
+
+-- A product for each group of channels, over the windows of all samples.
+local function grouped(windows, weight, n, groups)
+  local shape, last = windows.shape, 2 * n + 2
+  local inputs, outputs = shape[last] // groups, weight.shape[1] // groups
+  local places = { table.unpack(shape, 1, n + 1) }
+  local wide = product { table.unpack(shape, n + 2, last - 1) } * inputs
+  local apart = windows:reshape(join({ table.unpack(shape, 1, last - 1) }, groups, inputs))
+  local rows = apart:permute(join(last, range(1, last - 1), last + 1)):reshape(groups, product(places), wide)
+  local matrices = spatial.to_last(weight, n):reshape(groups, outputs, wide)
+  local y = rows:matmul(matrices, { transpose_b = true }):reshape(join(groups, places, outputs))
+  return y:permute(join(range(2, n + 2), 1, n + 3)):reshape(join(places, groups * outputs))
+end
+
+return spatial.layers("conv", function(m, n, inputs, outputs, size, options)
+  local what = ("conv%dd"):format(n)
+  local o = orrery.options(what, options, {
+    stride = 1, padding = 0, dilation = 1, groups = 1, bias = true, init = nn.init.fan_in, dtype = "f32",
+  })
+  size = spatial.each(what, "size", size, n, 1)
+  local stride, padding = spatial.each(what, "stride", o.stride, n, 1), spatial.each(what, "padding", o.padding, n, 0)
+  local dilation = spatial.each(what, "dilation", o.dilation, n, 1)
+  spatial.check_groups(what, o.groups, inputs, outputs)
+  local dims = join(outputs, inputs // o.groups, size)
+  m.weight = orrery.parameter(dims, { init = nn.init.resolve(o.init, dims), dtype = o.dtype })
+  local bias
+  if o.bias then
+    bias = orrery.parameter(outputs, { init = nn.init.fan_in(dims), dtype = o.dtype })
+    m.bias = bias
+  end
+  return function(x)
+    spatial.check(what, x, n, inputs)
+    x = spatial.pad(spatial.to_last(x, n), padding)
+    local windows = x:windows(size, { stride = stride, dilation = dilation })
+    local y
+    if o.groups == 1 then
+      y = dense(windows, m.weight, n)
+    elseif o.groups == inputs and inputs == outputs then
+      y = depthwise(windows, m.weight, n)
+    else
+      y = grouped(windows, m.weight, n, o.groups)
+    end
+    if bias then y = y + bias end
+    return spatial.to_first(y, n)
+  end
+end)

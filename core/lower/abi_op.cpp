@@ -7,8 +7,8 @@ namespace orrery {
 namespace {
 
 // Attributes that the tensors already say.
-const std::set<std::string> kInTensors = {"dims", "begin", "end",  "heads", "ta",
-                                          "tb",   "dim",   "size", "n",     "dtype", "length"};
+const std::set<std::string> kInTensors = {"dims", "begin", "end", "heads", "ta",    "tb",
+                                          "dim",  "size",  "n",   "dtype", "length"};
 
 }  // namespace
 

@@ -65,9 +65,9 @@ const std::string kKeep = " @option keep: boolean = false; keep the reduced dims
 
 template <Fold fold>
 Api row(const std::string& doc) {
-  return {fmt::format("Tensor:{}(dims?: integers, options?) -> Tensor; {}{}", kNames[fold], doc,
-                      kKeep),
-          call<reduce<fold>>};
+  return {
+      fmt::format("Tensor:{}(dims?: integers, options?) -> Tensor; {}{}", kNames[fold], doc, kKeep),
+      call<reduce<fold>>};
 }
 
 std::vector<ValueId> microbatch_mean(Program& p, ValueId x) {

@@ -6,8 +6,7 @@
 
 namespace orrery::build {
 
-ValueId windows(Program& p, ValueId x, const Dims& size, const Dims& stride,
-                const Dims& dilation) {
+ValueId windows(Program& p, ValueId x, const Dims& size, const Dims& stride, const Dims& dilation) {
   return p.add1("windows", {x}, {{"size", size}, {"stride", stride}, {"dilation", dilation}});
 }
 

@@ -5,6 +5,44 @@
 
 namespace orrery {
 
+Layout transposed(const Layout& x, const Dims& permutation) {
+  Layout view = x;
+  for (size_t i = 0; i < permutation.size(); ++i) {
+    view.dims[i] = x.dims[static_cast<size_t>(permutation[i])];
+    view.strides[i] = x.strides[static_cast<size_t>(permutation[i])];
+  }
+  return view;
+}
+
+Dims inverse(const Dims& permutation) {
+  Dims back(permutation.size());
+  for (size_t i = 0; i < permutation.size(); ++i)
+    back[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
+  return back;
+}
+
+bool reshaped(const Layout& x, const Dims& dims, Layout& view) {
+  view = Layout::contiguous({x.dtype, dims});
+  if (x.is_contiguous()) return true;
+  size_t i = 0, j = 0;
+  while (i < x.dims.size() || j < dims.size()) {
+    size_t i0 = i, j0 = j;
+    int64_t a = i < x.dims.size() ? x.dims[i++] : 1, b = j < dims.size() ? dims[j++] : 1;
+    while (a != b) {
+      if (a < b && i < x.dims.size())
+        a *= x.dims[i++];
+      else if (j < dims.size())
+        b *= dims[j++];
+      else
+        return false;
+    }
+    int64_t dim, stride;
+    if (!merge_dims(x, i0, i, dim, stride)) return false;
+    for (size_t k = j; k-- > j0; stride *= dims[k]) view.strides[k] = stride;
+  }
+  return true;
+}
+
 std::vector<size_t> order_in_memory(const Layout& x) {
   std::vector<size_t> order;
   for (size_t i = 0; i < x.dims.size(); ++i)

@@ -8,8 +8,13 @@
 
 namespace orrery {
 
-// x, as a `windows` op with these attributes sees it.
+// x, as ops see it: a transpose, a `windows` op with these attributes (ops/windows.cpp), a reshape
+// to these dims; false where the strides do not allow that.
+Layout transposed(const Layout& x, const Dims& permutation);
 Layout windows_of(const Layout& x, const Attrs& attrs);
+bool reshaped(const Layout& x, const Dims& dims, Layout& view);
+// The permutation that undoes another.
+Dims inverse(const Dims& permutation);
 
 // The dims of more than one index by their strides, the largest first.
 std::vector<size_t> order_in_memory(const Layout& x);

@@ -248,20 +248,20 @@ void add_shape(std::vector<Entry>& rows) {
 }
 
 Attrs windowed(const char* name, Dims sizes, Dims stride, Dims dilation) {
-  return {{name, std::move(sizes)},
-          {"stride", std::move(stride)},
-          {"dilation", std::move(dilation)}};
+  return {
+      {name, std::move(sizes)}, {"stride", std::move(stride)}, {"dilation", std::move(dilation)}};
 }
 
 void add_windows(std::vector<Entry>& rows) {
   const Attrs one = windowed("size", {3}, {2}, {1}), two = windowed("size", {2, 3}, {1, 2}, {2, 1});
   rows.push_back(row("windows 1", {real({6, 7, 2})}, {same({6, 3, 3, 2})}, one));
-  rows.back().bad = {
-      {{f32({3})}, op("windows", one), "[3] has no 1 dims before its last"},
-      {{f32({6, 2, 2})}, op("windows", one), "a window that spans 3 does not fit into a length of 2"},
-      {{f32({6, 7, 2})},
-       op("windows", windowed("size", {3}, {0}, {1})),
-       "stride [0]: 1 sizes of at least 1 are wanted"}};
+  rows.back().bad = {{{f32({3})}, op("windows", one), "[3] has no 1 dims before its last"},
+                     {{f32({6, 2, 2})},
+                      op("windows", one),
+                      "a window that spans 3 does not fit into a length of 2"},
+                     {{f32({6, 7, 2})},
+                      op("windows", windowed("size", {3}, {0}, {1})),
+                      "stride [0]: 1 sizes of at least 1 are wanted"}};
   rows.push_back(row("windows 2", {real({6, 5, 6, 2})}, {same({6, 3, 2, 2, 3, 2})}, two));
   rows.back().bad = rows[rows.size() - 2].bad;
   const Attrs flat = windowed("length", {8}, {2}, {1}),

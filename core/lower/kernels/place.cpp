@@ -20,19 +20,10 @@ bool is_view(const std::string& kind) {
   return kind == "reshape" || kind == "transpose" || kind == "split" || kind == "windows";
 }
 
-Layout transposed(Layout x, const Op& op) {
-  const Layout from = x;
-  const Dims perm = attr_ints(op.attrs, "perm");
-  for (size_t i = 0; i < perm.size(); ++i) {
-    x.dims[i] = from.dims[static_cast<size_t>(perm[i])];
-    x.strides[i] = from.strides[static_cast<size_t>(perm[i])];
-  }
-  return x;
-}
-
 // As a transpose or windows see x.
 Layout seen(const Layout& x, const Op& op) {
-  return op.kind == "transpose" ? transposed(x, op) : windows_of(x, op.attrs);
+  return op.kind == "transpose" ? transposed(x, attr_ints(op.attrs, "perm"))
+                                : windows_of(x, op.attrs);
 }
 
 // The part of these dims of `whole` that begins at index `begin` of the op's dim; `begin` then is
@@ -136,9 +127,9 @@ class Placer {
       const Op& op = p_.ops()[i];
       if (op.kind != "concat") continue;
       const auto inside = wanted_.find(op.out[0]);
-      const Place whole{kNone, 0,
-                        inside == wanted_.end() ? Layout::contiguous(p_.type(op.out[0]))
-                                                : inside->second.view};
+      const Place whole{
+          kNone, 0,
+          inside == wanted_.end() ? Layout::contiguous(p_.type(op.out[0])) : inside->second.view};
       int64_t begin = 0;
       for (ValueId v : op.in) {
         const Place part = next_part(whole, op, p_.type(v).dims, begin);
@@ -178,13 +169,8 @@ class Placer {
     if (op.kind == "reshape" && where.view.is_contiguous())
       return reserve(op.in[0], {where.into, where.offset, Layout::contiguous(p_.type(op.in[0]))});
     if (op.kind == "transpose") {
-      Layout from = where.view;
-      const Dims perm = attr_ints(op.attrs, "perm");
-      for (size_t i = 0; i < perm.size(); ++i) {
-        from.dims[static_cast<size_t>(perm[i])] = where.view.dims[i];
-        from.strides[static_cast<size_t>(perm[i])] = where.view.strides[i];
-      }
-      return reserve(op.in[0], {where.into, where.offset, from});
+      const Dims back = inverse(attr_ints(op.attrs, "perm"));
+      return reserve(op.in[0], {where.into, where.offset, transposed(where.view, back)});
     }
     if (!is_exchange(op.kind) && !is_view(op.kind)) wanted_[part] = where;
   }
@@ -309,7 +295,7 @@ class Placer {
     Place view{x.storage, x.offset, x.layout};
     if (op.kind != "reshape") {
       view.layout = seen(x.layout, op);
-    } else if (!reshape_layout(x.layout, p_.type(op.out[0]).dims, view.layout)) {
+    } else if (!reshaped(x.layout, p_.type(op.out[0]).dims, view.layout)) {
       return false;
     }
     if (pinned(op.out[0], view)) return false;
@@ -327,31 +313,6 @@ class Placer {
     auto state = next_state_.find(v);
     return nodes_.count(v) || (state != next_state_.end() && !same(place(state->second), here)) ||
            (results_.count(v) && plan_.storage(here.storage).region == Region::state);
-  }
-
-  static bool reshape_layout(const Layout& x, const Dims& dims, Layout& out) {
-    if (x.is_contiguous()) {
-      out = Layout::contiguous({x.dtype, dims});
-      return true;
-    }
-    out = {x.dtype, dims, Dims(dims.size(), 1)};
-    size_t i = 0, j = 0;
-    while (i < x.dims.size() || j < dims.size()) {
-      size_t i0 = i, j0 = j;
-      int64_t a = i < x.dims.size() ? x.dims[i++] : 1, b = j < dims.size() ? dims[j++] : 1;
-      while (a != b) {
-        if (a < b && i < x.dims.size())
-          a *= x.dims[i++];
-        else if (j < dims.size())
-          b *= dims[j++];
-        else
-          return false;
-      }
-      int64_t dim, stride;
-      if (!merge_dims(x, i0, i, dim, stride)) return false;
-      for (size_t k = j; k-- > j0; stride *= dims[k]) out.strides[k] = stride;
-    }
-    return true;
   }
 
   // A shape op that cannot be a view: its elements move.

@@ -27,8 +27,7 @@ void want_positive(const char* name, const Dims& sizes, size_t n) {
 }
 
 // How many windows there are along each dim.
-Dims windows_along(const Dims& length, const Dims& size, const Dims& stride,
-                   const Dims& dilation) {
+Dims windows_along(const Dims& length, const Dims& size, const Dims& stride, const Dims& dilation) {
   want_positive("windows of", size, size.size());
   want_positive("stride", stride, size.size());
   want_positive("dilation", dilation, size.size());
@@ -66,8 +65,8 @@ std::vector<Type> infer_fold(const OpArgs& args) {
   const Dims& x = args.in[0].dims;
   const size_t n = length.size();
   if (n < 1 || n > 3 || x.size() < 2 * n + 1)
-    throw std::invalid_argument("needs [..., windows, their sizes, width] in one to three dims, not " +
-                                to_string(x));
+    throw std::invalid_argument(
+        "needs [..., windows, their sizes, width] in one to three dims, not " + to_string(x));
   if (args.in[0].dtype == ORR_BOOL) throw std::invalid_argument("cannot add bool: cast it first");
   const auto size = x.end() - 1 - static_cast<long>(n), count = size - static_cast<long>(n);
   const Dims there(count, size);

@@ -46,7 +46,8 @@ __device__ void window_sum(const WindowArgs& a) {
        i += int64_t(gridDim.x) * blockDim.x) {
     int64_t rest = i / a.width;
     const int64_t column = i - rest * a.width, l2 = rest % a.length[2];
-    const int64_t l1 = (rest /= a.length[2]) % a.length[1], l0 = (rest /= a.length[1]) % a.length[0];
+    const int64_t l1 = (rest /= a.length[2]) % a.length[1],
+                  l0 = (rest /= a.length[1]) % a.length[0];
     const int64_t lead = rest / a.length[0];
     const Reach outer(a, 0, l0), inner(a, 1, l1);
     Acc<T> sum = 0;
@@ -54,7 +55,8 @@ __device__ void window_sum(const WindowArgs& a) {
       const int64_t k0 = within(a, 0, l0, o0);
       for (int64_t o1 = k0 < 0 ? inner.last : inner.first; o1 < inner.last; ++o1)
         if (const int64_t k1 = within(a, 1, l1, o1); k1 >= 0)
-          sum = sum_along<T>(a, (lead * a.count[0] + o0) * a.count[1] + o1, l2, k0, k1, column, sum);
+          sum =
+              sum_along<T>(a, (lead * a.count[0] + o0) * a.count[1] + o1, l2, k0, k1, column, sum);
     }
     static_cast<T*>(a.y)[i] = rounded<T>(sum);
   }

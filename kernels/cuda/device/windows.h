@@ -7,8 +7,8 @@ namespace orr_cuda {
 
 enum { kWindowThreads = 256 };
 
-// The op fold: x[lead, count..., size..., width] -> y[lead, length..., width]. One to three windowed
-// dims as three: those that are missing come first, with one window of one element.
+// The op fold: x[lead, count..., size..., width] -> y[lead, length..., width]. One to three
+// windowed dims as three: those that are missing come first, with one window of one element.
 struct WindowArgs {
   const void* x;
   void* y;

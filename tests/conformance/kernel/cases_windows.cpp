@@ -48,8 +48,8 @@ Case fold(int32_t dtype, int64_t lead, const Dims& windows, const Dims& size, co
   }
   to.push_back(width);
   c.kind = "fold";
-  for (const Dims* dims : {&from, &stride, &dilation, &to})
-    for (int64_t d : *dims) c.note += (c.note.empty() ? "" : "x") + std::to_string(d);
+  for (const Dims& dims : {from, stride, dilation, to})
+    for (int64_t d : dims) c.note += (c.note.empty() ? "" : "x") + std::to_string(d);
   c.in = {tensor(dtype, from)};
   c.out = {tensor(dtype, to)};
   c.attrs = {list("stride", stride), list("dilation", dilation)};
@@ -67,7 +67,8 @@ std::vector<Case> window_cases() {
     if (dtype == ORR_BOOL || dtype == ORR_U8) continue;
     for (const Case& c :
          {fold(dtype, 2, {4}, {3}, {1}, {1}, 17), fold(dtype, 1, {3}, {2}, {3}, {1}, 5, 1),
-          fold(dtype, 256, {2}, {3}, {1}, {2}, 3), fold(dtype, 2, {5, 4}, {3, 3}, {1, 1}, {1, 1}, 33),
+          fold(dtype, 256, {2}, {3}, {1}, {2}, 3),
+          fold(dtype, 2, {5, 4}, {3, 3}, {1, 1}, {1, 1}, 33),
           fold(dtype, 3, {2, 3}, {3, 2}, {2, 1}, {1, 3}, 16),
           fold(dtype, 2, {2, 1, 3}, {2, 3, 1}, {1, 2, 3}, {3, 1, 1}, 4, 2),
           fold(dtype, 1, {1}, {7}, {1}, {1}, 1), fold(dtype, 0, {2}, {2}, {1}, {1}, 3)})

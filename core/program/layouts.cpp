@@ -52,6 +52,13 @@ std::vector<size_t> order_in_memory(const Layout& x) {
   return order;
 }
 
+// Whether several indices share an element, as in windows; `order` is x's in memory.
+static bool overlaps(const Layout& x, const std::vector<size_t>& order) {
+  for (size_t i = 0; i + 1 < order.size(); ++i)
+    if (x.strides[order[i]] < x.dims[order[i + 1]] * x.strides[order[i + 1]]) return true;
+  return !order.empty() && x.strides[order.back()] == 0;
+}
+
 Layout layout_like(const Expr& expr, const std::vector<Layout>& in, const Type& out) {
   Layout y = Layout::contiguous(out);
   if (draws(expr)) return y;
@@ -60,6 +67,7 @@ Layout layout_like(const Expr& expr, const std::vector<Layout>& in, const Type& 
   for (const Layout& x : in) {
     if (x.dims != out.dims) continue;
     const std::vector<size_t> here = order_in_memory(x);
+    if (overlaps(x, here)) continue;
     if (found && here != order) return y;
     order = here, found = true;
   }

@@ -20,8 +20,8 @@ Dims inverse(const Dims& permutation);
 std::vector<size_t> order_in_memory(const Layout& x);
 
 // The layout in which a pointwise op best makes a value of this type: with the dims in the order
-// in which all inputs of these dims have them, so that memory is walked in its order; else
-// contiguous. Elements have no gaps.
+// in which all inputs of these dims have them, but for those that show an element several times, so
+// that memory is walked in its order; else contiguous. Elements have no gaps.
 Layout layout_like(const Expr& expr, const std::vector<Layout>& in, const Type& out);
 
 // Whether an expression draws random numbers, which count the elements in the order of the dims.

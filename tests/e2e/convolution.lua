@@ -23,7 +23,7 @@ end)
 
 local model = Net()
 local run = orrery.compile(function(b) return nn.cross_entropy(model(b.x), b.y) end, {
-  params = model, optimizer = optim.adamw { lr = 0.01 }, clip = 0.5, microbatches = args.microbatches, strategy = STACK,
+  params = model, optimizer = optim.momentum { lr = 0.1 }, clip = 0.5, microbatches = args.microbatches, strategy = STACK,
 })
 local function batch_of(step)
   local x, y = {}, {}

@@ -46,11 +46,27 @@ local function dense(windows, weight, n)
   return rows:matmul(spatial.to_last(weight, n):reshape(-1, wide), { transpose_b = true })
 end
 
--- Each channel with a weight of its own [channels, 1, size...].
-local function depthwise(windows, weight, n)
-  local by_tap = weight:permute(join(range(3, n + 2), 2, 1)):reshape(
-    join({ table.unpack(weight.shape, 3, n + 2) }, weight.shape[1]))
-  return (windows * by_tap):sum(range(n + 2, 2 * n + 1))
+-- Each channel of x [batch, dims..., channels] with a weight of its own [channels, 1, size...]: element by element of a
+-- window, so that no window is stored.
+local function depthwise(size, strides)
+  local n = #size
+  local each = orrery.gradient { -- by_tap [size..., channels]
+    forward = function(x, by_tap)
+      local weights, y = { by_tap:reshape(-1, x.shape[-1]):split(1, product(size)) }, nil
+      for i, tap in ipairs(spatial.taps(x:windows(size, strides), n)) do
+        y = y and y + tap * weights[i] or tap * weights[i]
+      end
+      return y:reshape(join({ table.unpack(y.shape, 1, n + 1) }, y.shape[-1]))
+    end,
+    backward = function(dy, _, x, by_tap)
+      local wide = dy:reshape(join({ table.unpack(dy.shape, 1, n + 1) }, spatial.filled(n, 1), dy.shape[-1]))
+      return (wide * by_tap):fold(spatial.lengths(x, n), strides),
+        (x:windows(size, strides) * wide):sum(range(1, n + 1))
+    end,
+  }
+  return function(x, weight)
+    return each(x, weight:permute(join(range(3, n + 2), 1, 2)):reshape(join(size, weight.shape[1])))
+  end
 end
 
 -- A product for each group of channels, over the windows of all samples.
@@ -72,8 +88,10 @@ return spatial.layers("conv", function(m, n, inputs, outputs, size, options)
     stride = 1, padding = 0, dilation = 1, groups = 1, bias = true, init = nn.init.fan_in, dtype = "f32",
   })
   size = spatial.each(what, "size", size, n, 1)
-  local stride, padding = spatial.each(what, "stride", o.stride, n, 1), spatial.each(what, "padding", o.padding, n, 0)
-  local dilation = spatial.each(what, "dilation", o.dilation, n, 1)
+  local padding = spatial.each(what, "padding", o.padding, n, 0)
+  local strides = {
+    stride = spatial.each(what, "stride", o.stride, n, 1), dilation = spatial.each(what, "dilation", o.dilation, n, 1),
+  }
   spatial.check_groups(what, o.groups, inputs, outputs)
   local dims = join(outputs, inputs // o.groups, size)
   m.weight = orrery.parameter(dims, { init = nn.init.resolve(o.init, dims), dtype = o.dtype })
@@ -82,17 +100,17 @@ return spatial.layers("conv", function(m, n, inputs, outputs, size, options)
     bias = orrery.parameter(outputs, { init = nn.init.fan_in(dims), dtype = o.dtype })
     m.bias = bias
   end
+  local by_channel = inputs > 1 and o.groups == inputs and inputs == outputs and depthwise(size, strides)
   return function(x)
     spatial.check(what, x, n, inputs)
     x = spatial.pad(spatial.to_last(x, n), padding)
-    local windows = x:windows(size, { stride = stride, dilation = dilation })
     local y
-    if o.groups == 1 then
-      y = dense(windows, m.weight, n)
-    elseif o.groups == inputs and inputs == outputs then
-      y = depthwise(windows, m.weight, n)
+    if by_channel then
+      y = by_channel(x, m.weight)
+    elseif o.groups > 1 then
+      y = grouped(x:windows(size, strides), m.weight, n, o.groups)
     else
-      y = grouped(windows, m.weight, n, o.groups)
+      y = dense(x:windows(size, strides), m.weight, n)
     end
     if bias then y = y + bias end
     return spatial.to_first(y, n)

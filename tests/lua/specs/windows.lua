@@ -57,6 +57,15 @@ end, t), { 0, 0, 0, 0, 2, 4, 0, 6, 8, 0, 0, 0 })
 fails(function() of(function(a) return a:pad(2, 5, { before = 1 }) end, t) end,
   "pad: dim 2 has 5 elements: with 1 before them they are more than 5")
 
+-- Random numbers count the elements in the order of the dims, also where memory has another.
+local function drawn(f)
+  orrery.seed(7)
+  return orrery.func(f)(orrery.tensor({ { { 1, 2, 3 }, { 4, 5, 6 } } }, "f32"))
+end
+check("random numbers inside of borders", drawn(function(a)
+  return orrery.uniform(a):permute(1, 3, 2):pad(2, 5, { before = 1 })
+end):tolist()[1][2], drawn(function(a) return orrery.uniform(a):permute(1, 3, 2) end):tolist()[1][1])
+
 -- -- reductions and the like --------------------------------------------------------------------------------------
 
 local y = orrery.tensor({ { 1, 4, 9 }, { -2, 0, 5 } }, "f32")

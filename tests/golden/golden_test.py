@@ -21,15 +21,16 @@ def run(script, kernels, *arguments, ranks=1):
     """What the script prints."""
     done = subprocess.run(
         [BUILD / "orrery", "run", "-n", str(ranks), "--kernels", kernels, HERE / script,
-         f"dir={HERE}", *arguments], capture_output=True, text=True)
+         *arguments], capture_output=True, text=True)
     if done.returncode:
         raise AssertionError(f"{script} {arguments} ended with {done.returncode}: {done.stderr}")
     return done.stdout
 
 
-def rows(*arguments, **options):
+def rows(script, kernels, *arguments, ranks=1):
     """The script's lines as pairs (loss, gradient norm)."""
-    return [tuple(map(float, line.split())) for line in run(*arguments, **options).splitlines()]
+    done = run(script, kernels, f"dir={HERE}", *arguments, ranks=ranks)
+    return [tuple(map(float, line.split())) for line in done.splitlines()]
 
 
 def error(x, wanted):

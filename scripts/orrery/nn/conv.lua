@@ -38,12 +38,24 @@ local nn = orrery.nn
 local spatial = require "orrery.nn.spatial"
 local join, range, product = spatial.join, spatial.range, spatial.product
 
--- windows [batch, positions..., size..., inputs] x weight [outputs, inputs, size...].
-local function dense(windows, weight, n)
-  local shape, last = windows.shape, 2 * n + 2
-  local wide = product { table.unpack(shape, n + 2, last) }
-  local rows = windows:reshape(join({ table.unpack(shape, 1, n + 1) }, wide))
-  return rows:matmul(spatial.to_last(weight, n):reshape(-1, wide), { transpose_b = true })
+-- Windows of x [batch, dims..., inputs] x weight [outputs, inputs, size...]. A product needs the windows one behind the
+-- other in memory: the gradient has them made once more, so that none are kept until then.
+local function dense(size, strides)
+  local n = #size
+  local function rows_of(x)
+    local windows = x:windows(size, strides)
+    return windows:reshape(join({ table.unpack(windows.shape, 1, n + 1) }, product(size) * x.shape[-1]))
+  end
+  local multiply = orrery.gradient { -- matrix [outputs, size... * inputs]
+    forward = function(x, matrix) return rows_of(x):matmul(matrix, { transpose_b = true }) end,
+    backward = function(dy, _, x, matrix)
+      local places = { table.unpack(dy.shape, 1, n + 1) }
+      local dx = dy:matmul(matrix):reshape(join(places, size, x.shape[-1])):fold(spatial.lengths(x, n), strides)
+      local outputs, wide = matrix.shape[1], matrix.shape[2]
+      return dx, dy:reshape(-1, outputs):matmul(rows_of(x):reshape(-1, wide), { transpose_a = true })
+    end,
+  }
+  return function(x, weight) return multiply(x, spatial.to_last(weight, n):reshape(weight.shape[1], -1)) end
 end
 
 -- Each channel of x [batch, dims..., channels] with a weight of its own [channels, 1, size...]: element by element of a
@@ -101,6 +113,7 @@ return spatial.layers("conv", function(m, n, inputs, outputs, size, options)
     m.bias = bias
   end
   local by_channel = inputs > 1 and o.groups == inputs and inputs == outputs and depthwise(size, strides)
+  local all_channels = dense(size, strides)
   return function(x)
     spatial.check(what, x, n, inputs)
     x = spatial.pad(spatial.to_last(x, n), padding)
@@ -110,7 +123,7 @@ return spatial.layers("conv", function(m, n, inputs, outputs, size, options)
     elseif o.groups > 1 then
       y = grouped(x:windows(size, strides), m.weight, n, o.groups)
     else
-      y = dense(x:windows(size, strides), m.weight, n)
+      y = all_channels(x, m.weight)
     end
     if bias then y = y + bias end
     return spatial.to_first(y, n)

@@ -94,6 +94,14 @@ check("one microbatch without a batch", of(function(a) return (a:microbatch_mean
 check("first of equals", of(function(a)
   return orrery.grad(nn.max_pool2d(2)(a):sum(), { a })[1]
 end, orrery.tensor({ { { { 3, 3, 1, 2 }, { 3, 0, 2, 2 } } } }, "f32")), { 1, 0, 0, 1, 0, 0, 0, 0 })
+check("borders of a maximum are below all numbers", of(function(a)
+  return nn.max_pool1d(3, { stride = 2, padding = 1 })(a)
+end, orrery.tensor({ { { -5, -2, -7, -3 } } }, "f32")), { -2, -2 })
+local dims = { 8, 3, 2, 5 } -- 30 numbers go into an output, 80 into an input
+check("initial weights", { nn.init.fan_in(dims).b, nn.init.kaiming(dims).b, nn.init.xavier(dims).b },
+  { 1 / math.sqrt(30), math.sqrt(2 / 30), math.sqrt(6 / 110) })
+check("of linear layers", { nn.init.fan_in({ 8, 3 }).b, nn.init.xavier({ 8, 3 }).b },
+  { 1 / math.sqrt(3), math.sqrt(6 / 11) })
 fails(function() nn.conv2d(3, 4, { 3, 3, 3 }) end, "conv2d: size is {3, 3, 3}, expected 2 integers of at least 1")
 fails(function() nn.conv2d(3, 4, 3, { groups = 2 }) end, "conv2d: 2 groups do not divide 3 inputs")
 fails(function() nn.conv2d(3, 4, 3, { padding = -1 }) end, "conv2d: padding is -1, expected 2 integers of at least 0")

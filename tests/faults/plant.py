@@ -135,7 +135,7 @@ FAULTS = [
      "const int64_t here = PLANTED(21) ? 1 : rows_ / microbatches_.rows * ranks;",
      EndToEnd("convolution_test", "Statistics.test_running_ones_are_those_of_microbatches", 1)),
     ("windows are added in reverse", "kernels/cpu/fold.cpp", "load(x + c + *i + *j + *k, n);",
-     "load(x + c + (PLANTED(22) ? outer.end[outer.begin - i - 1] : *i) + *j + *k, n);",
+     "load(x + c + *i + (PLANTED(22) ? inner.end[inner.begin - j - 1] : *j) + *k, n);",
      Cases("tests/kernels/kernels_test", "*Order.OfWindows*")),
 ]
 

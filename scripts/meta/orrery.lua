@@ -1540,7 +1540,7 @@ function orrery.nn.conv1d(inputs, outputs, size, options) end
 
 ---@class orrery.nn.conv2d.Options
 ---@field stride? integer|integer[] default 1
----@field padding? integer|integer[] zeros on both sides (default 0)
+---@field padding? integer|integer[]|string zeros on both sides; "same": as many as keep the dims, where stride is 1 (default 0)
 ---@field dilation? integer|integer[] default 1
 ---@field groups? integer shares of the channels that see nothing of each other (default 1)
 ---@field bias? boolean default true
@@ -1692,6 +1692,7 @@ function orrery.nn.max_pool1d(size, options) end
 ---@field stride? integer|integer[] default size
 ---@field padding? integer|integer[] of what is smaller than any number, on both sides (default 0)
 ---@field dilation? integer|integer[] default 1
+---@field ceil_mode? boolean whether a last window may begin within the dim and its padding and reach beyond (default false)
 
 ---The largest of each window of [batch, channels, height, width]. Of several the first gets the gradient.
 ---@param size integer|integer[] of the window, for all dims or for each, as all numbers of the options
@@ -2136,6 +2137,23 @@ function orrery.strategy.precision(options) end
 ---@param options? orrery.strategy.recompute.Options
 ---@return orrery.Strategy
 function orrery.strategy.recompute(options) end
+
+---@class orrery.strategy.server.Options
+---@field mode? any sync: every step waits for all gradients; async: none does; stale: up to a bound (default sync)
+---@field servers? integer ranks that hold parameters' optimizer state and step them (default 1)
+---@field dedicated? integer 1: servers get no share of the batch, they only serve (default 0)
+---@field push? integer async: steps whose gradients are pushed together, added (default 1)
+---@field pull? integer async: steps between two pulls of the weights (default 1)
+---@field bound? integer stale: steps that a worker may be ahead of the weights it reads (default 0)
+---@field log? any async, stale: file that the order of arrivals is written to
+---@field replay? any async, stale: such a file, to be followed
+---@field size? integer ranks that share the batch; 0: all that are left (default 0)
+---@field bucket? integer bytes of parameters that travel together (default 26214400)
+
+---The strategy plugin of this name.
+---@param options? orrery.strategy.server.Options
+---@return orrery.Strategy
+function orrery.strategy.server(options) end
 
 ---@class orrery.strategy.tensor.Options
 ---@field size? integer ranks that share every sample; 0: all that are left (default 0)

@@ -53,8 +53,8 @@ return spatial.layers("avg_pool", function(_, n, size, options)
     local count = spatial.product(size)
     if not o.count_include_pad then
       local ones = orrery.ones(spatial.join(1, spatial.lengths(x, n), 1), x.dtype)
-      count = sum(spatial.pad(ones, padding))
+      count = sum(spatial.pad(ones, padding, padding))
     end
-    return spatial.to_first(sum(spatial.pad(x, padding)) / count, n)
+    return spatial.to_first(sum(spatial.pad(x, padding, padding)) / count, n)
   end
 end)

@@ -15,7 +15,7 @@
 ---@param size integer|integer[] of the window, for all dims or for each, as all numbers of the options
 ---@param options? table
 ---@option stride integer|integer[]=1
----@option padding integer|integer[]=0 zeros on both sides
+---@option padding integer|integer[]|string=0 zeros on both sides; "same": as many as keep the dims, where stride is 1
 ---@option dilation integer|integer[]=1
 ---@option groups integer=1 shares of the channels that see nothing of each other
 ---@option bias boolean=true
@@ -94,16 +94,34 @@ local function grouped(windows, weight, n, groups)
   return y:permute(join(range(2, n + 2), 1, n + 3)):reshape(join(places, groups * outputs))
 end
 
+-- What stands before and behind each dim.
+local function borders(what, padding, size, strides)
+  local n = #size
+  if padding ~= "same" then
+    local both = spatial.each(what, "padding", padding, n, 0)
+    return both, both
+  end
+  local before, behind = {}, {}
+  for i = 1, n do
+    if strides.stride[i] ~= 1 then
+      orrery.fail(("%s: padding = \"same\" with a stride of %d: give numbers"):format(what, strides.stride[i]))
+    end
+    local more = strides.dilation[i] * (size[i] - 1)
+    before[i], behind[i] = more // 2, more - more // 2
+  end
+  return before, behind
+end
+
 return spatial.layers("conv", function(m, n, inputs, outputs, size, options)
   local what = ("conv%dd"):format(n)
   local o = orrery.options(what, options, {
     stride = 1, padding = 0, dilation = 1, groups = 1, bias = true, init = nn.init.fan_in, dtype = "f32",
   })
   size = spatial.each(what, "size", size, n, 1)
-  local padding = spatial.each(what, "padding", o.padding, n, 0)
   local strides = {
     stride = spatial.each(what, "stride", o.stride, n, 1), dilation = spatial.each(what, "dilation", o.dilation, n, 1),
   }
+  local before, behind = borders(what, o.padding, size, strides)
   spatial.check_groups(what, o.groups, inputs, outputs)
   local dims = join(outputs, inputs // o.groups, size)
   m.weight = orrery.parameter(dims, { init = nn.init.resolve(o.init, dims), dtype = o.dtype })
@@ -116,7 +134,7 @@ return spatial.layers("conv", function(m, n, inputs, outputs, size, options)
   local all_channels = dense(size, strides)
   return function(x)
     spatial.check(what, x, n, inputs)
-    x = spatial.pad(spatial.to_last(x, n), padding)
+    x = spatial.pad(spatial.to_last(x, n), before, behind)
     local y
     if by_channel then
       y = by_channel(x, m.weight)

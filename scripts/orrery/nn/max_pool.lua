@@ -13,6 +13,7 @@
 ---@option stride integer|integer[]=size
 ---@option padding integer|integer[]=0 of what is smaller than any number, on both sides
 ---@option dilation integer|integer[]=1
+---@option ceil_mode boolean=false whether a last window may begin within the dim and its padding and reach beyond
 ---@return orrery.Module
 
 --- nn.max_pool3d(size, options)
@@ -50,16 +51,28 @@ local function largest(size, strides)
   }
 end
 
+-- How far a last window along dim i reaches beyond the padding of a length, if it begins before that: PyTorch's ceil_mode.
+local function beyond(length, i, size, padding, strides)
+  local span, stride = strides.dilation[i] * (size[i] - 1) + 1, strides.stride[i]
+  local rest = length + 2 * padding[i] - span
+  local last = -(-rest // stride) * stride -- where it begins
+  return last < length + padding[i] and math.max(0, last - rest) or 0
+end
+
 return spatial.layers("max_pool", function(_, n, size, options)
   local what = ("max_pool%dd"):format(n)
-  local o = orrery.options(what, options, { stride = size, padding = 0, dilation = 1 })
+  local o = orrery.options(what, options, { stride = size, padding = 0, dilation = 1, ceil_mode = false })
   size = spatial.each(what, "size", size, n, 1)
   local padding = spatial.each(what, "padding", o.padding, n, 0)
-  local pool = largest(size, {
+  local strides = {
     stride = spatial.each(what, "stride", o.stride, n, 1), dilation = spatial.each(what, "dilation", o.dilation, n, 1),
-  })
+  }
+  local pool = largest(size, strides)
   return function(x)
     spatial.check(what, x, n)
-    return spatial.to_first(pool(spatial.pad(spatial.to_last(x, n), padding, -math.huge)), n)
+    x = spatial.to_last(x, n)
+    local behind = {}
+    for i = 1, n do behind[i] = padding[i] + (o.ceil_mode and beyond(x.shape[1 + i], i, size, padding, strides) or 0) end
+    return spatial.to_first(pool(spatial.pad(x, padding, behind, -math.huge)), n)
   end
 end)

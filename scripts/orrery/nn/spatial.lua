@@ -75,12 +75,11 @@ function M.lengths(x, n)
   return list
 end
 
--- `value` so many times on both sides of each spatial dim.
-function M.pad(x, counts, value)
-  for i, count in ipairs(counts) do
-    if count > 0 then
-      x = x:pad(1 + i, x.shape[1 + i] + 2 * count, { before = count, value = value or 0 })
-    end
+-- Zeros, or `value`, so many times before and behind each spatial dim.
+function M.pad(x, before, behind, value)
+  for i, count in ipairs(before) do
+    local size = x.shape[1 + i] + count + behind[i]
+    if size > x.shape[1 + i] then x = x:pad(1 + i, size, { before = count, value = value or 0 }) end
   end
   return x
 end

@@ -256,6 +256,9 @@ void add_windows(std::vector<Entry>& rows) {
   const Attrs one = windowed("size", {3}, {2}, {1}), two = windowed("size", {2, 3}, {1, 2}, {2, 1});
   rows.push_back(row("windows 1", {real({6, 7, 2})}, {same({6, 3, 3, 2})}, one));
   rows.back().bad = {{{f32({3})}, op("windows", one), "[3] has no 1 dims before its last"},
+                     {{f32({1, 1, 1, 1, 1})},
+                      op("windows", windowed("size", {1, 1, 1, 1}, {1}, {1})),
+                      "windows are taken of one to three dims, not of 4"},
                      {{f32({6, 2, 2})},
                       op("windows", one),
                       "a window that spans 3 does not fit into a length of 2"},
@@ -268,7 +271,9 @@ void add_windows(std::vector<Entry>& rows) {
               deep = windowed("length", {5, 4, 3}, {2, 1, 3}, {1, 2, 1});
   rows.push_back(row("fold 1", {real({6, 3, 3, 2})}, {same({6, 8, 2})}, flat));
   rows.back().bad = {
-      {{f32({6, 3, 3})}, op("fold", windowed("length", {8, 8}, {2, 2}, {1, 1})), "in one to three"},
+      {{f32({6, 3, 3})},
+       op("fold", windowed("length", {8, 8}, {2, 2}, {1, 1})),
+       "for a length of [8,8], not [6,3,3]"},
       {{f32({6, 2, 3, 2})}, op("fold", flat), "[2] windows are given, a length of [8] has [3]"},
       {{{ORR_BOOL, {6, 3, 3, 2}}}, op("fold", flat), "cannot add bool"}};
   rows.push_back(row("fold 3", {real({6, 2, 2, 1, 3, 2, 2, 2})}, {same({6, 5, 4, 3, 2})}, deep));

@@ -19,15 +19,17 @@ namespace orrery {
 namespace {
 
 void want_positive(const char* name, const Dims& sizes, size_t n) {
-  bool ok = sizes.size() == n && n > 0;
-  for (int64_t s : sizes) ok = ok && s > 0;
-  if (!ok)
+  const bool positive = std::all_of(sizes.begin(), sizes.end(), [](int64_t s) { return s > 0; });
+  if (sizes.size() != n || !positive)
     throw std::invalid_argument(std::string(name) + " " + to_string(sizes) + ": " +
                                 std::to_string(n) + " sizes of at least 1 are wanted");
 }
 
 // How many windows there are along each dim.
 Dims windows_along(const Dims& length, const Dims& size, const Dims& stride, const Dims& dilation) {
+  if (size.empty() || size.size() > 3)
+    throw std::invalid_argument("windows are taken of one to three dims, not of " +
+                                std::to_string(size.size()));
   want_positive("windows of", size, size.size());
   want_positive("stride", stride, size.size());
   want_positive("dilation", dilation, size.size());
@@ -64,9 +66,9 @@ std::vector<Type> infer_fold(const OpArgs& args) {
   const Dims length = attr_ints(args.attrs, "length");
   const Dims& x = args.in[0].dims;
   const size_t n = length.size();
-  if (n < 1 || n > 3 || x.size() < 2 * n + 1)
-    throw std::invalid_argument(
-        "needs [..., windows, their sizes, width] in one to three dims, not " + to_string(x));
+  if (x.size() < 2 * n + 1)
+    throw std::invalid_argument("needs [..., windows, their sizes, width] for a length of " +
+                                to_string(length) + ", not " + to_string(x));
   if (args.in[0].dtype == ORR_BOOL) throw std::invalid_argument("cannot add bool: cast it first");
   const auto size = x.end() - 1 - static_cast<long>(n), count = size - static_cast<long>(n);
   const Dims there(count, size);

@@ -8,7 +8,7 @@ import pathlib
 import sys
 import unittest
 
-from close import assert_close
+from close import assert_close, numbers
 from program import HERE, SOURCE, orrery
 from sweep import Sweeping, Training
 
@@ -45,6 +45,19 @@ class Convolution(Sweeping):
         for ranks, stack in ((2, f"{{ {BF16}, strategy.data{{}} }}"),
                              (3, f"{{ {BF16}, strategy.data{{}}, strategy.zero{{ stage = 2 }} }}")):
             self.assert_same(stack, ranks, BF16)
+
+    def test_16_bits_are_near_32(self):
+        """And what the layers compute is of 16 bits, also where their gradients are functions of their own."""
+        short, long = (self.sweep.lines(training(stack, 1)) for stack in (BF16, "nil"))
+        for got, want in zip(short[:-1], long[:-1], strict=True):
+            for x, y in zip(numbers(got), numbers(want), strict=True):
+                self.assertLess(abs(x - y), 0.02 * abs(y), f"{got}: in f32 {want}")
+        script = pathlib.Path(self.folder.name) / "short.lua"
+        script.write_text((HERE / "convolution.lua").read_text().replace("strategy = STACK", f"strategy = {BF16}"))
+        plan = orrery("run", "--profile", script).out
+        for op in ("matmul bf16", "fold bf16"):
+            self.assertIn(op, plan)
+        self.assertNotRegex(plan, r"matmul \[|fold \[")
 
     def test_channels_are_cut(self):
         """Sums over cut channels are in the order of the chunks."""

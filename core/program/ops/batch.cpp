@@ -44,6 +44,16 @@ void mean_gradient(Gradient& g, const Op& op) {
   if (g.wanted(op.in[0])) g.add(op.in[0], g.dy());
 }
 
+// dx of what the backward function was given, as one of x, which the op reads: a strategy may have
+// put a cast between them.
+ValueId as_read(Program& p, ValueId dx, ValueId x) {
+  const OpId maker = p.value(x).producer;
+  if (maker == kNone || p.type(dx) == p.type(x)) return dx;
+  const Op& op = p.ops()[static_cast<size_t>(maker)];
+  const bool cast = op.kind == "pointwise" && op.expr.instrs.back().fn == ORR_FN_CAST;
+  return cast && p.type(op.in[0]) == p.type(dx) ? p.cast(dx, p.type(x).dtype) : dx;
+}
+
 void user_gradient(Gradient& g, const Op& op) {
   const Site site = g.p.site();
   std::vector<ValueId> dx = g.p.user_gradient(attr_int(op.attrs, "index", 0))(g.dy());
@@ -55,6 +65,7 @@ void user_gradient(Gradient& g, const Op& op) {
   for (size_t i = 0; i < dx.size(); ++i) {
     ValueId x = op.in[i + 1];
     if (dx[i] == kNone || !g.wanted(x)) continue;
+    dx[i] = as_read(g.p, dx[i], x);
     if (g.p.type(dx[i]) != g.p.type(x))
       g.p.fail_here("the backward function returned " + to_string(g.p.type(dx[i])) + " for input " +
                     std::to_string(i + 1) + ", which is " + to_string(g.p.type(x)) +

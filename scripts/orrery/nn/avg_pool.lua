@@ -27,7 +27,7 @@ local spatial = require "orrery.nn.spatial"
 -- one fold.
 local function sums(size, strides)
   local n = #size
-  return orrery.gradient {
+  return spatial.gradient {
     forward = function(x)
       local y
       for _, tap in ipairs(spatial.taps(x:windows(size, strides), n)) do y = y and y + tap or tap end

@@ -46,7 +46,7 @@ local function dense(size, strides)
     local windows = x:windows(size, strides)
     return windows:reshape(join({ table.unpack(windows.shape, 1, n + 1) }, product(size) * x.shape[-1]))
   end
-  local multiply = orrery.gradient { -- matrix [outputs, size... * inputs]
+  local multiply = spatial.gradient { -- matrix [outputs, size... * inputs]
     forward = function(x, matrix) return rows_of(x):matmul(matrix, { transpose_b = true }) end,
     backward = function(dy, _, x, matrix)
       local places = { table.unpack(dy.shape, 1, n + 1) }
@@ -62,7 +62,7 @@ end
 -- window, so that no window is stored.
 local function depthwise(size, strides)
   local n = #size
-  local each = orrery.gradient { -- by_tap [size..., channels]
+  local each = spatial.gradient { -- by_tap [size..., channels]
     forward = function(x, by_tap)
       local weights, y = { by_tap:reshape(-1, x.shape[-1]):split(1, product(size)) }, nil
       for i, tap in ipairs(spatial.taps(x:windows(size, strides), n)) do
@@ -79,19 +79,6 @@ local function depthwise(size, strides)
   return function(x, weight)
     return each(x, weight:permute(join(range(3, n + 2), 1, 2)):reshape(join(size, weight.shape[1])))
   end
-end
-
--- A product for each group of channels, over the windows of all samples.
-local function grouped(windows, weight, n, groups)
-  local shape, last = windows.shape, 2 * n + 2
-  local inputs, outputs = shape[last] // groups, weight.shape[1] // groups
-  local places = { table.unpack(shape, 1, n + 1) }
-  local wide = product { table.unpack(shape, n + 2, last - 1) } * inputs
-  local apart = windows:reshape(join({ table.unpack(shape, 1, last - 1) }, groups, inputs))
-  local rows = apart:permute(join(last, range(1, last - 1), last + 1)):reshape(groups, product(places), wide)
-  local matrices = spatial.to_last(weight, n):reshape(groups, outputs, wide)
-  local y = rows:matmul(matrices, { transpose_b = true }):reshape(join(groups, places, outputs))
-  return y:permute(join(range(2, n + 2), 1, n + 3)):reshape(join(places, groups * outputs))
 end
 
 -- What stands before and behind each dim.
@@ -135,14 +122,7 @@ return spatial.layers("conv", function(m, n, inputs, outputs, size, options)
   return function(x)
     spatial.check(what, x, n, inputs)
     x = spatial.pad(spatial.to_last(x, n), before, behind)
-    local y
-    if by_channel then
-      y = by_channel(x, m.weight)
-    elseif o.groups > 1 then
-      y = grouped(x:windows(size, strides), m.weight, n, o.groups)
-    else
-      y = all_channels(x, m.weight)
-    end
+    local y = by_channel and by_channel(x, m.weight) or spatial.in_groups(o.groups, x, m.weight, all_channels)
     if bias then y = y + bias end
     return spatial.to_first(y, n)
   end

@@ -35,20 +35,12 @@
 local _, orrery = ...
 local nn = orrery.nn
 local spatial = require "orrery.nn.spatial"
-local join, range, product = spatial.join, spatial.range, spatial.product
+local join = spatial.join
 
 -- x [batch, places..., inputs] as windows [batch, places..., size..., outputs].
-local function spread(x, weight, n, groups)
-  local size, width = { table.unpack(weight.shape, 3, n + 2) }, weight.shape[2]
-  local places, inputs = { table.unpack(x.shape, 1, n + 1) }, weight.shape[1] // groups
-  if groups == 1 then
-    local matrix = spatial.to_last(weight, n):reshape(inputs, -1)
-    return x:matmul(matrix):reshape(join(places, size, width))
-  end
-  local apart = x:reshape(join(places, groups, inputs)):permute(join(n + 2, range(1, n + 1), n + 3))
-  local matrices = spatial.to_last(weight, n):reshape(groups, inputs, -1)
-  local y = apart:reshape(groups, product(places), inputs):matmul(matrices):reshape(join(groups, places, size, width))
-  return y:permute(join(range(2, 2 * n + 2), 1, 2 * n + 3)):reshape(join(places, size, groups * width))
+local function spread(x, weight, n)
+  local y = x:matmul(spatial.to_last(weight, n):reshape(weight.shape[1], -1))
+  return y:reshape(join({ table.unpack(x.shape, 1, n + 1) }, { table.unpack(weight.shape, 3, n + 2) }, weight.shape[2]))
 end
 
 -- Dim `dim` without `cut` elements on both sides, but for `kept` of those behind.
@@ -80,8 +72,9 @@ return spatial.layers("conv_transpose", function(m, n, inputs, outputs, size, op
     spatial.check(what, x, n, inputs)
     local lengths = {}
     for i = 1, n do lengths[i] = (x.shape[2 + i] - 1) * stride[i] + (size[i] - 1) * dilation[i] + 1 end
-    local y = spread(spatial.to_last(x, n), m.weight, n, o.groups)
-    y = y:fold(lengths, { stride = stride, dilation = dilation })
+    local y = spatial.in_groups(o.groups, spatial.to_last(x, n), m.weight, function(part, weight)
+      return spread(part, weight, n):fold(lengths, { stride = stride, dilation = dilation })
+    end)
     for i = 1, n do y = cropped(y, 1 + i, padding[i], kept[i]) end
     if bias then y = y + bias end
     return spatial.to_first(y, n)

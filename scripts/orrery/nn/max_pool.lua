@@ -28,7 +28,7 @@ local spatial = require "orrery.nn.spatial"
 -- nor for the gradient.
 local function largest(size, strides)
   local n = #size
-  return orrery.gradient {
+  return spatial.gradient {
     forward = function(x)
       local y
       for _, tap in ipairs(spatial.taps(x:windows(size, strides), n)) do y = y and y:maximum(tap) or tap end

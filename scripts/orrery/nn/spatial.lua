@@ -34,6 +34,14 @@ function M.check_groups(what, groups, inputs, outputs)
   end
 end
 
+-- f(x, weight) of each group's share of the last dim of x and of the weight's first, joined along the last dim.
+function M.in_groups(groups, x, weight, f)
+  if groups == 1 then return f(x, weight) end
+  local xs, weights = { x:split(-1, groups) }, { weight:split(1, groups) }
+  for i = 1, groups do xs[i] = f(xs[i], weights[i]) end
+  return orrery.concat(xs, -1)
+end
+
 function M.product(list)
   local product = 1
   for _, factor in ipairs(list) do product = product * factor end
@@ -108,6 +116,21 @@ function M.untap(taps, size)
     taps = joined
   end
   return taps[1]
+end
+
+-- orrery.gradient, where a strategy may have the forward function compute in another dtype than its inputs': the backward
+-- one gets them in that of dy, and its gradients become the inputs'.
+function M.gradient(functions)
+  return orrery.gradient {
+    forward = functions.forward,
+    backward = function(dy, y, ...)
+      local own, alike = { ... }, {}
+      for i, x in ipairs(own) do alike[i] = x:cast(dy.dtype) end
+      local found = { functions.backward(dy, y, table.unpack(alike)) }
+      for i, x in ipairs(own) do found[i] = found[i]:cast(x.dtype) end
+      return table.unpack(found)
+    end,
+  }
 end
 
 -- The list of layers for one to three dims: nn.NAME1d, nn.NAME2d, nn.NAME3d (scripts/orrery/init.lua).

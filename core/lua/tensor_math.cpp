@@ -21,7 +21,7 @@ ValueId silu(Program& p, ValueId x) {
 }
 
 ValueId relu(Program& p, ValueId x) {
-  return p.pointwise(ORR_FN_MAX, {Operand(x), Operand::number(0)});
+  return p.pointwise(ORR_FN_MAX, {Operand::number(0), Operand(x)});  // slope 0 at 0
 }
 
 ValueId clamp(Program& p, ValueId x, double low, double high) {

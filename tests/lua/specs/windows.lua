@@ -94,6 +94,8 @@ check("one microbatch without a batch", of(function(a) return (a:microbatch_mean
 check("first of equals", of(function(a)
   return orrery.grad(nn.max_pool2d(2)(a):sum(), { a })[1]
 end, orrery.tensor({ { { { 3, 3, 1, 2 }, { 3, 0, 2, 2 } } } }, "f32")), { 1, 0, 0, 1, 0, 0, 0, 0 })
+check("slope of relu", of(function(a) return orrery.grad(a:relu():sum(), { a })[1] end, orrery.tensor { -1.0, 0.0, 2.0 }),
+  { 0, 0, 1 })
 check("borders of a maximum are below all numbers", of(function(a)
   return nn.max_pool1d(3, { stride = 2, padding = 1 })(a)
 end, orrery.tensor({ { { -5, -2, -7, -3 } } }, "f32")), { -2, -2 })

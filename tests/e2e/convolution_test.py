@@ -15,6 +15,12 @@ from sweep import Sweeping, Training
 ZERO = "{{ strategy.data{{}}, strategy.zero{{ stage = {} }} }}"
 BF16 = "strategy.precision{ compute = 'bf16' }"
 STAGES = "stages = { { 'stem', 'down' }, { 'mix', 'up', 'head' } }"
+# The outputs of convolutions, and in a transposed one its inputs.
+PLACED = """strategy.define{ name = "mine", class = "approx", transform = function(draft)
+  draft:axis "line"
+  for _, p in ipairs(draft:values "param") do
+    if #p.dims == 4 then draft:place(p, "line", 1) end
+  end end }{}"""
 DEALT = [(2, "strategy.data{}"), (3, "strategy.data{}"), (4, "strategy.data{}"), (2, ZERO.format(1)), (4, ZERO.format(3)),
          (2, "{ strategy.data{}, strategy.recompute{} }")]
 
@@ -63,9 +69,11 @@ class Convolution(Sweeping):
         """Sums over cut channels are in the order of the chunks."""
         for ranks in (2, 4):
             self.assert_same("strategy.tensor{ chunks = 4 }", ranks, "strategy.tensor{ chunks = 4 }")
-        for words in ((), ("sync=1",)):
-            lines = self.sweep.lines(training("strategy.tensor{}", 2, *words))
-            assert_close(self, lines, self.sweep.lines(training("nil", 1, *words)))
+        for stack in ("strategy.tensor{}", PLACED):
+            for words in ((), ("sync=1",)):
+                with self.subTest(stack=stack, words=words):
+                    lines = self.sweep.lines(training(stack, 2, *words))
+                    assert_close(self, lines, self.sweep.lines(training("nil", 1, *words)))
 
     def test_statistics_of_the_whole_batch_need_it_in_one_call(self):
         script = pathlib.Path(self.folder.name) / "convolution.lua"

@@ -2,6 +2,7 @@
 //
 // Tensor methods that move elements. Dims and positions are 1-based and count from the end when
 // negative; ids (gather, slice_at) are 0-based.
+#include <algorithm>
 #include <numeric>
 
 #include "lua/call.h"
@@ -57,12 +58,22 @@ int64_t position(int64_t at, int64_t extent, const char* what) {
   return zero_based;
 }
 
+// Index by index: kernels need not know negative strides.
+ValueId reversed(Program& p, ValueId x, int64_t dim) {
+  const Dims each(static_cast<size_t>(p.type(x).dims[static_cast<size_t>(dim)]), 1);
+  std::vector<ValueId> parts = build::split(p, x, dim, each);
+  std::reverse(parts.begin(), parts.end());
+  return build::concat(p, parts, dim);
+}
+
 ValueId slice(Program& p, ValueId x, Dim dim, int64_t first, int64_t last, int64_t step) {
   const int64_t extent = p.type(x).dims[static_cast<size_t>(dim)];
-  const int64_t begin = position(first, extent, "first");
-  if (step < 1) fail(ORR_INVALID, "slice: step {}, expected at least 1", step);
-  return build::every(p, build::slice(p, x, dim, begin, position(last, extent, "last") + 1), dim,
-                      step);
+  const int64_t begin = position(first, extent, "first"), end = position(last, extent, "last");
+  if (step == 0) fail(ORR_INVALID, "slice: step 0: give 1, another one, or -1 to go backwards");
+  if (step > 0) return build::every(p, build::slice(p, x, dim, begin, end + 1), dim, step);
+  if (begin < end)
+    fail(ORR_INVALID, "slice: from {} to {} there is no step of {}", first, last, step);
+  return build::every(p, reversed(p, build::slice(p, x, dim, end, begin + 1), dim), dim, -step);
 }
 
 std::vector<ValueId> split(lua_State* L, Program& p, ValueId x, Dim dim, Index parts) {
@@ -148,7 +159,9 @@ std::vector<Api> shape_api() {
        call<transpose>},
       {"Tensor:permute(...) -> Tensor; Reorders the dims.", call<permute>},
       {"Tensor:slice(dim: integer, first: integer, last: integer = -1, step: integer = 1) -> "
-       "Tensor; Elements first..last of a dim, both included, or every step-th of them.",
+       "Tensor; Elements first..last of a dim, both included, or every step-th of them; of a "
+       "negative "
+       "step backwards, such as from -1 to 1.",
        call<slice>},
       {"Tensor:split(dim: integer, sizes: integers) -> Tensor; Cuts a dim into sizes, or into n "
        "equal parts; returns all parts.",

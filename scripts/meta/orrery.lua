@@ -528,7 +528,7 @@ function Tensor:transpose(first, second) end
 ---@return orrery.Tensor
 function Tensor:permute(...) end
 
----Elements first..last of a dim, both included, or every step-th of them.
+---Elements first..last of a dim, both included, or every step-th of them; of a negative step backwards, such as from -1 to 1.
 ---@param dim integer
 ---@param first integer
 ---@param last? integer

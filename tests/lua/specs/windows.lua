@@ -49,6 +49,12 @@ check("gradient of a step", of(function(a)
   return orrery.grad((a:slice(2, 1, -1, 3) * 2):sum(), { a })[1]
 end, t), { 2, 2, 0, 0, 0, 0, 2, 2, 0, 0 })
 fails(function() of(function(a) return a:slice(2, 1, -1, 0) end, t) end, "slice: step 0")
+check("backwards", of(function(a) return a:slice(2, -1, 1, -1) end, t), { 9, 10, 7, 8, 5, 6, 3, 4, 1, 2 })
+check("backwards in steps", of(function(a) return a:slice(2, 4, 1, -2) end, t), { 7, 8, 3, 4 })
+check("gradient backwards", of(function(a)
+  return orrery.grad((a:slice(2, -1, 1, -3) * a:slice(2, 1, 2)):sum(), { a })[1]
+end, t), { 9, 10, 6, 8, 0, 0, 0, 0, 1, 2 })
+fails(function() of(function(a) return a:slice(2, 1, 3, -1) end, t) end, "slice: from 1 to 3 there is no step of -1")
 check("borders", of(function(a) return a:slice(2, 1, 2):pad(2, 5, { before = 2, value = 7 }) end, t),
   { 7, 7, 7, 7, 1, 2, 3, 4, 7, 7 })
 check("borders on two sides", of(function(a)

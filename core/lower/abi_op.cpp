@@ -7,8 +7,8 @@ namespace orrery {
 namespace {
 
 // Attributes that a kernel does not get, because its tensors have the same numbers.
-const std::set<std::string> kInTensors = {"dims", "begin", "end",  "heads", "ta",
-                                          "tb",   "dim",   "size", "n",     "dtype"};
+const std::set<std::string> kInTensors = {"dims", "begin", "end", "heads", "ta",    "tb",
+                                          "dim",  "size",  "n",   "dtype", "length"};
 
 }  // namespace
 

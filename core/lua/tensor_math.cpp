@@ -21,7 +21,12 @@ ValueId silu(Program& p, ValueId x) {
 }
 
 ValueId relu(Program& p, ValueId x) {
-  return p.pointwise(ORR_FN_MAX, {Operand(x), Operand::number(0)});
+  return p.pointwise(ORR_FN_MAX, {Operand::number(0), Operand(x)});  // slope 0 at 0
+}
+
+ValueId clamp(Program& p, ValueId x, double low, double high) {
+  const ValueId above = p.pointwise(ORR_FN_MAX, {Operand(x), Operand::number(low)});
+  return p.pointwise(ORR_FN_MIN, {Operand(above), Operand::number(high)});
 }
 
 ValueId select(Program& p, ValueId condition, const Operand& yes, const Operand& no) {
@@ -114,6 +119,9 @@ std::vector<Api> math_api() {
       two<ORR_FN_POW>("pow", "Power, with broadcasting."),
       two<ORR_FN_MAX>("maximum", "The larger of two, elementwise."),
       two<ORR_FN_MIN>("minimum", "The smaller of two, elementwise."),
+      {"Tensor:clamp(low: number, high: number) -> Tensor; No less than `low` and no more than "
+       "`high`.",
+       call<clamp>},
       two<ORR_FN_GT>("gt", "x > other, as booleans."),
       two<ORR_FN_LT>("lt", "x < other, as booleans."),
       two<ORR_FN_GE>("ge", "x >= other, as booleans."),

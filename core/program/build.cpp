@@ -237,6 +237,22 @@ ValueId mean(Program& p, ValueId x, Dims dims, bool keep) {
   return p.add1("batch_mean", {sum, weight});
 }
 
+std::pair<ValueId, ValueId> microbatch_mean(Program& p, ValueId x) {
+  if (!is_real(p.type(x).dtype)) x = p.cast(x, ORR_F32);
+  axis(p, "microbatch_mean", x, 0);
+  const Type type = p.type(x);
+  if (p.value(x).batch != Batch::sharded) {
+    const ValueId rows = p.constant(static_cast<double>(type.dims[0]), type.dtype,
+                                    with_dim(Dims(type.dims.size(), 1), 0, {type.dims[0]}));
+    return {broadcast(p, mean(p, x, {0}, true), type.dims), rows};
+  }
+  const ValueId weight = weight_like(p, x);
+  const ValueId sum = p.add1("microbatch_sum", {p.pointwise(ORR_FN_MUL, {x, weight})});
+  const ValueId count = p.add1("microbatch_sum", {weight});
+  const ValueId least = p.pointwise(ORR_FN_MAX, {count, Operand::number(1)});  // 0: all fill up
+  return {p.pointwise(ORR_FN_DIV, {sum, least}), count};
+}
+
 ValueId softmax(Program& p, ValueId x) { return p.add1("softmax", {x}); }
 
 ValueId layernorm(Program& p, ValueId x, ValueId w, ValueId b, double eps) {

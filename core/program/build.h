@@ -23,6 +23,14 @@ ValueId move_dim(Program& p, ValueId x, size_t from, size_t to);  // other dims 
 ValueId slice(Program& p, ValueId x, int64_t dim, int64_t begin, int64_t end);
 std::vector<ValueId> split(Program& p, ValueId x, int64_t dim, const Dims& sizes);
 ValueId concat(Program& p, const std::vector<ValueId>& xs, int64_t dim);
+// Of dim `dim` (0-based, no negative one) every step-th index, from the first on.
+ValueId every(Program& p, ValueId x, int64_t dim, int64_t step);
+// `value` so many times before and behind the elements of dim `dim` (as above).
+ValueId pad(Program& p, ValueId x, int64_t dim, int64_t before, int64_t after, double value);
+// The windows of the dims before the last, and their sums (ops/windows.cpp); one number for each
+// dim.
+ValueId windows(Program& p, ValueId x, const Dims& size, const Dims& stride, const Dims& dilation);
+ValueId fold(Program& p, ValueId x, const Dims& length, const Dims& stride, const Dims& dilation);
 ValueId broadcast(Program& p, ValueId x, const Dims& dims);
 // x repeated to the dims of `like`, with the relation to the batch that `like` has.
 ValueId broadcast_like(Program& p, ValueId x, ValueId like);
@@ -45,6 +53,9 @@ ValueId reduce(Program& p, const std::string& fn, ValueId x, Dims dims, bool kee
 ValueId tree(Program& p, std::vector<ValueId> level, int32_t fn = ORR_FN_ADD);
 // The mean. Over the batch dim it is the mean over the samples that count (Batch::mean).
 ValueId mean(Program& p, ValueId x, Dims dims, bool keep);
+// For each sample the mean over those of its microbatch that count, and how many these are, [n, 1,
+// ...]; dim 0 of x runs over the samples. Without a batch all are one microbatch.
+std::pair<ValueId, ValueId> microbatch_mean(Program& p, ValueId x);
 ValueId argmax(Program& p, ValueId x);  // last dim, i64
 std::vector<ValueId> topk(Program& p, ValueId x, int64_t k);
 ValueId softmax(Program& p, ValueId x);  // last dim

@@ -44,8 +44,8 @@ std::vector<size_t> linear_inputs(const Op& op) {
       {"softmax_grad", {0}},   {"layernorm_grad", {0}},
       {"rmsnorm_grad", {0}},   {"norm_param_grad", {0}},
       {"attention_grad", {0}}, {"cross_entropy_grad", {0}}};
-  static const std::set<std::string> moves = {"reshape", "transpose",     "split",
-                                              "concat",  "stop_gradient", "vary"};
+  static const std::set<std::string> moves = {"reshape", "transpose", "split",         "windows",
+                                              "fold",    "concat",    "stop_gradient", "vary"};
   if (const auto at = some.find(op.kind); at != some.end()) return at->second;
   const bool sum = op.kind == "reduce" && attr_text(op.attrs, "fn", "") == "sum";
   std::vector<size_t> all;
@@ -189,12 +189,14 @@ void relate_samples(Program& p, const Op& op) {
 // `op` is one.
 static bool relate_whole_batch(Program& p, const Op& op) {
   if (op.kind == "batch_sum") return true;
-  if (op.kind == "batch_gather") {
+  if (op.kind == "batch_gather" || op.kind == "microbatch_sum") {
     const Value& x = p.value(op.in[0]);
-    if (x.batch == Batch::sharded && x.batch_dim == 0) return true;
-    p.fail_here("batch_gather: " + to_string(x.type) + " is not made of samples along dim 1");
+    if (x.batch != Batch::sharded || x.batch_dim != 0)
+      p.fail_here(op.kind + ": " + to_string(x.type) + " is not made of samples along dim 1");
+    if (op.kind == "batch_gather") return true;
+  } else if (op.kind != "batch_slice" && op.kind != "sample_index") {
+    return false;
   }
-  if (op.kind != "batch_slice" && op.kind != "sample_index") return false;
   Value& y = p.mutable_value(op.out[0]);
   y.batch = Batch::sharded, y.batch_dim = 0;
   return true;

@@ -4,17 +4,20 @@
 local _, orrery = ...
 local engine = orrery.engine
 
--- A table whose entries are the files of a directory, loaded when first named.
+-- A table whose entries are the files of a directory, loaded when first named. NAME1d, NAME2d and NAME3d are the list
+-- that NAME.lua returns.
 local function shelf(directory, what)
   local shelved = {}
   return setmetatable(shelved, {
     __index = function(_, name)
       local names = {}
       local folder = engine.library() .. "/orrery/" .. directory
+      local family, dims = name:match "^(.*)([123])d$"
       for _, path in ipairs(orrery.data.files(folder, { ".lua" })) do
         names[#names + 1] = path:match "([^/]+)%.lua$"
-        if names[#names] == name then
-          local value = require("orrery." .. directory .. "." .. name)
+        if names[#names] == (family or name) then
+          local value = require("orrery." .. directory .. "." .. names[#names])
+          if family then value = value[tonumber(dims)] end
           if type(value) == "function" then value = engine.keep_frame(value) end
           rawset(shelved, name, value)
           return value

@@ -131,6 +131,13 @@ FAULTS = [
     ("what waits on a disk comes back shifted", "core/store/spill_file.cpp",
      "::pwrite(fd_, at, std::min(count, kMostPerCall), static_cast<off_t>(offset))",
      "::pwrite(fd_, at, std::min(count, kMostPerCall), static_cast<off_t>(offset + 4 * PLANTED(20)))", ROWS),
+    ("a rank's microbatches have one mean", "core/partition/samples/localize.cpp",
+     "const int64_t here = rows_ / microbatches_.rows * ranks;",
+     "const int64_t here = PLANTED(21) ? 1 : rows_ / microbatches_.rows * ranks;",
+     EndToEnd("convolution_test", "Statistics.test_running_ones_are_those_of_microbatches", 1)),
+    ("windows are added in reverse", "kernels/cpu/fold.cpp", "load(x + c + *i + *j + *k, n);",
+     "load(x + c + *i + (PLANTED(22) ? inner.end[inner.begin - j - 1] : *j) + *k, n);",
+     Cases("tests/kernels/kernels_test", "*Order.OfWindows*")),
 ]
 
 

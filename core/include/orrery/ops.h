@@ -92,6 +92,10 @@
  *                   range is an error.
  * update_slice      x[O,D,I], u[O,n,I], at -> y[O,D,I]: x with u written at `at`; may be in place
  *                   on x.
+ * fold              x[B,O..,K..,C] -> y[B,L..,C]; O, K and L are one to three dims each, ints
+ *                   "stride", "dilation" one number for each: y[b,l,c] is the sum of x[b,o,k,c]
+ *                   over all o and k with l = o * stride + k * dilation in each dim, added in the
+ *                   order of o, its last dim fastest, from +0. Every window fits into L.
  * iota              -> y[N]: 0, 1, ...; int "start".
  * categorical       logits[R,C], seed, step, base (i64 scalars) -> i64 y[R]; int "rng_id".
  *                   u = the uniform number of element base + row; the first c whose running sum of

@@ -19,6 +19,11 @@ bool can_widen(const Op& op, const std::vector<Place>& in, const std::vector<Pla
          std::any_of(in.begin(), in.end(), is_short);
 }
 
+bool has_gaps(const std::vector<Place>& places) {
+  return std::any_of(places.begin(), places.end(),
+                     [](const Place& x) { return !x.layout.is_contiguous(); });
+}
+
 std::vector<Layout> layouts(const std::vector<Place>& places) {
   std::vector<Layout> out;
   for (const Place& x : places) out.push_back(x.layout);
@@ -51,6 +56,8 @@ void Launcher::add(const Op& op, std::vector<Place> in, const std::vector<Place>
       launch.in = abi_tensors(form.in), launch.out = abi_tensors(form.out);
       if (can_widen(op, in, out) && !kernels_.takes(launch))
         return add_widened(op, std::move(in), out);
+      if (op.kind != "pointwise" && has_gaps(out) && !kernels_.takes(launch))
+        return add_beside(op, in, out);
       orr_support support = kernels_.choose(launch);
       for (size_t i = 0; i < form.in.size(); ++i)
         if (!form.in[i].is_contiguous() && !(support.strided_in >> i & 1))

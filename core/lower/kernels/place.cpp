@@ -11,22 +11,19 @@
 #include "lower/kernels/launcher.h"
 #include "lower/kernels/row_places.h"
 #include "lower/lower.h"
+#include "program/layouts.h"
 
 namespace orrery {
 namespace {
 
 bool is_view(const std::string& kind) {
-  return kind == "reshape" || kind == "transpose" || kind == "split";
+  return kind == "reshape" || kind == "transpose" || kind == "split" || kind == "windows";
 }
 
-Layout transposed(Layout x, const Op& op) {
-  const Layout from = x;
-  const Dims perm = attr_ints(op.attrs, "perm");
-  for (size_t i = 0; i < perm.size(); ++i) {
-    x.dims[i] = from.dims[static_cast<size_t>(perm[i])];
-    x.strides[i] = from.strides[static_cast<size_t>(perm[i])];
-  }
-  return x;
+// As a transpose or windows see x.
+Layout seen(const Layout& x, const Op& op) {
+  return op.kind == "transpose" ? transposed(x, attr_ints(op.attrs, "perm"))
+                                : windows_of(x, op.attrs);
 }
 
 // The part of `whole` that has these dims and begins at index `begin` of the op's dim. Moves
@@ -123,11 +120,16 @@ class Placer {
     return p_.value(v).type.dims.empty() ? "metric" : "activation";
   }
 
-  // Has values that only a concat reads written straight into it.
+  // Has values that only a concat reads, and that one op makes alone, written straight into it. Such
+  // a value may be a concat in turn, which comes before the one that reads it.
   void reserve_concats() {
-    for (const Op& op : p_.ops()) {
+    for (size_t i = p_.ops().size(); i-- > 0;) {
+      const Op& op = p_.ops()[i];
       if (op.kind != "concat") continue;
-      const Place whole{kNone, 0, Layout::contiguous(p_.type(op.out[0]))};
+      const auto inside = wanted_.find(op.out[0]);
+      const Place whole{
+          kNone, 0,
+          inside == wanted_.end() ? Layout::contiguous(p_.type(op.out[0])) : inside->second.view};
       int64_t begin = 0;
       for (ValueId v : op.in) {
         const Place part = next_part(whole, op, p_.type(v).dims, begin);
@@ -167,6 +169,10 @@ class Placer {
     const Op& op = p_.ops()[static_cast<size_t>(maker)];
     if (op.kind == "reshape" && where.view.is_contiguous())
       return reserve(op.in[0], {where.into, where.offset, Layout::contiguous(p_.type(op.in[0]))});
+    if (op.kind == "transpose") {
+      const Dims back = inverse(attr_ints(op.attrs, "perm"));
+      return reserve(op.in[0], {where.into, where.offset, transposed(where.view, back)});
+    }
     if (!is_exchange(op.kind) && !is_view(op.kind)) wanted_[part] = where;
   }
 
@@ -202,17 +208,26 @@ class Placer {
     Place& at = plan_.places[static_cast<size_t>(v)];
     if (at.storage != kNone) return at;
     at.layout = Layout::contiguous(p_.type(v));
-    if (auto w = wanted_.find(v); w != wanted_.end()) {
-      Place& whole = concat_place(w->second.into);
-      at = {whole.storage, whole.offset + w->second.offset, w->second.view};
+    if (wanted_.count(v)) {
+      at = place_inside(wanted_.at(v));
     } else if (auto s = next_state_.find(v);
                s != next_state_.end() && in_place(s->second, op_index)) {
       at = place(s->second);
     } else {
+      at.layout = free_layout(v, p_.ops()[static_cast<size_t>(op_index)]);
       uint64_t nodes = nodes_.count(v) ? static_cast<uint64_t>(nodes_[v]) : 1;
       at.storage = launcher_.new_storage(p_.type(v).bytes() * nodes, category(v));
     }
     return at;
+  }
+
+  // The layout of what an op makes where nothing else says how it lies.
+  Layout free_layout(ValueId v, const Op& op) {
+    if (op.kind != "pointwise" || nodes_.count(v) || results_.count(v))
+      return Layout::contiguous(p_.type(v));
+    std::vector<Layout> in;
+    for (ValueId x : op.in) in.push_back(place(x).layout);
+    return layout_like(op.expr, in, p_.type(v));
   }
 
   // Whether an update may be written over the old value: nothing reads that afterwards, and the op
@@ -226,11 +241,17 @@ class Placer {
 
   Place& concat_place(ValueId v) {
     Place& at = plan_.places[static_cast<size_t>(v)];
-    if (at.storage == kNone) {
+    if (at.storage == kNone && wanted_.count(v)) {
+      at = place_inside(wanted_.at(v));
+    } else if (at.storage == kNone) {
       at.layout = Layout::contiguous(p_.type(v));
       at.storage = launcher_.new_storage(p_.type(v).bytes(), category(v));
     }
     return at;
+  }
+  Place place_inside(const Inside& where) {
+    const Place& whole = concat_place(where.into);
+    return {whole.storage, whole.offset + where.offset, where.view};
   }
 
   // A concat of states that lie one after another, and are not replaced before, needs no copy:
@@ -275,9 +296,9 @@ class Placer {
                           [&](ValueId v) { return pinned(v, place(v)); });
     }
     Place view{x.storage, x.offset, x.layout};
-    if (op.kind == "transpose") {
-      view.layout = transposed(x.layout, op);
-    } else if (!reshape_layout(x.layout, p_.type(op.out[0]).dims, view.layout)) {
+    if (op.kind != "reshape") {
+      view.layout = seen(x.layout, op);
+    } else if (!reshaped(x.layout, p_.type(op.out[0]).dims, view.layout)) {
       return false;
     }
     if (pinned(op.out[0], view)) return false;
@@ -297,31 +318,6 @@ class Placer {
            (results_.count(v) && plan_.storage(here.storage).region == Region::state);
   }
 
-  static bool reshape_layout(const Layout& x, const Dims& dims, Layout& out) {
-    if (x.is_contiguous()) {
-      out = Layout::contiguous({x.dtype, dims});
-      return true;
-    }
-    out = {x.dtype, dims, Dims(dims.size(), 1)};
-    size_t i = 0, j = 0;
-    while (i < x.dims.size() || j < dims.size()) {
-      size_t i0 = i, j0 = j;
-      int64_t a = i < x.dims.size() ? x.dims[i++] : 1, b = j < dims.size() ? dims[j++] : 1;
-      while (a != b) {
-        if (a < b && i < x.dims.size())
-          a *= x.dims[i++];
-        else if (j < dims.size())
-          b *= dims[j++];
-        else
-          return false;
-      }
-      int64_t dim, stride;
-      if (!merge_dims(x, i0, i, dim, stride)) return false;
-      for (size_t k = j; k-- > j0; stride *= dims[k]) out.strides[k] = stride;
-    }
-    return true;
-  }
-
   // Adds a copy for a shape op that cannot be a view.
   void copy_view(const Op& op, int op_index) {
     if (op.kind == "split") {
@@ -334,8 +330,8 @@ class Placer {
     }
     Place from = place(op.in[0]);
     Place to = output_place(op.out[0], op_index);
-    if (op.kind == "transpose") {
-      from.layout = transposed(from.layout, op);
+    if (op.kind != "reshape") {
+      from.layout = seen(from.layout, op);
     } else {
       to.layout = Layout::contiguous({from.layout.dtype, from.layout.dims});
     }

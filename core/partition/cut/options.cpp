@@ -7,15 +7,12 @@
 
 #include "base/error.h"
 #include "partition/cut/pass.h"
+#include "program/layouts.h"
 
 namespace orrery {
 namespace {
 
-bool draws(const Op& op) {
-  return op.attrs.count("rng_id") ||
-         std::any_of(op.expr.instrs.begin(), op.expr.instrs.end(),
-                     [](const orr_instr& i) { return i.fn == ORR_FN_RAND; });
-}
+bool draws(const Op& op) { return op.attrs.count("rng_id") || draws(op.expr); }
 
 }  // namespace
 

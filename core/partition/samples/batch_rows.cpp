@@ -69,6 +69,25 @@ ValueId add_batch_slice(Program& p, const DealtSamples& samples, ValueId y, cons
   return of_samples(p, add_reshape(p, parts[0], own.dims));
 }
 
+static ValueId repeated(Program& p, ValueId x, const Dims& dims) {
+  Op op;
+  op.kind = "pointwise", op.in = {x}, op.attrs["dims"] = dims;
+  op.expr.outputs = {op.expr.push(ORR_FN_INPUT, p.type(x).dtype, 0)};
+  return of_samples(p, append_op(p, std::move(op), {p.type(x).dtype, dims}));
+}
+
+ValueId add_microbatch_sum(Program& p, ValueId x, int64_t microbatches) {
+  const Type type = p.type(x);
+  const Dims apart = {microbatches, type.dims[0] / microbatches,
+                      type.elements() / std::max<int64_t>(type.dims[0], 1)};
+  const Dims one = {apart[0], 1, apart[2]};
+  const Attrs sum = {{"fn", std::string("sum")}, {"begin", int64_t{1}}, {"end", int64_t{2}}};
+  ValueId y = of_samples(p, add_reshape(p, x, apart));
+  y = of_samples(p, append_op(p, "reduce", sum, {y}, {type.dtype, {apart[0], apart[2]}}));
+  y = repeated(p, of_samples(p, add_reshape(p, y, one)), apart);
+  return of_samples(p, add_reshape(p, y, type.dims));
+}
+
 ValueId add_sample_index(Program& p, const DealtSamples& samples, int64_t rows, ValueId first) {
   Op op;
   op.kind = "pointwise", op.in = {build::iota(p, rows, ORR_I64)};
@@ -136,13 +155,6 @@ std::vector<ValueId> split_samples(Program& p, ValueId x, int32_t batch_dim, int
   const std::vector<ValueId> parts = split.out;
   p.append(std::move(split));
   return parts;
-}
-
-static ValueId repeated(Program& p, ValueId x, const Dims& dims) {
-  Op op;
-  op.kind = "pointwise", op.in = {x}, op.attrs["dims"] = dims;
-  op.expr.outputs = {op.expr.push(ORR_FN_INPUT, ORR_F32, 0)};
-  return of_samples(p, append_op(p, std::move(op), {ORR_F32, dims}));
 }
 
 ValueId add_weighed(Program& p, ValueId x, int32_t batch_dim, int64_t rows, ValueId weights) {

@@ -291,6 +291,11 @@ class Localizer {
   // The result of an op that gathers the batch or takes samples of it; kNone for other ops.
   ValueId of_whole_batch(const Op& op) {
     if (op.kind == "batch_sum") return whole_of(op.in[0], true);
+    if (op.kind == "microbatch_sum") {
+      const int64_t ranks = is_gathered(op.in[0]) ? mesh_.size_of(mesh_.gathered_axis()) : 1;
+      const int64_t here = rows_ / microbatches_.rows * ranks;
+      return add_microbatch_sum(to(), value(op.in[0]), here);
+    }
     const DealtSamples samples{from_.batch_size(), microbatches_, dealt_, mesh_};
     if (op.kind == "batch_gather")
       return add_batch_gather(to(), samples, value(op.in[0]), from_.type(op.out[0]));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -130,13 +131,26 @@ class Assigner {
                did_you_mean(pattern, units), join(units, ", "));
   }
 
+  // Modules that compute something between their parts, such as a relu, and are not taken apart.
+  std::set<std::string> whole_modules() const {
+    std::set<std::string> found;
+    for (const Op& op : p_.ops())
+      if (const std::string path = orr::path::inside(op.site.region);
+          op.phase == Phase::forward && path.find('.') == path.npos)
+        found.insert(path);
+    return found;
+  }
+
   // Cuts the sequence of units into chunks so that the costliest chunk costs least.
   void balance() {
+    const std::set<std::string> whole = whole_modules();
     std::vector<std::string> units;
     std::vector<double> cost;
     for (const Op& op : p_.ops()) {
       std::string unit = unit_of(op.site.region);
       if (unit.empty() || op.phase != Phase::forward) continue;
+      if (const std::string module = unit.substr(0, unit.find('.')); whole.count(module))
+        unit = module;
       auto at = std::find(units.begin(), units.end(), unit);
       if (at == units.end()) units.push_back(unit), cost.push_back(0), at = units.end() - 1;
       Cost c = op_def(op.kind).cost(args_of(p_, op), out_types(p_, op));

@@ -52,7 +52,8 @@ class Chooser {
   bool fits(const Op& op) const {
     static const std::set<std::string> heavy = {"matmul",  "attention", "layernorm",
                                                 "rmsnorm", "softmax",   "gather"};
-    static const std::set<std::string> shape = {"reshape", "transpose", "split", "concat"};
+    static const std::set<std::string> shape = {"reshape", "transpose", "split",        "concat",
+                                                "windows", "fold",      "user_gradient"};
     if (heavy.count(op.kind)) return true;
     if (!shape.count(op.kind) && (op.kind != "pointwise" || op.region.empty())) return false;
     return std::any_of(op.in.begin(), op.in.end(),

@@ -51,6 +51,7 @@ enum { kVectorCols = 512 };
 // The micro-tile of an instruction set, in elements.
 struct MicroTile {
   int64_t rows, cols, lanes;
+  bool pairs = false;  // it multiplies pairs of bf16
 };
 
 struct MatmulPlan {
@@ -68,6 +69,7 @@ struct MatmulPlan {
   bool m_inner;             // tiles of one column follow each other
   bool keep_a, keep_b;      // the packed operand of a tile holds all of K and serves the next
   bool by_rows;             // packed rows of a stay rows
+  bool pairs;               // bf16 is packed in pairs along K
   bool streams;             // y is written once, and is too long to stay in a cache
   int64_t panels, panel_a;  // packed panels of a in a tile, elements of one for one chunk
   int64_t group;            // columns of b that are packed at a time

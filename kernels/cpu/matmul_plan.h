@@ -51,6 +51,7 @@ enum { kVectorCols = 512 };
 // The micro-tile of an instruction set, in elements.
 struct MicroTile {
   int64_t rows, cols, lanes;
+  bool pairs = false;  // it multiplies pairs of bf16
 };
 
 struct MatmulPlan {
@@ -68,6 +69,7 @@ struct MatmulPlan {
   bool m_inner;             // tiles of one column follow one another
   bool keep_a, keep_b;      // the packed operand has all of K, and is used for the next tile too
   bool by_rows;             // a is packed as rows (kRowStride)
+  bool pairs;               // bf16 is packed in pairs along K
   bool streams;             // y is too large for the caches: stores bypass them
   int64_t panels, panel_a;  // panels of a in a tile, and elements of a panel for one chunk
   int64_t group;            // columns of b that are packed at a time

@@ -98,8 +98,8 @@ ORR_INLINE void pack_neighbours(const S* src, int64_t k_step, int64_t count, int
     float* row = to + k * W;
     for (int64_t p = 0; p < count; p += W, row += panel)
       for (int64_t i = p; i < p + W && i < count; i += 16) {
-        int64_t left = smaller(W - (i - p), count - i);
-        v16f x = left < 16 ? load(src + i, int(left)) : load(src + i, Full{});
+        int64_t left = smaller(16, smaller(W - (i - p), count - i));
+        v16f x = count - i < 16 ? load(src + i, int(left)) : load(src + i, Full{});
         if ((kc - k) * W >= 16)
           store(row + (i - p), x);
         else

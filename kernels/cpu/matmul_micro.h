@@ -75,8 +75,8 @@ struct Ahead {
 // fall into different sets of the cache.
 constexpr int64_t kRowStride = 256 + 16;
 
-// In which order elements of K are added (ops.h, matmul): bf16 in pairs, the second first, which one
-// instruction does where the CPU has it.
+// In which order elements of K are added (ops.h, matmul): bf16 in pairs, the second first, by one
+// instruction where the CPU has it.
 enum class Along { k, swapped, pairs };
 
 // Both products of pairs of bf16, that of the high halves first (AVX512-BF16's vdpbf16ps; subnormal
@@ -90,8 +90,8 @@ ORR_INLINE v16f add_pairs(v16f x, v16f y, v16f sum) {
 ORR_INLINE v16f add_pairs(v16f, v16f, v16f sum) { return sum; }  // no plan asks for it
 #endif
 
-// Between `begin` and `end`, subnormal factors and sums count as 0, as they do in add_pairs. Compilers
-// do not move arithmetic on `sums` across these two calls.
+// Between `begin` and `end`, subnormal factors and sums count as 0, as they do in add_pairs. The
+// compiler does not move arithmetic on `sums` across these two calls.
 template <Along kAlong>
 struct Flushing {
   template <class V>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Packing bf16 for the instruction that multiplies pairs: elements k and k+1 of a row are one element
-// of 32 bits in its panel, the first in the low half. What has no partner has a zero. kc is the
-// number of elements along K, of which there are half as many pairs.
+// Packing bf16 for the instruction that multiplies pairs: elements k and k+1 of a row are one
+// element of 32 bits in its panel, the first in the low half. The last of an odd number is paired
+// with zero. kc is the number of elements along K; there are half as many pairs.
 #pragma once
 
 #include "pack.h"

@@ -1655,6 +1655,20 @@ function orrery.nn.gelu(x) end
 ---@return orrery.Module
 function orrery.nn.groupnorm(groups, channels, options) end
 
+---@class orrery.nn.gru.Options
+---@field layers? integer default 1
+---@field bias? boolean default true
+---@field dropout? number between layers, in training (default 0)
+---@field bidirectional? boolean default false
+---@field dtype? orrery.DType default 'f32'
+
+---Gated recurrent units over the time of x [batch, time, inputs]. Called with x and, to go on where another batch ended, its last state; gives [batch, time, hidden] (2 * hidden in both directions) and the last state [batch, layers * directions, hidden]. Parameters are named and laid out as PyTorch's (weight_ih_l0, bias_hh_l1_reverse).
+---@param inputs integer
+---@param hidden integer
+---@param options? orrery.nn.gru.Options
+---@return orrery.Module
+function orrery.nn.gru(inputs, hidden, options) end
+
 ---@class orrery.nn.instancenorm.Options
 ---@field eps? number default 1e-5
 ---@field affine? boolean whether there are a weight and a bias (default false)
@@ -1688,6 +1702,20 @@ function orrery.nn.layernorm(dim, options) end
 ---@param options? orrery.nn.linear.Options
 ---@return orrery.Module
 function orrery.nn.linear(inputs, outputs, options) end
+
+---@class orrery.nn.lstm.Options
+---@field layers? integer default 1
+---@field bias? boolean default true
+---@field dropout? number between layers, in training (default 0)
+---@field bidirectional? boolean default false
+---@field dtype? orrery.DType default 'f32'
+
+---Long short-term memory over the time of x [batch, time, inputs]. Called with x and, to go on where another batch ended, its last state; gives [batch, time, hidden] (2 * hidden in both directions) and the last state {h =, c =}, each [batch, layers * directions, hidden]. Parameters are named and laid out as PyTorch's (weight_ih_l0, bias_hh_l1_reverse).
+---@param inputs integer
+---@param hidden integer
+---@param options? orrery.nn.lstm.Options
+---@return orrery.Module
+function orrery.nn.lstm(inputs, hidden, options) end
 
 ---As nn.max_pool2d, over [batch, channels, length].
 ---@param size integer

@@ -120,8 +120,8 @@ class Placer {
     return p_.value(v).type.dims.empty() ? "metric" : "activation";
   }
 
-  // Has values that only a concat reads, and that one op makes alone, written straight into it. Such
-  // a value may be a concat in turn, which comes before the one that reads it.
+  // Has values that only a concat reads, and that one op makes alone, written straight into it.
+  // Such a value may be a concat in turn, which comes before the one that reads it.
   void reserve_concats() {
     for (size_t i = p_.ops().size(); i-- > 0;) {
       const Op& op = p_.ops()[i];

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // HostTensor in Lua: made from lists and files, read back as lists and numbers.
-#include "lua/host_tensor.h"
-
 #include <cstring>
 
+#include "data/npy.h"
 #include "lua/call.h"
 #include "program/elements.h"
 

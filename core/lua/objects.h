@@ -9,14 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "data/order.h"
 #include "lua/conditions.h"
 #include "lua/layer.h"
 #include "lua/trace_record.h"
 #include "run/run.h"
 
 namespace orrery::lua {
-
-struct Dataset;  // lua/dataset.h
 
 // A value of the program being traced; useless, and refused, in any other trace.
 struct Tensor {
@@ -77,7 +76,7 @@ struct Draft {
 
 struct DatasetRef {
   static constexpr const char* kClass = "Dataset";
-  std::shared_ptr<const Dataset> data;
+  Samples samples;
 };
 
 // Names the module that ops are made in until it is closed.

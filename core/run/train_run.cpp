@@ -62,6 +62,7 @@ class TrainRun : public Run {
       double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
       for (const std::string& name : result->names())
         runtime_.observers().metric(steps_, name, result->get(name));
+      if (variant) runtime_.observers().metric(steps_, "data_seconds", data_seconds_);
       runtime_.observers().step_end(steps_, seconds);
     }
     return result;
@@ -186,7 +187,9 @@ class TrainRun : public Run {
                                           const std::map<std::string, double>& scalars,
                                           int64_t step, bool evaluation) {
     variant.set_scalars(scalars, step);
+    const auto begin = Clock::now();
     variant.set_batch(batch);
+    data_seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
     if (evaluation) {
       variant.run();
       return fetched(variant, step, true);
@@ -358,8 +361,9 @@ class TrainRun : public Run {
   std::optional<RunStates> states_;
   int64_t steps_ = 0, microbatches_ = 0, saved_microbatches_ = 0;
   LossCheck loss_check_;
-  std::string spoilt_;     // why the states are not what steps have made of them
-  bool compared_ = false;  // the ranks' states, since they began or were loaded
+  std::string spoilt_;       // why the states are not what steps have made of them
+  double data_seconds_ = 0;  // what this rank waited for its rows of the last batch
+  bool compared_ = false;    // the ranks' states, since they began or were loaded
   std::map<const Variant*, std::unique_ptr<FiniteCheck>> checks_;
   Counters counters_;
   std::map<const Variant*, uint64_t> predicted_;  // bytes a step

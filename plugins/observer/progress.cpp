@@ -38,6 +38,7 @@ class Progress {
       case ORR_EVENT_METRIC:
         if (std::string_view(event.text) == "loss") take_loss(event.value);
         if (std::string_view(event.text) == "skipped_steps") skipped_ = int64_t(event.value);
+        if (std::string_view(event.text) == "data_seconds") waited_ += event.value;
         break;
       case ORR_EVENT_STEP_END: end_step(event); break;
       case ORR_EVENT_LOG: erase(); break;  // the log's own line goes where ours was
@@ -93,6 +94,8 @@ class Progress {
       std::snprintf(part, sizeof part, " loss %.4f (mean %.4f)", loss_, mean_);
       text += part;
     }
+    if (const int share = elapsed > 0 ? int(100 * waited_ / elapsed) : 0; share > 0)
+      text += " waiting for data " + std::to_string(share) + "%";
     if (skipped_ > 0) text += " skipped " + std::to_string(skipped_);
     return text;
   }
@@ -114,6 +117,7 @@ class Progress {
   bool shown_ = false, terminal_ = false, has_loss_ = false, finished_ = false;
   int64_t total_ = 0, step_ = 0, steps_ = 0, skipped_ = 0;
   double begun_ = 0, now_ = 0, last_shown_ = 0, loss_ = 0, mean_ = 0;
+  double waited_ = 0;  // seconds, for rows of batches
 };
 
 Progress progress;

@@ -1338,10 +1338,50 @@ orrery.data = {}
 ---@return orrery.Dataset
 function orrery.data.text(source, options) end
 
----Fields from HostTensors, lists or .npy paths; the first dim counts the samples.
+---@class orrery.data.tokens.Options
+---@field length integer tokens in a sample
+---@field dtype? string how a token is stored: u8, u16, u32, u64, i8, i16, i32, i64 (default 'u16')
+
+---Files of token ids alone, such as nanoGPT's train.bin, as fields x and y (x one token later); a path or a list of them. They are read a window at a time and may be larger than the memory.
+---@param paths any
+---@param options orrery.data.tokens.Options
+---@return orrery.Dataset
+function orrery.data.tokens(paths, options) end
+
+---Fields from HostTensors, lists or .npy paths; the first dim counts the samples. Files are read a sample at a time.
 ---@param fields table
 ---@return orrery.Dataset
 function orrery.data.arrays(fields) end
+
+---@class orrery.data.idx.Options
+---@field dtype? orrery.DType of x: bytes divided by 255 where it is real, 'u8' as they are (default 'f32')
+
+---MNIST's idx files, unpacked: x the images [C,H,W], y the labels.
+---@param images string
+---@param labels string
+---@param options? orrery.data.idx.Options
+---@return orrery.Dataset
+function orrery.data.idx(images, labels, options) end
+
+---@class orrery.data.cifar.Options
+---@field classes? integer 10 or 100 (default 10)
+---@field dtype? orrery.DType of x: bytes divided by 255 where it is real, 'u8' as they are (default 'f32')
+
+---Binary files of CIFAR-10 or CIFAR-100: x the images [3,32,32], y the labels, of CIFAR-100 the fine ones and coarse; a path or a list of them.
+---@param paths any
+---@param options? orrery.data.cifar.Options
+---@return orrery.Dataset
+function orrery.data.cifar(paths, options) end
+
+---@class orrery.data.images.Options
+---@field size integer edge of the square in the middle, the shorter edge resized to it
+---@field dtype? orrery.DType of x: bytes divided by 255 where it is real, 'u8' as they are (default 'f32')
+
+---A directory with one for each class, in which PNG and JPEG files are: x the images [3,size,size], y the class by the order of the names, which are data.classes. A file is read when its sample is.
+---@param directory string
+---@param options orrery.data.images.Options
+---@return orrery.Dataset
+function orrery.data.images(directory, options) end
 
 ---Files below a directory with these endings, sorted.
 ---@param directory string
@@ -1352,6 +1392,7 @@ function orrery.data.files(directory, endings) end
 ---@class orrery.Dataset
 ---@field samples integer
 ---@field vocab integer
+---@field classes string[]
 local Dataset = {}
 
 ---@class orrery.Dataset.batch.Options
@@ -1372,7 +1413,7 @@ function Dataset:batch(step, options) end
 ---@field shuffle? boolean a new order in every epoch; random windows of text (default true)
 ---@field seed? integer the job's seed if left out
 
----for step, batch in data:batches{size = 32} do.
+---for step, batch in data:batches{size = 32} do. Files are read ahead while a step is under way.
 ---@param options orrery.Dataset.batches.Options
 ---@return fun(): integer, table
 function Dataset:batches(options) end
@@ -1387,6 +1428,19 @@ function Dataset:split(fraction) end
 ---@param size integer
 ---@return orrery.Dataset
 function Dataset:shard(rank, size) end
+
+---@class orrery.Dataset.augment.Options
+---@field field? string which field holds them (default 'x')
+---@field crop? integer edge of a random square; 0: the whole image (default 0)
+---@field pad? integer zeros around the image before it is cropped (default 0)
+---@field flip? boolean every second one is mirrored, left and right (default false)
+---@field mean? table one number for each channel, subtracted (default {})
+---@field std? table one number for each channel, by which is divided then (default {})
+
+---Images [C,H,W] changed at random: the same for the same seed, epoch and sample, on any number of ranks.
+---@param options orrery.Dataset.augment.Options
+---@return orrery.Dataset
+function Dataset:augment(options) end
 
 ---The token ids of a text.
 ---@param text string

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // NumPy's file format: magic, version, a header that is a Python dictionary, raw data.
-#include <fcntl.h>
+#include "data/npy.h"
 
 #include <charconv>
 #include <cstring>
@@ -9,22 +9,14 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "lua/host_tensor.h"
-#include "store/file.h"
 
-namespace orrery::lua {
+namespace orrery {
 namespace {
 
-struct Descr {
-  const char* text;
-  int32_t dtype;
-};
 constexpr uint64_t kMostHeaderBytes = 1 << 20;
-constexpr Descr kDescrs[] = {{"<f4", ORR_F32}, {"<f8", ORR_F64}, {"<f2", ORR_F16}, {"<i4", ORR_I32},
-                             {"<i8", ORR_I64}, {"|u1", ORR_U8},  {"|b1", ORR_BOOL}};
 
 // The text after "'key':" in the header.
-std::string_view field(std::string_view header, const std::string& key, const File& file) {
+std::string_view field(std::string_view header, const std::string& key, const Bytes& file) {
   const size_t at = header.find("'" + key + "'");
   const size_t colon = at == header.npos ? at : header.find(':', at);
   if (colon == header.npos) fail(ORR_INVALID, "{}: the .npy header lacks '{}'", file.label(), key);
@@ -32,16 +24,24 @@ std::string_view field(std::string_view header, const std::string& key, const Fi
   return begin == header.npos ? "" : header.substr(begin);
 }
 
-int32_t parse_dtype(std::string_view header, const File& file) {
+// "'<f4'": the order of bytes, kind and size; ml_dtypes writes bfloat16 as '<V2' or by its name.
+Elements parse_elements(std::string_view header, const Bytes& file) {
   const std::string_view text = field(header, "descr", file);
-  for (const Descr& descr : kDescrs)
-    if (text.size() > 3 && text.substr(1, 3) == descr.text) return descr.dtype;
-  fail(ORR_INVALID, "{}: element type {} is not supported: save it as f4, f8, f2, i4, i8, u1 or b1",
+  const size_t end = text.find('\'', 1);
+  if (text.starts_with('\'') && end != text.npos) {
+    std::string_view descr = text.substr(1, end - 1);
+    const bool swapped = descr.starts_with('>');
+    if (descr.find_first_of("<>|=") == 0) descr.remove_prefix(1);
+    if (const StoredKind* kind = stored_by_numpy(descr)) return {kind->kind, swapped};
+  }
+  fail(ORR_INVALID,
+       "{}: elements of type {} are not supported: save them as one of f2, f4, f8, "
+       "i1..i8, u1..u8, b1 or bfloat16",
        file.label(), text.substr(0, std::min<size_t>(text.find(','), 40)));
 }
 
 // "(2, 3)", "(5,)" or "()".
-Dims parse_shape(std::string_view header, const File& file) {
+Dims parse_shape(std::string_view header, const Bytes& file) {
   const std::string_view text = field(header, "shape", file);
   const auto refuse = [&](const char* why) {
     fail(ORR_INVALID, "{}: the shape {} {}; save the array again", file.label(),
@@ -62,11 +62,14 @@ Dims parse_shape(std::string_view header, const File& file) {
   return dims;
 }
 
-// The array must fit into `most` bytes.
-void check_bytes(const Type& type, uint64_t most, const File& file) {
-  int64_t bytes = orr_dtype_bytes(type.dtype);
+// The array, of elements of `bytes` bytes, must fit into `most` bytes.
+void check_bytes(const Type& type, int64_t bytes, uint64_t most, const Bytes& file) {
+  int64_t held = orr_dtype_bytes(type.dtype);
   bool over = false;
-  for (int64_t dim : type.dims) over |= __builtin_mul_overflow(bytes, dim, &bytes);
+  for (int64_t dim : type.dims) {
+    over |= __builtin_mul_overflow(bytes, dim, &bytes);
+    over |= __builtin_mul_overflow(held, dim, &held);
+  }
   if (over)
     fail(ORR_INVALID, "{}: the shape {} overflows 64 bits; save the array again", file.label(),
          to_string(type.dims));
@@ -76,17 +79,17 @@ void check_bytes(const Type& type, uint64_t most, const File& file) {
 }
 
 // Moves `at` behind what is read.
-std::string read_some(const File& file, uint64_t bytes, uint64_t& at) {
+std::string read_some(const Bytes& file, uint64_t bytes, uint64_t& at) {
   if (bytes > kMostHeaderBytes || bytes > file.size() - at)
     fail(ORR_INVALID, "{}: the .npy header is cut short, or longer than {} bytes", file.label(),
          kMostHeaderBytes);
   std::string text(bytes, '\0');
-  file.read(text.data(), bytes, at);
+  file.read(reinterpret_cast<std::byte*>(text.data()), bytes, at);
   at += bytes;
   return text;
 }
 
-std::string read_header(const File& file, uint64_t& at) {
+std::string read_header(const Bytes& file, uint64_t& at) {
   const std::string start = read_some(file, std::min<uint64_t>(file.size(), 8), at);
   if (start.size() < 8 || start.compare(0, 6, "\x93NUMPY") != 0)
     fail(ORR_INVALID, "{}: not a .npy file (its first bytes are not \\x93NUMPY)", file.label());
@@ -101,30 +104,36 @@ std::string read_header(const File& file, uint64_t& at) {
 
 }  // namespace
 
-HostTensor load_npy(const std::string& path) {
-  const File file = File::open(AT_FDCWD, path, path, true);
+NpyFile open_npy(const std::string& path) {
+  const Bytes file = open_bytes(path);
   uint64_t at = 0;
   const std::string header = read_header(file, at);
   if (field(header, "fortran_order", file).starts_with("True"))
     fail(ORR_INVALID, "{}: the array is in Fortran order; save numpy.ascontiguousarray(x)", path);
-  const Type type = {parse_dtype(header, file), parse_shape(header, file)};
-  check_bytes(type, file.size() - at, file);
-  HostTensor tensor = HostTensor::make(type);
-  file.read(tensor.bytes->data(), tensor.bytes->size(), at);
+  const Elements elements = parse_elements(header, file);
+  const StoredKind& kind = stored_kind(elements.kind);
+  const Type type = {kind.dtype, parse_shape(header, file)};
+  check_bytes(type, kind.bytes, file.size() - at, file);
+  return {file, type, elements, at};
+}
+
+HostTensor load_npy(const std::string& path) {
+  const NpyFile npy = open_npy(path);
+  HostTensor tensor = HostTensor::make(npy.type);
+  const Columns all({{{"", npy.type}, npy.bytes, npy.elements, npy.offset, 0}}, 1);
+  const Pick first{0};
+  std::byte* const to[] = {tensor.data<std::byte>()};
+  all.read({&first, 1}, to);
   return tensor;
 }
 
 void save_npy(const std::string& path, const HostTensor& tensor) {
-  const char* descr = nullptr;
-  for (const Descr& row : kDescrs) {
-    if (row.dtype == tensor.type.dtype) descr = row.text;
-  }
-  if (!descr)
-    fail(ORR_INVALID, "{}: .npy has no {}; cast to f32 first", path, dtype_name(tensor.type.dtype));
+  const StoredKind& kind = stored_kind(stored_as(tensor.type.dtype));
+  if (kind.kind == Stored::bf16) fail(ORR_INVALID, "{}: .npy has no bf16; cast to f32 first", path);
   std::string shape;
   for (int64_t dim : tensor.type.dims) shape += fmt::format("{}, ", dim);
-  std::string header =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, shape);
+  std::string header = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}",
+                                   kind.bytes == 1 ? '|' : '<', kind.numpy, shape);
   header.resize((header.size() + 10 + 64) / 64 * 64 - 10 - 1, ' ');
   header += '\n';
   const auto length = static_cast<uint16_t>(header.size());
@@ -138,4 +147,4 @@ void save_npy(const std::string& path, const HostTensor& tensor) {
   if (!file) fail(ORR_FAILED, "{}: cannot write: {}", path, std::strerror(errno));
 }
 
-}  // namespace orrery::lua
+}  // namespace orrery

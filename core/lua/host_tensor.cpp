@@ -153,7 +153,6 @@ std::vector<Api> host_api() {
       {"orrery.tensor(values: any, dtype?: dtype) -> HostTensor; A concrete tensor from a number "
        "or nested lists; integers give i64, other numbers f32.",
        call<tensor>},
-      {"orrery.load(path: string) -> HostTensor; Reads a .npy file.", call<load_npy>},
       {"HostTensor.shape: integer[]", call<shape>},
       {"HostTensor.dtype: orrery.DType", call<dtype>},
       {"HostTensor:tolist() -> table; The elements as nested lists.", call<tolist>},

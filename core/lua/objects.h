@@ -14,6 +14,7 @@
 #include "lua/layer.h"
 #include "lua/trace_record.h"
 #include "run/run.h"
+#include "store/weights.h"
 
 namespace orrery::lua {
 
@@ -77,6 +78,11 @@ struct Draft {
 struct DatasetRef {
   static constexpr const char* kClass = "Dataset";
   Samples samples;
+};
+
+struct WeightsRef {
+  static constexpr const char* kClass = "Weights";
+  std::shared_ptr<const Weights> file;
 };
 
 // Names the module that ops are made in until it is closed.

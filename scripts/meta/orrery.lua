@@ -153,11 +153,6 @@ function orrery.uniform(dims_or_tensor) end
 ---@return orrery.HostTensor
 function orrery.tensor(values, dtype) end
 
----Reads a .npy file.
----@param path string
----@return orrery.HostTensor
-function orrery.load(path) end
-
 ---@class orrery.parameter.Options
 ---@field init? any a number, a HostTensor, or nn.init's
 ---@field dtype? orrery.DType element type (default 'f32')
@@ -207,6 +202,11 @@ function orrery.init(options) end
 ---Seeds data order, math.random, and the random numbers of parameters, runs and functions made after it: the n-th of them draws alike whenever the seed is the same.
 ---@param seed integer
 function orrery.seed(seed) end
+
+---A .npy file as a HostTensor; a .safetensors file, or the index of several (model.safetensors.index.json), as a table of them by name.
+---@param path string
+---@return any
+function orrery.load(path) end
 
 ---Orrery's own sources and documents, as text to train on.
 ---@return string[]
@@ -775,6 +775,17 @@ function orrery.engine.world() end
 ---@return string
 function orrery.engine.gather_bytes(world, bytes, name) end
 
+---A file of weights, whose tensors are read one by one.
+---@param path string
+---@return orrery.Weights
+function orrery.engine.weights(path) end
+
+---Writes a safetensors file.
+---@param path string
+---@param states table
+---@param names table
+function orrery.engine.save_weights(path, states, names) end
+
 ---Names of the strategy plugins.
 ---@return string[]
 function orrery.engine.strategies() end
@@ -1323,6 +1334,20 @@ function Handle:wait() end
 ---Whether wait() would return at once.
 ---@return boolean
 function Handle:poll() end
+
+---@class orrery.Weights
+local Weights = {}
+
+---Of all tensors, sorted.
+---@return string[]
+function Weights:names() end
+
+---A tensor as the state wants it.
+---@param name string
+---@param to orrery.State
+---@param transpose boolean
+---@return orrery.HostTensor
+function Weights:read(name, to, transpose) end
 
 ---@class orrery.data
 orrery.data = {}
@@ -2014,5 +2039,22 @@ function orrery.strategy.traffic.sum(query) end
 ---@param query table
 ---@return integer
 function orrery.strategy.traffic.pieces(query) end
+
+---@class orrery.Module
+local Module = {}
+
+---@class orrery.Module.load_weights.Options
+---@field map? function from a name in the file to a path in the module; nil leaves the tensor out, and a second result of true transposes it, as GPT-2's Conv1D needs
+---@field strict? boolean every tensor of the module must be in the file, and the other way round (default true)
+
+---Gives the tensors of a module the values in a safetensors file, or in several by their index (model.safetensors.index.json). Numbers become the dtype of the model's. Returns the paths that got no value, and a list of the names in the file that were not used.
+---@param path string
+---@param options? orrery.Module.load_weights.Options
+---@return string[]
+function Module:load_weights(path, options) end
+
+---Writes the tensors of a module, by their paths, to one safetensors file; all ranks call it.
+---@param path string
+function Module:save_weights(path) end
 
 return orrery

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Writes the files beside it in `files` with the programs of others, in their own formats: what Orrery's readers
-# must read, and what these programs read of it. Takes numpy, ml_dtypes and Pillow.
+# must read, and what these programs read of it. Takes numpy, ml_dtypes, Pillow and safetensors.
 import pathlib
 
 import ml_dtypes
 import numpy
 import PIL.Image
+import safetensors.numpy
 
 FILES = pathlib.Path(__file__).parent / "files"
 
@@ -43,6 +44,18 @@ def cifar():
         numpy.concatenate([numpy.array(labels, numpy.uint8), images], axis=1).tofile(FILES / f"{name}.bin")
 
 
+def weights():
+    """Every kind of element of a safetensors file, and all 256 values of the two of eight bits as f32."""
+    values = numpy.arange(6).reshape(2, 3)
+    kinds = {"bool": "?", "u8": "u1", "i8": "i1", "u16": "<u2", "i16": "<i2", "u32": "<u4", "i32": "<i4", "u64": "<u8",
+             "i64": "<i8", "f16": "<f2", "f32": "<f4", "f64": "<f8", "bf16": ml_dtypes.bfloat16}
+    tensors = {name: values.astype(kind) for name, kind in kinds.items()}
+    for name, kind in (("f8_e4m3", ml_dtypes.float8_e4m3fn), ("f8_e5m2", ml_dtypes.float8_e5m2)):
+        tensors[name] = numpy.arange(256, dtype=numpy.uint8).view(kind)
+        tensors[name + ".f32"] = tensors[name].astype("<f4")
+    safetensors.numpy.save_file(tensors, FILES / "all.safetensors")
+
+
 def square(image, size):
     """torchvision's Resize(size) and CenterCrop(size)."""
     shorter = min(image.size)
@@ -77,5 +90,5 @@ def images():
     numpy.save(FILES / "squares.npy", numpy.stack(squares))
 
 
-for make in (npy, tokens, idx, cifar, images):
+for make in (npy, tokens, idx, cifar, weights, images):
     make()

@@ -18,7 +18,7 @@
 namespace orrery {
 
 inline std::string recorded(const std::string& name) {
-  return std::string(ORRERY_TEST_DIR) + "/files/" + name;
+  return std::string(ORRERY_FILES) + "/" + name;
 }
 
 inline std::string contents(const std::string& path) {
@@ -34,6 +34,7 @@ class ScratchFile {
   ~ScratchFile() { std::filesystem::remove(path_); }
   const std::string& path() const { return path_; }
   void write(const std::string& bytes) const {
+    std::filesystem::remove(path_);  // some file systems put on the disk what is overwritten
     std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
   }
 

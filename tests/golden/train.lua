@@ -3,7 +3,7 @@
 -- Trains the MLP or the GPT from the golden weights on the golden batches; a line for each step:
 -- loss, gradient norm.
 local orrery = require "orrery"
-local models, load_weights = require "models", require "weights"
+local models = require "models"
 local nn, optim = orrery.nn, orrery.optim
 local args = orrery.args { dir = "tests/golden", model = { "mlp", "gpt" }, microbatches = 1 }
 
@@ -22,7 +22,7 @@ else
   }
 end
 local stem = ("%s/%s"):format(args.dir, args.model)
-load_weights(model, stem .. ".safetensors")
+model:load_weights(stem .. ".safetensors")
 
 local run = orrery.compile(function(batch) return nn.cross_entropy(model(batch.x), batch.y) end, {
   params = model, optimizer = optimizer, microbatches = args.microbatches, clip = 1.0,

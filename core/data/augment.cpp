@@ -29,9 +29,7 @@ class Augmented : public Dataset {
  public:
   Augmented(DatasetPtr data, Augmentation how, size_t field)
       : data_(std::move(data)), how_(std::move(how)), field_(field) {
-    fields_ = data_->fields();
-    samples_ = data_->samples();
-    classes_ = data_->classes();
+    describe_as(*data_);
     const Dims& dims = fields_[field_].sample.dims;
     from_ = to_ = {dims[0], dims[1], dims[2]};
     if (how_.crop) to_.height = to_.width = how_.crop;

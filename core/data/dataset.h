@@ -51,6 +51,12 @@ class Dataset {
   virtual bool main_thread() const { return false; }
 
  protected:
+  // Says of itself all that `other` does.
+  void describe_as(const Dataset& other) {
+    fields_ = other.fields_, samples_ = other.samples_, window_ = other.window_;
+    tokenizer_ = other.tokenizer_, classes_ = other.classes_;
+  }
+
   std::vector<DataField> fields_;
   int64_t samples_ = 0;
   int64_t window_ = 0;

@@ -21,10 +21,8 @@ class Joined : public Dataset {
   // Part k fills lengths[k] places, from its first sample on and again.
   Joined(const std::vector<DatasetPtr>& parts, const std::vector<int64_t>& lengths)
       : parts_(parts) {
-    fields_ = parts[0]->fields();
-    window_ = parts[0]->window();
-    tokenizer_ = parts[0]->tokenizer();
-    classes_ = parts[0]->classes();
+    describe_as(*parts[0]);
+    samples_ = 0;
     for (int64_t length : lengths) ends_.push_back(samples_ += length);
   }
 

@@ -32,7 +32,7 @@ const std::vector<int64_t>& permutation(uint64_t seed, int64_t epoch, int64_t co
 
 int64_t Samples::items() const {
   const int64_t stride = std::max<int64_t>(data->window(), 1);
-  const int64_t windows = (count + stride - 1) / stride;
+  const int64_t windows = (data->samples() + stride - 1) / stride;
   return (windows - shard + shards - 1) / shards;
 }
 
@@ -45,13 +45,12 @@ std::vector<Pick> batch_picks(const Samples& samples, const BatchOrder& order) {
     if (order.shuffle && window) {
       const auto element = static_cast<uint64_t>(ordinal * samples.shards + samples.shard);
       sample = static_cast<int64_t>(random_bits(order.seed, kWindows, 0, element) %
-                                    static_cast<uint64_t>(samples.count));
+                                    static_cast<uint64_t>(samples.data->samples()));
     } else {
       int64_t item = ordinal % items;
       if (order.shuffle) item = permutation(order.seed, epoch, items)[static_cast<size_t>(item)];
       sample = (item * samples.shards + samples.shard) * std::max<int64_t>(window, 1);
     }
-    sample += samples.begin;
     picks.push_back({sample, random_bits(order.seed, kDraw, epoch, static_cast<uint64_t>(sample))});
   }
   return picks;

@@ -10,13 +10,11 @@
 
 namespace orrery {
 
-// A part of a dataset: some consecutive samples, and of these every shards-th.
+// Every shards-th sample of a dataset.
 struct Samples {
   DatasetPtr data;
-  int64_t begin = 0, count = 0;
   int64_t shard = 0, shards = 1;
 
-  explicit Samples(DatasetPtr all) : data(std::move(all)), count(data->samples()) {}
   // The samples of an epoch; of text, windows side by side.
   int64_t items() const;
 };

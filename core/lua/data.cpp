@@ -7,6 +7,7 @@
 #include "base/text_file.h"
 #include "data/cifar.h"
 #include "data/columns.h"
+#include "data/csv.h"
 #include "data/idx.h"
 #include "data/images.h"
 #include "data/joined.h"
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 namespace orrery::lua {
 namespace {
 
-DatasetRef whole(DatasetPtr data) { return {Samples(std::move(data))}; }
+DatasetRef whole(DatasetPtr data) { return {{std::move(data)}}; }
 
 // A path or a list of paths.
 std::vector<std::string> paths_at(lua_State* L, int index) {
@@ -76,6 +77,37 @@ DatasetRef images(const std::string& directory, const Table& options) {
       image_directory(directory, options.integer("size"), options.with("dtype", to_dtype)));
 }
 
+// "f32", or "class" for texts.
+void set_dtype(CsvField& field, lua_State* L, int index) {
+  field.is_class = lua_type(L, index) == LUA_TSTRING && to_text(L, index, "") == "class";
+  if (field.is_class && field.columns.size() > 1)
+    fail(ORR_INVALID, "csv: '{}' has {} columns: a class is of one", field.name,
+         field.columns.size());
+  field.dtype = field.is_class ? ORR_I32 : to_dtype(L, index);
+}
+
+DatasetRef csv(lua_State* L, const std::string& path, const Table& given, const Table& options) {
+  std::vector<CsvField> fields;
+  for (const std::string& name : sorted_keys(L, given.index)) {
+    const bool is_list = given.with(name, lua_type) == LUA_TTABLE;
+    fields.push_back({name, given.with(name, paths_at), is_list});
+  }
+  if (fields.empty())
+    fail(ORR_INVALID, "csv: no fields; write {{x = {{\"a\", \"b\"}}, y = \"c\"}}");
+  options.with("dtypes", [&](lua_State* state, int index) {
+    std::vector<std::string> known;
+    for (const CsvField& field : fields) known.push_back(field.name);
+    refuse_unknown(state, index, "csv: dtypes", known);
+    for (CsvField& field : fields) {
+      const Table dtypes{state, index};
+      if (dtypes.has(field.name))
+        dtypes.with(field.name, [&](lua_State*, int at) { return set_dtype(field, state, at), 0; });
+    }
+    return 0;
+  });
+  return whole(csv_file(path, fields));
+}
+
 NpyFile array_at(lua_State* L, int index) {
   if (lua_type(L, index) == LUA_TSTRING) return open_npy(to_text(L, index, "path"));
   const HostTensor tensor = host_at(L, index);
@@ -106,6 +138,21 @@ DatasetRef arrays(const Table& fields) {
   }
   if (columns.empty()) fail(ORR_INVALID, "arrays: the table is empty; write {{x = ..., y = ...}}");
   return whole(std::make_shared<Columns>(std::move(columns), samples));
+}
+
+DatasetRef mixed(lua_State* L, Index parts, Index weights) {
+  const auto dataset = [](lua_State* state, int at) {
+    const Samples& samples = check<DatasetRef>(state, at).samples;
+    if (samples.shards > 1) fail(ORR_INVALID, "mix: a part is sharded; shard the mixture instead");
+    return samples.data;
+  };
+  const auto all = list_at(L, parts, dataset);
+  const auto shares = list_at(
+      L, weights, [](lua_State* state, int at) { return to_number(state, at, "mix: a weight"); });
+  if (all.empty() || all.size() != shares.size())
+    fail(ORR_INVALID, "mix: {} parts and {} weights: give one weight for each part", all.size(),
+         shares.size());
+  return whole(mix(all, shares));
 }
 
 // Adds the non-empty files below `root` whose names end so. The order is set by the caller.
@@ -171,6 +218,19 @@ std::vector<Api> data_api() {
        "@option dtype: dtype = 'f32'; of x: bytes divided by 255 where it is real, 'u8' as they "
        "are",
        call<images>},
+      {"data.csv(path: string, fields: table, options?) -> Dataset; A table of text with column "
+       "names "
+       "in its first line, kept in memory: fields {x = {'height', 'width'}, y = 'kind'} are "
+       "columns "
+       "by name, a list of them or one. "
+       "@option dtypes: table = {}; of fields, {y = 'i32'}, f32 else; 'class' makes numbers of "
+       "texts, "
+       "by their order in data.classes",
+       call<csv>},
+      {"data.mix(parts: table, weights: table) -> Dataset; Several datasets of the same fields, "
+       "each "
+       "with its share of the samples. An epoch is as long as it takes to see all of every part.",
+       call<mixed>},
       {"data.files(directory: string, endings: table) -> string[]; Files below a directory with "
        "these endings, sorted.",
        call<files>},

@@ -6,6 +6,7 @@
 
 #include "data/augment.h"
 #include "data/batch_reader.h"
+#include "data/slice.h"
 #include "lua/call.h"
 #include "run/runtime.h"
 #include "store/digest.h"
@@ -86,19 +87,16 @@ Pushed batches(lua_State* L, DatasetRef& self, const Table& options) {
 }
 
 Pushed split(lua_State* L, DatasetRef& self, double fraction) {
-  const Samples& from = self.samples;
-  const int64_t overlap = from.data->window(), all = from.count + overlap;
+  const DatasetPtr& data = self.samples.data;
+  const int64_t overlap = data->window(), all = data->samples() + overlap;
   const auto cut = static_cast<int64_t>(std::floor(static_cast<double>(all) * fraction));
-  Samples head = from, tail = from;
-  head.count = cut - overlap;
-  tail.begin = from.begin + cut;
-  tail.count = all - cut - overlap;
-  if (head.count < 1 || tail.count < 1) {
+  const int64_t head = cut - overlap, tail = all - cut - overlap;
+  if (head < 1 || tail < 1) {
     fail(ORR_INVALID, "split: {} of {} samples leaves a part without a sample", fraction,
-         from.count);
+         data->samples());
   }
-  push(L, DatasetRef{head});
-  push(L, DatasetRef{tail});
+  for (const auto& part : {slice(data, 0, head), slice(data, cut, tail)})
+    push(L, DatasetRef{{part, self.samples.shard, self.samples.shards}});
   return {2};
 }
 
@@ -109,7 +107,7 @@ DatasetRef shard(DatasetRef& self, int64_t rank, int64_t size) {
   part.shard = part.shard + rank * part.shards;
   part.shards *= size;
   if (part.items() < 1)
-    fail(ORR_INVALID, "shard: {} samples do not fill {} shards", part.count, size);
+    fail(ORR_INVALID, "shard: {} samples do not fill {} shards", part.data->samples(), size);
   return {part};
 }
 

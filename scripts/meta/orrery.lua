@@ -1408,6 +1408,22 @@ function orrery.data.cifar(paths, options) end
 ---@return orrery.Dataset
 function orrery.data.images(directory, options) end
 
+---@class orrery.data.csv.Options
+---@field dtypes? table of fields, {y = 'i32'}, f32 else; 'class' makes numbers of texts, by their order in data.classes (default {})
+
+---A table of text with column names in its first line, kept in memory: fields {x = {'height', 'width'}, y = 'kind'} are columns by name, a list of them or one.
+---@param path string
+---@param fields table
+---@param options? orrery.data.csv.Options
+---@return orrery.Dataset
+function orrery.data.csv(path, fields, options) end
+
+---Several datasets of the same fields, each with its share of the samples. An epoch is as long as it takes to see all of every part.
+---@param parts table
+---@param weights table
+---@return orrery.Dataset
+function orrery.data.mix(parts, weights) end
+
 ---Files below a directory with these endings, sorted.
 ---@param directory string
 ---@param endings table

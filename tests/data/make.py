@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Writes the files beside it in `files` with the programs of others, in their own formats: what Orrery's readers
-# must read, and what these programs read of it. Takes numpy, ml_dtypes, Pillow and safetensors.
+# must read, and what these programs read of it. Takes numpy, ml_dtypes, pandas, Pillow and safetensors.
 import pathlib
 
 import ml_dtypes
 import numpy
+import pandas
 import PIL.Image
 import safetensors.numpy
 
@@ -42,6 +43,19 @@ def cifar():
     images = ((numpy.arange(2)[:, None] + 3 * numpy.arange(3072)) % 256).astype(numpy.uint8)
     for name, labels in (("cifar10", [[3], [9]]), ("cifar100", [[19, 99], [0, 42]])):
         numpy.concatenate([numpy.array(labels, numpy.uint8), images], axis=1).tofile(FILES / f"{name}.bin")
+
+
+def csv():
+    """A table with every awkward text, as pandas writes it, and the numbers that pandas reads of it."""
+    table = pandas.DataFrame({
+        "a": [1, -2, 3, 4], "b": [0.1, 1e-30, -2.5e10, 7.0], "a name, with a comma": [5, 6, 7, 8],
+        "kind": ['say "hi"', "two\nlines", "plain", "comma, inside"], "big": [2**40, 1, 2, 3],
+    })
+    table.to_csv(FILES / "table.csv", index=False)
+    back = pandas.read_csv(FILES / "table.csv")
+    numbers = back[["a", "b", "a name, with a comma"]].to_numpy(numpy.float64)
+    numpy.save(FILES / "table.npy", numpy.ascontiguousarray(numbers))
+    numpy.save(FILES / "table_kinds.npy", pandas.Categorical(back["kind"]).codes.astype(numpy.int32))
 
 
 def weights():
@@ -90,5 +104,5 @@ def images():
     numpy.save(FILES / "squares.npy", numpy.stack(squares))
 
 
-for make in (npy, tokens, idx, cifar, weights, images):
+for make in (npy, tokens, idx, cifar, csv, weights, images):
     make()

@@ -10,6 +10,7 @@
 #include "data/batch_reader.h"
 #include "data/columns.h"
 #include "data/joined.h"
+#include "data/slice.h"
 #include "data/text.h"
 
 namespace orrery {
@@ -46,7 +47,7 @@ std::vector<int32_t> read_all(const DatasetPtr& data, const std::vector<Pick>& p
 }
 
 TEST(Order, ShuffledEpochsVisitEverySampleOnce) {
-  const Samples data(numbers(10));
+  const Samples data{numbers(10)};
   std::vector<int64_t> first, second;
   for (int64_t step = 1; step <= 4; ++step) {
     const auto batch = batch_samples(data, {step, 5, true, 7});
@@ -60,13 +61,13 @@ TEST(Order, ShuffledEpochsVisitEverySampleOnce) {
 }
 
 TEST(Order, ABatchIsAFunctionOfSeedAndStep) {
-  const Samples data(numbers(100));
+  const Samples data{numbers(100)};
   EXPECT_EQ(batch_samples(data, {3, 8, true, 1}), batch_samples(data, {3, 8, true, 1}));
   EXPECT_NE(batch_samples(data, {3, 8, true, 1}), batch_samples(data, {3, 8, true, 2}));
 }
 
 TEST(Order, ASampleDrawsAnewInEveryEpochAndForEverySeed) {
-  const Samples data(numbers(1));
+  const Samples data{numbers(1)};
   const auto draw = [&](int64_t step, uint64_t seed) {
     return batch_picks(data, {step, 1, true, seed})[0].draw;
   };
@@ -78,7 +79,7 @@ TEST(Order, ASampleDrawsAnewInEveryEpochAndForEverySeed) {
 TEST(Order, ShardsPartTheSamples) {
   std::set<int64_t> seen;
   for (int64_t rank = 0; rank < 3; ++rank) {
-    Samples data(numbers(10));
+    Samples data{numbers(10)};
     data.shard = rank;
     data.shards = 3;
     for (int64_t sample : batch_samples(data, {1, data.items(), false, 1})) {
@@ -89,7 +90,7 @@ TEST(Order, ShardsPartTheSamples) {
 }
 
 TEST(BatchReader, ARankLoadsItsRowsOnly) {
-  BatchReader batch(numbers(10), batch_picks(Samples(numbers(10)), {1, 6, false, 1}));
+  BatchReader batch(numbers(10), batch_picks({numbers(10)}, {1, 6, false, 1}));
   int32_t rows[2] = {};
   batch.load(0, 4, 6, reinterpret_cast<std::byte*>(rows));
   EXPECT_EQ(rows[0], 4);
@@ -102,11 +103,17 @@ TEST(Joined, PartsFollowEachOther) {
   EXPECT_EQ(read_all(all, {{4}, {0}, {3}, {2}}, 0), (std::vector<int32_t>{11, 0, 10, 2}));
 }
 
+TEST(Slice, BeginsWhereItIsTold) {
+  const DatasetPtr part = slice(numbers(10), 4, 3);
+  EXPECT_EQ(part->samples(), 3);
+  EXPECT_EQ(read_all(part, {{0}, {2}}, 0), (std::vector<int32_t>{4, 6}));
+}
+
 TEST(Mixed, WeightsAreSharesAndNoSampleIsLeftOut) {
   const DatasetPtr all = mix({numbers(30), numbers(5, 100)}, {1, 3});
   ASSERT_EQ(all->samples(), 120);
   std::vector<int64_t> seen(105);
-  for (int32_t value : read_all(all, batch_picks(Samples(all), {1, 120, true, 1}), 0))
+  for (int32_t value : read_all(all, batch_picks({all}, {1, 120, true, 1}), 0))
     ++seen[static_cast<size_t>(value)];
   EXPECT_EQ(std::count(seen.begin(), seen.begin() + 30, 1), 30);
   EXPECT_EQ(std::count(seen.begin() + 100, seen.end(), 18), 5);
@@ -114,7 +121,7 @@ TEST(Mixed, WeightsAreSharesAndNoSampleIsLeftOut) {
 
 TEST(Text, TargetsAreTheNextTokens) {
   const DatasetPtr data = text_dataset("abcdefgh", "chars", 3, "t");
-  const auto picks = batch_picks(Samples(data), {1, 2, false, 1});
+  const auto picks = batch_picks({data}, {1, 2, false, 1});
   EXPECT_EQ(read_all(data, picks, 0), (std::vector<int32_t>{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(read_all(data, picks, 1), (std::vector<int32_t>{1, 2, 3, 4, 5, 6}));
 }
@@ -127,7 +134,7 @@ TEST(Text, CharactersAreCodePoints) {
 }
 
 TEST(Text, RandomWindowsStayInside) {
-  const Samples data(text_dataset(std::string(50, 'x') + "y", "bytes", 8, "t"));
+  const Samples data{text_dataset(std::string(50, 'x') + "y", "bytes", 8, "t")};
   for (int64_t sample : batch_samples(data, {1, 500, true, 3})) {
     EXPECT_GE(sample, 0);
     EXPECT_LE(sample, 51 - 8 - 1);

@@ -66,8 +66,9 @@ class Reading {
  private:
   void add_number(std::string_view text, int64_t line, const std::string& column) {
     const auto refuse = [&](const char* expected) {
-      fail(ORR_INVALID, "{}:{}: column '{}' has '{}', {} expected; correct it, or give dtypes",
-           path_, line, column, text.substr(0, 40), expected);
+      fail(ORR_INVALID,
+           "{}: line {}: column '{}' has '{}', {} expected; correct it, or give dtypes", path_,
+           line, column, text.substr(0, 40), expected);
     };
     const char *begin = text.data(), *end = begin + text.size();
     if (is_real(field_.dtype)) {
@@ -82,7 +83,7 @@ class Reading {
     bytes_.resize(bytes_.size() + size());
     convert_elements({Stored::i64}, reinterpret_cast<const std::byte*>(&value), 1, field_.dtype,
                      bytes_.data() + bytes_.size() - size(),
-                     fmt::format("{}:{}: column '{}'", path_, line, column));
+                     fmt::format("{}: line {}: column '{}'", path_, line, column));
   }
 
   void add_element(double value) {
@@ -119,8 +120,8 @@ DatasetPtr csv_file(const std::string& path, const std::vector<CsvField>& fields
   int64_t samples = 0;
   for (; rows.next(row); ++samples) {
     if (row.size() != header.size())
-      fail(ORR_INVALID, "{}:{}: {} values, the first line names {} columns", path, rows.line(),
-           row.size(), header.size());
+      fail(ORR_INVALID, "{}: line {}: {} values, the first line names {} columns", path,
+           rows.line(), row.size(), header.size());
     for (Reading& each : reading) each.add(row, rows.line());
   }
   if (samples == 0) fail(ORR_INVALID, "{}: there is no line below the column names", path);

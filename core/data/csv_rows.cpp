@@ -40,8 +40,9 @@ std::string CsvRows::quoted() {
   for (++at_;;) {
     const size_t quote = text_.find('"', at_);
     if (quote == text_.npos)
-      fail(ORR_INVALID, "{}:{}: a quote is not closed; close it, or double it inside of a value",
-           label_, begin);
+      fail(ORR_INVALID,
+           "{}: line {}: a quote is not closed; close it, or double it inside of a value", label_,
+           begin);
     line_ += std::count(text_.begin() + static_cast<std::ptrdiff_t>(at_),
                         text_.begin() + static_cast<std::ptrdiff_t>(quote), '\n');
     inside.append(text_, at_, quote - at_);
@@ -50,7 +51,8 @@ std::string CsvRows::quoted() {
     inside += text_[at_++];
   }
   if (!at_line_end() && text_[at_] != ',')
-    fail(ORR_INVALID, "{}:{}: a closing quote is followed by '{}'; double quotes inside of a value",
+    fail(ORR_INVALID,
+         "{}: line {}: a closing quote is followed by '{}'; double quotes inside of a value",
          label_, line_, text_[at_]);
   return inside;
 }

@@ -6,6 +6,7 @@
 
 #include "data/augment.h"
 #include "data/batch_reader.h"
+#include "data/random.h"
 #include "data/slice.h"
 #include "lua/call.h"
 #include "run/runtime.h"
@@ -141,6 +142,13 @@ std::string decode(lua_State* L, DatasetRef& self, Index ids) {
 }
 
 std::vector<std::string> classes(DatasetRef& self) { return self.samples.data->classes(); }
+int64_t draw(int64_t seed, int64_t ordinal, int64_t below) {
+  constexpr uint32_t purpose = 0x57ea3b0f;
+  return static_cast<int64_t>(
+      random_bits(static_cast<uint64_t>(seed), purpose, 0, static_cast<uint64_t>(ordinal)) %
+      static_cast<uint64_t>(below));
+}
+
 int64_t samples(DatasetRef& self) { return self.samples.items(); }
 
 // Only text has one.
@@ -177,6 +185,10 @@ std::vector<Api> dataset_api() {
       {"Dataset:shard(rank: integer, size: integer) -> Dataset; Every size-th sample, from the "
        "rank-th on.",
        call<shard>},
+      {"engine.draw(seed: integer, ordinal: integer, below: integer) -> integer; A random number "
+       "from "
+       "0, the same for the same seed and ordinal.",
+       call<draw>},
       {"Dataset:augment(options) -> Dataset; Images [C,H,W] changed at random: the same for the "
        "same "
        "seed, epoch and sample, on any number of ranks. "

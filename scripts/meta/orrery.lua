@@ -786,6 +786,13 @@ function orrery.engine.weights(path) end
 ---@param names table
 function orrery.engine.save_weights(path, states, names) end
 
+---A random number from 0, the same for the same seed and ordinal.
+---@param seed integer
+---@param ordinal integer
+---@param below integer
+---@return integer
+function orrery.engine.draw(seed, ordinal, below) end
+
 ---Names of the strategy plugins.
 ---@return string[]
 function orrery.engine.strategies() end
@@ -1430,6 +1437,19 @@ function orrery.data.mix(parts, weights) end
 ---@return string[]
 function orrery.data.files(directory, endings) end
 
+---@class orrery.data.from.Options
+---@field dtypes? table of fields, {y = "i32"}; integers give i64 else, other numbers f32 (default {})
+---@field shuffle? integer how many samples wait, out of which the next is drawn at random; 0: none (default 0)
+---@field seed? integer of that (default 1)
+---@field pad? table what lists of different lengths are filled up with, by field: {x = 0, y = -1} (default {})
+---@field lengths? integer[] with pad: a batch has samples that are filled up to the same one of these lengths, not to the longest of the batch (default {})
+
+---A stream of samples: `make()` is called where it begins and again at its end, and returns a function whose results are samples {field = number, list or HostTensor}, and nil at the end.
+---@param make function
+---@param options? orrery.data.from.Options
+---@return orrery.Stream
+function orrery.data.from(make, options) end
+
 ---@class orrery.Dataset
 ---@field samples integer
 ---@field vocab integer
@@ -2055,6 +2075,19 @@ function orrery.strategy.traffic.sum(query) end
 ---@param query table
 ---@return integer
 function orrery.strategy.traffic.pieces(query) end
+
+---@class orrery.Stream
+local Stream = {}
+
+---@class orrery.Stream.batches.Options
+---@field size? integer required; samples in the whole batch, over all ranks
+---@field steps? integer last step; goes on for ever if left out (default math.huge)
+---@field from? integer first step; run.steps + 1 continues a run, after the samples before it are made again (default 1)
+
+---for step, batch in stream:batches{size = 32} do. Fields are HostTensors.
+---@param options orrery.Stream.batches.Options
+---@return function
+function Stream:batches(options) end
 
 ---@class orrery.Module
 local Module = {}

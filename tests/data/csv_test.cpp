@@ -66,16 +66,17 @@ TEST_F(CsvText, NamesWhatIsWrong) {
   expect("a\n", ": there is no line below");
   expect("b,c\n1,2\n", ": there is no column 'a'; it has b, c");
   expect("a,a\n1,2\n", ": two columns are named 'a'");
-  expect("a,b\n1,2\n3\n", ":3: 1 values, the first line names 2 columns");
-  expect("a\n1\n\n,\n", ":4: 2 values");
-  expect("a\n1\nx1\n", ":3: column 'a' has 'x1', a number expected");
-  expect("a,b\n,1\n", ":2: column 'a' has '', a number expected");
-  expect("a\nnan\n", ":2: column 'a' has 'nan'");
-  expect("a\n1.5\n", ":2: column 'a' has '1.5', a whole number expected", ORR_I32);
-  expect("a\n3000000000\n", ":2: column 'a': the value 3000000000 does not fit into i32", ORR_I32);
-  expect("a\n\"1\n2\n", ":2: a quote is not closed");
-  expect("a\n\"1\"2\n", ":2: a closing quote is followed by '2'");
-  expect("a,b\n\"1\n", ":2: a quote is not closed");
+  expect("a,b\n1,2\n3\n", ": line 3: 1 values, the first line names 2 columns");
+  expect("a\n1\n\n,\n", ": line 4: 2 values");
+  expect("a\n1\nx1\n", ": line 3: column 'a' has 'x1', a number expected");
+  expect("a,b\n,1\n", ": line 2: column 'a' has '', a number expected");
+  expect("a\nnan\n", ": line 2: column 'a' has 'nan'");
+  expect("a\n1.5\n", ": line 2: column 'a' has '1.5', a whole number expected", ORR_I32);
+  expect("a\n3000000000\n", ": line 2: column 'a': the value 3000000000 does not fit into i32",
+         ORR_I32);
+  expect("a\n\"1\n2\n", ": line 2: a quote is not closed");
+  expect("a\n\"1\"2\n", ": line 2: a closing quote is followed by '2'");
+  expect("a,b\n\"1\n", ": line 2: a quote is not closed");
 }
 
 TEST_F(CsvText, MutationsAreReadOrRefused) {

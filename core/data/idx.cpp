@@ -59,6 +59,8 @@ IdxFile open_idx(const std::string& path) {
   int64_t size = stored_kind(file.elements.kind).bytes;
   bool over = false;
   for (int64_t dim : file.dims) over |= __builtin_mul_overflow(size, dim, &size);
+  if (size == 0)
+    fail(ORR_INVALID, "{}: the array is {}: there is nothing in it", path, file.shape());
   if (over || static_cast<uint64_t>(size) != bytes.size() - offset)
     fail(ORR_INVALID,
          "{}: {} bytes of elements are not those of {}: the file is cut short or "
@@ -79,7 +81,7 @@ DatasetPtr idx_files(const std::string& images, const std::string& labels, int32
   if (y.dims.size() != 1)
     fail(ORR_INVALID, "{}: the array is {}: labels are [N]; are the two files exchanged?", labels,
          y.shape());
-  if (x.dims[0] != y.dims[0] || x.dims[0] == 0)
+  if (x.dims[0] != y.dims[0])
     fail(ORR_INVALID, "{} has {} images, {} has {} labels: give the two files of one set", images,
          x.dims[0], labels, y.dims[0]);
   Dims image(x.dims.begin() + 1, x.dims.end());

@@ -7,30 +7,15 @@
 
 #include "base/error.h"
 #include "data/columns.h"
+#include "data/utf8.h"
 
 namespace orrery {
 namespace {
 
-// The length of the UTF-8 character at `at`, 0 if it is not one.
-size_t character(const std::string& text, size_t at) {
-  const auto lead = static_cast<unsigned char>(text[at]);
-  const size_t size = lead < 0x80   ? 1
-                      : lead < 0xc2 ? 0
-                      : lead < 0xe0 ? 2
-                      : lead < 0xf0 ? 3
-                      : lead < 0xf5 ? 4
-                                    : 0;
-  if (size == 0 || at + size > text.size()) return 0;
-  for (size_t i = 1; i < size; ++i) {
-    if ((static_cast<unsigned char>(text[at + i]) & 0xc0) != 0x80) return 0;
-  }
-  return size;
-}
-
 std::vector<std::string> characters(const std::string& text, const std::string& name) {
   std::vector<std::string> list;
   for (size_t at = 0; at < text.size();) {
-    const size_t size = character(text, at);
+    const size_t size = code_point(text, at).bytes;
     if (!size) {
       fail(ORR_INVALID, "{}: byte {} is not UTF-8; read it with tokens = 'bytes'", name, at);
     }
@@ -102,15 +87,13 @@ std::shared_ptr<const Tokenizer> text_tokenizer(const std::string& kind, const s
   fail(ORR_INVALID, "tokens is '{}': 'chars' or 'bytes'", kind);
 }
 
-DatasetPtr text_dataset(const std::string& text, const std::string& tokens, int64_t ctx,
-                        const std::string& name) {
-  if (text.empty()) fail(ORR_INVALID, "{}: the text is empty", name);
-  const auto tokenizer = text_tokenizer(tokens, text, name);
+DatasetPtr text_dataset(const std::string& text, std::shared_ptr<const Tokenizer> tokenizer,
+                        int64_t ctx, const std::string& name) {
   const std::vector<int32_t> ids = tokenizer->encode(text, name);
   const auto* begin = reinterpret_cast<const std::byte*>(ids.data());
   const auto bytes = std::make_shared<const std::vector<std::byte>>(begin, begin + ids.size() * 4);
-  return windows_of(bytes, {Stored::i32}, 0, static_cast<int64_t>(ids.size()), ctx, name, tokens,
-                    tokenizer);
+  return windows_of(bytes, {Stored::i32}, 0, static_cast<int64_t>(ids.size()), ctx, name, "tokens",
+                    std::move(tokenizer));
 }
 
 }  // namespace orrery

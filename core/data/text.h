@@ -11,8 +11,8 @@ namespace orrery {
 std::shared_ptr<const Tokenizer> text_tokenizer(const std::string& kind, const std::string& text,
                                                 const std::string& name);
 // Windows of `ctx` tokens as x and y; `name` is what messages call the text.
-DatasetPtr text_dataset(const std::string& text, const std::string& tokens, int64_t ctx,
-                        const std::string& name);
+DatasetPtr text_dataset(const std::string& text, std::shared_ptr<const Tokenizer> tokenizer,
+                        int64_t ctx, const std::string& name);
 
 // `id`, as an index. Throws Error for one that is no token.
 size_t checked_id(int64_t id, int64_t vocab);

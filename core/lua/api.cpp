@@ -179,7 +179,7 @@ void install(lua_State* L, const std::string& owner) {
 
 void define_classes(lua_State* L) {
   define<Tensor, Host, RunRef, Result, Field, Compiled, Draft, World, Handle, DatasetRef,
-         WeightsRef, Region>(L);
+         TokenizerRef, WeightsRef, Region>(L);
   define_as_tensor<StateRef, Scalar>(L);
 }
 

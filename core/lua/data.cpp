@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/text_file.h"
+#include "data/bpe.h"
 #include "data/cifar.h"
 #include "data/columns.h"
 #include "data/csv.h"
@@ -47,7 +48,15 @@ DatasetRef text(lua_State* L, Index source, const Table& options) {
     for (const std::string& path : paths) all += read_file(path);
     name = paths.size() == 1 ? paths[0] : fmt::format("{} files", paths.size());
   }
-  return whole(text_dataset(all, options.text("tokens"), options.integer("ctx"), name));
+  const auto tokenizer = options.with("tokens", [&](lua_State*, int index) {
+    const auto* made = test<TokenizerRef>(L, index);
+    return made ? made->tokenizer : text_tokenizer(to_text(L, index, "tokens"), all, name);
+  });
+  return whole(text_dataset(all, tokenizer, options.integer("ctx"), name));
+}
+
+TokenizerRef bpe(const std::string& vocab, const std::string& merges) {
+  return {load_bpe(vocab, merges)};
 }
 
 const StoredKind& kind_in(const Table& options) {
@@ -185,9 +194,13 @@ std::vector<Api> data_api() {
       {"data.text(source: any, options) -> Dataset; Text as fields x and y (x one token later); a "
        "path, a list of paths or text. "
        "@option ctx: integer; tokens in a sample "
-       "@option tokens: string = 'chars'; 'chars' or 'bytes' "
+       "@option tokens: any = 'chars'; 'chars', 'bytes' or a tokenizer, such as data.bpe's "
        "@option string: boolean = false; source is the text itself",
        call<text>},
+      {"data.bpe(vocab: string, merges: string) -> Tokenizer; GPT-2's byte-level BPE, from "
+       "vocab.json "
+       "and merges.txt.",
+       call<bpe>},
       {"data.tokens(paths: any, options) -> Dataset; Files of token ids alone, such as nanoGPT's "
        "train.bin, as fields x and y (x one token later); a path or a list of them. They are read "
        "a window at a time and may be larger than the memory. "

@@ -130,16 +130,22 @@ const Tokenizer& tokenizer_of(const DatasetRef& self) {
   return *tokenizer;
 }
 
-HostTensor encode(DatasetRef& self, const std::string& text) {
+const Tokenizer& tokenizer_of(const TokenizerRef& self) { return *self.tokenizer; }
+
+template <class T>
+HostTensor encode(T& self, const std::string& text) {
   const std::vector<int32_t> ids = tokenizer_of(self).encode(text, "encode");
   HostTensor tensor = HostTensor::make({ORR_I32, {static_cast<int64_t>(ids.size())}});
   std::copy(ids.begin(), ids.end(), tensor.data<int32_t>());
   return tensor;
 }
 
-std::string decode(lua_State* L, DatasetRef& self, Index ids) {
+template <class T>
+std::string decode(lua_State* L, T& self, Index ids) {
   return tokenizer_of(self).decode(to_integers(L, ids, "token"));
 }
+
+int64_t vocab_of(TokenizerRef& self) { return self.tokenizer->vocab(); }
 
 std::vector<std::string> classes(DatasetRef& self) { return self.samples.data->classes(); }
 int64_t draw(int64_t seed, int64_t ordinal, int64_t below) {
@@ -199,8 +205,15 @@ std::vector<Api> dataset_api() {
        "@option mean: table = {}; one number for each channel, subtracted "
        "@option std: table = {}; one number for each channel, by which is divided then",
        call<augmented>},
-      {"Dataset:encode(text: string) -> HostTensor; The token ids of a text.", call<encode>},
-      {"Dataset:decode(ids: integers) -> string; The text of a list of token ids.", call<decode>},
+      {"Dataset:encode(text: string) -> HostTensor; The token ids of a text.",
+       call<encode<DatasetRef>>},
+      {"Dataset:decode(ids: integers) -> string; The text of a list of token ids.",
+       call<decode<DatasetRef>>},
+      {"Tokenizer.vocab: integer", call<vocab_of>},
+      {"Tokenizer:encode(text: string) -> HostTensor; The token ids of a text.",
+       call<encode<TokenizerRef>>},
+      {"Tokenizer:decode(ids: integers) -> string; The text of a list of token ids.",
+       call<decode<TokenizerRef>>},
   };
 }
 

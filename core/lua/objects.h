@@ -80,6 +80,11 @@ struct DatasetRef {
   Samples samples;
 };
 
+struct TokenizerRef {
+  static constexpr const char* kClass = "Tokenizer";
+  std::shared_ptr<const Tokenizer> tokenizer;
+};
+
 struct WeightsRef {
   static constexpr const char* kClass = "Weights";
   std::shared_ptr<const Weights> file;

@@ -4,7 +4,6 @@
 // of (scripts/orrery/weights.lua).
 #include "data/npy.h"
 #include "lua/call.h"
-#include "run/agree.h"
 
 namespace orrery::lua {
 namespace {
@@ -44,23 +43,8 @@ HostTensor read_for(WeightsRef& self, const std::string& name, StateRef& to, boo
   return tensor;
 }
 
-// All ranks read the states, rank 0 writes them.
-void save(lua_State* L, const std::string& path, Index list, Index given) {
-  const auto states = states_at(L, list);
-  const std::vector<std::string> names = texts_at(L, given, "name");
-  materialize(states);
-  std::vector<std::pair<std::string, HostTensor>> tensors;
-  for (size_t i = 0; i < states.size(); ++i) {
-    HostTensor value = read_state(*states[i]);
-    if (world_info().rank == 0) tensors.emplace_back(names[i], std::move(value));
-  }
-  std::string error;
-  try {
-    if (world_info().rank == 0) save_weights(path, tensors);
-  } catch (const std::exception& e) {
-    error = e.what();
-  }
-  fail_together(error, "save_weights", user_line(L));
+void save(lua_State* L, const std::string& path, Index states, Index names) {
+  save_weights(path, states_at(L, states), texts_at(L, names, "name"), user_line(L));
 }
 
 }  // namespace

@@ -138,6 +138,11 @@ void write_state(State& state, const HostTensor& value);
 HostTensor read_of(State& state, int32_t coordinate);
 void write_each(State& state, const std::vector<HostTensor>& values);
 
+// Writes the states to a safetensors file under these names; rank 0 does. Collective; throws Error,
+// on all ranks, with `line`.
+void save_weights(const std::string& path, const std::vector<std::shared_ptr<State>>& states,
+                  const std::vector<std::string>& names, const std::string& line);
+
 // The world, and collectives that the core itself posts in equal order on all ranks: size 1 is the
 // identity, `line` names the call. What scripts say is in comm/collectives.h.
 struct WorldInfo {

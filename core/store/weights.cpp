@@ -103,7 +103,7 @@ HostTensor transposed(const HostTensor& matrix, const std::string& name) {
   return turned;
 }
 
-void save_weights(const std::string& path,
+void write_weights(const std::string& path,
                   const std::vector<std::pair<std::string, HostTensor>>& tensors) {
   const std::string unfinished = path + ".unfinished";
   std::error_code error;

@@ -46,7 +46,7 @@ class Weights {
 HostTensor transposed(const HostTensor& matrix, const std::string& name);
 
 // Writes a file anew, or in place of the old one once it is on the disk. Throws Error.
-void save_weights(const std::string& path,
+void write_weights(const std::string& path,
                   const std::vector<std::pair<std::string, HostTensor>>& tensors);
 
 }  // namespace orrery

@@ -1361,7 +1361,7 @@ orrery.data = {}
 
 ---@class orrery.data.text.Options
 ---@field ctx integer tokens in a sample
----@field tokens? string 'chars' or 'bytes' (default 'chars')
+---@field tokens? any 'chars', 'bytes' or a tokenizer, such as data.bpe's (default 'chars')
 ---@field string? boolean source is the text itself (default false)
 
 ---Text as fields x and y (x one token later); a path, a list of paths or text.
@@ -1369,6 +1369,12 @@ orrery.data = {}
 ---@param options orrery.data.text.Options
 ---@return orrery.Dataset
 function orrery.data.text(source, options) end
+
+---GPT-2's byte-level BPE, from vocab.json and merges.txt.
+---@param vocab string
+---@param merges string
+---@return orrery.Tokenizer
+function orrery.data.bpe(vocab, merges) end
 
 ---@class orrery.data.tokens.Options
 ---@field length integer tokens in a sample
@@ -1512,6 +1518,20 @@ function Dataset:encode(text) end
 ---@param ids integer|integer[]
 ---@return string
 function Dataset:decode(ids) end
+
+---@class orrery.Tokenizer
+---@field vocab integer
+local Tokenizer = {}
+
+---The token ids of a text.
+---@param text string
+---@return orrery.HostTensor
+function Tokenizer:encode(text) end
+
+---The text of a list of token ids.
+---@param ids integer|integer[]
+---@return string
+function Tokenizer:decode(ids) end
 
 ---@class orrery.Region
 local Region = {}

@@ -105,7 +105,9 @@ TEST(Idx, NamesWhatIsWrong) {
   refused(whole.substr(0, 9), "cut short");
   refused(whole.substr(0, 60), "44 bytes of elements are not those of [3,4,5]");
   refused(whole + "x", "61 bytes of elements");
-  std::string other = whole;
+  std::string other = whole.substr(0, 4) + std::string(4, '\0') + whole.substr(8, 8);
+  refused(other, "[0,4,5]: there is nothing in it");
+  other = whole;
   other[2] = 0x0a;
   refused(other, "element code 10");
   other = whole.substr(0, 4) + std::string(4, '\xff') + whole.substr(8);

@@ -30,6 +30,10 @@ DatasetPtr numbers(int32_t count, int32_t first = 0) {
   return std::make_shared<Columns>(std::vector{x}, count);
 }
 
+DatasetPtr text_of(const std::string& text, const std::string& tokens, int64_t ctx) {
+  return text_dataset(text, text_tokenizer(tokens, text, "t"), ctx, "t");
+}
+
 std::vector<int64_t> batch_samples(const Samples& samples, const BatchOrder& order) {
   std::vector<int64_t> chosen;
   for (const Pick& pick : batch_picks(samples, order)) chosen.push_back(pick.sample);
@@ -120,21 +124,21 @@ TEST(Mixed, WeightsAreSharesAndNoSampleIsLeftOut) {
 }
 
 TEST(Text, TargetsAreTheNextTokens) {
-  const DatasetPtr data = text_dataset("abcdefgh", "chars", 3, "t");
+  const DatasetPtr data = text_of("abcdefgh", "chars", 3);
   const auto picks = batch_picks({data}, {1, 2, false, 1});
   EXPECT_EQ(read_all(data, picks, 0), (std::vector<int32_t>{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(read_all(data, picks, 1), (std::vector<int32_t>{1, 2, 3, 4, 5, 6}));
 }
 
 TEST(Text, CharactersAreCodePoints) {
-  const auto tokenizer = text_dataset("aé€a", "chars", 2, "t")->tokenizer();
+  const auto tokenizer = text_of("aé€a", "chars", 2)->tokenizer();
   EXPECT_EQ(tokenizer->vocab(), 3);
   EXPECT_EQ(tokenizer->encode("€a", "t"), (std::vector<int32_t>{2, 0}));
   EXPECT_EQ(tokenizer->decode({1, 2}), "é€");
 }
 
 TEST(Text, RandomWindowsStayInside) {
-  const Samples data{text_dataset(std::string(50, 'x') + "y", "bytes", 8, "t")};
+  const Samples data{text_of(std::string(50, 'x') + "y", "bytes", 8)};
   for (int64_t sample : batch_samples(data, {1, 500, true, 3})) {
     EXPECT_GE(sample, 0);
     EXPECT_LE(sample, 51 - 8 - 1);

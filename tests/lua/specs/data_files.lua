@@ -25,3 +25,8 @@ assert(orrery.data.tokens(files .. "tokens.bin", { length = 9 }).samples == 5)
 
 local all = orrery.load(files .. "all.safetensors")
 assert(all.u16.dtype == "i32" and all.bf16:tolist()[2][3] == 5)
+
+local bpe = orrery.data.bpe(files .. "bpe/vocab.json", files .. "bpe/merges.txt")
+assert(bpe.vocab == 600 and bpe:decode(bpe:encode "Hello, world!":tolist()) == "Hello, world!")
+local words = orrery.data.text("Hello, world! Hello!", { ctx = 3, tokens = bpe, string = true })
+assert(words.vocab == 600 and words:decode(words:batch(1, { size = 1 }).x:read():tolist()[1]) ~= "")

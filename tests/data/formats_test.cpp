@@ -78,6 +78,39 @@ TEST(Tokens, AFileThatShrinksMeanwhileIsAnError) {
   expect_refused(refusal([&] { read_all(data); }), file.path(), "became shorter");
 }
 
+// The rows of the next batch are read by a thread: the same rows as without, and no others.
+TEST(BatchReader, RowsReadAheadAreThoseOfTheFile) {
+  const DatasetPtr data = token_files({recorded("tokens.bin")}, Stored::u16, 1);
+  const auto first = std::make_shared<BatchReader>(data, std::vector<Pick>{{0}, {1}, {2}, {3}});
+  const auto next = std::make_shared<BatchReader>(data, std::vector<Pick>{{9}, {8}, {7}, {6}});
+  const auto rows = [](BatchReader& batch, size_t field, int64_t begin) {
+    std::vector<int32_t> two(2);
+    batch.load(field, begin, begin + 2, reinterpret_cast<std::byte*>(two.data()));
+    return two;
+  };
+  first->set_next(next);
+  EXPECT_EQ(rows(*first, 0, 2), (std::vector<int32_t>{14, 21}));
+  EXPECT_EQ(rows(*next, 0, 2), (std::vector<int32_t>{49, 42}));
+  EXPECT_EQ(rows(*next, 1, 2), (std::vector<int32_t>{56, 49}));
+  EXPECT_EQ(rows(*next, 0, 0), (std::vector<int32_t>{63, 56}));
+  next->release();
+  EXPECT_EQ(rows(*next, 0, 2), (std::vector<int32_t>{49, 42}));
+}
+
+TEST(BatchReader, AnErrorAheadIsThrownWhereTheRowsAreWanted) {
+  const ScratchFile file("ahead.bin");
+  file.write(std::string(100, 'x'));
+  const DatasetPtr data = token_files({file.path()}, Stored::u16, 1);
+  const auto first = std::make_shared<BatchReader>(data, std::vector<Pick>{{0}});
+  const auto next = std::make_shared<BatchReader>(data, std::vector<Pick>{{40}});
+  std::filesystem::resize_file(file.path(), 10);
+  first->set_next(next);
+  int32_t token = 0;
+  first->load(0, 0, 1, reinterpret_cast<std::byte*>(&token));
+  expect_refused(refusal([&] { next->load(0, 0, 1, reinterpret_cast<std::byte*>(&token)); }),
+                 file.path(), "became shorter");
+}
+
 TEST(Idx, ImagesAreWhatNumpyMakesOfThem) {
   const DatasetPtr data = idx_files(recorded("images.idx"), recorded("labels.idx"), ORR_F32);
   EXPECT_EQ(data->fields()[0].sample, (Type{ORR_F32, {1, 4, 5}}));

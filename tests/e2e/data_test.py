@@ -3,6 +3,7 @@
 
 Arguments: the build tree.
 """
+import json
 import os
 import pathlib
 import re
@@ -15,8 +16,8 @@ from program import HERE, SOURCE, orrery
 FILES = SOURCE / "tests/data/files"
 
 
-def train(*words, ranks=1):
-    done = orrery("run", "-n", ranks, HERE / "data.lua", *words, timeout=120)
+def train(*words, ranks=1, launch=()):
+    done = orrery("run", "-n", ranks, *launch, HERE / "data.lua", *words, timeout=120)
     if done.code:
         raise AssertionError(done.err)
     return done.out
@@ -37,6 +38,14 @@ class Data(unittest.TestCase):
                 self.assertEqual(digest(train(*words, f"load={folder}/saved", ranks=2)), digest(whole))
                 losses = re.findall(r"loss (\S+)", whole)
                 self.assertLess(float(losses[-1]), float(losses[0]))
+
+    def test_metrics_say_what_was_waited_for_data(self):
+        with tempfile.TemporaryDirectory() as folder:
+            train("kind=images", f"files={FILES}", "steps=3", launch=("--dir", folder))
+            lines = [json.loads(line) for line in (pathlib.Path(folder) / "metrics.jsonl").read_text().splitlines()]
+            waited = [line["data_seconds"] for line in lines if "data_seconds" in line]
+            self.assertEqual(len(waited), 3)
+            self.assertGreater(waited[0], 0)
 
     def test_ten_gigabytes_of_tokens_in_little_memory(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -93,6 +93,9 @@ TEST(BatchReader, RowsReadAheadAreThoseOfTheFile) {
   EXPECT_EQ(rows(*next, 0, 2), (std::vector<int32_t>{49, 42}));
   EXPECT_EQ(rows(*next, 1, 2), (std::vector<int32_t>{56, 49}));
   EXPECT_EQ(rows(*next, 0, 0), (std::vector<int32_t>{63, 56}));
+  int32_t last = 0;
+  next->load(0, 3, 4, reinterpret_cast<std::byte*>(&last));
+  EXPECT_EQ(last, 42);
   next->release();
   EXPECT_EQ(rows(*next, 0, 2), (std::vector<int32_t>{49, 42}));
 }

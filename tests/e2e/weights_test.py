@@ -32,9 +32,9 @@ class Weights(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def run_on(self, weights, ranks=1):
+    def run_on(self, weights, ranks=1, zero=0):
         return orrery("run", "-n", ranks, HERE / "gpt2_logits.lua", f"weights={weights}", f"tokens={GPT2}/tokens.npy",
-                      f"logits={self.folder}/logits.npy", f"save={self.folder}/saved.safetensors",
+                      f"logits={self.folder}/logits.npy", f"save={self.folder}/saved.safetensors", f"zero={zero}",
                       ORRERY_LUA_PATH=str(SOURCE / "examples"))
 
     def test_logits_are_those_of_transformers(self):
@@ -48,6 +48,22 @@ class Weights(unittest.TestCase):
                 self.assertLess(worst, 1e-4)
         names = header(self.folder / "saved.safetensors")
         self.assertEqual(names["blocks.2.qkv.weight"]["shape"], [48, 16])
+
+    def test_ranks_that_hold_pieces_save_what_one_rank_saves(self):
+        saved = []
+        for ranks in (1, 2):
+            done = self.run_on(GPT2 / "model.safetensors", ranks, zero=3)
+            self.assertEqual(done.code, 0, done.err)
+            saved.append((self.folder / "saved.safetensors").read_bytes())
+        self.assertEqual(saved[0], saved[1])
+
+    def test_a_place_that_cannot_be_written_is_named_by_all_ranks(self):
+        done = orrery("run", "-n", 2, HERE / "gpt2_logits.lua", f"weights={GPT2}/model.safetensors",
+                      f"tokens={GPT2}/tokens.npy", "logits=/dev/null", "save=/nowhere/saved.safetensors",
+                      ORRERY_LUA_PATH=str(SOURCE / "examples"))
+        self.assertEqual(done.code, 1, done.err)
+        for fragment in ("gpt2_logits.lua:", "/nowhere/saved.safetensors cannot be created"):
+            self.assertIn(fragment, done.err)
 
     def test_what_does_not_fit_is_named(self):
         file = self.folder / "other.safetensors"

@@ -53,13 +53,15 @@ void Weights::read_index() {
 
 // The tensors of a file: all, or those that are wanted of it.
 void Weights::add(const std::string& path, const std::vector<std::string>* wanted) {
-  const auto file = std::make_shared<const SafetensorsFile>(File::open(AT_FDCWD, path, path, true));
+  const std::string label = wanted ? fmt::format("{} (named by {})", path, path_) : path;
+  const auto file =
+      std::make_shared<const SafetensorsFile>(File::open(AT_FDCWD, path, label, true));
   std::map<std::string, Place> found;
   for (const SafetensorsEntry& entry : file->entries()) found[entry.name] = {file, &entry};
   if (!wanted) return places_.merge(found);
   for (const std::string& name : *wanted) {
     if (!found.contains(name))
-      fail(ORR_INVALID, "{}: there is no tensor '{}', which {} says it has{}", path, name, path_,
+      fail(ORR_INVALID, "{}: there is no tensor '{}', which the index says it has{}", label, name,
            kRemedy);
     places_[name] = found[name];
   }
@@ -104,7 +106,7 @@ HostTensor transposed(const HostTensor& matrix, const std::string& name) {
 }
 
 void write_weights(const std::string& path,
-                  const std::vector<std::pair<std::string, HostTensor>>& tensors) {
+                   const std::vector<std::pair<std::string, HostTensor>>& tensors) {
   const std::string unfinished = path + ".unfinished";
   std::error_code error;
   fs::remove(unfinished, error);

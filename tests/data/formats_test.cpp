@@ -70,6 +70,12 @@ TEST(Tokens, RefusesWhatHoldsNoWindow) {
   expect_refused(refusal([&] { token_files({"nowhere"}, Stored::u16, 3); }), "nowhere", "missing");
 }
 
+TEST(Tokens, MutationsAreReadOrRefused) {
+  const ScratchFile file("mutated_tokens.bin");
+  expect_mutations_stand(contents(recorded("tokens.bin")), file, 100, {"x", std::string(9, '\xff')},
+                         [&] { read_all(token_files({file.path()}, Stored::u16, 40)); });
+}
+
 TEST(Tokens, AFileThatShrinksMeanwhileIsAnError) {
   const ScratchFile file("shrinks.bin");
   file.write(std::string(100, 'x'));
@@ -175,6 +181,14 @@ TEST(Cifar, RecordsOfBothKinds) {
       ASSERT_EQ(x[static_cast<size_t>(i)],
                 static_cast<float>((i / 3072 + 3 * (i % 3072)) % 256) / 255);
   }
+}
+
+TEST(Cifar, MutationsAreReadOrRefused) {
+  const ScratchFile file("mutated.bin");
+  for (int64_t classes : {10, 100})
+    expect_mutations_stand(contents(recorded(classes == 10 ? "cifar10.bin" : "cifar100.bin")), file,
+                           300, {"x", std::string(3073, '\0'), std::string(3074, '\7')},
+                           [&] { read_all(cifar_files({file.path()}, classes, ORR_F32)); });
 }
 
 TEST(Cifar, NamesWhatIsWrong) {

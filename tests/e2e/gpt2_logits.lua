@@ -8,7 +8,6 @@ local args = orrery.args { weights = "", tokens = "", logits = "", save = "", ze
 local config = { vocab = 61, positions = 24, dim = 16, heads = 2, layers = 2 }
 local model, other = gpt2.model(config), gpt2.model(config)
 model:load_weights(args.weights, { map = gpt2.from_transformers })
-orrery.func(function(ids) return model(ids) end)(orrery.load(args.tokens)):save(args.logits)
 if args.zero > 0 then
   local strategy = orrery.strategy
   local run = orrery.compile(function(b) return orrery.nn.cross_entropy(model(b.x), b.x) end, {
@@ -17,6 +16,7 @@ if args.zero > 0 then
   })
   for _, batch in orrery.data.arrays { x = args.tokens }:batches { size = 2, steps = 3 } do run:step(batch) end
 end
+orrery.func(function(ids) return model(ids) end)(orrery.load(args.tokens)):save(args.logits)
 model:save_weights(args.save)
 other:load_weights(args.save)
 assert(orrery.digest(other) == orrery.digest(model))

@@ -77,7 +77,7 @@ class Weights(unittest.TestCase):
                 file.write_bytes(whole.replace(old, new, 1))
                 done = self.run_on(file)
                 self.assertEqual(done.code, 1, done.err)
-                for fragment in ("gpt2_logits.lua:9:", str(file), *fragments):
+                for fragment in ("gpt2_logits.lua:10:", str(file), *fragments):
                     self.assertIn(fragment, done.err)
 
 

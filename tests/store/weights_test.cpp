@@ -68,7 +68,7 @@ TEST(Weights, NamesWhatIsWrongWithAnIndex) {
   refused("[]", "not an index");
   refused(R"({"weight_map":{"a":1}})", "'a' is in 1: expected the name of a file beside");
   refused(R"({"weight_map":{"a":"../x.safetensors"}})", "expected the name of a file beside");
-  refused(R"({"weight_map":{"a":"none.safetensors"}})", "none.safetensors is missing");
+  refused(R"({"weight_map":{"a":"none.safetensors"}})", "is missing; restore it");
   const std::string beside =
       std::filesystem::path(index.path()).parent_path() / "orrery_x.safetensors";
   std::filesystem::copy_file(recorded("all.safetensors"), beside,
@@ -87,6 +87,23 @@ TEST(Weights, MutationsAreReadOrRefused) {
       const Weights weights(file.path());
       for (const std::string& name : weights.names()) weights.read(name);
     });
+}
+
+TEST(Weights, MutationsOfAnIndexAreReadOrRefused) {
+  const std::string index = contents(recorded("gpt2/sharded/model.safetensors.index.json"));
+  const ScratchFile file("mutated.json");
+  std::vector<std::string> beside;
+  for (const char* number : {"1", "2", "3"}) {
+    const std::string name = std::string("model-0000") + number + "-of-00003.safetensors";
+    beside.push_back(std::filesystem::path(file.path()).parent_path() / name);
+    std::filesystem::copy_file(recorded("gpt2/sharded/" + name), beside.back(),
+                               std::filesystem::copy_options::overwrite_existing);
+  }
+  file.write(index);
+  EXPECT_EQ(refusal([&] { Weights weights(file.path()); }), "");
+  expect_mutations_stand(index, file, 300, {"\"", "{", ":", ",", "../", "[", std::string(2, '\0')},
+                         [&] { Weights weights(file.path()); });
+  for (const std::string& path : beside) std::filesystem::remove(path);
 }
 
 TEST(Weights, ATransposedMatrixHasRowsForColumns) {

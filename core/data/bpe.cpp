@@ -71,9 +71,9 @@ class Bpe : public Tokenizer {
   std::vector<int32_t> encode(const std::string& text, const std::string& name) const override {
     std::unordered_map<std::string_view, std::vector<int32_t>> known;
     std::vector<int32_t> all;
-    for (std::string_view piece : gpt2_split(text, name)) {
-      auto [entry, is_new] = known.try_emplace(piece);
-      if (is_new) entry->second = merged(piece);
+    for (std::string_view pretoken : gpt2_split(text, name)) {
+      auto [entry, is_new] = known.try_emplace(pretoken);
+      if (is_new) entry->second = merged(pretoken);
       all.insert(all.end(), entry->second.begin(), entry->second.end());
     }
     return all;
@@ -136,9 +136,9 @@ class Bpe : public Tokenizer {
   }
 
   // Again and again the pair that was learned first, wherever it stands.
-  std::vector<int32_t> merged(std::string_view piece) const {
+  std::vector<int32_t> merged(std::string_view pretoken) const {
     std::vector<int32_t> ids;
-    for (char byte : piece) ids.push_back(byte_ids_[static_cast<unsigned char>(byte)]);
+    for (char byte : pretoken) ids.push_back(byte_ids_[static_cast<unsigned char>(byte)]);
     while (const Merge* first = first_merge(ids)) {
       size_t to = 0;
       for (size_t from = 0; from < ids.size(); ++to) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Byte-level BPE, GPT-2's way to make tokens of text: pieces of text (data/gpt2_split.h) are bytes
-// at first, and pairs of tokens are merged in the order in which they were learned.
+// Byte-level BPE, GPT-2's way to make tokens of text: the text is cut (data/gpt2_split.h), every
+// part of it is bytes at first, and pairs of tokens are merged in the order of their learning.
 #pragma once
 
 #include <memory>

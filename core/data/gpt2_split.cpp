@@ -34,12 +34,12 @@ class Splitter {
  public:
   Splitter(std::string_view text, const std::string& name) : text_(text), name_(name) {}
 
-  // The end of the piece that begins at `begin`.
-  size_t end_of_piece(size_t begin) const {
+  // The end of the pretoken that begins at `begin`.
+  size_t end_of_pretoken(size_t begin) const {
     for (const char* ending : {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"})
       if (text_.substr(begin).starts_with(ending)) return begin + std::string_view(ending).size();
-    const size_t word = text_[begin] == ' ' ? begin + 1 : begin;
-    if (word < text_.size() && kind_at(word) != Kind::blank) return end_of_run(word);
+    const size_t start = text_[begin] == ' ' ? begin + 1 : begin;
+    if (start < text_.size() && kind_at(start) != Kind::blank) return end_of_run(start);
     return end_of_blanks(begin);
   }
 
@@ -75,13 +75,13 @@ class Splitter {
 
 std::vector<std::string_view> gpt2_split(std::string_view text, const std::string& name) {
   const Splitter splitter(text, name);
-  std::vector<std::string_view> pieces;
+  std::vector<std::string_view> pretokens;
   for (size_t begin = 0; begin < text.size();) {
-    const size_t end = splitter.end_of_piece(begin);
-    pieces.push_back(text.substr(begin, end - begin));
+    const size_t end = splitter.end_of_pretoken(begin);
+    pretokens.push_back(text.substr(begin, end - begin));
     begin = end;
   }
-  return pieces;
+  return pretokens;
 }
 
 }  // namespace orrery

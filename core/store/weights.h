@@ -47,6 +47,6 @@ HostTensor transposed(const HostTensor& matrix, const std::string& name);
 
 // Writes a file anew, or in place of the old one once it is on the disk. Throws Error.
 void write_weights(const std::string& path,
-                  const std::vector<std::pair<std::string, HostTensor>>& tensors);
+                   const std::vector<std::pair<std::string, HostTensor>>& tensors);
 
 }  // namespace orrery

@@ -1,25 +1,17 @@
 -- SPDX-License-Identifier: Apache-2.0
 --
--- Trains on files of samples. kind: idx (images, changed at random), tokens or images; files: where tests/data/files
--- are, or the file of tokens. At `stop` it saves and ends, with `load` it goes on.
+-- Trains on files of samples. kind: images, mirrored at random, or tokens; files: where tests/data/files are, or the
+-- file of tokens. After its steps it saves, with `load` it goes on.
 local orrery = require "orrery"
 local nn, optim = orrery.nn, orrery.optim
-local args = orrery.args { kind = "idx", files = "", steps = 12, stop = 0, load = "", save = "" }
-
-local function images_of(data, inputs, classes)
-  local net = nn.sequential { nn.linear(inputs, 16), nn.relu, nn.linear(16, classes) }
-  return data, net, function(b) return nn.cross_entropy(net(b.x:reshape { -1, inputs }), b.y) end
-end
+local args = orrery.args { kind = "images", files = "", steps = 12, load = "", save = "" }
 
 local kinds = {}
 
-function kinds.idx()
-  local data = orrery.data.idx(args.files .. "/images.idx", args.files .. "/labels.idx")
-  return images_of(data:augment { crop = 4, pad = 1, flip = true, mean = { 0.5 }, std = { 0.25 } }, 16, 10)
-end
-
 function kinds.images()
-  return images_of(orrery.data.images(args.files .. "/images", { size = 6 }), 108, 2)
+  local data = orrery.data.images(args.files .. "/images", { size = 6 }):augment { flip = true }
+  local net = nn.sequential { nn.linear(108, 16), nn.relu, nn.linear(16, 2) }
+  return data, net, function(b) return nn.cross_entropy(net(b.x:reshape { -1, 108 }), b.y) end
 end
 
 function kinds.tokens()
@@ -35,13 +27,9 @@ local run = orrery.compile(loss, {
 })
 if args.load ~= "" then run:load(args.load) end
 for step, batch in data:batches { size = 4, steps = args.steps, from = run.steps + 1 } do
-  local value = run:step(batch):mean()
-  orrery.log("step %d loss %.6f", step, value)
-  if step == args.stop then
-    run:save(args.save)
-    break
-  end
+  orrery.log("step %d loss %.6f", step, run:step(batch):mean())
 end
+if args.save ~= "" then run:save(args.save) end
 for line in io.lines "/proc/self/status" do
   local anonymous = line:match "RssAnon:%s+(%d+)"
   if anonymous then orrery.log("anonymous %d", anonymous) end

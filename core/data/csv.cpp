@@ -115,6 +115,9 @@ DatasetPtr csv_file(const std::string& path, const std::vector<CsvField>& fields
   std::vector<std::string> header, row, classes;
   if (!rows.next(header)) fail(ORR_INVALID, "{}: the file is empty", path);
   for (std::string& name : header) name = std::string(trimmed(name));
+  if (std::count_if(fields.begin(), fields.end(), [](auto& field) { return field.is_class; }) > 1)
+    fail(ORR_INVALID, "{}: several fields are classes; a dataset has one, make others numbers",
+         path);
   std::vector<Reading> reading;
   for (const CsvField& field : fields) reading.emplace_back(field, header, path);
   int64_t samples = 0;

@@ -24,12 +24,12 @@ namespace {
 
 DatasetRef whole(DatasetPtr data) { return {{std::move(data)}}; }
 
-// A path or a list of paths.
-std::vector<std::string> paths_at(lua_State* L, int index) {
-  if (!lua_istable(L, index)) return {to_text(L, index, "path")};
-  std::vector<std::string> paths = texts_at(L, index, "path");
-  if (paths.empty()) fail(ORR_INVALID, "the list of paths is empty; name at least one file");
-  return paths;
+// A name, of a file or a column, or a list of names.
+std::vector<std::string> names_at(lua_State* L, int index) {
+  if (!lua_istable(L, index)) return {to_text(L, index, "name")};
+  std::vector<std::string> names = texts_at(L, index, "name");
+  if (names.empty()) fail(ORR_INVALID, "an empty list of names; give at least one");
+  return names;
 }
 
 std::string read_file(const std::string& path) {
@@ -44,7 +44,7 @@ DatasetRef text(lua_State* L, Index source, const Table& options) {
   if (options.flag("string")) {
     all = to_text(L, source, "text");
   } else {
-    const std::vector<std::string> paths = paths_at(L, source);
+    const std::vector<std::string> paths = names_at(L, source);
     for (const std::string& path : paths) all += read_file(path);
     name = paths.size() == 1 ? paths[0] : fmt::format("{} files", paths.size());
   }
@@ -69,7 +69,7 @@ const StoredKind& kind_in(const Table& options) {
 }
 
 DatasetRef tokens(lua_State* L, Index paths, const Table& options) {
-  return whole(token_files(paths_at(L, paths), kind_in(options).kind, options.integer("length")));
+  return whole(token_files(names_at(L, paths), kind_in(options).kind, options.integer("length")));
 }
 
 DatasetRef idx(const std::string& images, const std::string& labels, const Table& options) {
@@ -78,7 +78,7 @@ DatasetRef idx(const std::string& images, const std::string& labels, const Table
 
 DatasetRef cifar(lua_State* L, Index paths, const Table& options) {
   return whole(
-      cifar_files(paths_at(L, paths), options.integer("classes"), options.with("dtype", to_dtype)));
+      cifar_files(names_at(L, paths), options.integer("classes"), options.with("dtype", to_dtype)));
 }
 
 DatasetRef images(const std::string& directory, const Table& options) {
@@ -99,7 +99,7 @@ DatasetRef csv(lua_State* L, const std::string& path, const Table& given, const 
   std::vector<CsvField> fields;
   for (const std::string& name : sorted_keys(L, given.index)) {
     const bool is_list = given.with(name, lua_type) == LUA_TTABLE;
-    fields.push_back({name, given.with(name, paths_at), is_list});
+    fields.push_back({name, given.with(name, names_at), is_list});
   }
   if (fields.empty())
     fail(ORR_INVALID, "csv: no fields; write {{x = {{\"a\", \"b\"}}, y = \"c\"}}");

@@ -80,6 +80,15 @@ TEST_F(CsvText, NamesWhatIsWrong) {
   expect("a,b\n\"1\n", ": line 2: a quote is not closed");
 }
 
+TEST_F(CsvText, OneFieldIsTheClass) {
+  file_.write("a,b\n1,2\n");
+  const CsvField x{"x", {"a"}, false, ORR_I32, true}, y{"y", {"b"}, false, ORR_I32, true};
+  EXPECT_NE(refusal([&] {
+              csv_file(file_.path(), {x, y});
+            }).find("several fields are classes"),
+            std::string::npos);
+}
+
 TEST_F(CsvText, MutationsAreReadOrRefused) {
   expect_mutations_stand(contents(recorded("table.csv")), file_, 300,
                          {"\"", ",", "\n", "\r\n", "1e999", "-", std::string(2, '\0')}, [&] {

@@ -94,9 +94,9 @@ class Progress {
       std::snprintf(part, sizeof part, " loss %.4f (mean %.4f)", loss_, mean_);
       text += part;
     }
+    if (skipped_ > 0) text += " skipped " + std::to_string(skipped_);
     if (const int share = elapsed > 0 ? int(100 * waited_ / elapsed) : 0; share > 0)
       text += " waiting for data " + std::to_string(share) + "%";
-    if (skipped_ > 0) text += " skipped " + std::to_string(skipped_);
     return text;
   }
 

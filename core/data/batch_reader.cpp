@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "base/machine.h"
+
 namespace orrery {
 namespace {
 
@@ -29,6 +31,7 @@ void BatchReader::read_ahead(int64_t begin, int64_t end) {
   if (end > static_cast<int64_t>(picks_.size())) return;
   ahead_begin_ = begin, ahead_end_ = end;
   ahead_ = std::async(std::launch::async, [data = data_, picks = picks_, begin, end] {
+    run_on(allowed_cpus());  // the thread that it comes from may keep to one of them
     Rows read;
     std::vector<std::byte*> places;
     for (const DataField& field : data->fields()) {
